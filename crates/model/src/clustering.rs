@@ -1,0 +1,220 @@
+//! Positions between and at the rows of one partition, and slices of it.
+//!
+//! A [`Position`] is a prefix of the clustering columns and a [`Weight`] that says on which side of
+//! the rows with that prefix it stands. All of Cassandra's bound kinds are such positions:
+//!
+//! | kind | position |
+//! |---|---|
+//! | inclusive start, exclusive end | before the prefix |
+//! | a row | at its full clustering key |
+//! | exclusive start, inclusive end | after the prefix |
+//! | a boundary of both | the same, once |
+
+use std::cmp::Ordering;
+
+use smallvec::SmallVec;
+
+use crate::{Bytes, CqlType};
+
+/// The values of a row's clustering columns, or of the first few of them. `None` is null, which only
+/// tables of compact storage hold.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Clustering {
+    /// In the order of the schema's clustering columns.
+    pub values: SmallVec<[Option<Bytes>; 2]>,
+}
+
+impl Clustering {
+    /// The prefix of no columns: all rows have it.
+    pub fn empty() -> Clustering {
+        Clustering::default()
+    }
+
+    /// How many columns the prefix has.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether this is the prefix of no columns.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// A copy whose values no longer keep the buffer they were read from alive.
+    pub fn detached(&self) -> Clustering {
+        Clustering { values: self.values.iter().map(|v| v.as_ref().map(Bytes::detached)).collect() }
+    }
+}
+
+impl<V: Into<Bytes>> FromIterator<V> for Clustering {
+    fn from_iter<I: IntoIterator<Item = V>>(values: I) -> Clustering {
+        Clustering { values: values.into_iter().map(|v| Some(v.into())).collect() }
+    }
+}
+
+/// On which side of the rows with a prefix a position stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Weight {
+    /// Before all rows with the prefix.
+    Before,
+    /// At the row of that key.
+    At,
+    /// After all rows with the prefix.
+    After,
+}
+
+impl Weight {
+    fn sign(self) -> Ordering {
+        match self {
+            Weight::Before => Ordering::Less,
+            Weight::At => Ordering::Equal,
+            Weight::After => Ordering::Greater,
+        }
+    }
+}
+
+/// A place among the clustered rows of a partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Position {
+    /// The prefix it stands at.
+    pub prefix: Clustering,
+    /// The side of the prefix it stands on.
+    pub weight: Weight,
+}
+
+impl Position {
+    /// Before every clustered row.
+    pub fn start() -> Position {
+        Position::before(Clustering::empty())
+    }
+
+    /// After every clustered row.
+    pub fn end() -> Position {
+        Position::after(Clustering::empty())
+    }
+
+    /// Before all rows with this prefix.
+    pub fn before(prefix: Clustering) -> Position {
+        Position { prefix, weight: Weight::Before }
+    }
+
+    /// At the row of this key.
+    pub fn at(prefix: Clustering) -> Position {
+        Position { prefix, weight: Weight::At }
+    }
+
+    /// After all rows with this prefix.
+    pub fn after(prefix: Clustering) -> Position {
+        Position { prefix, weight: Weight::After }
+    }
+
+    /// A copy that no longer keeps the buffer it was read from alive.
+    pub fn detached(&self) -> Position {
+        Position { prefix: self.prefix.detached(), weight: self.weight }
+    }
+
+    /// Borrows the position for comparing.
+    pub fn as_view(&self) -> PositionRef<'_> {
+        PositionRef { prefix: &self.prefix, weight: self.weight }
+    }
+}
+
+/// A borrowed [`Position`].
+#[derive(Clone, Copy, Debug)]
+pub struct PositionRef<'a> {
+    /// The prefix it stands at.
+    pub prefix: &'a Clustering,
+    /// The side of the prefix it stands on.
+    pub weight: Weight,
+}
+
+/// The rows from `start` to `end`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// Rows before this position are left out.
+    pub start: Position,
+    /// Rows after this position are left out.
+    pub end: Position,
+}
+
+impl Slice {
+    /// All clustered rows.
+    pub fn all() -> Slice {
+        Slice { start: Position::start(), end: Position::end() }
+    }
+
+    /// All rows with this prefix; of a full clustering key, the one row.
+    pub fn of_prefix(prefix: Clustering) -> Slice {
+        Slice { start: Position::before(prefix.clone()), end: Position::after(prefix) }
+    }
+
+    /// Whether the slice leaves nothing out.
+    pub fn is_all(&self) -> bool {
+        *self == Slice::all()
+    }
+}
+
+/// The order of positions, from the types of the clustering columns (reversed ones included).
+///
+/// A shorter prefix stands before or after the longer ones that begin with it, by its weight. Null
+/// comes before every value, whatever the column's direction.
+pub fn compare_positions(types: &[CqlType], a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
+    for ((a, b), data_type) in a.prefix.values.iter().zip(&b.prefix.values).zip(types) {
+        let order = compare_values(data_type, a.as_deref(), b.as_deref());
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    match a.prefix.len().cmp(&b.prefix.len()) {
+        Ordering::Equal => a.weight.cmp(&b.weight),
+        Ordering::Less => a.weight.sign().then(Ordering::Less),
+        Ordering::Greater => b.weight.sign().reverse().then(Ordering::Greater),
+    }
+}
+
+fn compare_values(data_type: &CqlType, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => data_type.compare(a, b),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ints(values: &[i32]) -> Clustering {
+        values.iter().map(|v| v.to_be_bytes().to_vec()).collect()
+    }
+
+    /// Every position of a two-column partition, in the order they stand.
+    #[test]
+    fn a_shorter_prefix_encloses_the_longer_ones() {
+        let types = [CqlType::Int, CqlType::Int];
+        let ordered = [
+            Position::start(),
+            Position::before(ints(&[-1])),
+            Position::before(ints(&[-1, 7])),
+            Position::at(ints(&[-1, 7])),
+            Position::after(ints(&[-1, 7])),
+            Position::at(ints(&[-1, 8])),
+            Position::after(ints(&[-1])),
+            Position::before(ints(&[0])),
+            Position::end(),
+        ];
+        for (i, a) in ordered.iter().enumerate() {
+            for (j, b) in ordered.iter().enumerate() {
+                assert_eq!(compare_positions(&types, a.as_view(), b.as_view()), i.cmp(&j), "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn null_comes_first_in_both_directions() {
+        for data_type in [CqlType::Int, CqlType::Reversed(Box::new(CqlType::Int))] {
+            let null = Position::at(Clustering { values: [None].into_iter().collect() });
+            let value = Position::at(ints(&[5]));
+            assert_eq!(compare_positions(&[data_type], null.as_view(), value.as_view()), Ordering::Less);
+        }
+    }
+}

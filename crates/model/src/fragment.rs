@@ -1,0 +1,267 @@
+//! The stream in which all readers speak.
+//!
+//! ```text
+//! PartitionStart  StaticRow?  (Row | RangeTombstone)*  PartitionEnd     once a partition
+//! ```
+//!
+//! A range tombstone is not a thing with two ends but a *change*: from this position on, this
+//! deletion is in force. A slice that begins inside a deleted range therefore begins with a change
+//! at its start and needs nothing from before it; one that ends inside closes with a change to live.
+
+use std::cmp::Ordering;
+use std::future::Future;
+
+use crate::clustering::{PositionRef, Weight, compare_positions};
+use crate::{CqlType, DeletionTime, PartitionKey, Position, Row, Schema};
+
+/// The head of a partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PartitionStart {
+    /// The key with its token.
+    pub key: PartitionKey,
+    /// The deletion of the whole partition.
+    pub deletion: DeletionTime,
+}
+
+/// From `position` on, `deletion` is in force.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RangeTombstoneChange {
+    /// Before or after a prefix, never at a row.
+    pub position: Position,
+    /// [`DeletionTime::LIVE`] where the range ends.
+    pub deletion: DeletionTime,
+}
+
+/// One piece of a partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fragment {
+    /// Opens a partition.
+    PartitionStart(PartitionStart),
+    /// The partition's static row; comes first, once at the most.
+    StaticRow(Row),
+    /// A clustered row.
+    Row(Row),
+    /// A deletion begins, changes or ends.
+    RangeTombstone(RangeTombstoneChange),
+    /// Closes the partition.
+    PartitionEnd,
+}
+
+/// What [`FragmentReader::pop`] has to give.
+#[derive(Debug)]
+pub enum Next {
+    /// The next fragment.
+    Fragment(Fragment),
+    /// Nothing at hand: [`FragmentReader::fill`], then pop again.
+    Fill,
+    /// The stream is at its end.
+    End,
+}
+
+/// A stream of fragments: popped without waiting, filled with waiting.
+pub trait FragmentReader {
+    /// What can go wrong while reading.
+    type Error;
+
+    /// The next fragment, if the bytes for it are at hand.
+    fn pop(&mut self) -> Result<Next, Self::Error>;
+
+    /// Brings in at least the bytes that the next [`FragmentReader::pop`] needs.
+    fn fill(&mut self) -> impl Future<Output = Result<(), Self::Error>>;
+
+    /// The next fragment, waited for; `None` at the end.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Fragment>, Self::Error>> {
+        async {
+            loop {
+                match self.pop()? {
+                    Next::Fragment(fragment) => return Ok(Some(fragment)),
+                    Next::End => return Ok(None),
+                    Next::Fill => self.fill().await?,
+                }
+            }
+        }
+    }
+}
+
+/// Checks the order of a stream. Asserted by writers before a write and by readers after a read.
+///
+/// Invariants of a stream:
+/// 1. Fragments come in the order drawn in this module's head.
+/// 2. Partitions ascend by token and key.
+/// 3. Positions never step back; no two rows have the same key.
+/// 4. A range tombstone change stands before or after a prefix, not at a row.
+/// 5. No deletion is in force at a partition's end.
+#[derive(Debug)]
+pub struct Validator {
+    clustering: Vec<CqlType>,
+    state: State,
+    key: Option<PartitionKey>,
+    last: Option<Position>,
+    open: DeletionTime,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    BetweenPartitions,
+    AfterStart,
+    InRows,
+}
+
+/// How a stream broke its order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OrderError {
+    /// Invariant 1.
+    #[error("a fragment stands where its kind may not")]
+    Kind,
+    /// Invariant 2.
+    #[error("a partition's token or key is not above the one before it")]
+    Partition,
+    /// Invariant 3.
+    #[error("a clustering position is not above the one before it")]
+    Clustering,
+    /// Invariant 4.
+    #[error("a range tombstone stands at a row instead of beside it")]
+    TombstonePosition,
+    /// Invariant 5.
+    #[error("a range tombstone is still open at the partition's end")]
+    OpenTombstone,
+}
+
+impl Validator {
+    /// A validator at a stream's start.
+    pub fn new(schema: &Schema) -> Validator {
+        Validator {
+            clustering: schema.clustering.clone(),
+            state: State::BetweenPartitions,
+            key: None,
+            last: None,
+            open: DeletionTime::LIVE,
+        }
+    }
+
+    /// Takes the stream's next fragment.
+    pub fn check(&mut self, fragment: &Fragment) -> Result<(), OrderError> {
+        match (fragment, self.state) {
+            (Fragment::PartitionStart(start), State::BetweenPartitions) => self.start(start),
+            (Fragment::StaticRow(_), State::AfterStart) => {
+                self.state = State::InRows;
+                Ok(())
+            }
+            (Fragment::Row(row), State::AfterStart | State::InRows) => {
+                self.advance(PositionRef { prefix: &row.clustering, weight: Weight::At })
+            }
+            (Fragment::RangeTombstone(change), State::AfterStart | State::InRows) => self.change(change),
+            (Fragment::PartitionEnd, State::AfterStart | State::InRows) => self.end(),
+            _ => Err(OrderError::Kind),
+        }
+    }
+
+    /// Whether the stream may end here.
+    pub fn finish(&self) -> Result<(), OrderError> {
+        if self.state == State::BetweenPartitions { Ok(()) } else { Err(OrderError::Kind) }
+    }
+
+    fn start(&mut self, start: &PartitionStart) -> Result<(), OrderError> {
+        if self.key.as_ref().is_some_and(|last| *last >= start.key) {
+            return Err(OrderError::Partition);
+        }
+        self.key = Some(start.key.clone());
+        self.state = State::AfterStart;
+        self.last = None;
+        Ok(())
+    }
+
+    fn change(&mut self, change: &RangeTombstoneChange) -> Result<(), OrderError> {
+        if change.position.weight == Weight::At {
+            return Err(OrderError::TombstonePosition);
+        }
+        self.open = change.deletion;
+        self.advance(change.position.as_view())
+    }
+
+    fn advance(&mut self, to: PositionRef<'_>) -> Result<(), OrderError> {
+        self.state = State::InRows;
+        if let Some(last) = &self.last {
+            match compare_positions(&self.clustering, last.as_view(), to) {
+                Ordering::Less => {}
+                // Two changes at one place are redundant, but in order.
+                Ordering::Equal if to.weight != Weight::At => {}
+                _ => return Err(OrderError::Clustering),
+            }
+        }
+        self.last = Some(Position { prefix: to.prefix.clone(), weight: to.weight });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), OrderError> {
+        self.state = State::BetweenPartitions;
+        if self.open.is_live() { Ok(()) } else { Err(OrderError::OpenTombstone) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bytes, Clustering};
+
+    fn schema() -> Schema {
+        Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), Vec::new())
+    }
+
+    fn start(key: i32) -> Fragment {
+        let key = PartitionKey::new(Bytes::from(key.to_be_bytes().to_vec()));
+        Fragment::PartitionStart(PartitionStart { key, deletion: DeletionTime::LIVE })
+    }
+
+    fn clustering(value: i32) -> Clustering {
+        [value.to_be_bytes().to_vec()].into_iter().collect()
+    }
+
+    fn row(value: i32) -> Fragment {
+        Fragment::Row(Row::new(clustering(value)))
+    }
+
+    fn change(position: Position, at: i64) -> Fragment {
+        let deletion = match at {
+            0 => DeletionTime::LIVE,
+            at => DeletionTime { marked_for_delete_at: at, local_deletion_time: at },
+        };
+        Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
+    }
+
+    fn run(fragments: &[Fragment]) -> Result<(), OrderError> {
+        let mut validator = Validator::new(&schema());
+        fragments.iter().try_for_each(|fragment| validator.check(fragment))?;
+        validator.finish()
+    }
+
+    #[test]
+    fn a_stream_in_order_passes() {
+        let fragments = [
+            start(1),
+            Fragment::StaticRow(Row::new(Clustering::empty())),
+            row(1),
+            change(Position::before(clustering(2)), 9),
+            row(2),
+            change(Position::after(clustering(2)), 0),
+            Fragment::PartitionEnd,
+            start(2),
+            Fragment::PartitionEnd,
+        ];
+        assert_eq!(run(&fragments), Ok(()));
+    }
+
+    #[test]
+    fn each_invariant_has_its_error() {
+        use Fragment::PartitionEnd;
+        assert_eq!(run(&[row(1)]), Err(OrderError::Kind));
+        assert_eq!(run(&[start(1)]), Err(OrderError::Kind));
+        // The token of 2 is above the one of 1.
+        assert_eq!(run(&[start(2), PartitionEnd, start(1)]), Err(OrderError::Partition));
+        assert_eq!(run(&[start(1), row(2), row(2)]), Err(OrderError::Clustering));
+        assert_eq!(run(&[start(1), row(2), row(1)]), Err(OrderError::Clustering));
+        assert_eq!(run(&[start(1), change(Position::at(clustering(1)), 5)]), Err(OrderError::TombstonePosition));
+        let open = [start(1), change(Position::start(), 5), PartitionEnd];
+        assert_eq!(run(&open), Err(OrderError::OpenTombstone));
+    }
+}

@@ -1,0 +1,128 @@
+//! Partition keys and their place on the ring.
+//!
+//! Partitions are ordered by token, then by the bytes of the key. The token is the first half of
+//! Cassandra's `murmur3_x64_128` of the key, which is not the common one: it reads the bytes of the
+//! tail as signed.
+
+use std::cmp::Ordering;
+
+use crate::Bytes;
+
+/// A place on the ring of Murmur3Partitioner. `i64::MIN` belongs to no key: it is the ring's start.
+pub type Token = i64;
+
+/// A partition key with its token.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PartitionKey {
+    /// The token of `bytes`.
+    pub token: Token,
+    /// The serialized key; several columns are joined as a composite.
+    pub bytes: Bytes,
+}
+
+impl PartitionKey {
+    /// The key with its token worked out.
+    pub fn new(bytes: Bytes) -> PartitionKey {
+        PartitionKey { token: token_of(&bytes), bytes }
+    }
+}
+
+impl PartialOrd for PartitionKey {
+    fn partial_cmp(&self, other: &PartitionKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for PartitionKey {
+    fn cmp(&self, other: &PartitionKey) -> Ordering {
+        self.token.cmp(&other.token).then_with(|| self.bytes.cmp(&other.bytes))
+    }
+}
+
+/// The token of a serialized partition key.
+pub fn token_of(key: &[u8]) -> Token {
+    token_of_hash(murmur3(key))
+}
+
+/// The token of a hash that [`murmur3`] gave: one hash serves token and bloom filter.
+pub fn token_of_hash(hash: [u64; 2]) -> Token {
+    match hash[0] as i64 {
+        i64::MIN => i64::MAX,
+        token => token,
+    }
+}
+
+const C1: u64 = 0x87c3_7b91_1142_53d5;
+const C2: u64 = 0x4cf5_ad43_2745_937f;
+
+/// `murmur3_x64_128` with seed 0, the tail's bytes sign-extended as Cassandra does.
+pub fn murmur3(key: &[u8]) -> [u64; 2] {
+    let (mut h1, mut h2) = (0u64, 0u64);
+    let mut blocks = key.chunks_exact(16);
+    for block in &mut blocks {
+        h1 = (h1 ^ mix_k1(little_endian(&block[..8]))).rotate_left(27).wrapping_add(h2);
+        h1 = h1.wrapping_mul(5).wrapping_add(0x52dc_e729);
+        h2 = (h2 ^ mix_k2(little_endian(&block[8..]))).rotate_left(31).wrapping_add(h1);
+        h2 = h2.wrapping_mul(5).wrapping_add(0x3849_5ab5);
+    }
+    let tail = blocks.remainder();
+    if tail.len() > 8 {
+        h2 ^= mix_k2(signed_tail(&tail[8..]));
+    }
+    if !tail.is_empty() {
+        h1 ^= mix_k1(signed_tail(&tail[..tail.len().min(8)]));
+    }
+    finish(h1, h2, key.len() as u64)
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("half a block is 8 bytes"))
+}
+
+fn mix_k1(k: u64) -> u64 {
+    k.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2)
+}
+
+fn mix_k2(k: u64) -> u64 {
+    k.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
+}
+
+/// Each byte is widened with its sign before it is shifted into place and XORed.
+fn signed_tail(bytes: &[u8]) -> u64 {
+    bytes.iter().enumerate().fold(0, |k, (i, &byte)| k ^ ((byte as i8 as i64 as u64) << (8 * i)))
+}
+
+fn finish(h1: u64, h2: u64, len: u64) -> [u64; 2] {
+    let (h1, h2) = (h1 ^ len, h2 ^ len);
+    let h1 = h1.wrapping_add(h2);
+    let h2 = h2.wrapping_add(h1);
+    let (h1, h2) = (avalanche(h1), avalanche(h2));
+    let h1 = h1.wrapping_add(h2);
+    [h1, h2.wrapping_add(h1)]
+}
+
+fn avalanche(mut k: u64) -> u64 {
+    k ^= k >> 33;
+    k = k.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    k ^= k >> 33;
+    k = k.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    k ^ (k >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tokens that Cassandra's `SELECT token(k)` gives.
+    #[test]
+    fn tokens_are_cassandras() {
+        assert_eq!(token_of(&1i32.to_be_bytes()), -4_069_959_284_402_364_209);
+        assert_eq!(token_of(&2i32.to_be_bytes()), -3_248_873_570_005_575_792);
+        assert_eq!(token_of(b""), 0);
+    }
+
+    #[test]
+    fn the_rings_start_belongs_to_no_key() {
+        assert_eq!(token_of_hash([1 << 63, 0]), i64::MAX);
+    }
+}

@@ -1,0 +1,35 @@
+//! What the data is: schema, types and their order, rows and the fragment stream.
+//!
+//! Nothing here does I/O, is async by itself, or is `unsafe`. A row points into the buffer it was
+//! read from ([`Bytes`]); it is copied only when it leaves the shard or enters a cache.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`bytes`] | a piece of a shared buffer |
+//! | [`types`] | CQL types: their names, order, JSON and text |
+//! | [`schema`] | the columns of a table, as a file's header lists them |
+//! | [`key`] | partition keys and their Murmur3 tokens |
+//! | [`time`] | timestamps, deletions, expiry |
+//! | [`clustering`] | positions between the rows of a partition, slices of it |
+//! | [`row`] | rows and cells |
+//! | [`fragment`] | the stream in which all readers speak, and its validator |
+//! | [`merge`] | several streams as one |
+
+pub mod bytes;
+pub mod clustering;
+pub mod fragment;
+pub mod key;
+pub mod merge;
+pub mod row;
+pub mod schema;
+pub mod time;
+pub mod types;
+
+pub use bytes::Bytes;
+pub use clustering::{Clustering, Position, Slice, Weight};
+pub use fragment::{Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange};
+pub use key::{PartitionKey, Token};
+pub use row::{Cell, CellValue, Row};
+pub use schema::{Column, Schema};
+pub use time::{DeletionTime, Liveness};
+pub use types::CqlType;

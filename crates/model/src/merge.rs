@@ -1,0 +1,312 @@
+//! Several streams as one, as Cassandra 5.0 reconciles them.
+//!
+//! A [`Merge`] holds the next fragment of each source in a heap. It takes all that stand at the least
+//! place, makes one fragment of them, or none, and asks just those sources for their next one. A
+//! partition that only one source has passes straight through, at the price of a branch a fragment.
+//!
+//! Only what is *shadowed* goes: data and deletions that a greater deletion covers. Tombstones stay,
+//! and so do expired cells; dropping those is another step's business, which must know what lies outside
+//! of the merge.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`reconcile`] | which of two cells wins, and several rows as one |
+//! | [`counter`] | counter contexts, shard by shard |
+//! | [`columns`] | sources whose columns differ |
+//! | `ranges` | the range tombstones of all sources as one sequence |
+//! | `compatible` | which type can hold the values of another |
+//! | `heap`, `join` | a heap of source numbers; waiting for several sources at once |
+
+use std::cmp::Ordering;
+
+use smallvec::SmallVec;
+
+use crate::clustering::{PositionRef, Weight, compare_positions};
+use crate::{
+    CqlType, DeletionTime, Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange, Row, Schema,
+};
+
+pub mod columns;
+mod compatible;
+pub mod counter;
+mod heap;
+mod join;
+mod ranges;
+pub mod reconcile;
+
+pub use columns::{ColumnMap, Mapped, MergeError, UnifiedSchema};
+pub use reconcile::RowMerger;
+
+use heap::Heap;
+use ranges::OpenRanges;
+
+/// Which way the rows of a partition run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Direction {
+    /// Positions ascend.
+    #[default]
+    Forward,
+    /// Positions descend; a range tombstone change means that from its position *downwards* its deletion
+    /// is in force. The static row still comes first, and partitions still ascend.
+    Reverse,
+}
+
+/// Several streams of fragments as one, all of the same schema and direction.
+///
+/// Each source keeps the invariants of a stream (see [`crate::fragment::Validator`]). Where two changes
+/// of one source stand at one place, so may those of the merge.
+///
+/// Invariants, between two calls:
+/// 1. A source is either ended, or in `heap`, or in `due`.
+/// 2. Every source in `heap` has its next fragment at hand.
+/// 3. A `solo` source is the only one in `due`.
+#[derive(Debug)]
+pub struct Merge<R> {
+    sources: Vec<Source<R>>,
+    heap: Heap,
+    /// The sources whose next fragment decides about the next step.
+    due: SmallVec<[u32; 8]>,
+    /// The one source that has the current partition, where no other has it.
+    solo: Option<usize>,
+    order: Order,
+    partition: DeletionTime,
+    ranges: OpenRanges,
+    merger: RowMerger,
+    /// The versions of the row at hand; empty between two calls.
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Source<R> {
+    reader: R,
+    head: Head,
+}
+
+#[derive(Debug)]
+enum Head {
+    /// To be popped from the reader.
+    Due,
+    Ready(Fragment),
+    Ended,
+}
+
+impl<R: FragmentReader> Merge<R> {
+    /// The merge of `sources`, which all have rows of `schema` in this direction.
+    pub fn new(schema: &Schema, direction: Direction, sources: Vec<R>) -> Merge<R> {
+        let count = sources.len() as u32;
+        Merge {
+            heap: Heap::with_capacity(sources.len()),
+            due: (0..count).collect(),
+            solo: (count == 1).then_some(0),
+            order: Order { clustering: schema.clustering.clone(), direction },
+            partition: DeletionTime::LIVE,
+            ranges: OpenRanges::new(sources.len()),
+            merger: RowMerger::new(schema),
+            rows: Vec::new(),
+            sources: sources.into_iter().map(|reader| Source { reader, head: Head::Due }).collect(),
+        }
+    }
+}
+
+impl<R: FragmentReader> FragmentReader for Merge<R> {
+    type Error = R::Error;
+
+    fn pop(&mut self) -> Result<Next, R::Error> {
+        if let Some(solo) = self.solo {
+            return self.pop_solo(solo);
+        }
+        loop {
+            if !self.refill()? {
+                return Ok(Next::Fill);
+            }
+            if !self.gather() {
+                return Ok(Next::End);
+            }
+            if let Some(fragment) = self.reduce() {
+                return Ok(Next::Fragment(fragment));
+            }
+        }
+    }
+
+    /// Fills the sources whose next fragment is needed, all at once.
+    async fn fill(&mut self) -> Result<(), R::Error> {
+        if let Some(solo) = self.solo {
+            return self.sources[solo].reader.fill().await;
+        }
+        let due = self.sources.iter_mut().filter(|source| matches!(source.head, Head::Due));
+        join::all(due.map(|source| source.reader.fill())).await
+    }
+}
+
+impl<R: FragmentReader> Merge<R> {
+    fn pop_solo(&mut self, solo: usize) -> Result<Next, R::Error> {
+        let next = self.sources[solo].reader.pop()?;
+        if matches!(next, Next::Fragment(Fragment::PartitionEnd)) && self.sources.len() > 1 {
+            self.solo = None;
+        }
+        Ok(next)
+    }
+
+    /// Pops the due sources; whether each has now given a fragment or its end.
+    fn refill(&mut self) -> Result<bool, R::Error> {
+        let (mut filled, mut ended) = (true, false);
+        for &number in &self.due {
+            let source = &mut self.sources[number as usize];
+            if matches!(source.head, Head::Due) {
+                match source.reader.pop()? {
+                    Next::Fragment(fragment) => source.head = Head::Ready(fragment),
+                    Next::Fill => filled = false,
+                    Next::End => (source.head, ended) = (Head::Ended, true),
+                }
+            }
+        }
+        if ended {
+            self.due.retain(|number| !matches!(self.sources[*number as usize].head, Head::Ended));
+        }
+        Ok(filled)
+    }
+
+    /// Leaves in `due` the sources whose fragments stand at the least place; whether there are any.
+    fn gather(&mut self) -> bool {
+        let Merge { sources, order, heap, due, .. } = self;
+        let compare = |a: u32, b: u32| order.compare(head(sources, a), head(sources, b));
+        let first = match (due.as_slice(), heap.least()) {
+            (&[only], None) => Some(only),
+            // The source that gave the last fragment often gives the next one too.
+            (&[only], Some(least)) if compare(only, least).is_le() => Some(only),
+            (&[only], Some(_)) => heap.replace_least(only, compare),
+            _ => {
+                due.iter().for_each(|&number| heap.push(number, compare));
+                heap.pop(compare)
+            }
+        };
+        due.clear();
+        due.extend(first);
+        while let (Some(first), Some(least)) = (first, heap.least()) {
+            if compare(first, least).is_ne() {
+                break;
+            }
+            due.extend(heap.pop(compare));
+        }
+        first.is_some()
+    }
+
+    /// One fragment of those at the head of the due sources, if anything is left of them.
+    fn reduce(&mut self) -> Option<Fragment> {
+        match self.take_head(0) {
+            Fragment::PartitionStart(start) => Some(self.start_partition(start)),
+            Fragment::StaticRow(row) => self.merge_rows(row, true).map(Fragment::StaticRow),
+            Fragment::Row(row) => self.merge_rows(row, false).map(Fragment::Row),
+            Fragment::RangeTombstone(change) => self.change(change).map(Fragment::RangeTombstone),
+            Fragment::PartitionEnd => {
+                (1..self.due.len()).for_each(|i| drop(self.take_head(i)));
+                Some(Fragment::PartitionEnd)
+            }
+        }
+    }
+
+    fn take_head(&mut self, i: usize) -> Fragment {
+        let source = &mut self.sources[self.due[i] as usize];
+        match std::mem::replace(&mut source.head, Head::Due) {
+            Head::Ready(fragment) => fragment,
+            Head::Due | Head::Ended => unreachable!("a gathered source has a fragment at hand"),
+        }
+    }
+
+    fn start_partition(&mut self, mut start: PartitionStart) -> Fragment {
+        for i in 1..self.due.len() {
+            if let Fragment::PartitionStart(other) = self.take_head(i) {
+                start.deletion = start.deletion.max(other.deletion);
+            }
+        }
+        if let [only] = *self.due {
+            self.solo = Some(only as usize);
+        }
+        self.partition = start.deletion;
+        self.ranges.clear();
+        Fragment::PartitionStart(start)
+    }
+
+    fn merge_rows(&mut self, first: Row, is_static: bool) -> Option<Row> {
+        let active = self.ranges.in_force().max(self.partition);
+        // A clustered row of one version passes as it is; a static one is always looked through.
+        if self.due.len() == 1 && active.is_live() && !is_static {
+            return Some(first);
+        }
+        self.rows.push(first);
+        for i in 1..self.due.len() {
+            if let Fragment::Row(row) | Fragment::StaticRow(row) = self.take_head(i) {
+                self.rows.push(row);
+            }
+        }
+        self.merger.merge(&mut self.rows, is_static, active)
+    }
+
+    fn change(&mut self, first: RangeTombstoneChange) -> Option<RangeTombstoneChange> {
+        self.ranges.set(self.due[0], first.deletion);
+        for i in 1..self.due.len() {
+            if let Fragment::RangeTombstone(change) = self.take_head(i) {
+                self.ranges.set(self.due[i], change.deletion);
+            }
+        }
+        let deletion = self.ranges.advance(self.partition)?;
+        Some(RangeTombstoneChange { position: first.position, deletion })
+    }
+}
+
+fn head<R>(sources: &[Source<R>], number: u32) -> &Fragment {
+    match &sources[number as usize].head {
+        Head::Ready(fragment) => fragment,
+        Head::Due | Head::Ended => unreachable!("only sources with a fragment at hand are compared"),
+    }
+}
+
+/// The order of the heads of all sources.
+///
+/// What belongs to the current partition comes before the start of any other one, so one heap serves both
+/// orders: only sources that have the current partition can be inside of one.
+#[derive(Debug)]
+struct Order {
+    clustering: Vec<CqlType>,
+    direction: Direction,
+}
+
+impl Order {
+    fn compare(&self, a: &Fragment, b: &Fragment) -> Ordering {
+        if let (Fragment::PartitionStart(a), Fragment::PartitionStart(b)) = (a, b) {
+            return a.key.cmp(&b.key);
+        }
+        match (position_of(a), position_of(b)) {
+            (Some(a), Some(b)) => self.compare_positions(a, b),
+            _ => rank(a).cmp(&rank(b)),
+        }
+    }
+
+    fn compare_positions(&self, a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
+        match self.direction {
+            Direction::Forward => compare_positions(&self.clustering, a, b),
+            Direction::Reverse => compare_positions(&self.clustering, b, a),
+        }
+    }
+}
+
+fn rank(fragment: &Fragment) -> u8 {
+    match fragment {
+        Fragment::StaticRow(_) => 0,
+        Fragment::Row(_) | Fragment::RangeTombstone(_) => 1,
+        Fragment::PartitionEnd => 2,
+        Fragment::PartitionStart(_) => 3,
+    }
+}
+
+/// Where a row or a change stands.
+fn position_of(fragment: &Fragment) -> Option<PositionRef<'_>> {
+    match fragment {
+        Fragment::Row(row) => Some(PositionRef { prefix: &row.clustering, weight: Weight::At }),
+        Fragment::RangeTombstone(change) => Some(change.position.as_view()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

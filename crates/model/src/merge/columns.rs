@@ -1,0 +1,269 @@
+//! Sources whose columns differ, brought to one schema.
+//!
+//! A column may have been added or dropped between the writing of two SSTables, or its type altered to
+//! one that can hold the old values. A cell names its column by its place in the schema of its source; a
+//! [`ColumnMap`] turns that into its place in the schema of all.
+
+use std::collections::BTreeMap;
+
+use super::compatible;
+use crate::{Column, CqlType, Fragment, FragmentReader, Next, Row, Schema};
+
+/// Why sources cannot be merged.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum MergeError {
+    /// Their keys are not comparable.
+    #[error("the partition keys differ: {0} and {1}")]
+    PartitionKey(CqlType, CqlType),
+    /// Their rows are not comparable.
+    #[error("the clustering columns differ: ({}) and ({})", list(.0), list(.1))]
+    Clustering(Vec<CqlType>, Vec<CqlType>),
+    /// A column has values of two types, neither of which can hold those of the other.
+    #[error("the column {column} is of two types that do not go together: {types}")]
+    Column {
+        /// Its name.
+        column: String,
+        /// The two types, in words.
+        types: String,
+    },
+    /// Cells number their columns with 16 bits.
+    #[error("together they have {0} columns of one kind, which is more than 65536")]
+    TooManyColumns(usize),
+}
+
+/// The schema of all sources, and how to bring the rows of each to it.
+#[derive(Clone, Debug)]
+pub struct UnifiedSchema {
+    /// Has every column that a source has.
+    pub schema: Schema,
+    /// One for each source.
+    pub maps: Vec<ColumnMap>,
+}
+
+/// Brings the rows of one source to the schema of all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ColumnMap {
+    statics: Places,
+    regulars: Places,
+}
+
+/// A reader whose rows are brought to the schema of all sources.
+#[derive(Debug)]
+pub struct Mapped<R> {
+    reader: R,
+    map: ColumnMap,
+}
+
+impl UnifiedSchema {
+    /// The schema that has the columns of all of these.
+    ///
+    /// Keys and clustering columns must be the same. A column of several types gets the one that holds the
+    /// values of all, as `text` does for `ascii` and `blob` for both.
+    ///
+    /// # Panics
+    /// If there is no schema at all.
+    pub fn of(schemas: &[&Schema]) -> Result<UnifiedSchema, MergeError> {
+        let first = schemas.first().expect("a merge has at least one schema");
+        for schema in schemas {
+            check_keys(first, schema)?;
+        }
+        let statics = unify(schemas.iter().map(|schema| &schema.statics[..]))?;
+        let regulars = unify(schemas.iter().map(|schema| &schema.regulars[..]))?;
+        let schema = Schema::new(first.partition_key.clone(), first.clustering.clone(), statics, regulars);
+        let maps = schemas.iter().map(|source| ColumnMap::between(source, &schema)).collect();
+        Ok(UnifiedSchema { schema, maps })
+    }
+}
+
+impl ColumnMap {
+    /// Whether rows stay as they are.
+    pub fn is_identity(&self) -> bool {
+        self.statics.is_identity && self.regulars.is_identity
+    }
+
+    /// Brings a row of the source to the schema of all.
+    pub fn map_row(&self, row: &mut Row, is_static: bool) {
+        let places = if is_static { &self.statics } else { &self.regulars };
+        if !places.is_identity {
+            places.apply(row);
+        }
+    }
+
+    /// Brings a fragment of the source to the schema of all.
+    pub fn map(&self, mut fragment: Fragment) -> Fragment {
+        match &mut fragment {
+            Fragment::StaticRow(row) => self.map_row(row, true),
+            Fragment::Row(row) => self.map_row(row, false),
+            Fragment::PartitionStart(_) | Fragment::RangeTombstone(_) | Fragment::PartitionEnd => {}
+        }
+        fragment
+    }
+
+    fn between(source: &Schema, unified: &Schema) -> ColumnMap {
+        ColumnMap {
+            statics: Places::between(&source.statics, &unified.statics),
+            regulars: Places::between(&source.regulars, &unified.regulars),
+        }
+    }
+}
+
+impl<R: FragmentReader> Mapped<R> {
+    /// The reader's rows, brought to the schema of all sources.
+    pub fn new(reader: R, map: ColumnMap) -> Mapped<R> {
+        Mapped { reader, map }
+    }
+}
+
+impl<R: FragmentReader> FragmentReader for Mapped<R> {
+    type Error = R::Error;
+
+    fn pop(&mut self) -> Result<Next, R::Error> {
+        match self.reader.pop()? {
+            Next::Fragment(fragment) => Ok(Next::Fragment(self.map.map(fragment))),
+            other => Ok(other),
+        }
+    }
+
+    async fn fill(&mut self) -> Result<(), R::Error> {
+        self.reader.fill().await
+    }
+}
+
+fn check_keys(a: &Schema, b: &Schema) -> Result<(), MergeError> {
+    if a.partition_key != b.partition_key {
+        return Err(MergeError::PartitionKey(a.partition_key.clone(), b.partition_key.clone()));
+    }
+    if a.clustering != b.clustering {
+        return Err(MergeError::Clustering(a.clustering.clone(), b.clustering.clone()));
+    }
+    Ok(())
+}
+
+/// All columns, each with a type that holds the values of all its types.
+fn unify<'a>(sources: impl Iterator<Item = &'a [Column]>) -> Result<Vec<Column>, MergeError> {
+    let mut types: BTreeMap<&[u8], &CqlType> = BTreeMap::new();
+    for column in sources.flatten() {
+        let known = types.entry(&column.name).or_insert(&column.data_type);
+        *known = compatible::wider(known, &column.data_type).ok_or_else(|| MergeError::Column {
+            column: column.name_text().into_owned(),
+            types: format!("{} and {}", known, column.data_type),
+        })?;
+    }
+    if types.len() > usize::from(u16::MAX) + 1 {
+        return Err(MergeError::TooManyColumns(types.len()));
+    }
+    let column =
+        |(name, data_type): (&[u8], &CqlType)| Column { name: name.into(), data_type: data_type.clone() };
+    Ok(types.into_iter().map(column).collect())
+}
+
+/// The new place of each static or regular column.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Places {
+    to: Vec<u16>,
+    is_identity: bool,
+    /// Whether the order of the columns stays the same.
+    is_monotone: bool,
+}
+
+impl Places {
+    fn between(source: &[Column], unified: &[Column]) -> Places {
+        let places: BTreeMap<&[u8], u16> =
+            unified.iter().map(|column| &*column.name).zip(0..=u16::MAX).collect();
+        let to: Vec<u16> = source.iter().map(|column| places[&*column.name]).collect();
+        let is_identity = to.iter().copied().eq(0..to.len() as u16);
+        let is_monotone = to.is_sorted();
+        Places { to, is_identity, is_monotone }
+    }
+
+    fn apply(&self, row: &mut Row) {
+        let place = |column: &mut u16| *column = self.to[usize::from(*column)];
+        row.cells.iter_mut().for_each(|cell| place(&mut cell.column));
+        row.complex_deletions.iter_mut().for_each(|(column, _)| place(column));
+        if !self.is_monotone {
+            // Stable, so the paths within a column keep their order.
+            row.cells.sort_by_key(|cell| cell.column);
+            row.complex_deletions.sort_by_key(|(column, _)| *column);
+        }
+    }
+}
+
+fn list(types: &[CqlType]) -> String {
+    types.iter().map(CqlType::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bytes, Cell, CellValue, Clustering, DeletionTime, time::NO_DELETION_TIME};
+
+    fn schema(regulars: &[(&str, CqlType)]) -> Schema {
+        let column = |(name, data_type): &(&str, CqlType)| Column {
+            name: name.as_bytes().into(),
+            data_type: data_type.clone(),
+        };
+        Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), regulars.iter().map(column).collect())
+    }
+
+    fn cell(column: u16, path: Option<&[u8]>) -> Cell {
+        Cell {
+            column,
+            ttl: 0,
+            timestamp: 1,
+            local_deletion_time: NO_DELETION_TIME,
+            path: path.map(Bytes::from),
+            value: CellValue::Tombstone,
+        }
+    }
+
+    fn columns_of(row: &Row) -> Vec<u16> {
+        row.cells.iter().map(|cell| cell.column).collect()
+    }
+
+    #[test]
+    fn columns_of_all_sources_are_in_the_schema() {
+        let set = CqlType::set(CqlType::Int, false);
+        let (old, new) = (
+            schema(&[("b", CqlType::Ascii), ("d", set.clone())]),
+            schema(&[("a", CqlType::Int), ("b", CqlType::Text), ("c", set.clone()), ("d", set.clone())]),
+        );
+        let unified = UnifiedSchema::of(&[&old, &new]).unwrap();
+        assert_eq!(unified.schema, new);
+        assert!(unified.maps[1].is_identity());
+        let mut row = Row::new(Clustering::empty());
+        row.cells = vec![cell(0, None), cell(1, Some(b"p")), cell(1, Some(b"q"))];
+        row.complex_deletions = vec![(1, DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 })];
+        unified.maps[0].map_row(&mut row, false);
+        assert_eq!(columns_of(&row), [1, 3, 3]);
+        assert_eq!(row.complex_deletions[0].0, 3);
+        assert_eq!(UnifiedSchema::of(&[&new, &old]).unwrap().schema, new);
+    }
+
+    #[test]
+    fn a_map_that_turns_columns_around_sorts_their_cells() {
+        let right = schema(&[("a", CqlType::Int), ("b", CqlType::list(CqlType::Int, false))]);
+        let mut turned = right.clone();
+        turned.regulars.reverse();
+        let unified = UnifiedSchema::of(&[&turned]).unwrap();
+        assert_eq!(unified.schema, right);
+        let mut row = Row::new(Clustering::empty());
+        row.cells = vec![cell(0, Some(b"p")), cell(0, Some(b"q")), cell(1, None)];
+        unified.maps[0].map_row(&mut row, false);
+        assert_eq!(row.cells, [cell(0, None), cell(1, Some(b"p")), cell(1, Some(b"q"))]);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_by_name() {
+        let message = |a: &Schema, b: &Schema| UnifiedSchema::of(&[a, b]).unwrap_err().to_string();
+        let a = schema(&[("total", CqlType::Int)]);
+        let b = schema(&[("total", CqlType::Text)]);
+        let text = message(&a, &b);
+        assert!(text.contains("total") && text.contains("Int32Type") && text.contains("UTF8Type"), "{text}");
+        let other_key = Schema { partition_key: CqlType::Text, ..a.clone() };
+        assert!(message(&a, &other_key).starts_with("the partition keys differ: "));
+        let other_clustering =
+            Schema { clustering: vec![CqlType::Reversed(Box::new(CqlType::Int))], ..a.clone() };
+        let text = message(&a, &other_clustering);
+        assert!(text.contains("clustering") && text.contains("ReversedType"), "{text}");
+    }
+}

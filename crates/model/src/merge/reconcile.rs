@@ -1,0 +1,233 @@
+//! Which of two cells wins, and several rows of one key as one.
+//!
+//! The greater timestamp wins. Where two are equal, in this order:
+//!
+//! 1. what dies over what lives for ever: a tombstone or an expiring cell over a plain one;
+//! 2. a tombstone over an expiring cell, expired or not, so that the clock does not matter;
+//! 3. the later local deletion time;
+//! 4. of two expiring cells the smaller TTL: it was written later;
+//! 5. the greater value, byte by byte.
+//!
+//! Counters do not compete: their contexts are merged, and a tombstone wins over them whatever the
+//! timestamps say. What a deletion covers is removed before anything is compared.
+
+use std::cmp::{Ordering, Reverse};
+
+use super::counter::{self, Merged};
+use crate::time::NO_DELETION_TIME;
+use crate::{Cell, CellValue, Column, CqlType, DeletionTime, Liveness, Row, Schema};
+
+/// Merges the versions of a row.
+#[derive(Debug)]
+pub struct RowMerger {
+    statics: Vec<ColumnRule>,
+    regulars: Vec<ColumnRule>,
+    /// The cells of one version that those before it do not have; empty between two calls.
+    extra: Vec<Cell>,
+}
+
+/// What the merge has to know of a column.
+#[derive(Debug)]
+struct ColumnRule {
+    /// The order of the cells' paths, in a multi-cell column.
+    path: Option<CqlType>,
+    counter: bool,
+}
+
+impl RowMerger {
+    /// A merger of rows of this schema.
+    pub fn new(schema: &Schema) -> RowMerger {
+        let rules = |columns: &[Column]| columns.iter().map(ColumnRule::new).collect();
+        RowMerger { statics: rules(&schema.statics), regulars: rules(&schema.regulars), extra: Vec::new() }
+    }
+
+    /// The merge of all `rows`, which have the same key, with what shadows their parts removed; `None`
+    /// where nothing is left. `active` is the deletion in force at the row, of its partition or a range.
+    ///
+    /// Empties `rows`. The result does not depend on their order.
+    pub fn merge(&mut self, rows: &mut Vec<Row>, is_static: bool, active: DeletionTime) -> Option<Row> {
+        let head = RowHead::of(rows, active);
+        let mut merged = take_largest(rows)?;
+        rows.iter().for_each(|row| add_complex_deletions(&mut merged.complex_deletions, row));
+        retain_unshadowed(&mut merged.cells, head.active, &merged.complex_deletions);
+        let rules = if is_static { &self.statics } else { &self.regulars };
+        for mut row in rows.drain(..) {
+            retain_unshadowed(&mut row.cells, head.active, &merged.complex_deletions);
+            merge_cells(rules, &mut merged.cells, row.cells, &mut self.extra);
+        }
+        merged.complex_deletions.retain(|(_, deletion)| deletion.supersedes(&head.active));
+        merged.liveness = head.liveness;
+        merged.deletion = head.deletion;
+        merged.shadowable = head.shadowable;
+        (!merged.is_empty()).then_some(merged)
+    }
+}
+
+impl ColumnRule {
+    fn new(column: &Column) -> ColumnRule {
+        let data_type = &column.data_type;
+        ColumnRule {
+            path: data_type.cell_path_type().cloned(),
+            counter: data_type.cell_value_type(None).is_some_and(CqlType::is_counter),
+        }
+    }
+}
+
+/// Makes `cell` the winner of itself and another cell of the same column and path.
+pub fn reconcile(cell: &mut Cell, other: Cell, of_counter: bool) {
+    if of_counter && !(is_tombstone(cell) && is_tombstone(&other)) {
+        reconcile_counters(cell, other);
+    } else if wins(&other, cell) {
+        *cell = other;
+    }
+}
+
+/// Merges `other` into `merged`, both in the order of a row's cells. The work space is left empty.
+fn merge_cells(rules: &[ColumnRule], merged: &mut Vec<Cell>, other: Vec<Cell>, extra: &mut Vec<Cell>) {
+    let mut at = 0;
+    for cell in other {
+        let order = loop {
+            match merged.get(at).map(|own| compare_cells(rules, own, &cell)) {
+                Some(Ordering::Less) => at += 1,
+                order => break order,
+            }
+        };
+        if order == Some(Ordering::Equal) {
+            let of_counter = rules[usize::from(cell.column)].counter;
+            reconcile(&mut merged[at], cell, of_counter);
+        } else {
+            extra.push(cell);
+        }
+    }
+    if !extra.is_empty() {
+        merged.append(extra);
+        // Two sorted runs, which the sort finds and merges.
+        merged.sort_by(|a, b| compare_cells(rules, a, b));
+    }
+}
+
+/// The order of the cells of a row.
+fn compare_cells(rules: &[ColumnRule], a: &Cell, b: &Cell) -> Ordering {
+    a.column.cmp(&b.column).then_with(|| match (&rules[usize::from(a.column)].path, &a.path, &b.path) {
+        (Some(path), Some(a), Some(b)) => path.compare(a, b),
+        _ => Ordering::Equal,
+    })
+}
+
+/// Whether `a` wins over `b`; neither does where they are the same.
+fn wins(a: &Cell, b: &Cell) -> bool {
+    let by_times = a.timestamp.cmp(&b.timestamp).then_with(|| precedence(a).cmp(&precedence(b)));
+    by_times.then_with(|| value_of(a).cmp(value_of(b))).is_gt()
+}
+
+/// Rules 1 to 4: kind, local deletion time, TTL. The greater one wins.
+fn precedence(cell: &Cell) -> (u8, i64, Reverse<u32>) {
+    let kind = match cell {
+        cell if is_tombstone(cell) => 2,
+        cell if cell.local_deletion_time != NO_DELETION_TIME => 1,
+        _ => return (0, NO_DELETION_TIME, Reverse(0)),
+    };
+    (kind, cell.local_deletion_time, Reverse(cell.ttl))
+}
+
+/// An expired cell that has become one counts as a tombstone by its lack of a TTL.
+fn is_tombstone(cell: &Cell) -> bool {
+    cell.is_tombstone() || (cell.local_deletion_time != NO_DELETION_TIME && !cell.is_expiring())
+}
+
+fn value_of(cell: &Cell) -> &[u8] {
+    match &cell.value {
+        CellValue::Value(value) => value,
+        CellValue::Tombstone => &[],
+    }
+}
+
+/// At most one of the two is a tombstone.
+fn reconcile_counters(cell: &mut Cell, other: Cell) {
+    let (own, value) = (value_of(cell), value_of(&other));
+    if is_tombstone(cell) || is_tombstone(&other) {
+        if is_tombstone(&other) {
+            *cell = other;
+        }
+    } else if own.is_empty() || value.is_empty() {
+        // A counter whose value was skipped stays one.
+        if (value.is_empty(), other.timestamp) > (own.is_empty(), cell.timestamp) {
+            *cell = other;
+        }
+    } else {
+        merge_contexts(cell, other);
+    }
+}
+
+/// A malformed context cannot be merged: the two are then reconciled as plain values.
+fn merge_contexts(cell: &mut Cell, other: Cell) {
+    let timestamp = cell.timestamp.max(other.timestamp);
+    match counter::merge(value_of(cell), value_of(&other)) {
+        Some(Merged::Left) => {}
+        Some(Merged::Right) => cell.value = other.value,
+        Some(Merged::New(context)) => cell.value = CellValue::Value(context),
+        None if wins(&other, cell) => *cell = other,
+        None => {}
+    }
+    cell.timestamp = timestamp;
+}
+
+/// All of a row but its columns.
+struct RowHead {
+    liveness: Liveness,
+    deletion: DeletionTime,
+    shadowable: bool,
+    /// The deletion in force for the row's columns.
+    active: DeletionTime,
+}
+
+impl RowHead {
+    fn of(rows: &[Row], active: DeletionTime) -> RowHead {
+        let liveness = rows.iter().map(|row| row.liveness).fold(Liveness::NONE, greater_liveness);
+        // Of equal deletions the one that is not shadowable counts: it deletes in any case.
+        let greatest = rows.iter().map(|row| (row.deletion, !row.shadowable)).max();
+        let (deletion, lasting) = greatest.unwrap_or((DeletionTime::LIVE, true));
+        let shadowed = !lasting && liveness.timestamp > deletion.marked_for_delete_at;
+        let counts = !shadowed && deletion.supersedes(&active);
+        let active = if counts { deletion } else { active };
+        RowHead {
+            liveness: if active.deletes(liveness.timestamp) { Liveness::NONE } else { liveness },
+            deletion: if counts { deletion } else { DeletionTime::LIVE },
+            shadowable: counts && !lasting,
+            active,
+        }
+    }
+}
+
+fn greater_liveness(a: Liveness, b: Liveness) -> Liveness {
+    if b.supersedes(&a) { b } else { a }
+}
+
+/// The row with most cells: the others are merged into it.
+fn take_largest(rows: &mut Vec<Row>) -> Option<Row> {
+    let (largest, _) = rows.iter().enumerate().max_by_key(|(_, row)| row.cells.len())?;
+    Some(rows.swap_remove(largest))
+}
+
+fn add_complex_deletions(deletions: &mut Vec<(u16, DeletionTime)>, row: &Row) {
+    for &(column, deletion) in &row.complex_deletions {
+        match deletions.binary_search_by_key(&column, |(column, _)| *column) {
+            Ok(at) => deletions[at].1 = deletions[at].1.max(deletion),
+            Err(at) => deletions.insert(at, (column, deletion)),
+        }
+    }
+}
+
+/// Removes the cells that the row's or their column's deletion covers.
+fn retain_unshadowed(cells: &mut Vec<Cell>, active: DeletionTime, complex: &[(u16, DeletionTime)]) {
+    if active.is_live() && complex.is_empty() {
+        return;
+    }
+    cells.retain(|cell| {
+        let own = complex.binary_search_by_key(&cell.column, |(column, _)| *column);
+        !active.deletes(cell.timestamp) && !own.is_ok_and(|at| complex[at].1.deletes(cell.timestamp))
+    });
+}
+
+#[cfg(test)]
+mod tests;

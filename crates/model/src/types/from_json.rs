@@ -1,0 +1,181 @@
+//! Values from JSON: what [`CqlType::write_json`] writes, and other forms that Cassandra reads.
+//!
+//! Numbers may stand in strings, and whatever is composed may be a string of JSON itself: so it is where it
+//! is the key of a map. A decimal keeps the digits it is written with; Cassandra loses some on the way.
+
+use serde_json::{Map, Number, Value};
+
+use super::parts::{pack, put_element, put_part};
+use super::text::parse_hex;
+use super::{CqlType, TypeError, UserType};
+
+impl CqlType {
+    /// The bytes of the value that `json` describes.
+    pub fn from_json(&self, json: &Value) -> Result<Vec<u8>, TypeError> {
+        match self {
+            CqlType::List { element, .. } => self.list_from_json(element, json),
+            CqlType::Set { element, .. } => self.set_from_json(element, json),
+            CqlType::Map { key, value, .. } => self.map_from_json(key, value, json),
+            CqlType::Tuple(fields) => self.tuple_from_json(fields, json),
+            CqlType::Udt(udt) => self.udt_from_json(udt, json),
+            CqlType::Vector { element, dimension } => self.vector_from_json(element, *dimension, json),
+            CqlType::Reversed(base) => base.from_json(json),
+            CqlType::PartitionerOrder { key: Some(key), .. } => key.from_json(json),
+            native => match json {
+                Value::String(text) => native.string_from_json(text, json),
+                Value::Number(number) => native.number_from_json(number, json),
+                Value::Bool(value) if *native == CqlType::Boolean => Ok(vec![u8::from(*value)]),
+                _ => Err(native.refuse_json(json, "it is of another kind")),
+            },
+        }
+    }
+
+    fn string_from_json(&self, text: &str, json: &Value) -> Result<Vec<u8>, TypeError> {
+        match self {
+            CqlType::Blob
+            | CqlType::ColumnToCollection(_)
+            | CqlType::Custom(_)
+            | CqlType::PartitionerOrder { .. } => text
+                .strip_prefix("0x")
+                .and_then(parse_hex)
+                .ok_or_else(|| self.refuse_json(json, "0x and hexadecimal digits were expected")),
+            CqlType::Counter => Err(self.refuse_json(json, "a counter is not a value")),
+            other => other.from_text(text),
+        }
+    }
+
+    fn number_from_json(&self, number: &Number, json: &Value) -> Result<Vec<u8>, TypeError> {
+        let text = number.to_string();
+        match self {
+            CqlType::TinyInt
+            | CqlType::SmallInt
+            | CqlType::Int
+            | CqlType::BigInt
+            | CqlType::VarInt
+            | CqlType::Decimal
+            | CqlType::Double => self.from_text(&text),
+            CqlType::Float => {
+                // The way there is over a double, and may round twice.
+                let double = number.as_f64().ok_or_else(|| self.refuse_json(json, "it is too large"))?;
+                Ok((double as f32).to_be_bytes().to_vec())
+            }
+            CqlType::Timestamp | CqlType::LegacyTimestamp => CqlType::BigInt.from_text(&text),
+            _ => Err(self.refuse_json(json, "it is a number")),
+        }
+    }
+
+    fn list_from_json(&self, element: &CqlType, json: &Value) -> Result<Vec<u8>, TypeError> {
+        let elements = self.elements_from_json(element, json)?;
+        Ok(pack(elements.iter().map(Vec::as_slice), 1))
+    }
+
+    /// As a list, but in order, and without what is in it twice.
+    fn set_from_json(&self, element: &CqlType, json: &Value) -> Result<Vec<u8>, TypeError> {
+        let mut elements = self.elements_from_json(element, json)?;
+        elements.sort_by(|a, b| element.compare(a, b));
+        elements.dedup();
+        Ok(pack(elements.iter().map(Vec::as_slice), 1))
+    }
+
+    fn map_from_json(&self, key: &CqlType, value: &CqlType, json: &Value) -> Result<Vec<u8>, TypeError> {
+        let parsed = self.unquoted(json)?;
+        let Some(object) = parsed.as_ref().unwrap_or(json).as_object() else {
+            return Err(self.refuse_json(json, "an object was expected"));
+        };
+        let mut entries = Vec::with_capacity(object.len());
+        for (name, json) in object {
+            self.refuse_null(json)?;
+            entries.push((key.from_json(&Value::String(name.clone()))?, value.from_json(json)?));
+        }
+        entries.sort_by(|a, b| key.compare(&a.0, &b.0));
+        Ok(pack(entries.iter().flat_map(|(key, value)| [key.as_slice(), value]), 2))
+    }
+
+    fn tuple_from_json(&self, fields: &[CqlType], json: &Value) -> Result<Vec<u8>, TypeError> {
+        let parsed = self.unquoted(json)?;
+        let Some(values) = parsed.as_ref().unwrap_or(json).as_array().filter(|values| values.len() == fields.len())
+        else {
+            return Err(self.refuse_json(json, "a list of as many items as it has fields was expected"));
+        };
+        let mut out = Vec::new();
+        for (field, value) in fields.iter().zip(values) {
+            field.put_from_json(Some(value), &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn udt_from_json(&self, udt: &UserType, json: &Value) -> Result<Vec<u8>, TypeError> {
+        let parsed = self.unquoted(json)?;
+        let Some(object) = parsed.as_ref().unwrap_or(json).as_object() else {
+            return Err(self.refuse_json(json, "an object was expected"));
+        };
+        let values: Map<String, Value> =
+            object.iter().map(|(name, value)| (field_name(name), value.clone())).collect();
+        if let Some(unknown) = values.keys().find(|name| udt.fields.iter().all(|field| field.0 != **name)) {
+            return Err(self.refuse_json(json, &format!("it has no field '{unknown}'")));
+        }
+        let mut out = Vec::new();
+        for (name, field) in &udt.fields {
+            field.put_from_json(values.get(name), &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn vector_from_json(&self, element: &CqlType, dimension: u32, json: &Value) -> Result<Vec<u8>, TypeError> {
+        let elements = self.elements_from_json(element, json)?;
+        if elements.len() != dimension as usize {
+            return Err(self.refuse_json(json, &format!("{dimension} items were expected")));
+        }
+        let mut out = Vec::new();
+        for bytes in &elements {
+            if element.fixed_len().is_some_and(|len| len != bytes.len()) {
+                return Err(self.refuse_json(json, "an item is empty"));
+            }
+            put_element(element, bytes, &mut out);
+        }
+        Ok(out)
+    }
+
+    fn elements_from_json(&self, element: &CqlType, json: &Value) -> Result<Vec<Vec<u8>>, TypeError> {
+        let parsed = self.unquoted(json)?;
+        let Some(values) = parsed.as_ref().unwrap_or(json).as_array() else {
+            return Err(self.refuse_json(json, "a list was expected"));
+        };
+        let read = |value| {
+            self.refuse_null(value)?;
+            element.from_json(value)
+        };
+        values.iter().map(read).collect()
+    }
+
+    /// Appends the part of a tuple; nothing and null are null.
+    fn put_from_json(&self, json: Option<&Value>, out: &mut Vec<u8>) -> Result<(), TypeError> {
+        match json {
+            None | Some(Value::Null) => put_part(None, out),
+            Some(value) => put_part(Some(&self.from_json(value)?), out),
+        }
+        Ok(())
+    }
+
+    /// The JSON in a string; `None` if it is none.
+    fn unquoted(&self, json: &Value) -> Result<Option<Value>, TypeError> {
+        let Value::String(text) = json else { return Ok(None) };
+        serde_json::from_str(text).map(Some).map_err(|error| self.refuse_json(json, &error.to_string()))
+    }
+
+    fn refuse_null(&self, json: &Value) -> Result<(), TypeError> {
+        if json.is_null() { Err(self.refuse_json(json, "an element is null")) } else { Ok(()) }
+    }
+
+    fn refuse_json(&self, json: &Value, what: &str) -> TypeError {
+        self.refuse_text(&json.to_string(), what)
+    }
+}
+
+/// The name of a field: as it is in quotes, in lower case without them.
+fn field_name(name: &str) -> String {
+    match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+        Some(exact) => exact.to_owned(),
+        None => name.to_lowercase(),
+    }
+}

@@ -1,0 +1,235 @@
+//! JSON of values, as `sstabledump` prints it.
+//!
+//! ```text
+//! "2023-11-14 22:13:20.123Z"     a timestamp, not as in keys
+//! {"1": ["a", "b"]}              keys of maps are strings, whatever they are
+//! null                           what is not a number; it cannot be read back
+//! ```
+//!
+//! Bytes behind a number are ignored, as Cassandra ignores them. Where it fails on an empty boolean, tinyint
+//! or old date, this prints `""`, as for other empty values; and where it fails on a null element, `null`.
+
+use super::duration::Duration;
+use super::parts::{Part, head, take_count, take_element, take_part};
+use super::text::write_hex;
+use super::{CqlType, TypeError, UserType, date, inet, uuid};
+
+impl CqlType {
+    /// Appends the JSON of a value.
+    ///
+    /// Of a counter it is the number that the first eight bytes are, which is what `sstabledump` makes of a
+    /// counter's cell; [`super::counter`] knows what was counted.
+    pub fn write_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        match self {
+            CqlType::List { element, .. } | CqlType::Set { element, .. } => self.write_list(element, bytes, out),
+            CqlType::Map { key, value, .. } => self.write_map(key, value, bytes, out),
+            CqlType::Tuple(fields) => self.write_tuple(fields, bytes, out),
+            CqlType::Udt(udt) => self.write_udt(udt, bytes, out),
+            CqlType::Vector { element, dimension } => self.write_vector(element, *dimension, bytes, out),
+            CqlType::Reversed(base) => base.write_json(bytes, out),
+            CqlType::PartitionerOrder { key: Some(key), .. } => key.write_json(bytes, out),
+            CqlType::Composite(_) | CqlType::DynamicComposite(_) => {
+                quote(&self.to_text(bytes)?, out);
+                Ok(())
+            }
+            native => native.write_native_json(bytes, out),
+        }
+    }
+
+    /// The JSON of a value.
+    pub fn to_json(&self, bytes: &[u8]) -> Result<String, TypeError> {
+        let mut json = String::new();
+        self.write_json(bytes, &mut json)?;
+        Ok(json)
+    }
+
+    fn write_native_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        match self {
+            CqlType::Ascii | CqlType::Text => quote(self.read_str(bytes)?, out),
+            CqlType::Float | CqlType::Double if !bytes.is_empty() && !self.is_finite(bytes)? => out.push_str("null"),
+            CqlType::Boolean
+            | CqlType::TinyInt
+            | CqlType::SmallInt
+            | CqlType::Int
+            | CqlType::BigInt
+            | CqlType::Counter
+            | CqlType::Float
+            | CqlType::Double
+            | CqlType::VarInt
+            | CqlType::Decimal
+                if !bytes.is_empty() =>
+            {
+                self.write_number(bytes, out)?;
+            }
+            _ => {
+                out.push('"');
+                self.write_inside_quotes(bytes, out)?;
+                out.push('"');
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what needs no escapes; empty values are nothing.
+    fn write_inside_quotes(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        let kind = self.kind();
+        match self {
+            CqlType::Empty => {}
+            CqlType::Time if bytes.is_empty() => out.push_str("null"),
+            CqlType::Blob
+            | CqlType::ColumnToCollection(_)
+            | CqlType::Custom(_)
+            | CqlType::PartitionerOrder { .. } => {
+                out.push_str("0x");
+                write_hex(bytes, out);
+            }
+            _ if bytes.is_empty() => {}
+            CqlType::Timestamp | CqlType::LegacyTimestamp => {
+                date::write_timestamp(i64::from_be_bytes(head(kind, bytes)?), ' ', out);
+            }
+            CqlType::Date => date::write_date(u32::from_be_bytes(head(kind, bytes)?), out),
+            CqlType::Time => date::write_time(i64::from_be_bytes(head(kind, bytes)?), out),
+            CqlType::Duration => Duration::decode(bytes)?.write(out),
+            CqlType::Inet => inet::write(bytes, out)?,
+            CqlType::Uuid | CqlType::LexicalUuid => uuid::write(&head(kind, bytes)?, out),
+            CqlType::TimeUuid => {
+                let mut uuid = head::<16>(kind, bytes)?;
+                // Of a wrong version, the bit of the right one is printed as well.
+                uuid[6] |= 0x10;
+                uuid::write(&uuid, out);
+            }
+            _ => return Err(TypeError::bytes(kind, "it has no JSON")),
+        }
+        Ok(())
+    }
+
+    fn is_finite(&self, bytes: &[u8]) -> Result<bool, TypeError> {
+        match self {
+            CqlType::Float => Ok(f32::from_be_bytes(head("float", bytes)?).is_finite()),
+            _ => Ok(f64::from_be_bytes(head("double", bytes)?).is_finite()),
+        }
+    }
+
+    fn write_list(&self, element: &CqlType, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        let mut rest = bytes;
+        let count = self.count(&mut rest)?;
+        out.push('[');
+        for i in 0..count {
+            out.push_str(if i == 0 { "" } else { ", " });
+            element.write_part(self.part(&mut rest)?, out)?;
+        }
+        out.push(']');
+        Ok(())
+    }
+
+    fn write_map(&self, key: &CqlType, value: &CqlType, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        let mut rest = bytes;
+        let count = self.count(&mut rest)?;
+        out.push('{');
+        for i in 0..count {
+            out.push_str(if i == 0 { "" } else { ", " });
+            let mut name = String::new();
+            key.write_part(self.part(&mut rest)?, &mut name)?;
+            if name.starts_with('"') {
+                out.push_str(&name);
+            } else {
+                quote(&name, out);
+            }
+            out.push_str(": ");
+            value.write_part(self.part(&mut rest)?, out)?;
+        }
+        out.push('}');
+        Ok(())
+    }
+
+    fn write_tuple(&self, fields: &[CqlType], bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        let mut rest = bytes;
+        out.push('[');
+        for (i, field) in fields.iter().enumerate() {
+            out.push_str(if i == 0 { "" } else { ", " });
+            let part = if rest.is_empty() { None } else { self.part(&mut rest)? };
+            field.write_part(part, out)?;
+        }
+        out.push(']');
+        Ok(())
+    }
+
+    fn write_udt(&self, udt: &UserType, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        let mut rest = bytes;
+        out.push('{');
+        for (i, (name, field)) in udt.fields.iter().enumerate() {
+            out.push_str(if i == 0 { "" } else { ", " });
+            if *name == name.to_lowercase() {
+                quote(name, out);
+            } else {
+                quote(&format!("\"{name}\""), out);
+            }
+            out.push_str(": ");
+            let part = if rest.is_empty() { None } else { self.part(&mut rest)? };
+            field.write_part(part, out)?;
+        }
+        if !rest.is_empty() {
+            return Err(TypeError::bytes(self.kind(), "there are more fields than it has"));
+        }
+        out.push('}');
+        Ok(())
+    }
+
+    fn write_vector(
+        &self,
+        element: &CqlType,
+        dimension: u32,
+        bytes: &[u8],
+        out: &mut String,
+    ) -> Result<(), TypeError> {
+        let mut rest = bytes;
+        out.push('[');
+        for i in 0..dimension {
+            out.push_str(if i == 0 { "" } else { ", " });
+            let part = take_element(element, &mut rest).ok_or_else(|| TypeError::bytes("vector", "it is cut"))?;
+            element.write_json(part, out)?;
+        }
+        if !rest.is_empty() {
+            return Err(TypeError::bytes("vector", format!("{} bytes follow it", rest.len())));
+        }
+        out.push(']');
+        Ok(())
+    }
+
+    fn write_part(&self, part: Part<'_>, out: &mut String) -> Result<(), TypeError> {
+        match part {
+            Some(bytes) => self.write_json(bytes, out),
+            None => {
+                out.push_str("null");
+                Ok(())
+            }
+        }
+    }
+
+    fn count(&self, rest: &mut &[u8]) -> Result<i32, TypeError> {
+        take_count(rest).ok_or_else(|| TypeError::bytes(self.kind(), "the number of elements is cut"))
+    }
+
+    fn part<'v>(&self, rest: &mut &'v [u8]) -> Result<Part<'v>, TypeError> {
+        take_part(rest).ok_or_else(|| TypeError::bytes(self.kind(), "it is cut"))
+    }
+}
+
+/// Appends a JSON string, with the escapes that Cassandra's writer uses.
+fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\0'..' ' => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}

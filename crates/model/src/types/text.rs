@@ -1,0 +1,131 @@
+//! The text of values, as it stands in partition keys and cell paths that `sstabledump` prints.
+//!
+//! ```text
+//! 2023-11-14T22:13:20.123Z       a timestamp, not as in JSON
+//! 0000000200000004…              collections and vectors are their bytes
+//! 1:a\:b:@                       the fields of a tuple; the last one is null
+//! ```
+
+use super::composite::Kinds;
+use super::duration::Duration;
+use super::parts::{head, take_part};
+use super::{CqlType, TypeError, date, decimal, float, inet, uuid, varint};
+
+impl CqlType {
+    /// Appends the text of a value; what is not valid has none.
+    pub fn write_text(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        match self {
+            CqlType::Tuple(fields) => return self.write_fields(fields.iter(), bytes, out),
+            CqlType::Udt(udt) => return self.write_fields(udt.field_types(), bytes, out),
+            CqlType::Reversed(base) => return base.write_text(bytes, out),
+            CqlType::Composite(kinds) => return Kinds::Listed(kinds).write_text(bytes, out),
+            CqlType::DynamicComposite(aliases) => return Kinds::Named(aliases).write_text(bytes, out),
+            CqlType::Blob
+            | CqlType::Counter
+            | CqlType::List { .. }
+            | CqlType::Set { .. }
+            | CqlType::Map { .. }
+            | CqlType::Vector { .. }
+            | CqlType::PartitionerOrder { .. }
+            | CqlType::ColumnToCollection(_)
+            | CqlType::Custom(_) => write_hex(bytes, out),
+            CqlType::Empty => {}
+            native => {
+                native.validate(bytes)?;
+                return if bytes.is_empty() { Ok(()) } else { native.write_native_text(bytes, out) };
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a value.
+    pub fn to_text(&self, bytes: &[u8]) -> Result<String, TypeError> {
+        let mut text = String::new();
+        self.write_text(bytes, &mut text)?;
+        Ok(text)
+    }
+
+    /// Appends the text of a valid value that is not empty.
+    fn write_native_text(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        let kind = self.kind();
+        match self {
+            CqlType::Ascii | CqlType::Text => out.push_str(self.read_str(bytes)?),
+            CqlType::Timestamp | CqlType::LegacyTimestamp => {
+                date::write_timestamp(i64::from_be_bytes(head(kind, bytes)?), 'T', out);
+            }
+            CqlType::Date => date::write_date(u32::from_be_bytes(head(kind, bytes)?), out),
+            CqlType::Time => date::write_time(i64::from_be_bytes(head(kind, bytes)?), out),
+            CqlType::Duration => Duration::decode(bytes)?.write(out),
+            CqlType::Inet => inet::write(bytes, out)?,
+            CqlType::Uuid | CqlType::TimeUuid | CqlType::LexicalUuid => uuid::write(&head(kind, bytes)?, out),
+            number => number.write_number(bytes, out)?,
+        }
+        Ok(())
+    }
+
+    /// Appends the text of a boolean or a number that is not empty; bytes that follow it are ignored.
+    pub(super) fn write_number(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        let kind = self.kind();
+        match self {
+            CqlType::Boolean => out.push_str(if head::<1>(kind, bytes)? == [0] { "false" } else { "true" }),
+            CqlType::TinyInt => out.push_str(&i8::from_be_bytes(head(kind, bytes)?).to_string()),
+            CqlType::SmallInt => out.push_str(&i16::from_be_bytes(head(kind, bytes)?).to_string()),
+            CqlType::Int => out.push_str(&i32::from_be_bytes(head(kind, bytes)?).to_string()),
+            CqlType::BigInt | CqlType::Counter => out.push_str(&i64::from_be_bytes(head(kind, bytes)?).to_string()),
+            CqlType::Float => float::write_float(f32::from_be_bytes(head(kind, bytes)?), out),
+            CqlType::Double => float::write_double(f64::from_be_bytes(head(kind, bytes)?), out),
+            CqlType::VarInt => varint::write(bytes, out),
+            CqlType::Decimal => decimal::write(bytes, out)?,
+            _ => return Err(TypeError::bytes(kind, "it has no text")),
+        }
+        Ok(())
+    }
+
+    /// The bytes of `ascii` or `text`, once they are known to be it.
+    pub(super) fn read_str<'v>(&self, bytes: &'v [u8]) -> Result<&'v str, TypeError> {
+        let is_good = *self == CqlType::Text || bytes.is_ascii();
+        let text = std::str::from_utf8(bytes).ok().filter(|_| is_good);
+        text.ok_or_else(|| TypeError::bytes(self.kind(), "it is not text"))
+    }
+
+    fn write_fields<'t>(
+        &self,
+        fields: impl Iterator<Item = &'t CqlType>,
+        bytes: &[u8],
+        out: &mut String,
+    ) -> Result<(), TypeError> {
+        let mut rest = bytes;
+        for (i, field) in fields.enumerate() {
+            if rest.is_empty() {
+                break;
+            }
+            out.push_str(if i == 0 { "" } else { ":" });
+            match take_part(&mut rest) {
+                Some(Some(part)) => out.push_str(&field.to_text(part)?.replace(':', "\\:").replace('@', "\\@")),
+                Some(None) => out.push('@'),
+                None => return Err(TypeError::bytes(self.kind(), "it is cut")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends two lower-case digits for each byte.
+pub(super) fn write_hex(bytes: &[u8], out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(2 * bytes.len());
+    for byte in bytes {
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 0xf)]));
+    }
+}
+
+/// The bytes that pairs of digits spell.
+pub(super) fn parse_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}

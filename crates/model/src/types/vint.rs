@@ -1,0 +1,81 @@
+//! Variable-length integers.
+//!
+//! ```text
+//! 0xxxxxxx                      7 bits
+//! 10xxxxxx xxxxxxxx            14 bits: as many leading ones as bytes follow the first
+//! 11111111 xxxxxxxx × 8        64 bits
+//! ```
+//!
+//! Signed ones are zigzag-coded first: 0, -1, 1, -2, … become 0, 1, 2, 3, ….
+
+/// Takes an unsigned vint off the front of `rest`; `None` if it is cut.
+pub(super) fn take_unsigned(rest: &mut &[u8]) -> Option<u64> {
+    let (&first, _) = rest.split_first()?;
+    let more = first.leading_ones() as usize;
+    let (bytes, tail) = rest.split_at_checked(1 + more)?;
+    let high = u64::from(first) & (0xff_u64 >> more);
+    *rest = tail;
+    Some(bytes[1..].iter().fold(high, |value, byte| value << 8 | u64::from(*byte)))
+}
+
+/// Takes a signed vint off the front of `rest`; `None` if it is cut.
+pub(super) fn take_signed(rest: &mut &[u8]) -> Option<i64> {
+    take_unsigned(rest).map(|coded| (coded >> 1) as i64 ^ -((coded & 1) as i64))
+}
+
+/// Appends an unsigned vint, in as few bytes as hold it.
+pub(super) fn put_unsigned(value: u64, out: &mut Vec<u8>) {
+    let bits = 64 - (value | 1).leading_zeros() as usize;
+    let more = if bits > 56 { 8 } else { (bits - 1) / 7 };
+    let mut bytes = [0; 9];
+    bytes[1..].copy_from_slice(&value.to_be_bytes());
+    let start = 8 - more;
+    bytes[start] |= !(0xff_u32 >> more) as u8;
+    out.extend_from_slice(&bytes[start..]);
+}
+
+/// Appends a signed vint.
+pub(super) fn put_signed(value: i64, out: &mut Vec<u8>) {
+    put_unsigned((value << 1 ^ value >> 63) as u64, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn as_few_bytes_as_hold_it() {
+        for (value, bytes) in [
+            (0u64, vec![0]),
+            (127, vec![0x7f]),
+            (128, vec![0x80, 0x80]),
+            (0x3fff, vec![0xbf, 0xff]),
+            (0x4000, vec![0xc0, 0x40, 0]),
+            (1 << 56, vec![0xff, 1, 0, 0, 0, 0, 0, 0, 0]),
+            ((1 << 56) - 1, vec![0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]),
+            (u64::MAX, vec![0xff; 9]),
+        ] {
+            let mut out = Vec::new();
+            put_unsigned(value, &mut out);
+            assert_eq!(out, bytes, "{value}");
+        }
+    }
+
+    #[test]
+    fn cut_vints_are_refused() {
+        assert_eq!(take_unsigned(&mut &[][..]), None);
+        assert_eq!(take_unsigned(&mut &[0xff, 1, 2][..]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn signed_round_trip(value: i64) {
+            let mut out = Vec::new();
+            put_signed(value, &mut out);
+            let mut rest = &out[..];
+            prop_assert_eq!(take_signed(&mut rest), Some(value));
+            prop_assert!(rest.is_empty());
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! One budget of bytes a shard, for everything that it keeps in memory and could read again.
+//!
+//! Pages of files, index pages, rows: each is kept under the number of its owner and an index of the owner's choice,
+//! with a weight in bytes, and what is least likely to be asked for again makes room. The policy is that of
+//! `quick_cache` (Clock-PRO): one pass over much data does not push out what is asked for again and again.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
+
+use quick_cache::unsync::{Cache as ClockPro, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
+
+/// Names a thing in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CacheKey {
+    /// Whose it is: a number that is never reused, from [`File::id`](crate::File::id) or
+    /// [`Disk::unique_id`](crate::Disk::unique_id). One owner keeps values of one type.
+    pub owner: u64,
+    /// Which of the owner's things it is, such as the number of a page.
+    pub index: u64,
+}
+
+/// What a cache has done, and how full it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheStats {
+    /// Lookups that found something.
+    pub hits: u64,
+    /// Lookups that found nothing.
+    pub misses: u64,
+    /// Values that were taken in, replacements included.
+    pub inserts: u64,
+    /// Values that made room for others.
+    pub evictions: u64,
+    /// How many values there are now.
+    pub items: usize,
+    /// The memory of the cache's own tables, in bytes; not part of the budget.
+    pub table_bytes: usize,
+}
+
+/// A cache of values of any type, within one budget of bytes. Clones are the same cache.
+///
+/// A value that somebody still holds is not freed when it is evicted: it no longer counts here, and is the holder's to
+/// account for. Dropping a value must not call the cache.
+///
+/// Invariants:
+/// 1. The weights of all values together are never above the capacity.
+/// 2. A value that is heavier than 97 % of the capacity is not kept; so a capacity of 0 keeps nothing.
+#[derive(Clone)]
+pub struct Cache(Rc<Inner>);
+
+struct Inner {
+    entries: RefCell<ClockPro<CacheKey, Entry, ByBytes, BuildHasherDefault<KeyHasher>>>,
+    hits: Cell<u64>,
+    misses: Cell<u64>,
+    inserts: Cell<u64>,
+    evictions: Cell<u64>,
+}
+
+struct Entry {
+    value: Rc<dyn Any>,
+    weight: u64,
+}
+
+impl Cache {
+    /// An empty cache for `capacity` bytes.
+    pub fn new(capacity: usize) -> Self {
+        let options = OptionsBuilder::new()
+            .weight_capacity(capacity as u64)
+            // Half of these are remembered after their eviction, to know what comes back: in pages of 4 KiB, as many
+            // as half of the cache holds.
+            .estimated_items_capacity((capacity / 4096).max(16))
+            .build()
+            .expect("both capacities are set");
+        let entries = ClockPro::with_options(
+            options,
+            ByBytes,
+            BuildHasherDefault::default(),
+            DefaultLifecycle::default(),
+        );
+        Self(Rc::new(Inner {
+            entries: RefCell::new(entries),
+            hits: Cell::default(),
+            misses: Cell::default(),
+            inserts: Cell::default(),
+            evictions: Cell::default(),
+        }))
+    }
+
+    /// The value under this key, if it is still there.
+    ///
+    /// # Panics
+    /// If it is of another type: two kinds of values share an owner.
+    pub fn get<T: 'static>(&self, key: CacheKey) -> Option<Rc<T>> {
+        let found = self.0.entries.borrow().get(&key).map(|entry| Rc::clone(&entry.value));
+        count(if found.is_some() { &self.0.hits } else { &self.0.misses }, 1);
+        found.map(|value| {
+            value.downcast().unwrap_or_else(|_| panic!("values of two types are cached under {key:?}"))
+        })
+    }
+
+    /// Keeps a value of `weight` bytes under this key, in the place of what was there, and evicts what it has to.
+    ///
+    /// The weight should be all of the memory the value holds. A value that is too heavy for the cache is not kept,
+    /// and what was under its key is dropped.
+    pub fn insert<T: 'static>(&self, key: CacheKey, value: Rc<T>, weight: usize) {
+        // What weighs nothing would never be evicted.
+        let weight = weight.max(1) as u64;
+        let mut entries = self.0.entries.borrow_mut();
+        let replaced = usize::from(entries.contains_key(&key));
+        let before = entries.len() - replaced;
+        entries.insert(key, Entry { value, weight });
+        assert!(entries.weight() <= entries.capacity(), "invariant 1 of the cache");
+        let taken_in = usize::from(entries.contains_key(&key));
+        count(&self.0.inserts, taken_in as u64);
+        count(&self.0.evictions, (before + taken_in - entries.len()) as u64);
+    }
+
+    /// Drops the value under this key; whether there was one.
+    pub fn remove(&self, key: CacheKey) -> bool {
+        let removed = self.0.entries.borrow_mut().remove(&key);
+        removed.is_some()
+    }
+
+    /// Drops all values of an owner. Looks at every value of the cache; values of an owner that is gone would also
+    /// go by themselves, being asked for no more.
+    pub fn remove_owner(&self, owner: u64) {
+        self.0.entries.borrow_mut().retain(|key, _| key.owner != owner);
+    }
+
+    /// The weight of all values together, in bytes; never above [`Cache::capacity`].
+    pub fn used(&self) -> usize {
+        self.0.entries.borrow().weight() as usize
+    }
+
+    /// The budget, in bytes.
+    pub fn capacity(&self) -> usize {
+        self.0.entries.borrow().capacity() as usize
+    }
+
+    /// What the cache has done so far, and how full it is.
+    pub fn stats(&self) -> CacheStats {
+        let entries = self.0.entries.borrow();
+        let tables = entries.memory_used();
+        CacheStats {
+            hits: self.0.hits.get(),
+            misses: self.0.misses.get(),
+            inserts: self.0.inserts.get(),
+            evictions: self.0.evictions.get(),
+            items: entries.len(),
+            table_bytes: tables.entries + tables.map,
+        }
+    }
+}
+
+fn count(counter: &Cell<u64>, by: u64) {
+    counter.set(counter.get() + by);
+}
+
+/// Entries weigh what they were said to.
+struct ByBytes;
+
+impl Weighter<CacheKey, Entry> for ByBytes {
+    fn weight(&self, _: &CacheKey, entry: &Entry) -> u64 {
+        entry.weight
+    }
+}
+
+/// Mixes the two numbers of a key: quick, and the same in every run, as the keys are not chosen by an adversary.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number ^ 0x9E37_79B9_7F4A_7C15) * 0xA076_1D64_78BD_642F_u128;
+        self.0 = (product as u64) ^ (product >> 64) as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{BuildHasher, Hash};
+
+    use super::*;
+
+    fn key(index: u64) -> CacheKey {
+        CacheKey { owner: 1, index }
+    }
+
+    #[test]
+    fn gives_back_what_was_put_in() {
+        let cache = Cache::new(1000);
+        assert_eq!(cache.get::<u32>(key(1)), None);
+        cache.insert(key(1), Rc::new(7_u32), 10);
+        cache.insert(CacheKey { owner: 2, index: 1 }, Rc::new("row".to_owned()), 20);
+        assert_eq!(cache.get::<u32>(key(1)).as_deref(), Some(&7));
+        assert_eq!(cache.get::<String>(CacheKey { owner: 2, index: 1 }).as_deref(), Some(&"row".to_owned()));
+        assert_eq!(cache.used(), 30);
+        let CacheStats { hits, misses, inserts, evictions, items, .. } = cache.stats();
+        assert_eq!((hits, misses, inserts, evictions, items), (2, 1, 2, 0, 2));
+    }
+
+    #[test]
+    #[should_panic(expected = "two types")]
+    fn an_owner_with_two_types_is_found_out() {
+        let cache = Cache::new(1000);
+        cache.insert(key(1), Rc::new(7_u32), 10);
+        cache.get::<u64>(key(1));
+    }
+
+    #[test]
+    fn replacing_and_removing_keep_the_account() {
+        let cache = Cache::new(1000);
+        cache.insert(key(1), Rc::new(1), 100);
+        cache.insert(key(1), Rc::new(2), 300);
+        assert_eq!((cache.used(), cache.stats().evictions), (300, 0));
+        cache.insert(key(1), Rc::new(3), 2000);
+        assert_eq!((cache.used(), cache.get::<i32>(key(1))), (0, None));
+        cache.insert(key(1), Rc::new(4), 5);
+        assert!(cache.remove(key(1)));
+        assert!(!cache.remove(key(1)));
+        assert_eq!(cache.used(), 0);
+    }
+
+    #[test]
+    fn an_owner_goes_with_all_its_values() {
+        let cache = Cache::new(10_000);
+        for index in 0..10 {
+            cache.insert(CacheKey { owner: index % 2, index }, Rc::new(index), 10);
+        }
+        cache.remove_owner(0);
+        assert_eq!((cache.used(), cache.stats().items), (50, 5));
+        assert_eq!(cache.get::<u64>(CacheKey { owner: 0, index: 2 }), None);
+        assert_eq!(cache.get::<u64>(CacheKey { owner: 1, index: 3 }).as_deref(), Some(&3));
+    }
+
+    #[test]
+    fn no_capacity_keeps_nothing() {
+        let cache = Cache::new(0);
+        cache.insert(key(1), Rc::new(1), 0);
+        cache.insert(key(2), Rc::new(1), 1);
+        assert_eq!((cache.used(), cache.capacity(), cache.stats().items), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_small_cache_is_filled_to_its_last_page() {
+        let cache = Cache::new(64 << 10);
+        for index in 0..16 {
+            cache.insert(key(index), Rc::new(index), 4096);
+        }
+        assert_eq!((cache.used(), cache.stats().items), (64 << 10, 16));
+        assert!((0..16).all(|index| cache.get::<u64>(key(index)).is_some()));
+        cache.insert(key(16), Rc::new(16_u64), 4096);
+        assert_eq!((cache.used(), cache.stats().items, cache.stats().evictions), (64 << 10, 16, 1));
+        assert!(cache.get::<u64>(key(16)).is_some());
+    }
+
+    #[test]
+    fn the_budget_is_kept_under_any_weights() {
+        for capacity in [1, 100, 4096, 64 << 10, 1 << 20] {
+            let cache = Cache::new(capacity);
+            let mut state = 1_u64;
+            for _ in 0..20_000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let (index, weight) = ((state >> 33) % 500, (state >> 20) as usize % (capacity / 4 + 2));
+                if cache.get::<usize>(key(index)).is_none_or(|kept| *kept % 3 == 0) {
+                    cache.insert(key(index), Rc::new(weight), weight);
+                }
+                assert!(cache.used() <= capacity);
+            }
+            let kept: usize =
+                (0..500).filter_map(|index| cache.get::<usize>(key(index))).map(|w| (*w).max(1)).sum();
+            assert_eq!(kept, cache.used());
+        }
+    }
+
+    #[test]
+    fn one_pass_over_much_does_not_push_out_what_is_used_again() {
+        let cache = Cache::new(100 * 4096);
+        let used_again = || (0..50).filter(|index| cache.get::<u64>(key(*index)).is_some()).count();
+        for index in 0..50 {
+            cache.insert(key(index), Rc::new(index), 4096);
+        }
+        assert_eq!(used_again(), 50);
+        for index in 1000..2000_u64 {
+            cache.insert(key(index), Rc::new(index), 4096);
+            if index % 100 == 0 {
+                used_again();
+            }
+        }
+        assert!(used_again() >= 45, "only {} of 50 are left", used_again());
+    }
+
+    #[test]
+    fn values_are_freed_when_they_are_evicted() {
+        let cache = Cache::new(4096);
+        let value = Rc::new(1_u64);
+        cache.insert(key(1), Rc::clone(&value), 3000);
+        assert_eq!(Rc::strong_count(&value), 2);
+        cache.insert(key(2), Rc::new(2_u64), 3000);
+        assert_eq!(Rc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn neighbouring_keys_hash_apart() {
+        let hash = |key: CacheKey| BuildHasherDefault::<KeyHasher>::default().hash_one(key);
+        let mut tops = [0_u32; 128];
+        let mut lows = [0_u32; 128];
+        for owner in 0..64 {
+            for index in 0..128 {
+                let hash = hash(CacheKey { owner, index });
+                tops[(hash >> 57) as usize] += 1;
+                lows[(hash & 127) as usize] += 1;
+            }
+        }
+        // Each of 128 places is met 64 times on average.
+        assert!(tops.iter().chain(&lows).all(|count| (20..130).contains(count)), "{tops:?} {lows:?}");
+        let mut bytes = KeyHasher::default();
+        [1_u8, 2].hash(&mut bytes);
+        assert_ne!(bytes.finish(), 0);
+    }
+}

@@ -1,0 +1,162 @@
+//! The disk of a shard: opens and lists files, and counts what is asked of it; real or simulated.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::error::IoError;
+use crate::file::File;
+use crate::real::RealDisk;
+use crate::sim::SimDisk;
+use crate::stats::{IoClass, IoCounters, IoStats};
+
+/// The disk of one shard. Clones are the same disk, with the same counters.
+#[derive(Clone)]
+pub struct Disk {
+    backend: Backend,
+    shared: Rc<Shared>,
+}
+
+#[derive(Clone)]
+enum Backend {
+    Real(RealDisk),
+    Simulated(SimDisk),
+}
+
+#[derive(Default)]
+struct Shared {
+    counters: Rc<IoCounters>,
+    next_id: Cell<u64>,
+}
+
+impl Disk {
+    pub(crate) fn real(disk: RealDisk) -> Self {
+        Self { backend: Backend::Real(disk), shared: Rc::default() }
+    }
+
+    pub(crate) fn simulated(disk: SimDisk) -> Self {
+        Self { backend: Backend::Simulated(disk), shared: Rc::default() }
+    }
+
+    /// Opens a file for reading; its reads are counted under `class`.
+    ///
+    /// Direct I/O is used where the shard asks for it and the file system has it, and buffered I/O otherwise:
+    /// [`File::alignment`] tells.
+    ///
+    /// # Errors
+    /// [`IoError::Open`], with the kind `NotFound` if there is no such file and `IsADirectory` if it is a folder.
+    pub async fn open(&self, path: &Path, class: IoClass) -> Result<File, IoError> {
+        let opened = match &self.backend {
+            Backend::Real(disk) => disk.open(path).await,
+            Backend::Simulated(disk) => disk.open(path),
+        };
+        let opened = opened.map_err(|error| IoError::open(path, &error))?;
+        Ok(File::new(self.unique_id(), path, class, Rc::clone(&self.shared.counters), opened))
+    }
+
+    /// The files and folders of a folder, as `dir` joined with their names, sorted.
+    ///
+    /// # Errors
+    /// [`IoError::List`] if there is no such folder or it cannot be read.
+    pub fn list(&self, dir: &Path) -> Result<Vec<PathBuf>, IoError> {
+        match &self.backend {
+            Backend::Real(disk) => disk.list(dir),
+            Backend::Simulated(disk) => disk.list(dir),
+        }
+        .map_err(|error| IoError::list(dir, &error))
+    }
+
+    /// Whether there is a file or folder of this path; `false` also where it cannot be found out.
+    pub fn exists(&self, path: &Path) -> bool {
+        match &self.backend {
+            Backend::Real(_) => path.exists(),
+            Backend::Simulated(disk) => disk.is_file(path) || disk.is_dir(path),
+        }
+    }
+
+    /// Whether there is a folder of this path; `false` also where it cannot be found out.
+    pub fn is_dir(&self, path: &Path) -> bool {
+        match &self.backend {
+            Backend::Real(_) => path.is_dir(),
+            Backend::Simulated(disk) => disk.is_dir(path),
+        }
+    }
+
+    /// What this shard has asked of the operating system since it started.
+    pub fn stats(&self) -> IoStats {
+        self.shared.counters.snapshot()
+    }
+
+    /// A number from the sequence of [`File::id`]: the owner of cached things that are not the pages of a file.
+    pub fn unique_id(&self) -> u64 {
+        let id = self.shared.next_id.get();
+        self.shared.next_id.set(id + 1);
+        id
+    }
+
+    /// The simulated disk, to put files on; `None` for the real one.
+    pub fn as_simulated(&self) -> Option<&SimDisk> {
+        match &self.backend {
+            Backend::Real(_) => None,
+            Backend::Simulated(disk) => Some(disk),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io;
+
+    use super::*;
+    use crate::shard::{ShardOptions, run};
+
+    #[test]
+    fn lists_files_and_folders_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b", "a"] {
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        fs::create_dir(folder.path().join("aa")).unwrap();
+        let dir = folder.path();
+        run(ShardOptions::default(), async |shard| {
+            let disk = shard.disk();
+            assert_eq!(disk.list(dir).unwrap(), ["a", "aa", "b"].map(|name| dir.join(name)));
+            assert!(disk.exists(&dir.join("a")) && !disk.is_dir(&dir.join("a")));
+            assert!(disk.exists(&dir.join("aa")) && disk.is_dir(&dir.join("aa")));
+            assert!(!disk.exists(&dir.join("c")) && !disk.is_dir(&dir.join("c")));
+            assert_eq!(disk.list(&dir.join("c")).unwrap_err().kind(), io::ErrorKind::NotFound);
+            assert!(disk.as_simulated().is_none());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        run(ShardOptions::default(), async |shard| {
+            let missing = shard.disk().open(&dir.join("c"), IoClass::default()).await.unwrap_err();
+            assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+            assert!(missing.to_string().starts_with(&dir.join("c").display().to_string()));
+            let folder = shard.disk().open(dir, IoClass::default()).await.unwrap_err();
+            assert_eq!(folder.kind(), io::ErrorKind::IsADirectory);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn numbers_are_never_given_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "a").unwrap();
+        run(ShardOptions::default(), async |shard| {
+            let disk = shard.disk();
+            let first = disk.open(&path, IoClass::default()).await.unwrap().id();
+            let second = disk.open(&path, IoClass::default()).await.unwrap().id();
+            let ids = [first, second, disk.unique_id(), disk.clone().unique_id()];
+            assert_eq!(ids, [first, first + 1, first + 2, first + 3]);
+        })
+        .unwrap();
+    }
+}

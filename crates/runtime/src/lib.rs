@@ -1,0 +1,63 @@
+//! What a shard runs on: a pinned thread, its disk, its memory budget; real or simulated.
+//!
+//! A *shard* is one thread that shares nothing: everything on it is `!Send` and needs neither locks nor atomics.
+//! [`run`] starts one on the real machine, [`run_simulated`] one whose disk and clock are made of memory and a seed,
+//! so that short reads, errors, corruption and the order of completions repeat exactly. Both hand the same [`Shard`]
+//! to the caller, who cannot tell them apart.
+//!
+//! ```text
+//! run / run_simulated ──► Shard ──► Disk ──► File ──► Window      bytes of one read
+//!                           └─────► Clock
+//! Cache          one budget of bytes, for everything a shard keeps
+//! SingleFlight   concurrent misses of one thing become one read
+//! spawn, join_all, yield_now    several futures at once, on the one thread
+//! ```
+//!
+//! ```
+//! use runtime::{IoClass, SimOptions, run_simulated};
+//! use std::path::Path;
+//!
+//! const DATA: IoClass = IoClass::new(1);
+//!
+//! let options = SimOptions { seed: 7, short_read_chance: 0.5, max_delay: 10, ..SimOptions::default() };
+//! let bytes = run_simulated(options, async |shard| {
+//!     shard.disk().as_simulated().expect("simulated").add_file("/t/Data.db", b"sediment".to_vec());
+//!     let file = shard.disk().open(Path::new("/t/Data.db"), DATA).await?;
+//!     let window = file.read_exact_at(3, 4).await?;
+//!     Ok::<_, runtime::IoError>(window.to_vec())
+//! });
+//! assert_eq!(bytes??, b"imen");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What belongs to a shard does not leave it, which the compiler sees to:
+//! ```compile_fail
+//! fn is_send<T: Send>() {}
+//! is_send::<runtime::File>();
+//! ```
+//!
+//! This crate never knows what an SSTable is: an [`IoClass`] and an owner in a [`CacheKey`] are numbers to it.
+
+mod buffer;
+mod cache;
+mod clock;
+mod disk;
+mod error;
+mod file;
+mod real;
+mod shard;
+mod sim;
+mod single_flight;
+mod stats;
+mod task;
+
+pub use cache::{Cache, CacheKey, CacheStats};
+pub use clock::{Clock, SimClock};
+pub use disk::Disk;
+pub use error::{IoError, RuntimeError};
+pub use file::{File, Window};
+pub use shard::{Shard, ShardOptions, run, run_simulated};
+pub use sim::{SimCounters, SimDisk, SimOptions};
+pub use single_flight::SingleFlight;
+pub use stats::{IoClass, IoCount, IoStats};
+pub use task::{Task, join_all, spawn, yield_now};

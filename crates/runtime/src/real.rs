@@ -1,0 +1,249 @@
+//! The disk of the machine, through compio; a request that has begun is always seen to its end.
+//!
+//! The kernel writes into the buffer of a read until the read completes, whether or not somebody still waits for it.
+//! Closing an io_uring does not wait for direct reads that the device is working on: freeing their buffers with the
+//! driver would let the device write into memory that belongs to others by then. Therefore:
+//!
+//! 1. A request whose caller is dropped goes on as a task of its own, which keeps the buffer.
+//! 2. [`RealDisk::close`] waits for all that have begun and lets none begin: only then may the driver be dropped.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::future::{Future, pending, poll_fn};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use compio::BufResult;
+use compio::buf::{IntoInner, IoBuf};
+use compio::fs::OpenOptions;
+use compio::io::AsyncReadAt;
+use rustix::fs::{AtFlags, FileType, OFlags, Statx, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
+
+use crate::file::{Opened, Source};
+
+/// The disk of the machine, as one shard uses it. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct RealDisk(Rc<Inner>);
+
+struct Inner {
+    direct_io: bool,
+    under_way: Cell<usize>,
+    closed: Cell<bool>,
+    closer: RefCell<Option<Waker>>,
+}
+
+impl RealDisk {
+    pub(crate) fn new(direct_io: bool) -> Self {
+        Self(Rc::new(Inner {
+            direct_io,
+            under_way: Cell::new(0),
+            closed: Cell::new(false),
+            closer: RefCell::default(),
+        }))
+    }
+
+    pub(crate) async fn open(&self, path: &Path) -> io::Result<Opened> {
+        let direct = if self.0.direct_io {
+            // A file system without direct I/O refuses the flag; other reasons show again in the second attempt.
+            self.open_with(path, OFlags::DIRECT).await.ok()
+        } else {
+            None
+        };
+        let is_direct = direct.is_some();
+        let file = match direct {
+            Some(file) => file,
+            None => self.open_with(path, OFlags::empty()).await?,
+        };
+        let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::DIOALIGN;
+        let stat = statx(&file, c"", AtFlags::EMPTY_PATH, wanted)?;
+        if FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let alignments = direct_alignments(&stat).filter(|_| is_direct);
+        if is_direct && alignments.is_none() {
+            fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::DIRECT)?;
+        }
+        let (alignment, memory_alignment) = alignments.unwrap_or((1, 1));
+        let source = Source::Real(RealFile { disk: self.clone(), file });
+        Ok(Opened { source, len: stat.stx_size, alignment, memory_alignment })
+    }
+
+    async fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<compio::fs::File> {
+        let path = path.to_owned();
+        self.request(async move {
+            OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).await
+        })
+        .await
+    }
+
+    pub(crate) fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut paths = fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+        paths.sort_unstable();
+        Ok(paths)
+    }
+
+    /// Lets no further request begin, and waits for those that have. Requests that come later wait for ever.
+    pub(crate) async fn close(&self) {
+        self.0.closed.set(true);
+        poll_fn(|context| {
+            if self.0.under_way.get() == 0 {
+                return Poll::Ready(());
+            }
+            self.0.closer.replace(Some(context.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Does what compio is asked for by `work`, to its end even if the caller is dropped before.
+    async fn request<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> T {
+        let under_way = self.clone().begin().await;
+        let work = Box::pin(async move {
+            let _under_way = under_way;
+            work.await
+        });
+        Request(Some(work)).await
+    }
+
+    async fn begin(self) -> UnderWay {
+        if self.0.closed.get() {
+            pending::<()>().await;
+        }
+        self.0.under_way.update(|count| count + 1);
+        UnderWay(self)
+    }
+}
+
+/// What offsets and lengths, and what addresses of direct I/O are multiples of, if the kernel knows.
+fn direct_alignments(stat: &Statx) -> Option<(usize, usize)> {
+    let known = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::DIOALIGN);
+    let offset = stat.stx_dio_offset_align as usize;
+    let memory = stat.stx_dio_mem_align as usize;
+    (known && offset.is_power_of_two() && memory.is_power_of_two()).then_some((offset, memory))
+}
+
+/// An open file of the machine.
+pub(crate) struct RealFile {
+    disk: RealDisk,
+    file: compio::fs::File,
+}
+
+impl RealFile {
+    /// One request: reads into `target` of `buf`, whose length is at least `target.start` and capacity `target.end`.
+    pub(crate) async fn read_at(
+        &self,
+        buf: Vec<u8>,
+        target: Range<usize>,
+        offset: u64,
+    ) -> (io::Result<usize>, Vec<u8>) {
+        let file = self.file.clone();
+        let work = async move { file.read_at(buf.slice(target), offset).await };
+        let BufResult(result, slice) = self.disk.request(work).await;
+        (result, slice.into_inner())
+    }
+}
+
+/// Counts a request as long as it is under way.
+struct UnderWay(RealDisk);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let disk = &self.0.0;
+        disk.under_way.update(|count| count - 1);
+        if let Some(closer) = disk.closer.take() {
+            closer.wake();
+        }
+    }
+}
+
+/// A request that has begun, and goes on as a task when it is dropped.
+struct Request<F: Future + 'static>(Option<Pin<Box<F>>>);
+
+impl<F: Future + 'static> Future for Request<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let work = self.0.as_mut().expect("a request is not polled after its end");
+        let polled = work.as_mut().poll(context);
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl<F: Future + 'static> Drop for Request<F> {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take() {
+            compio::runtime::spawn(work).detach();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::IoClass;
+    use crate::{Shard, ShardOptions, run, spawn, yield_now};
+
+    /// Starts reads and drops them midway, again and again, among allocations that would show foreign writes.
+    async fn abandon_reads(shard: &Shard, path: &Path) {
+        let file = shard.disk().open(path, IoClass::default()).await.unwrap();
+        for round in 0..20_u64 {
+            let reads: Vec<_> = (0..16)
+                .map(|number| {
+                    let file = file.clone();
+                    spawn(async move { file.read_exact_at((round + number) * 1000, 100_000).await })
+                })
+                .collect();
+            yield_now().await;
+            drop(reads);
+            yield_now().await;
+            let others: Vec<Vec<u8>> = (0..16).map(|_| vec![0; 100_000]).collect();
+            yield_now().await;
+            assert!(others.iter().flatten().all(|byte| *byte == 0), "a read wrote into foreign memory");
+        }
+    }
+
+    fn for_both_drivers(main: impl AsyncFn(Shard, &Path) + Send + Sync) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, vec![7; 1 << 20]).unwrap();
+        for io_uring in [true, false] {
+            let options = ShardOptions { io_uring, ..ShardOptions::default() };
+            run(options, async |shard| main(shard, &path).await).unwrap();
+        }
+    }
+
+    #[test]
+    fn abandoned_reads_keep_their_buffers() {
+        for_both_drivers(async |shard, path| {
+            abandon_reads(&shard, path).await;
+            let file = shard.disk().open(path, IoClass::default()).await.unwrap();
+            assert_eq!(*file.read_exact_at(5, 5).await.unwrap(), [7; 5]);
+        });
+    }
+
+    #[test]
+    fn a_shard_waits_for_abandoned_reads_and_not_for_tasks() {
+        for _ in 0..20 {
+            for_both_drivers(async |shard, path| {
+                let file = shard.disk().open(path, IoClass::default()).await.unwrap();
+                for number in 0..16_u64 {
+                    let file = file.clone();
+                    spawn(async move {
+                        loop {
+                            file.read_exact_at(number * 1000, 500_000).await.unwrap();
+                        }
+                    })
+                    .detach();
+                }
+                yield_now().await;
+            });
+        }
+    }
+}

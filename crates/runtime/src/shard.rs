@@ -1,0 +1,151 @@
+//! Starts a shard: one thread, what it runs on, and the future that it runs to its end.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use std::thread;
+
+use compio::driver::{DriverType, ProactorBuilder};
+use compio::runtime::{Runtime, RuntimeBuilder};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::clock::{Clock, SimClock};
+use crate::disk::Disk;
+use crate::error::RuntimeError;
+use crate::real::RealDisk;
+use crate::sim::{self, SimDisk, SimOptions};
+
+/// How a shard on the real machine is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardOptions {
+    /// Whether to use io_uring; the default. Where the kernel lacks or forbids it, and where this is `false`, reads
+    /// go to a pool of threads that block.
+    pub io_uring: bool,
+    /// Whether to read past the page cache of the operating system where the file system can; the default.
+    pub direct_io: bool,
+    /// The CPU to pin the thread to, counted from 0; `None`, the default, leaves it to the operating system.
+    pub cpu: Option<usize>,
+}
+
+impl Default for ShardOptions {
+    fn default() -> Self {
+        Self { io_uring: true, direct_io: true, cpu: None }
+    }
+}
+
+/// What a shard runs on, real or simulated. Clones are the same shard.
+#[derive(Clone)]
+pub struct Shard {
+    disk: Disk,
+    clock: Clock,
+    io_uring: bool,
+}
+
+impl Shard {
+    /// The disk of this shard.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// The clock of this shard.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Whether reads go through io_uring: asked for, and allowed by the kernel.
+    pub fn uses_io_uring(&self) -> bool {
+        self.io_uring
+    }
+}
+
+/// Runs `main` to its end on a new thread of its own, and returns what it returns.
+///
+/// Tasks that were spawned and have not ended by then are dropped. If `main` panics, so does this.
+///
+/// # Errors
+/// [`RuntimeError`] if the thread, its pinning or its I/O driver cannot be had; `main` has not run then.
+pub fn run<T: Send>(
+    options: ShardOptions,
+    main: impl AsyncFnOnce(Shard) -> T + Send,
+) -> Result<T, RuntimeError> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name("shard".to_owned())
+            .spawn_scoped(scope, move || run_here(&options, main))
+            .map_err(RuntimeError::Thread)?;
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+fn run_here<T>(options: &ShardOptions, main: impl AsyncFnOnce(Shard) -> T) -> Result<T, RuntimeError> {
+    if let Some(cpu) = options.cpu {
+        pin_to(cpu).map_err(|source| RuntimeError::Pin { cpu, source })?;
+    }
+    let runtime = start_driver(options).map_err(RuntimeError::Driver)?;
+    let disk = RealDisk::new(options.direct_io);
+    let shard = Shard {
+        disk: Disk::real(disk.clone()),
+        clock: Clock::Real,
+        io_uring: runtime.driver_type().is_iouring(),
+    };
+    let result = runtime.block_on(async {
+        let result = caught(async { main(shard).await }).await;
+        // The kernel may still be writing into the buffers of reads that nobody waits for any more.
+        disk.close().await;
+        result
+    });
+    Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
+}
+
+/// The output of a future, or what it panicked with.
+async fn caught<T>(future: impl Future<Output = T>) -> thread::Result<T> {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)))
+            .map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok))
+    })
+    .await
+}
+
+fn pin_to(cpu: usize) -> io::Result<()> {
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut cpus = CpuSet::new();
+    cpus.set(cpu);
+    Ok(sched_setaffinity(None, &cpus)?)
+}
+
+fn start_driver(options: &ShardOptions) -> io::Result<Runtime> {
+    let mut proactor = ProactorBuilder::new();
+    if !options.io_uring {
+        proactor.driver_type(DriverType::Poll);
+    }
+    // Without a driver type, compio takes io_uring and falls back to polling where that cannot be set up.
+    RuntimeBuilder::new().with_proactor(proactor).build()
+}
+
+/// Runs `main` to its end on this thread, on a simulated disk and clock, and returns what it returns.
+///
+/// The same options and the same `main` give the same run, down to the order in which its tasks go on, as long as
+/// `main` does not look at the real world. Files are put on the disk through
+/// [`Disk::as_simulated`](crate::Disk::as_simulated). The seed is printed if `main` panics.
+///
+/// # Errors
+/// [`RuntimeError::Nested`] within another simulated shard; [`RuntimeError::Deadlock`] if all of its futures wait for
+/// each other.
+///
+/// # Panics
+/// If `main` or a task panics, or if the options ask for an alignment that is no power of two.
+pub fn run_simulated<T>(sim: SimOptions, main: impl AsyncFnOnce(Shard) -> T) -> Result<T, RuntimeError> {
+    let seed = sim.seed;
+    let disk = Disk::simulated(SimDisk::new(sim));
+    let shard = Shard { disk, clock: Clock::Simulated(SimClock::default()), io_uring: false };
+    sim::run(seed, async { main(shard).await })
+}
+
+#[cfg(test)]
+#[path = "shard_tests.rs"]
+mod tests;

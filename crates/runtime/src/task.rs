@@ -1,0 +1,98 @@
+//! Several futures at once on the one thread of a shard.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use compio::runtime::{JoinHandle, ResumeUnwind};
+
+use crate::sim::{SimTask, try_spawn};
+
+/// Starts a future as a task of this shard, which goes on while its starter does something else.
+///
+/// # Panics
+/// Outside of [`run`](crate::run) and [`run_simulated`](crate::run_simulated).
+pub fn spawn<F: Future + 'static>(future: F) -> Task<F::Output> {
+    match try_spawn(future) {
+        Ok(task) => Task(Inner::Simulated(task)),
+        Err(future) => Task(Inner::Real(compio::runtime::spawn(future))),
+    }
+}
+
+/// A task of this shard; a future of its output. Dropping it cancels the task.
+///
+/// If the task panics, so does who awaits it; on a simulated shard the whole run does at once. A shard that ends drops
+/// the tasks that have not ended.
+#[must_use = "a task is cancelled when its handle is dropped: await it, or detach it"]
+pub struct Task<T>(Inner<T>);
+
+enum Inner<T> {
+    Real(JoinHandle<T>),
+    Simulated(SimTask<T>),
+}
+
+impl<T> Task<T> {
+    /// Lets the task go on by itself, until it or the shard ends.
+    pub fn detach(self) {
+        match self.0 {
+            Inner::Real(task) => task.detach(),
+            Inner::Simulated(task) => task.detach(),
+        }
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        match &mut self.0 {
+            Inner::Real(task) => pin!(task)
+                .poll(context)
+                .map(|result| result.resume_unwind().expect("only dropping its handle cancels a task")),
+            Inner::Simulated(task) => pin!(task).poll(context),
+        }
+    }
+}
+
+/// Runs futures concurrently, and returns their outputs in the order of the futures.
+///
+/// All that have not ended are polled whenever one of them can go on, which suits tens of them; a crowd is better
+/// spawned.
+pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
+    let mut outputs: Vec<_> = running.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        let mut pending = false;
+        for (place, output) in running.iter_mut().zip(&mut outputs) {
+            let Some(future) = place else { continue };
+            match future.as_mut().poll(context) {
+                Poll::Ready(value) => {
+                    *output = Some(value);
+                    *place = None;
+                }
+                Poll::Pending => pending = true,
+            }
+        }
+        if pending { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    outputs.into_iter().flatten().collect()
+}
+
+/// Lets the other tasks of this shard go on first, once.
+pub async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+#[path = "task_tests.rs"]
+mod tests;

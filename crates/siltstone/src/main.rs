@@ -1,0 +1,3 @@
+//! The command `siltstone`.
+
+fn main() {}

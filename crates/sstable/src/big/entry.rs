@@ -1,0 +1,216 @@
+//! The entries of Index.db, one a partition, in the order of the partitions.
+//!
+//! ```text
+//! entry             u16 key length, key, vint position in the data, vint length L of what follows
+//!                   L = 0: the partition has no promoted index
+//! promoted index    vint length of the partition's head (key, deletion, static row), deletion,
+//!                   vint number of blocks, blocks, offset map: u32 a block, from the first block
+//! ```
+//!
+//! The map ends exactly where the entry does, so the place of each of its offsets is known without
+//! reading anything else. Blocks are coded in [`super::promoted_cursor`].
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use model::{Bytes, DeletionTime};
+use runtime::File;
+
+use crate::cache::cached_file::CachedFile;
+use crate::data::row::deletion_time;
+use crate::decode::{Cursor, DecodeError};
+use crate::{Error, Result, Version};
+
+/// One entry of Index.db.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Where the entry begins in Index.db.
+    pub at: u64,
+    /// The serialized partition key.
+    pub key: Bytes,
+    /// Where the partition begins in the uncompressed data.
+    pub data: u64,
+    /// Where in Index.db its promoted index is; empty where it has none.
+    pub promoted: Range<u64>,
+}
+
+/// The head of a partition's promoted index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Promoted {
+    /// Bytes of the partition before its first row: key, deletion, static row.
+    pub head_len: u64,
+    /// The deletion of the partition.
+    pub deletion: DeletionTime,
+    /// How many blocks there are, at least one.
+    pub count: u32,
+    /// Where in Index.db the blocks are.
+    pub blocks: Range<u64>,
+    /// Where in Index.db the offset map begins.
+    pub map: u64,
+}
+
+/// Bytes of the offset map for each block.
+pub const OFFSET: u64 = 4;
+
+/// The longest that a promoted index' head can be: two vints and a deletion.
+const LONGEST_HEAD: u64 = 9 + 12 + 9;
+
+impl Promoted {
+    /// Reads the head of the promoted index at `range` of Index.db.
+    ///
+    /// # Errors
+    /// What cannot be read, and lengths that contradict each other.
+    pub async fn read(file: &CachedFile, range: Range<u64>, version: Version) -> Result<Promoted> {
+        let bytes = file.read(range.start..range.end.min(range.start + LONGEST_HEAD)).await?;
+        Promoted::decode(&bytes, &range, version)
+            .map_err(|error| Error::corrupt(file.path(), range.start + error.at() as u64, error.what()))
+    }
+
+    fn decode(
+        bytes: &[u8],
+        range: &Range<u64>,
+        version: Version,
+    ) -> std::result::Result<Promoted, DecodeError> {
+        let mut cursor = Cursor::new(bytes);
+        let head_len = cursor.vint()?;
+        let deletion = deletion_time(&mut cursor, version)?;
+        let count = cursor.vint()?;
+        let first = range.start + cursor.position() as u64;
+        let map = count.checked_mul(OFFSET).and_then(|len| range.end.checked_sub(len));
+        match map.filter(|&map| count > 0 && map > first) {
+            Some(map) => Ok(Promoted { head_len, deletion, count: count as u32, blocks: first..map, map }),
+            None => cursor.invalid("a promoted index is too short for its blocks"),
+        }
+    }
+}
+
+/// Where entries are read from.
+#[derive(Clone, Debug)]
+pub enum IndexSource {
+    /// Through the page cache: for lookups.
+    Cached(CachedFile),
+    /// Past it: for reading all of the file once.
+    Streamed(File),
+}
+
+impl IndexSource {
+    fn path(&self) -> &Path {
+        match self {
+            IndexSource::Cached(file) => file.path(),
+            IndexSource::Streamed(file) => file.path(),
+        }
+    }
+
+    async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        match self {
+            IndexSource::Cached(file) => file.read(range).await,
+            IndexSource::Streamed(file) => {
+                let (buffer, bytes) =
+                    file.read_exact_at(range.start, (range.end - range.start) as usize).await?.into_parts();
+                Ok(Bytes::new(&Rc::new(buffer), bytes))
+            }
+        }
+    }
+}
+
+/// Requests while scanning grow to this many bytes.
+const LARGEST_STEP: u64 = 64 << 10;
+
+/// Walks over the entries in a range of Index.db, stepping over their promoted indexes unread.
+#[derive(Debug)]
+pub struct EntryScanner {
+    source: IndexSource,
+    path: PathBuf,
+    at: u64,
+    end: u64,
+    step: u64,
+    window: Bytes,
+    window_start: u64,
+}
+
+impl EntryScanner {
+    /// At the start of a range that begins with an entry. `first` is how many bytes to read to begin with.
+    pub fn new(source: IndexSource, range: Range<u64>, first: u64) -> EntryScanner {
+        let path = source.path().to_path_buf();
+        EntryScanner {
+            source,
+            path,
+            at: range.start,
+            end: range.end,
+            step: first,
+            window: Bytes::default(),
+            window_start: range.start,
+        }
+    }
+
+    /// Where in Index.db the next entry begins.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// The next entry; `None` at the end of the range.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format, with its offset in Index.db.
+    pub async fn next(&mut self) -> Result<Option<Entry>> {
+        if self.at >= self.end {
+            return Ok(None);
+        }
+        let mut needed = 1;
+        loop {
+            if let Some(bytes) = self.at_hand(needed) {
+                match decode(bytes) {
+                    Ok((key, data, promoted_len, len)) => return self.entry(key, data, promoted_len, len).map(Some),
+                    Err(DecodeError::Truncated { needed: more }) => needed = more as u64,
+                    Err(error) => return Err(self.corrupt(error.at(), error.what())),
+                }
+            }
+            self.fill(needed).await?;
+        }
+    }
+
+    fn entry(&mut self, key: Range<usize>, data: u64, promoted_len: u64, len: usize) -> Result<Entry> {
+        let start = self.at + len as u64;
+        let end = start.checked_add(promoted_len).filter(|&end| end <= self.end);
+        let Some(end) = end else {
+            return Err(self.corrupt(len, "a promoted index reaches past the end of the index"));
+        };
+        let skipped = (self.at - self.window_start) as usize;
+        let key = self.window.slice(skipped + key.start..skipped + key.end);
+        let entry = Entry { at: self.at, key, data, promoted: start..end };
+        self.at = end;
+        Ok(entry)
+    }
+
+    /// The bytes from the next entry on, if there are as many.
+    fn at_hand(&self, needed: u64) -> Option<&[u8]> {
+        let skipped = usize::try_from(self.at - self.window_start).ok()?;
+        self.window.get(skipped..).filter(|bytes| bytes.len() as u64 >= needed)
+    }
+
+    async fn fill(&mut self, needed: u64) -> Result<()> {
+        if self.at + needed > self.end {
+            return Err(self.corrupt((self.end - self.at) as usize, "the index ends inside an entry"));
+        }
+        let end = self.end.min(self.at + self.step.max(needed));
+        self.window = self.source.read(self.at..end).await?;
+        self.window_start = self.at;
+        self.step = (self.step * 2).min(LARGEST_STEP);
+        Ok(())
+    }
+
+    fn corrupt(&self, behind: usize, what: &str) -> Error {
+        Error::corrupt(&self.path, self.at + behind as u64, what)
+    }
+}
+
+/// The key's place, the position, the promoted index' length, and the length of all that.
+fn decode(bytes: &[u8]) -> std::result::Result<(Range<usize>, u64, u64, usize), DecodeError> {
+    let mut cursor = Cursor::new(bytes);
+    let key_len = cursor.u16()? as usize;
+    cursor.skip(key_len)?;
+    let data = cursor.vint()?;
+    let promoted_len = cursor.vint()?;
+    Ok((2..2 + key_len, data, promoted_len, cursor.position()))
+}

@@ -1,0 +1,338 @@
+//! The search in a large partition's index: which blocks can hold a slice.
+//!
+//! ```text
+//! block   first clustering prefix, last clustering prefix, vint offset from the partition's start,
+//!         signed vint (width − 65536), u8: a range tombstone is open at the block's end,
+//!         [its deletion]
+//! prefix  kind, [u16 number of columns, unless it is a row's], values
+//! ```
+//!
+//! The binary search goes through the offset map. Both the map and the blocks are read by pages that
+//! all readers of the file share; once the blocks that remain lie within a few pages, these are read
+//! with one request. Parsed blocks are shared too, under the same budget, so that memory stays bounded
+//! however far a scan walks.
+//!
+//! The linear scan reads the blocks from the first one on and exists to be compared with.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use model::{Bytes, DeletionTime, Position, Schema, Slice};
+use runtime::{Cache, CacheKey};
+
+use super::entry::{OFFSET, Promoted};
+use crate::cache::cached_file::{CachedFile, PAGE};
+use crate::data::row::{RowCodec, Source, deletion_time};
+use crate::decode::{Cursor, DecodeError};
+use crate::{Error, Result, Version};
+
+/// A width is written relative to this, whatever size of blocks was configured.
+const WIDTH_BASE: i64 = 64 << 10;
+
+/// Where what may hold the answer fits into this many bytes of the index, it is read as a whole.
+const SMALL: u64 = 4 * PAGE;
+
+/// The linear scan reads this many bytes at a time.
+const SCAN_STEP: u64 = 32 << 10;
+
+/// How blocks are searched for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Search {
+    /// By halves, through the offset map.
+    #[default]
+    Binary,
+    /// From the first block on.
+    Scan,
+}
+
+/// A block of a partition, as its index tells.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Block {
+    /// Where its first row or tombstone stands.
+    pub first: Position,
+    /// Where its last row or tombstone stands.
+    pub last: Position,
+    /// Bytes from the partition's start in the data.
+    pub offset: u64,
+    /// Bytes in the data. In a partition's last block the writer may have counted the partition's end.
+    pub width: u64,
+    /// The range tombstone that is open at the block's end.
+    pub end_open: DeletionTime,
+}
+
+impl Block {
+    /// Where the block ends, in bytes from the partition's start.
+    pub fn end(&self) -> u64 {
+        self.offset + self.width
+    }
+}
+
+/// The blocks that can hold a slice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Their numbers; empty where the index proves that nothing is there.
+    pub blocks: Range<u32>,
+    /// Where they are, in bytes from the partition's start.
+    pub bytes: Range<u64>,
+    /// Where the first of them ends.
+    pub first_end: u64,
+    /// The range tombstone that is open at their start.
+    pub open: DeletionTime,
+}
+
+impl Found {
+    /// The index proves that nothing of the slice is there: it would stand before the block `number`.
+    fn nothing(number: u32, at: u64, open: DeletionTime) -> Found {
+        Found { blocks: number..number, bytes: at..at, first_end: at, open }
+    }
+}
+
+/// What the cursors of one file share.
+pub struct BlockIndex {
+    /// Index.db.
+    pub file: CachedFile,
+    /// Where parsed blocks are kept.
+    pub cache: Cache,
+    /// A number that nothing else in the cache has.
+    pub owner: u64,
+    /// The version of the file.
+    pub version: Version,
+}
+
+impl std::fmt::Debug for BlockIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockIndex").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+/// Searches the blocks of one partition.
+#[derive(Clone, Copy, Debug)]
+pub struct PromotedCursor<'a> {
+    index: &'a BlockIndex,
+    codec: &'a RowCodec,
+    schema: &'a Schema,
+    promoted: &'a Promoted,
+}
+
+impl<'a> PromotedCursor<'a> {
+    /// A cursor over the blocks that `promoted` lists.
+    pub fn new(
+        index: &'a BlockIndex,
+        codec: &'a RowCodec,
+        schema: &'a Schema,
+        promoted: &'a Promoted,
+    ) -> PromotedCursor<'a> {
+        PromotedCursor { index, codec, schema, promoted }
+    }
+
+    /// The blocks that can hold rows of the slice.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn find(&self, slice: &Slice, search: Search) -> Result<Found> {
+        match search {
+            Search::Binary => self.find_by_halves(slice).await,
+            Search::Scan => self.find_by_scan(slice).await,
+        }
+    }
+
+    /// The block of this number.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub async fn block(&self, number: u32) -> Result<Rc<Block>> {
+        let at = self.place(number).await?;
+        self.block_at(at).await
+    }
+
+    /// The range tombstone that is open at the start of the block of this number.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn open_before(&self, number: u32) -> Result<DeletionTime> {
+        match number {
+            0 => Ok(DeletionTime::LIVE),
+            _ => Ok(self.block(number - 1).await?.end_open),
+        }
+    }
+
+    async fn find_by_halves(&self, slice: &Slice) -> Result<Found> {
+        let lower = self.first_ending_at_or_after(&slice.start).await?;
+        let open = self.open_before(lower).await?;
+        if lower == self.promoted.count {
+            let end = self.block(lower - 1).await?.end();
+            return Ok(Found::nothing(lower, end, open));
+        }
+        let first = self.block(lower).await?;
+        if self.schema.compare(&first.first, &slice.end).is_gt() {
+            return Ok(Found::nothing(lower, first.offset, open));
+        }
+        let upper = self.last_beginning_at_or_before(lower, &first, &slice.end).await?;
+        let end = if upper == lower { first.end() } else { self.block(upper).await?.end() };
+        Ok(Found { blocks: lower..upper + 1, bytes: first.offset..end, first_end: first.end(), open })
+    }
+
+    /// The first block whose last position is not before `position`.
+    async fn first_ending_at_or_after(&self, position: &Position) -> Result<u32> {
+        if *position == Position::start() {
+            return Ok(0);
+        }
+        let (mut low, mut high) = (0, self.promoted.count);
+        let mut is_small = false;
+        while low < high {
+            is_small = is_small || self.read_if_small(low, high).await?;
+            let middle = low.midpoint(high);
+            let block = self.block(middle).await?;
+            if self.schema.compare(&block.last, position).is_lt() { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// The last block, from `lower` on, whose first position is not after `position`. Looks next to
+    /// `lower` first, then ever farther away: most slices end soon after they begin.
+    async fn last_beginning_at_or_before(&self, lower: u32, first: &Block, position: &Position) -> Result<u32> {
+        let count = self.promoted.count;
+        if self.schema.compare(&first.last, position).is_ge() {
+            return Ok(lower);
+        }
+        if *position == Position::end() {
+            return Ok(count - 1);
+        }
+        let (mut low, mut high, mut step) = (lower, count, 1);
+        while low + 1 < high {
+            let probe = low.midpoint(high).min(low.saturating_add(step));
+            let block = self.block(probe).await?;
+            if self.schema.compare(&block.first, position).is_gt() {
+                (high, step) = (probe, u32::MAX);
+            } else {
+                (low, step) = (probe, step.saturating_mul(4));
+            }
+        }
+        Ok(low)
+    }
+
+    /// Reads the map and the blocks that are left, each with one request, if they are small.
+    async fn read_if_small(&self, low: u32, high: u32) -> Result<bool> {
+        let map = self.promoted.map + u64::from(low) * OFFSET..self.promoted.map + u64::from(high) * OFFSET;
+        if map.end - map.start > SMALL {
+            return Ok(false);
+        }
+        self.index.file.prefetch(map).await?;
+        let start = self.place(low).await?;
+        let end = if high == self.promoted.count { self.promoted.map } else { self.place(high).await? };
+        let is_small = start < end && end - start <= SMALL;
+        if is_small {
+            self.index.file.prefetch(start..end).await?;
+        }
+        Ok(is_small)
+    }
+
+    /// Where in Index.db the block of this number is.
+    async fn place(&self, number: u32) -> Result<u64> {
+        assert!(number < self.promoted.count, "a block that the partition has");
+        let at = self.promoted.map + u64::from(number) * OFFSET;
+        let bytes = self.index.file.read(at..at + OFFSET).await?;
+        let offset = u32::from_be_bytes(bytes[..].try_into().expect("four bytes"));
+        let place = self.promoted.blocks.start + u64::from(offset);
+        if place >= self.promoted.map {
+            return Err(Error::corrupt(self.index.file.path(), at, "a block's offset points past the blocks"));
+        }
+        Ok(place)
+    }
+
+    async fn block_at(&self, at: u64) -> Result<Rc<Block>> {
+        let key = CacheKey { owner: self.index.owner, index: at };
+        if let Some(block) = self.index.cache.get(key) {
+            return Ok(block);
+        }
+        let mut end = (at / PAGE + 1) * PAGE;
+        loop {
+            end = end.min(self.promoted.map);
+            let bytes = self.index.file.read(at..end).await?;
+            match self.decode(&bytes) {
+                Ok((_, len)) => return self.keep(key, at, &bytes[..len]),
+                Err(DecodeError::Truncated { needed }) if end < self.promoted.map => end = at + needed as u64,
+                Err(error) => return Err(self.corrupt(at, error)),
+            }
+        }
+    }
+
+    /// Caches a block that has its bytes for itself, so that it does not keep a page alive.
+    fn keep(&self, key: CacheKey, at: u64, bytes: &[u8]) -> Result<Rc<Block>> {
+        let own = Bytes::from(bytes);
+        let (block, _) = self.decode(&own).map_err(|error| self.corrupt(at, error))?;
+        let block = Rc::new(block);
+        let counts = 4 * size_of::<usize>();
+        let memory = size_of::<Block>() + size_of::<Vec<u8>>() + counts + own.len();
+        self.index.cache.insert(key, Rc::clone(&block), memory);
+        Ok(block)
+    }
+
+    /// Walks over all blocks up to the last one that can hold rows of the slice. Nothing is kept of
+    /// what was walked over.
+    async fn find_by_scan(&self, slice: &Slice) -> Result<Found> {
+        let mut found = Found::nothing(0, 0, DeletionTime::LIVE);
+        let (mut at, mut window, mut window_start) = (self.promoted.blocks.start, Bytes::default(), 0);
+        for number in 0..self.promoted.count {
+            let (block, len) = loop {
+                let hand = window.slice(((at - window_start) as usize).min(window.len())..window.len());
+                match self.decode(&hand) {
+                    Ok(decoded) => break decoded,
+                    Err(DecodeError::Truncated { needed }) if window_start + (window.len() as u64) < self.promoted.map => {
+                        let end = self.promoted.map.min(at + SCAN_STEP.max(needed as u64));
+                        (window, window_start) = (self.index.file.read(at..end).await?, at);
+                    }
+                    Err(error) => return Err(self.corrupt(at, error)),
+                }
+            };
+            at += len as u64;
+            if self.schema.compare(&block.last, &slice.start).is_lt() {
+                found = Found::nothing(number + 1, block.end(), block.end_open);
+            } else if self.schema.compare(&block.first, &slice.end).is_gt() {
+                break;
+            } else {
+                if found.blocks.is_empty() {
+                    (found.bytes.start, found.first_end) = (block.offset, block.end());
+                }
+                found.blocks.end = number + 1;
+                found.bytes.end = block.end();
+            }
+        }
+        Ok(found)
+    }
+
+    fn decode(&self, bytes: &Bytes) -> std::result::Result<(Block, usize), DecodeError> {
+        let (owner, range) = bytes.parts();
+        let (source, start) = (Source { owner, end: range.end }, range.start);
+        let (first, at) = self.codec.clustering_prefix(source, start)?;
+        let (last, at) =
+            self.codec.clustering_prefix(source, at).map_err(|error| error.behind(at - start))?;
+        let mut cursor = Cursor::new(&owner[at..range.end]);
+        let (offset, width, end_open) =
+            self.decode_tail(&mut cursor).map_err(|error| error.behind(at - start))?;
+        Ok((Block { first, last, offset, width, end_open }, at - start + cursor.position()))
+    }
+
+    fn decode_tail(&self, cursor: &mut Cursor<'_>) -> std::result::Result<(u64, u64, DeletionTime), DecodeError> {
+        let offset = cursor.vint()?;
+        let Some(width) = cursor.signed_vint()?.checked_add(WIDTH_BASE).filter(|&width| width >= 0) else {
+            return cursor.invalid("a block's width is impossible");
+        };
+        if offset.checked_add(width as u64).is_none() {
+            return cursor.invalid("a block's offset is impossible");
+        }
+        let end_open = match cursor.u8()? {
+            0 => DeletionTime::LIVE,
+            1 => deletion_time(cursor, self.index.version)?,
+            _ => return cursor.invalid("a block's flag is neither 0 nor 1"),
+        };
+        Ok((offset, width as u64, end_open))
+    }
+
+    fn corrupt(&self, at: u64, error: DecodeError) -> Error {
+        Error::corrupt(self.index.file.path(), at + error.at() as u64, error.what())
+    }
+}

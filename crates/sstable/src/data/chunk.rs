@@ -1,0 +1,258 @@
+//! Data.db as a range of uncompressed bytes, whatever it is on disk.
+//!
+//! ```text
+//! compressed    chunk, u32 CRC32 of the chunk's bytes, chunk, u32 CRC32, …
+//! uncompressed  the bytes; their CRC32s, one for each 64 KiB or so, stand in CRC.db
+//! ```
+//!
+//! A range becomes one request: the chunks that hold it lie side by side. Chunks are checked on every
+//! read; uncompressed data is checked where the reader asks for it, in whole stretches of CRC.db.
+
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+
+use runtime::File;
+
+use crate::parts::compression_info::{CompressionInfo, Compressor};
+use crate::parts::crc::Crc;
+use crate::{Error, Result};
+
+/// The CRC32 behind each compressed chunk, in bytes.
+const CHUNK_CRC: u64 = 4;
+
+/// The data of an SSTable.
+#[derive(Debug)]
+pub struct DataFile {
+    file: File,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Compressed(CompressionInfo),
+    Plain { crc: Option<Rc<Crc>> },
+}
+
+/// Uncompressed bytes and where they stand.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    /// The buffer; only `bytes` of it counts.
+    pub owner: Rc<Vec<u8>>,
+    /// The part of the buffer that is data.
+    pub bytes: Range<usize>,
+    /// The place of that part in the uncompressed data.
+    pub start: u64,
+}
+
+impl Stretch {
+    /// No bytes at all, at a place of the data.
+    pub fn empty(start: u64) -> Stretch {
+        Stretch { owner: Rc::new(Vec::new()), bytes: 0..0, start }
+    }
+
+    /// Where the bytes end in the uncompressed data.
+    pub fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+impl DataFile {
+    /// Data that is compressed as `info` tells.
+    pub fn compressed(file: File, info: CompressionInfo) -> DataFile {
+        DataFile { file, form: Form::Compressed(info) }
+    }
+
+    /// Data that is not compressed. With checksums, reads may ask to be checked.
+    pub fn plain(file: File, crc: Option<Rc<Crc>>) -> DataFile {
+        DataFile { file, form: Form::Plain { crc } }
+    }
+
+    /// The file on disk.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The name of the file, for errors.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// How many bytes of data there are, uncompressed.
+    pub fn len(&self) -> u64 {
+        match &self.form {
+            Form::Compressed(info) => info.uncompressed_len(),
+            Form::Plain { .. } => self.file.len(),
+        }
+    }
+
+    /// Whether there is no data.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How the data is compressed.
+    pub fn compression(&self) -> Option<&CompressionInfo> {
+        match &self.form {
+            Form::Compressed(info) => Some(info),
+            Form::Plain { .. } => None,
+        }
+    }
+
+    /// Reads the data of `tail`, as far as it is in `range`, and what follows, with one request.
+    ///
+    /// The stretch begins at `range.start` or where `tail` does, whichever is later. It ends at
+    /// `range.end` or, because chunks are read whole, up to a chunk later.
+    ///
+    /// # Errors
+    /// What the operating system says; chunks whose checksum or size is wrong.
+    ///
+    /// # Panics
+    /// If the range is not within the data, or `tail` does not end at its start.
+    pub async fn read(&self, tail: &Stretch, range: Range<u64>, check: bool) -> Result<Stretch> {
+        assert!(tail.end() == range.start && range.start < range.end && range.end <= self.len());
+        match &self.form {
+            Form::Compressed(info) => self.read_chunks(info, tail, range).await,
+            Form::Plain { crc: Some(crc) } if check => self.read_checked(crc, tail, range).await,
+            Form::Plain { .. } => self.read_plain(tail, range).await,
+        }
+    }
+
+    async fn read_plain(&self, tail: &Stretch, range: Range<u64>) -> Result<Stretch> {
+        let len = (range.end - range.start) as usize;
+        let (buffer, window) = self.file.read_exact_at(range.start, len).await?.into_parts();
+        Ok(join(tail, buffer, window, range.start))
+    }
+
+    /// Reads the whole stretches of CRC.db that hold the range, and checks them.
+    async fn read_checked(&self, crc: &Crc, tail: &Stretch, range: Range<u64>) -> Result<Stretch> {
+        let size = u64::from(crc.chunk_len());
+        let first = range.start / size;
+        let start = first * size;
+        let end = range.end.next_multiple_of(size).min(self.len());
+        let window = self.file.read_exact_at(start, (end - start) as usize).await?;
+        for (chunk, bytes) in (first..).zip(window.chunks(size as usize)) {
+            let expected = crc.get(chunk as usize);
+            if expected != Some(crc32fast::hash(bytes)) {
+                let what = format!("{} bytes do not match their checksum in CRC.db", bytes.len());
+                return Err(Error::corrupt(self.path(), chunk * size, what));
+            }
+        }
+        let (buffer, mut bytes) = window.into_parts();
+        bytes.start += (range.start - start) as usize;
+        Ok(join(tail, buffer, bytes, range.start))
+    }
+
+    async fn read_chunks(&self, info: &CompressionInfo, tail: &Stretch, range: Range<u64>) -> Result<Stretch> {
+        let chunk_len = u64::from(info.chunk_len());
+        let (first, last) = (range.start / chunk_len, (range.end - 1) / chunk_len);
+        let start = info.chunk(first as usize, self.file.len()).start;
+        let end = info.chunk(last as usize, self.file.len()).end;
+        let window = self.file.read_exact_at(start, (end - start) as usize).await?;
+
+        let data_start = first * chunk_len;
+        let data_end = ((last + 1) * chunk_len).min(info.uncompressed_len());
+        let mut buffer = Vec::with_capacity(tail.bytes.len() + (data_end - data_start) as usize);
+        // The range begins at a chunk's start wherever a tail is handed on: only whole chunks are read.
+        let skipped = (range.start - data_start) as usize;
+        if skipped == 0 {
+            buffer.extend_from_slice(&tail.owner[tail.bytes.clone()]);
+        }
+        for index in first..=last {
+            let chunk = info.chunk(index as usize, self.file.len());
+            let bytes = &window[(chunk.start - start) as usize..(chunk.end - start) as usize];
+            let len = (((index + 1) * chunk_len).min(info.uncompressed_len()) - index * chunk_len) as usize;
+            self.unpack(info, bytes, len, &mut buffer)
+                .map_err(|what| Error::corrupt(self.path(), chunk.start, what))?;
+        }
+        if skipped == 0 {
+            let bytes = 0..buffer.len();
+            return Ok(Stretch { owner: Rc::new(buffer), bytes, start: tail.start });
+        }
+        let bytes = skipped..buffer.len();
+        Ok(join(tail, buffer, bytes, range.start))
+    }
+
+    /// Checks a chunk and appends its `len` uncompressed bytes to the buffer.
+    fn unpack(&self, info: &CompressionInfo, chunk: &[u8], len: usize, to: &mut Vec<u8>) -> std::result::Result<(), String> {
+        let (packed, crc) = chunk
+            .split_last_chunk::<{ CHUNK_CRC as usize }>()
+            .ok_or_else(|| format!("a chunk of {} bytes is too short for its checksum", chunk.len()))?;
+        let (expected, found) = (u32::from_be_bytes(*crc), crc32fast::hash(packed));
+        if expected != found {
+            return Err(format!("a chunk's checksum is {found:08x}, not {expected:08x}"));
+        }
+        let start = to.len();
+        if info.is_raw(packed.len()) {
+            to.extend_from_slice(packed);
+        } else {
+            to.resize(start + len, 0);
+            decompress(info.compressor(), packed, &mut to[start..])?;
+        }
+        match to.len() - start {
+            found if found == len => Ok(()),
+            found => Err(format!("a chunk holds {found} bytes, not {len}")),
+        }
+    }
+}
+
+/// The tail and what was read after it, in one buffer.
+fn join(tail: &Stretch, buffer: Vec<u8>, bytes: Range<usize>, start: u64) -> Stretch {
+    if tail.bytes.is_empty() {
+        return Stretch { owner: Rc::new(buffer), bytes, start };
+    }
+    let mut joined = Vec::with_capacity(tail.bytes.len() + bytes.len());
+    joined.extend_from_slice(&tail.owner[tail.bytes.clone()]);
+    joined.extend_from_slice(&buffer[bytes]);
+    let bytes = 0..joined.len();
+    Stretch { owner: Rc::new(joined), bytes, start: tail.start }
+}
+
+/// Fills `to` with what `packed` holds.
+///
+/// ```text
+/// LZ4      u32 LE uncompressed length, one LZ4 block
+/// Snappy   one raw Snappy block, which begins with its length
+/// Deflate  one zlib stream
+/// Zstd     one zstd frame
+/// Noop     the bytes
+/// ```
+fn decompress(compressor: Compressor, packed: &[u8], to: &mut [u8]) -> std::result::Result<(), String> {
+    let wanted = to.len();
+    let found = match compressor {
+        Compressor::Lz4 => {
+            let (len, block) = packed.split_first_chunk::<4>().ok_or("a chunk is too short for its length")?;
+            if u32::from_le_bytes(*len) as usize != wanted {
+                return Err(format!("a chunk says it holds {} bytes, not {wanted}", u32::from_le_bytes(*len)));
+            }
+            lz4_flex::block::decompress_into(block, to).map_err(|error| unpacking(&error))?
+        }
+        Compressor::Snappy => {
+            let len = snap::raw::decompress_len(packed).map_err(|error| unpacking(&error))?;
+            if len != wanted {
+                return Err(format!("a chunk says it holds {len} bytes, not {wanted}"));
+            }
+            snap::raw::Decoder::new().decompress(packed, to).map_err(|error| unpacking(&error))?
+        }
+        Compressor::Deflate => inflate(packed, to)?,
+        Compressor::Zstd => zstd::bulk::decompress_to_buffer(packed, to).map_err(|error| unpacking(&error))?,
+        Compressor::Noop => {
+            to.get_mut(..packed.len()).ok_or("a chunk holds more than it should")?.copy_from_slice(packed);
+            packed.len()
+        }
+    };
+    if found == wanted { Ok(()) } else { Err(format!("a chunk holds {found} bytes, not {wanted}")) }
+}
+
+fn inflate(packed: &[u8], to: &mut [u8]) -> std::result::Result<usize, String> {
+    let mut stream = flate2::Decompress::new(true);
+    let status = stream.decompress(packed, to, flate2::FlushDecompress::Finish).map_err(|error| unpacking(&error))?;
+    match status {
+        flate2::Status::StreamEnd => Ok(stream.total_out() as usize),
+        _ => Err("a chunk cannot be decompressed: the zlib stream does not end".into()),
+    }
+}
+
+fn unpacking(error: &dyn std::fmt::Display) -> String {
+    format!("a chunk cannot be decompressed: {error}")
+}

@@ -1,0 +1,350 @@
+//! Rows in the order of the file: whole scans, whole partitions, and slices of one.
+//!
+//! A [`DataReader`] is told which bytes to read and decodes them into fragments as they are popped;
+//! it waits only when the bytes at hand do not hold the next one. Which bytes hold a slice is the
+//! index's business.
+//!
+//! Where a slice begins inside a deleted range, the stream begins with that deletion at the slice's
+//! start; where it ends inside one, the stream closes it at the slice's end.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+
+use model::{
+    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position, RangeTombstoneChange,
+    Row, Schema, Slice,
+};
+
+use super::chunk::DataFile;
+use super::row::{Lead, Marker, RowCodec, RowLead};
+pub use super::window::Pace;
+use super::window::Window;
+use crate::decode::DecodeError;
+use crate::{Error, Result};
+
+/// Data.db with all that is needed to understand it.
+#[derive(Debug)]
+pub struct Data {
+    /// The bytes.
+    pub file: DataFile,
+    /// How rows are coded.
+    pub codec: RowCodec,
+    /// What the rows hold.
+    pub schema: Rc<Schema>,
+}
+
+/// Index blocks of one partition, read without its head.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Blocks {
+    /// Where they stand in the data.
+    pub range: Range<u64>,
+    /// The range tombstone that is open at their start.
+    pub open: DeletionTime,
+}
+
+/// What a reader reads.
+#[derive(Debug)]
+enum Plan {
+    /// Partition after partition.
+    Scan,
+    /// One partition, of which only a slice is wanted.
+    Slice(Slice),
+    /// A piece of one partition, for whoever reads a partition piece by piece: nothing is added at
+    /// the slice's ends, and a tombstone may be open at the end of the piece.
+    Piece(Slice),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Head,
+    Rows,
+    Done,
+}
+
+/// Decodes a range of the data into fragments.
+#[derive(Debug)]
+pub struct DataReader {
+    data: Rc<Data>,
+    window: Window,
+    plan: Plan,
+    state: State,
+    /// Decoded, not popped.
+    ready: VecDeque<Fragment>,
+    /// Where to go on once the partition's head is read.
+    then: Option<(Blocks, Pace)>,
+    /// The range tombstone in force.
+    open: DeletionTime,
+    /// The one that was in force when the slice was entered.
+    open_at_entry: Option<DeletionTime>,
+}
+
+impl DataReader {
+    /// All partitions of a range, which begins and ends between two.
+    pub fn scan(data: Rc<Data>, range: Range<u64>, pace: Pace) -> DataReader {
+        let state = if range.is_empty() { State::Done } else { State::Head };
+        DataReader::new(data, range, pace, Plan::Scan, state)
+    }
+
+    /// A slice of the partition that has this range, read from its head on.
+    pub fn partition(data: Rc<Data>, range: Range<u64>, pace: Pace, slice: Slice) -> DataReader {
+        DataReader::new(data, range, pace, Plan::Slice(slice), State::Head)
+    }
+
+    /// A slice of a partition whose head is at `head`: first the head with its static row, then blocks.
+    pub fn head_and_blocks(
+        data: Rc<Data>,
+        head: Range<u64>,
+        blocks: Blocks,
+        pace: Pace,
+        slice: Slice,
+    ) -> DataReader {
+        let first = head.end - head.start;
+        let mut reader = DataReader::new(data, head, Pace { first, ..pace }, Plan::Slice(slice), State::Head);
+        reader.then = Some((blocks, pace));
+        reader
+    }
+
+    /// A slice of a partition of which the index told enough: only blocks are read.
+    pub fn blocks(data: Rc<Data>, start: PartitionStart, blocks: Blocks, pace: Pace, slice: Slice) -> DataReader {
+        let mut reader = DataReader::new(data, blocks.range, pace, Plan::Slice(slice), State::Rows);
+        reader.open = blocks.open;
+        reader.ready.push_back(Fragment::PartitionStart(start));
+        reader
+    }
+
+    /// One piece of a partition: the slice's fragments in it, without start or end.
+    pub fn piece(data: Rc<Data>, blocks: Blocks, pace: Pace, slice: Slice) -> DataReader {
+        let mut reader = DataReader::new(data, blocks.range, pace, Plan::Piece(slice), State::Rows);
+        reader.open = blocks.open;
+        reader
+    }
+
+    /// A whole partition as one piece: its head, and the slice's fragments.
+    pub fn whole_piece(data: Rc<Data>, range: Range<u64>, pace: Pace, slice: Slice) -> DataReader {
+        DataReader::new(data, range, pace, Plan::Piece(slice), State::Head)
+    }
+
+    fn new(data: Rc<Data>, range: Range<u64>, pace: Pace, plan: Plan, state: State) -> DataReader {
+        let window = Window::new(range, pace);
+        let (ready, then, open, open_at_entry) = (VecDeque::new(), None, DeletionTime::LIVE, None);
+        DataReader { data, window, plan, state, ready, then, open, open_at_entry }
+    }
+
+    /// The place in the data behind what was decoded last; behind the static row after a partition's start.
+    pub fn position(&self) -> u64 {
+        self.window.at()
+    }
+
+    /// The range tombstone in force behind the last fragment.
+    pub fn open(&self) -> DeletionTime {
+        self.open
+    }
+
+    /// The range tombstone in force where the slice begins, as far as it was read.
+    pub fn open_at_entry(&self) -> DeletionTime {
+        self.open_at_entry.unwrap_or(self.open)
+    }
+
+    /// Decodes the head of a partition with its static row.
+    fn head(&mut self) -> Result<Next> {
+        match self.decode_head() {
+            Ok((start, static_row, end)) => {
+                self.window.advance_to(end);
+                self.state = State::Rows;
+                self.open = DeletionTime::LIVE;
+                self.ready.extend(static_row.filter(|row| !row.is_empty()).map(Fragment::StaticRow));
+                if let Some((blocks, pace)) = self.then.take() {
+                    self.window.jump(blocks.range, pace);
+                    self.open = blocks.open;
+                }
+                Ok(Next::Fragment(Fragment::PartitionStart(start)))
+            }
+            Err(error) => self.wants(error),
+        }
+    }
+
+    fn decode_head(&self) -> std::result::Result<(PartitionStart, Option<Row>, usize), DecodeError> {
+        let (source, at) = self.window.source();
+        let (head, end) = self.data.codec.partition_head(source, at)?;
+        let start = PartitionStart { key: PartitionKey::new(head.key), deletion: head.deletion };
+        if !self.data.codec.has_static_row() {
+            return Ok((start, None, end));
+        }
+        let (row, row_end) = self.data.codec.static_row(source, end).map_err(|error| error.behind(end - at))?;
+        Ok((start, Some(row), row_end))
+    }
+
+    /// The next wanted row or tombstone of the partition, or its end.
+    fn rows(&mut self) -> Result<Next> {
+        loop {
+            if self.window.is_done() {
+                return self.end_of_range();
+            }
+            let (source, at) = self.window.source();
+            let (lead, end) = match self.data.codec.lead(source, at) {
+                Ok(decoded) => decoded,
+                Err(error) => return self.wants(error),
+            };
+            let found = match lead {
+                Lead::End => {
+                    self.window.advance_to(end);
+                    return self.end_of_partition();
+                }
+                Lead::Row(lead) => self.row(at, lead, end)?,
+                Lead::Marker(marker) => self.marker(marker, end)?,
+            };
+            if let Some(next) = found {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// Decodes a row if it is wanted. `None`: it was stepped over.
+    fn row(&mut self, at: usize, lead: RowLead, end: usize) -> Result<Option<Next>> {
+        if let Some(slice) = self.plan.slice() {
+            if self.data.schema.compare_row(&lead.clustering, &slice.start).is_lt() {
+                self.window.advance_to(end);
+                return Ok(None);
+            }
+            if self.data.schema.compare_row(&lead.clustering, &slice.end).is_gt() {
+                return self.end_of_slice().map(Some);
+            }
+        }
+        let (source, _) = self.window.source();
+        let row = self.data.codec.row(source, at, lead).map_err(|error| self.corrupt(error))?;
+        self.window.advance_to(end);
+        if row.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.give(Fragment::Row(row))))
+    }
+
+    /// Takes a marker. `None`: it was stepped over.
+    fn marker(&mut self, marker: Marker, end: usize) -> Result<Option<Next>> {
+        if marker.closes.unwrap_or(DeletionTime::LIVE) != self.open {
+            let what = "a range tombstone ends here that is not the open one";
+            return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
+        }
+        let deletion = marker.opens.unwrap_or(DeletionTime::LIVE);
+        if let Some(slice) = self.plan.slice() {
+            if self.data.schema.compare(&marker.position, &slice.start).is_le() {
+                self.window.advance_to(end);
+                self.open = deletion;
+                return Ok(None);
+            }
+            if self.data.schema.compare(&marker.position, &slice.end).is_ge() {
+                return self.end_of_slice().map(Some);
+            }
+        }
+        self.window.advance_to(end);
+        let next = self.give(tombstone(marker.position, deletion));
+        self.open = deletion;
+        Ok(Some(next))
+    }
+
+    /// Gives a fragment of the slice, behind the tombstone that is open where the slice begins.
+    fn give(&mut self, fragment: Fragment) -> Next {
+        let opening = self.enter();
+        match opening {
+            Some(opening) => {
+                self.ready.push_back(fragment);
+                Next::Fragment(opening)
+            }
+            None => Next::Fragment(fragment),
+        }
+    }
+
+    fn enter(&mut self) -> Option<Fragment> {
+        if self.open_at_entry.is_some() {
+            return None;
+        }
+        self.open_at_entry = Some(self.open);
+        match &self.plan {
+            Plan::Slice(slice) if !self.open.is_live() => Some(tombstone(slice.start.clone(), self.open)),
+            _ => None,
+        }
+    }
+
+    /// The byte that ends a partition.
+    fn end_of_partition(&mut self) -> Result<Next> {
+        if !self.open.is_live() {
+            let what = "the partition ends while a range tombstone is open";
+            return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
+        }
+        match self.plan {
+            Plan::Scan => {
+                self.open_at_entry = None;
+                self.state = if self.window.is_done() { State::Done } else { State::Head };
+                Ok(Next::Fragment(Fragment::PartitionEnd))
+            }
+            _ => self.end_of_slice(),
+        }
+    }
+
+    /// The bytes that hold the slice are at their end. Only index blocks end without a partition's end.
+    fn end_of_range(&mut self) -> Result<Next> {
+        match self.plan {
+            Plan::Scan => {
+                let what = "the data ends inside a partition";
+                Err(Error::corrupt(self.data.file.path(), self.window.at(), what))
+            }
+            _ => self.end_of_slice(),
+        }
+    }
+
+    fn end_of_slice(&mut self) -> Result<Next> {
+        self.state = State::Done;
+        let opening = self.enter();
+        self.ready.extend(opening);
+        if let Plan::Slice(slice) = &self.plan {
+            if !self.open.is_live() {
+                self.ready.push_back(tombstone(slice.end.clone(), DeletionTime::LIVE));
+            }
+            self.ready.push_back(Fragment::PartitionEnd);
+        }
+        Ok(self.ready.pop_front().map_or(Next::End, Next::Fragment))
+    }
+
+    fn wants(&mut self, error: DecodeError) -> Result<Next> {
+        self.window.wants(&self.data.file, error)?;
+        Ok(Next::Fill)
+    }
+
+    fn corrupt(&self, error: DecodeError) -> Error {
+        Error::corrupt(self.data.file.path(), self.window.at() + error.at() as u64, error.what())
+    }
+}
+
+impl Plan {
+    fn slice(&self) -> Option<&Slice> {
+        match self {
+            Plan::Scan => None,
+            Plan::Slice(slice) | Plan::Piece(slice) => Some(slice),
+        }
+    }
+}
+
+impl FragmentReader for DataReader {
+    type Error = Error;
+
+    #[inline]
+    fn pop(&mut self) -> Result<Next> {
+        if let Some(fragment) = self.ready.pop_front() {
+            return Ok(Next::Fragment(fragment));
+        }
+        match self.state {
+            State::Head => self.head(),
+            State::Rows => self.rows(),
+            State::Done => Ok(Next::End),
+        }
+    }
+
+    async fn fill(&mut self) -> Result<()> {
+        self.window.fill(&self.data.file).await
+    }
+}
+
+fn tombstone(position: Position, deletion: DeletionTime) -> Fragment {
+    Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
+}

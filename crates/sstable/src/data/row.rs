@@ -1,0 +1,598 @@
+//! The codec of rows and range tombstones in Data.db, the same for every index format.
+//!
+//! ```text
+//! partition   u16 key length, key, deletion, static row (only where the header has static columns),
+//!             unfiltereds, 01
+//! unfiltered  flags: 01 end of partition   02 marker   04 timestamp   08 TTL   10 deletion
+//!                    20 all columns        40 complex deletions       80 an extended byte follows
+//!             extended: 01 static   02 shadowable deletion (80 where ScyllaDB wrote it)
+//! row         flags, clustering values, vint body size, { vint previous size,
+//!             [timestamp [TTL, local expiration]] [deletion] [column subset], columns }
+//! cell        flags: 01 deleted  02 expiring  04 no value  08 row's timestamp  10 row's TTL
+//!             [timestamp] [local deletion time] [TTL] [path] [value]
+//! complex     [deletion], vint cells, cells
+//! marker      flags, kind, u16 columns, values, vint body size, { vint previous size,
+//!             deletion of the end, deletion of the start: whichever the kind has }
+//! ```
+//!
+//! Timestamps, local deletion times and TTLs are vint deltas from the minima in the header.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use model::time::NO_DELETION_TIME;
+use model::{Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Schema, Weight};
+
+use crate::Version;
+use crate::decode::{Cursor, DecodeError};
+
+/// What a local deletion time becomes where the bytes give one that cannot be.
+pub const INVALID_DELETION_TIME: i64 = u32::MAX as i64 - 1;
+
+mod flag {
+    pub(super) const END_OF_PARTITION: u8 = 0x01;
+    pub(super) const MARKER: u8 = 0x02;
+    pub(super) const TIMESTAMP: u8 = 0x04;
+    pub(super) const TTL: u8 = 0x08;
+    pub(super) const DELETION: u8 = 0x10;
+    pub(super) const ALL_COLUMNS: u8 = 0x20;
+    pub(super) const COMPLEX_DELETION: u8 = 0x40;
+    pub(super) const EXTENDED: u8 = 0x80;
+
+    pub(super) const EXTENDED_STATIC: u8 = 0x01;
+    pub(super) const EXTENDED_SHADOWABLE: u8 = 0x02;
+    pub(super) const EXTENDED_SCYLLA_SHADOWABLE: u8 = 0x80;
+}
+
+mod cell_flag {
+    pub(super) const DELETED: u8 = 0x01;
+    pub(super) const EXPIRING: u8 = 0x02;
+    pub(super) const EMPTY: u8 = 0x04;
+    pub(super) const ROW_TIMESTAMP: u8 = 0x08;
+    pub(super) const ROW_TTL: u8 = 0x10;
+}
+
+type Decoded<T> = std::result::Result<T, DecodeError>;
+
+/// The minima that rows of a file are written relative to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Minima {
+    /// Microseconds.
+    pub timestamp: i64,
+    /// Seconds.
+    pub local_deletion_time: i64,
+    /// Seconds.
+    pub ttl: i64,
+}
+
+/// How one file's rows are coded.
+#[derive(Debug)]
+pub struct RowCodec {
+    minima: Minima,
+    version: Version,
+    clustering: Vec<Width>,
+    statics: Vec<ColumnCodec>,
+    regulars: Vec<ColumnCodec>,
+}
+
+/// How long a value is: fixed by its type, or told by a vint before it.
+type Width = Option<usize>;
+
+#[derive(Debug)]
+struct ColumnCodec {
+    is_complex: bool,
+    width: Width,
+}
+
+/// The head of a partition.
+#[derive(Debug)]
+pub struct Head {
+    /// The serialized partition key.
+    pub key: Bytes,
+    /// The deletion of the partition.
+    pub deletion: DeletionTime,
+}
+
+/// The part of a row or marker that decides whether it is wanted.
+#[derive(Debug)]
+pub enum Lead {
+    /// No more in this partition.
+    End,
+    /// A clustered row; its body follows.
+    Row(RowLead),
+    /// A range tombstone's end, start or both.
+    Marker(Marker),
+}
+
+/// The lead of a row.
+#[derive(Debug)]
+pub struct RowLead {
+    flags: u8,
+    extended: u8,
+    /// The row's clustering key.
+    pub clustering: Clustering,
+    /// Where the body lies in the buffer.
+    pub body: Range<usize>,
+}
+
+/// A range tombstone marker.
+#[derive(Debug)]
+pub struct Marker {
+    /// Where it stands.
+    pub position: Position,
+    /// The deletion that ends here.
+    pub closes: Option<DeletionTime>,
+    /// The deletion that begins here.
+    pub opens: Option<DeletionTime>,
+}
+
+/// Bytes at hand: values that are decoded point into `owner`.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The buffer.
+    pub owner: &'a Rc<Vec<u8>>,
+    /// Decoding may not go past this place of the buffer.
+    pub end: usize,
+}
+
+impl<'a> Source<'a> {
+    /// A cursor from `at` to the end of what may be decoded.
+    fn cursor(&self, at: usize) -> Place<'a> {
+        Place { cursor: Cursor::new(&self.owner[at..self.end]), start: at, owner: self.owner }
+    }
+}
+
+/// A cursor that knows where it is in the buffer, so that values can share it.
+struct Place<'a> {
+    cursor: Cursor<'a>,
+    start: usize,
+    owner: &'a Rc<Vec<u8>>,
+}
+
+impl Place<'_> {
+    fn at(&self) -> usize {
+        self.start + self.cursor.position()
+    }
+
+    #[inline]
+    fn shared(&mut self, len: usize) -> Decoded<Bytes> {
+        let start = self.at();
+        self.cursor.skip(len)?;
+        Ok(Bytes::new(self.owner, start..start + len))
+    }
+
+    #[inline]
+    fn value(&mut self, width: Width) -> Decoded<Bytes> {
+        let len = match width {
+            Some(len) => len,
+            None => self.cursor.vint_len()?,
+        };
+        self.shared(len)
+    }
+}
+
+impl RowCodec {
+    /// The codec of a file with this schema. The schema's columns are in the order of rows.
+    pub fn new(schema: &Schema, minima: Minima, version: Version) -> RowCodec {
+        let columns = |of_static| {
+            let codec = |column: &model::Column| ColumnCodec {
+                is_complex: column.data_type.is_multi_cell(),
+                // A cell of a multi-cell column is coded by the column's own type, which has no fixed length.
+                width: column.data_type.fixed_len(),
+            };
+            schema.columns(of_static).iter().map(codec).collect()
+        };
+        RowCodec {
+            minima,
+            version,
+            clustering: schema.clustering.iter().map(CqlType::fixed_len).collect(),
+            statics: columns(true),
+            regulars: columns(false),
+        }
+    }
+
+    /// Whether partitions have a static row, be it empty.
+    pub fn has_static_row(&self) -> bool {
+        !self.statics.is_empty()
+    }
+
+    /// The head of the partition at `at`, and where it ends.
+    ///
+    /// All errors here and below are relative to `at`.
+    pub fn partition_head(&self, source: Source<'_>, at: usize) -> Decoded<(Head, usize)> {
+        let mut place = source.cursor(at);
+        let key_len = place.cursor.u16()? as usize;
+        let key = place.shared(key_len)?;
+        let deletion = deletion_time(&mut place.cursor, self.version)?;
+        Ok((Head { key, deletion }, place.at()))
+    }
+
+    /// The static row at `at`, and where it ends. Empty where the partition has none.
+    pub fn static_row(&self, source: Source<'_>, at: usize) -> Decoded<(Row, usize)> {
+        let mut place = source.cursor(at);
+        let flags = place.cursor.u8()?;
+        if flags & flag::EXTENDED == 0 || flags & (flag::MARKER | flag::END_OF_PARTITION) != 0 {
+            return place.cursor.invalid("a static row is expected here");
+        }
+        let extended = place.cursor.u8()?;
+        if extended & flag::EXTENDED_STATIC == 0 {
+            return place.cursor.invalid("a static row is expected here");
+        }
+        let body = self.body(&mut place)?;
+        let lead = RowLead { flags, extended, clustering: Clustering::empty(), body };
+        let end = lead.body.end;
+        Ok((self.row(source, at, lead)?, end))
+    }
+
+    /// What begins at `at`, and where it ends: a row with its body, a marker, or the partition's end.
+    pub fn lead(&self, source: Source<'_>, at: usize) -> Decoded<(Lead, usize)> {
+        let mut place = source.cursor(at);
+        let flags = place.cursor.u8()?;
+        if flags & flag::END_OF_PARTITION != 0 {
+            return if flags == flag::END_OF_PARTITION {
+                Ok((Lead::End, place.at()))
+            } else {
+                place.cursor.invalid("the flags of the partition's end have other bits")
+            };
+        }
+        let extended = if flags & flag::EXTENDED != 0 { place.cursor.u8()? } else { 0 };
+        if extended & flag::EXTENDED_STATIC != 0 {
+            return place.cursor.invalid("a static row stands among the clustered rows");
+        }
+        if flags & flag::MARKER != 0 {
+            return self.marker(source, &mut place);
+        }
+        let values = self.clustering_values(&mut place, self.clustering.len())?;
+        let body = self.body(&mut place)?;
+        let end = body.end;
+        Ok((Lead::Row(RowLead { flags, extended, clustering: values, body }), end))
+    }
+
+    /// The row of a lead that began at `at`.
+    pub fn row(&self, source: Source<'_>, at: usize, lead: RowLead) -> Decoded<Row> {
+        let within = Source { owner: source.owner, end: lead.body.end };
+        let mut place = within.cursor(lead.body.start);
+        let body_start = lead.body.start - at;
+        let body_len = lead.body.len();
+        let row = self.row_body(&mut place, lead).map_err(|error| match error {
+            DecodeError::Truncated { .. } => {
+                DecodeError::Invalid { at: body_start + body_len, what: "a row is longer than its size" }
+            }
+            DecodeError::Invalid { at, what } => DecodeError::Invalid { at: body_start + at, what },
+        })?;
+        if place.cursor.remaining() != 0 {
+            let at = body_start + place.cursor.position();
+            return Err(DecodeError::Invalid { at, what: "a row is shorter than its size" });
+        }
+        Ok(row)
+    }
+
+    /// A clustering prefix with its kind, as the promoted index has it.
+    pub fn clustering_prefix(&self, source: Source<'_>, at: usize) -> Decoded<(Position, usize)> {
+        let mut place = source.cursor(at);
+        let kind = place.cursor.u8()?;
+        let columns = if kind == KIND_ROW { self.clustering.len() } else { self.bound_size(&mut place)? };
+        let Some(bound) = bound(kind).or((kind == KIND_ROW).then_some(ROW)) else {
+            return place.cursor.invalid("an unknown kind of clustering prefix");
+        };
+        let prefix = self.clustering_values(&mut place, columns)?;
+        Ok((Position { prefix, weight: bound.weight }, place.at()))
+    }
+
+    /// The size of a row's or marker's body and the place of it; all of it is at hand.
+    fn body(&self, place: &mut Place<'_>) -> Decoded<Range<usize>> {
+        let len = place.cursor.vint_len()?;
+        let start = place.at();
+        place.cursor.skip(len)?;
+        Ok(start..start + len)
+    }
+
+    fn bound_size(&self, place: &mut Place<'_>) -> Decoded<usize> {
+        let columns = place.cursor.u16()? as usize;
+        if columns > self.clustering.len() {
+            return place.cursor.invalid("a bound has more columns than the clustering key");
+        }
+        Ok(columns)
+    }
+
+    /// The first `count` clustering values: a vint of two bits a value for every 32, then the values.
+    #[inline]
+    fn clustering_values(&self, place: &mut Place<'_>, count: usize) -> Decoded<Clustering> {
+        let mut clustering = Clustering::empty();
+        let mut bits = 0;
+        for (i, &width) in self.clustering[..count].iter().enumerate() {
+            if i % 32 == 0 {
+                bits = place.cursor.vint()?;
+            }
+            let value = match (bits >> (2 * (i % 32))) & 0b11 {
+                0b00 => Some(place.value(width)?),
+                0b01 => Some(place.shared(0)?),
+                _ => None,
+            };
+            clustering.values.push(value);
+        }
+        Ok(clustering)
+    }
+
+    fn marker(&self, source: Source<'_>, place: &mut Place<'_>) -> Decoded<(Lead, usize)> {
+        let kind = place.cursor.u8()?;
+        let Some(bound) = bound(kind) else {
+            return place.cursor.invalid("an unknown kind of range tombstone bound");
+        };
+        let columns = self.bound_size(place)?;
+        let prefix = self.clustering_values(place, columns)?;
+        let body = self.body(place)?;
+        let mut inner = Source { owner: source.owner, end: body.end }.cursor(body.start);
+        let size_is_off = DecodeError::Invalid {
+            at: place.cursor.position(),
+            what: "a range tombstone's size is not that of its content",
+        };
+        let (closes, opens) = self.marker_body(&mut inner.cursor, bound).map_err(|_| size_is_off)?;
+        if inner.cursor.remaining() != 0 {
+            return Err(size_is_off);
+        }
+        let position = Position { prefix, weight: bound.weight };
+        Ok((Lead::Marker(Marker { position, closes, opens }), body.end))
+    }
+
+    fn marker_body(
+        &self,
+        cursor: &mut Cursor<'_>,
+        bound: Bound,
+    ) -> Decoded<(Option<DeletionTime>, Option<DeletionTime>)> {
+        cursor.vint()?;
+        let closes = if bound.closes { Some(self.row_deletion(cursor)?) } else { None };
+        let opens = if bound.opens { Some(self.row_deletion(cursor)?) } else { None };
+        Ok((closes, opens))
+    }
+
+    #[inline]
+    fn row_body(&self, place: &mut Place<'_>, lead: RowLead) -> Decoded<Row> {
+        let mut row = Row::new(lead.clustering);
+        let flags = lead.flags;
+        place.cursor.vint()?;
+        if flags & flag::TIMESTAMP != 0 {
+            row.liveness = self.liveness(&mut place.cursor, flags & flag::TTL != 0)?;
+        }
+        if flags & flag::DELETION != 0 {
+            row.deletion = self.row_deletion(&mut place.cursor)?;
+            let shadowable = flag::EXTENDED_SHADOWABLE | flag::EXTENDED_SCYLLA_SHADOWABLE;
+            row.shadowable = lead.extended & shadowable != 0;
+        }
+        let of_static = lead.extended & flag::EXTENDED_STATIC != 0;
+        let columns = if of_static { &self.statics } else { &self.regulars };
+        let has_complex_deletion = flags & flag::COMPLEX_DELETION != 0;
+        if flags & flag::ALL_COLUMNS != 0 {
+            row.cells.reserve_exact(columns.len().min(place.cursor.remaining()));
+            for index in 0..columns.len() {
+                self.column(place, columns, index, has_complex_deletion, &mut row)?;
+            }
+        } else {
+            self.subset(place, columns, has_complex_deletion, &mut row)?;
+        }
+        Ok(row)
+    }
+
+    fn liveness(&self, cursor: &mut Cursor<'_>, has_ttl: bool) -> Decoded<Liveness> {
+        let timestamp = self.timestamp(cursor)?;
+        if !has_ttl {
+            return Ok(Liveness { timestamp, ..Liveness::NONE });
+        }
+        let ttl = self.ttl(cursor)?;
+        let local = self.local_deletion_time(cursor)?;
+        Ok(Liveness { timestamp, ttl, local_expiration_time: sane_local_deletion_time(local, ttl) })
+    }
+
+    /// Columns of a row that lacks some: see [`present_columns`].
+    fn subset(
+        &self,
+        place: &mut Place<'_>,
+        columns: &[ColumnCodec],
+        has_complex_deletion: bool,
+        row: &mut Row,
+    ) -> Decoded<()> {
+        if columns.len() < 64 {
+            let missing = place.cursor.vint()?;
+            if columns.len() < 64 && missing >> columns.len() != 0 {
+                return place.cursor.invalid("a row lacks columns that the table does not have");
+            }
+            return (0..columns.len())
+                .filter(|index| missing >> index & 1 == 0)
+                .try_for_each(|index| self.column(place, columns, index, has_complex_deletion, row));
+        }
+        let present = present_columns(&mut place.cursor, columns.len())?;
+        present.into_iter().try_for_each(|index| self.column(place, columns, index, has_complex_deletion, row))
+    }
+
+    #[inline]
+    fn column(
+        &self,
+        place: &mut Place<'_>,
+        columns: &[ColumnCodec],
+        index: usize,
+        has_complex_deletion: bool,
+        row: &mut Row,
+    ) -> Decoded<()> {
+        let column = &columns[index];
+        if !column.is_complex {
+            let cell = self.cell(place, column, index as u16, &row.liveness)?;
+            row.cells.push(cell);
+            return Ok(());
+        }
+        if has_complex_deletion {
+            let deletion = self.row_deletion(&mut place.cursor)?;
+            if !deletion.is_live() {
+                row.complex_deletions.push((index as u16, deletion));
+            }
+        }
+        let count = place.cursor.vint_len()?;
+        for _ in 0..count {
+            let cell = self.cell(place, column, index as u16, &row.liveness)?;
+            row.cells.push(cell);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn cell(&self, place: &mut Place<'_>, column: &ColumnCodec, index: u16, row: &Liveness) -> Decoded<Cell> {
+        let flags = place.cursor.u8()?;
+        let is_deleted = flags & cell_flag::DELETED != 0;
+        let is_expiring = flags & cell_flag::EXPIRING != 0;
+        let row_ttl = flags & cell_flag::ROW_TTL != 0;
+        let timestamp = match flags & cell_flag::ROW_TIMESTAMP != 0 {
+            true => row.timestamp,
+            false => self.timestamp(&mut place.cursor)?,
+        };
+        let local_deletion_time = match (row_ttl, is_deleted || is_expiring) {
+            (true, _) => row.local_expiration_time,
+            (false, true) => self.local_deletion_time(&mut place.cursor)?,
+            (false, false) => NO_DELETION_TIME,
+        };
+        let ttl = match (row_ttl, is_expiring) {
+            (true, _) => row.ttl,
+            (false, true) => self.ttl(&mut place.cursor)?,
+            (false, false) => 0,
+        };
+        let path = if column.is_complex { Some(place.value(None)?) } else { None };
+        let has_value = flags & cell_flag::EMPTY == 0;
+        let value = if has_value { place.value(column.width)? } else { place.shared(0)? };
+        let value = if is_deleted { CellValue::Tombstone } else { CellValue::Value(value) };
+        let local_deletion_time = sane_local_deletion_time(local_deletion_time, ttl);
+        Ok(Cell { column: index, ttl, timestamp, local_deletion_time, path, value })
+    }
+
+    #[inline]
+    fn timestamp(&self, cursor: &mut Cursor<'_>) -> Decoded<i64> {
+        Ok(self.minima.timestamp.wrapping_add(cursor.vint()? as i64))
+    }
+
+    /// Seconds. Writers before `oa` kept 32 bits with a sign, and what they wrote may have overflowed.
+    fn local_deletion_time(&self, cursor: &mut Cursor<'_>) -> Decoded<i64> {
+        let delta = cursor.vint()?;
+        let sum = self.minima.local_deletion_time.wrapping_add(delta as i64);
+        if self.version.has_uint_deletion_time() {
+            return if delta <= u64::from(u32::MAX) { Ok(sum) } else { cursor.invalid("a deletion time is out of range") };
+        }
+        Ok(i64::from(sum as i32))
+    }
+
+    fn ttl(&self, cursor: &mut Cursor<'_>) -> Decoded<u32> {
+        let delta = cursor.vint()?;
+        match i64::try_from(delta).ok().and_then(|delta| self.minima.ttl.checked_add(delta)) {
+            Some(ttl) if (0..=i64::from(i32::MAX)).contains(&ttl) => Ok(ttl as u32),
+            _ => cursor.invalid("a TTL is out of range"),
+        }
+    }
+
+    fn row_deletion(&self, cursor: &mut Cursor<'_>) -> Decoded<DeletionTime> {
+        let marked_for_delete_at = self.timestamp(cursor)?;
+        let local = self.local_deletion_time(cursor)?;
+        Ok(deletion_of(marked_for_delete_at, local))
+    }
+}
+
+/// A deletion as partitions and index blocks have it.
+///
+/// ```text
+/// before oa   i32 local deletion time, i64 marked for delete at; live: i32::MAX, i64::MIN
+/// oa          80 where live; otherwise i64 marked for delete at (never negative), u32 local deletion time
+/// ```
+pub fn deletion_time(cursor: &mut Cursor<'_>, version: Version) -> Decoded<DeletionTime> {
+    if !version.has_uint_deletion_time() {
+        let local = i64::from(cursor.i32()?);
+        let marked = cursor.i64()?;
+        let live = local == i64::from(i32::MAX) && marked == i64::MIN;
+        return Ok(if live { DeletionTime::LIVE } else { deletion_of(marked, local) });
+    }
+    let first = cursor.u8()?;
+    if first & 0x80 != 0 {
+        return if first == 0x80 {
+            Ok(DeletionTime::LIVE)
+        } else {
+            cursor.invalid("the flags of a deletion have other bits than live")
+        };
+    }
+    let rest = cursor.take(7)?;
+    let marked = rest.iter().fold(i64::from(first), |sum, &byte| sum << 8 | i64::from(byte));
+    let local = match cursor.u32()? {
+        u32::MAX => NO_DELETION_TIME,
+        seconds => i64::from(seconds),
+    };
+    Ok(DeletionTime { marked_for_delete_at: marked, local_deletion_time: local })
+}
+
+fn deletion_of(marked_for_delete_at: i64, local: i64) -> DeletionTime {
+    let possible = (0..INVALID_DELETION_TIME).contains(&local);
+    let local_deletion_time = if possible { local } else { INVALID_DELETION_TIME };
+    DeletionTime { marked_for_delete_at, local_deletion_time }
+}
+
+/// A cell cannot have expired before it was written, save for a dead row marker.
+#[inline]
+fn sane_local_deletion_time(local: i64, ttl: u32) -> i64 {
+    if local >= i64::from(ttl) || (local >= 0 && ttl == model::time::EXPIRED_LIVENESS_TTL) {
+        local
+    } else {
+        INVALID_DELETION_TIME
+    }
+}
+
+/// The columns of a row in a table of 64 and more, where it lacks some.
+///
+/// ```text
+/// vint count of the missing; then, as vints, the places of the present ones if those are fewer than
+/// half of all, else of the missing ones; ascending
+/// ```
+fn present_columns(cursor: &mut Cursor<'_>, all: usize) -> Decoded<Vec<usize>> {
+    let missing = cursor.vint_len()?;
+    if missing > all {
+        return cursor.invalid("a row lacks more columns than the table has");
+    }
+    if missing == 0 {
+        return Ok((0..all).collect());
+    }
+    let present = all - missing;
+    if present < all / 2 {
+        return ascending(cursor, present, all);
+    }
+    let missing = ascending(cursor, missing, all)?;
+    Ok((0..all).filter(|index| missing.binary_search(index).is_err()).collect())
+}
+
+fn ascending(cursor: &mut Cursor<'_>, count: usize, all: usize) -> Decoded<Vec<usize>> {
+    let mut places: Vec<usize> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let place = cursor.vint_len()?;
+        if place >= all || places.last().is_some_and(|&last| last >= place) {
+            return cursor.invalid("the columns of a row are out of order");
+        }
+        places.push(place);
+    }
+    Ok(places)
+}
+
+/// The kind byte of a row's clustering key.
+const KIND_ROW: u8 = 4;
+
+#[derive(Clone, Copy)]
+struct Bound {
+    weight: Weight,
+    closes: bool,
+    opens: bool,
+}
+
+const ROW: Bound = Bound { weight: Weight::At, closes: false, opens: false };
+
+/// The kinds of bounds, as bytes have them.
+fn bound(kind: u8) -> Option<Bound> {
+    let of = |weight, closes, opens| Some(Bound { weight, closes, opens });
+    match kind {
+        0 => of(Weight::Before, true, false), // exclusive end
+        1 => of(Weight::Before, false, true), // inclusive start
+        2 => of(Weight::Before, true, true),  // exclusive end, inclusive start
+        5 => of(Weight::After, true, true),   // inclusive end, exclusive start
+        6 => of(Weight::After, true, false),  // inclusive end
+        7 => of(Weight::After, false, true),  // exclusive start
+        _ => None,
+    }
+}

@@ -1,0 +1,126 @@
+//! The bytes that a reader has at hand: a stretch of the data that slides along a range.
+//!
+//! ```text
+//! data   ····|———— stretch ————|···············|····
+//!               ^ at                           ^ end: no byte from here on is wanted
+//! ```
+//!
+//! What is left of the stretch moves into the next one, so that a row that crosses the end of a chunk
+//! or of a request lies in one buffer all the same, and its values point into that.
+
+use std::ops::Range;
+
+use super::chunk::{DataFile, Stretch};
+use super::row::Source;
+use crate::Result;
+use crate::decode::DecodeError;
+use crate::error::Error;
+
+/// How a range is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// Bytes of the first request, before it is rounded up to whole chunks.
+    pub first: u64,
+    /// Requests double up to this many bytes.
+    pub most: u64,
+    /// Whether uncompressed data is compared with its checksums.
+    pub check: bool,
+}
+
+impl Pace {
+    /// Whole requests from the beginning.
+    pub fn steady(most: u64, check: bool) -> Pace {
+        Pace { first: most, most, check }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Window {
+    stretch: Stretch,
+    at: u64,
+    end: u64,
+    /// Decoding needs the bytes up to here.
+    needed: u64,
+    step: u64,
+    pace: Pace,
+}
+
+impl Window {
+    pub(super) fn new(range: Range<u64>, pace: Pace) -> Window {
+        Window {
+            stretch: Stretch::empty(range.start),
+            at: range.start,
+            end: range.end,
+            needed: range.start,
+            step: pace.first,
+            pace,
+        }
+    }
+
+    /// Goes on at another range, keeping the bytes at hand where they are part of it.
+    pub(super) fn jump(&mut self, range: Range<u64>, pace: Pace) {
+        if range.start < self.stretch.start || range.start > self.stretch.end() {
+            self.stretch = Stretch::empty(range.start);
+        }
+        (self.at, self.end, self.needed) = (range.start, range.end, range.start);
+        (self.step, self.pace) = (pace.first, pace);
+    }
+
+    /// The place in the data of the next byte to decode.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Whether the range is decoded to its end.
+    pub(super) fn is_done(&self) -> bool {
+        self.at == self.end
+    }
+
+    /// The bytes at hand, and where in their buffer the next byte to decode is.
+    #[inline]
+    pub(super) fn source(&self) -> (Source<'_>, usize) {
+        let behind = (self.at - self.stretch.start) as usize;
+        let wanted = (self.end - self.stretch.start) as usize;
+        let end = self.stretch.bytes.start + wanted.min(self.stretch.bytes.len());
+        (Source { owner: &self.stretch.owner, end }, self.stretch.bytes.start + behind)
+    }
+
+    /// Everything up to this place of the buffer has been decoded.
+    #[inline]
+    pub(super) fn advance_to(&mut self, place: usize) {
+        self.at = self.stretch.start + (place - self.stretch.bytes.start) as u64;
+    }
+
+    /// Notes what a failed decoding needs. It is an error where the range does not have it.
+    pub(super) fn wants(&mut self, file: &DataFile, error: DecodeError) -> Result<()> {
+        if let DecodeError::Truncated { needed } = error {
+            let needed = self.at.saturating_add(needed as u64);
+            if needed <= self.end {
+                self.needed = needed;
+                return Ok(());
+            }
+        }
+        Err(Error::corrupt(file.path(), self.at + error.at() as u64, error.what()))
+    }
+
+    /// Reads on, with one request.
+    pub(super) async fn fill(&mut self, file: &DataFile) -> Result<()> {
+        let start = self.stretch.end().max(self.at);
+        let end = self.needed.max(start.saturating_add(self.step)).min(self.end);
+        self.step = (self.step * 2).min(self.pace.most);
+        if start >= end {
+            return Ok(());
+        }
+        self.stretch = file.read(&self.tail(start), start..end, self.pace.check).await?;
+        Ok(())
+    }
+
+    /// What is not decoded yet of the stretch; it ends at `start`.
+    fn tail(&self, start: u64) -> Stretch {
+        if self.stretch.end() != start {
+            return Stretch::empty(start);
+        }
+        let bytes = self.stretch.bytes.start + (self.at - self.stretch.start) as usize..self.stretch.bytes.end;
+        Stretch { owner: self.stretch.owner.clone(), bytes, start: self.at }
+    }
+}

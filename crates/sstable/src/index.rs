@@ -1,0 +1,169 @@
+//! From a position to the exact range of data that holds it.
+//!
+//! ```text
+//! key → bloom filter → summary → index page → where the partition is
+//! slice → promoted index → which of its blocks, where they are, which tombstone is open there
+//! ```
+
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use model::key::{murmur3, token_of_hash};
+use model::{Bytes, PartitionKey, Schema, Slice};
+
+use crate::big::entry::{EntryScanner, IndexSource, Promoted};
+use crate::big::promoted_cursor::{BlockIndex, Found, PromotedCursor, Search};
+use crate::cache::cached_file::{CachedFile, PAGE, PageStats};
+use crate::cache::partition_index_cache::PartitionIndexCache;
+use crate::data::row::RowCodec;
+use crate::parts::filter::Filter;
+use crate::parts::statistics::Partitioner;
+use crate::parts::summary::Summary;
+use crate::{Result, Version};
+
+/// The index of one SSTable.
+#[derive(Debug)]
+pub struct Index {
+    pub(crate) filter: Option<Filter>,
+    pub(crate) summary: Summary,
+    pub(crate) pages: PartitionIndexCache,
+    pub(crate) blocks: BlockIndex,
+    pub(crate) partitioner: Partitioner,
+    pub(crate) schema: Rc<Schema>,
+    pub(crate) data_len: u64,
+}
+
+/// Where a partition is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Where it begins in the uncompressed data.
+    pub start: u64,
+    /// Where in Index.db its promoted index is.
+    pub promoted: Option<Range<u64>>,
+    /// Where it ends in the data, if the index page told.
+    end: OnceCell<u64>,
+    /// Where in Index.db the entry behind its page is.
+    next_page: Option<u64>,
+}
+
+impl Index {
+    /// The key with what the partitioner makes of it. Tables of a secondary index have no tokens: their
+    /// partitions stand in the order of the key's type.
+    pub fn decorate(&self, bytes: Bytes) -> PartitionKey {
+        PartitionKey { token: token_for(self.partitioner, &bytes), bytes }
+    }
+
+    /// Whether the partition may be there, as far as the bloom filter knows.
+    pub fn may_contain(&self, key: &PartitionKey) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(murmur3(&key.bytes)))
+    }
+
+    /// Where the partition of this key is, if it is there.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn find(&self, key: &PartitionKey) -> Result<Option<Place>> {
+        if !self.may_contain(key) {
+            return Ok(None);
+        }
+        let Some(sample) = self.floor(key) else {
+            return Ok(None);
+        };
+        let (start, next_page) = self.summary.stretch(sample);
+        let end = next_page.unwrap_or_else(|| self.file().len());
+        let page = self.pages.page(start..end).await?;
+        let Some(number) = page.find(key) else {
+            return Ok(None);
+        };
+        let entry = page.entry(number);
+        let end = OnceCell::new();
+        if number + 1 < page.len() {
+            end.get_or_init(|| page.entry(number + 1).data);
+        }
+        Ok(Some(Place { start: entry.data, promoted: entry.promoted, end, next_page }))
+    }
+
+    /// The partition's range in the data.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn range(&self, place: &Place) -> Result<Range<u64>> {
+        if let Some(&end) = place.end.get() {
+            return Ok(place.start..end);
+        }
+        let end = match place.next_page {
+            Some(next) => self.first_data_from(next).await?,
+            None => self.data_len,
+        };
+        Ok(place.start..*place.end.get_or_init(|| end))
+    }
+
+    /// The head of the partition's promoted index, if it has one.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn promoted(&self, place: &Place) -> Result<Option<Promoted>> {
+        match &place.promoted {
+            Some(range) => Promoted::read(self.file(), range.clone(), self.version()).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The blocks of a partition that can hold rows of the slice.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn find_blocks(
+        &self,
+        codec: &RowCodec,
+        promoted: &Promoted,
+        slice: &Slice,
+        search: Search,
+    ) -> Result<Found> {
+        self.cursor(codec, promoted).find(slice, search).await
+    }
+
+    /// A cursor over the blocks of a partition.
+    pub fn cursor<'a>(&'a self, codec: &'a RowCodec, promoted: &'a Promoted) -> PromotedCursor<'a> {
+        PromotedCursor::new(&self.blocks, codec, &self.schema, promoted)
+    }
+
+    /// How reads of Index.db found its pages.
+    pub fn page_stats(&self) -> PageStats {
+        self.file().stats()
+    }
+
+    fn file(&self) -> &CachedFile {
+        self.pages.file()
+    }
+
+    fn version(&self) -> Version {
+        self.blocks.version
+    }
+
+    /// The last entry of the summary that is not above the key.
+    fn floor(&self, key: &PartitionKey) -> Option<usize> {
+        match self.partitioner {
+            Partitioner::Murmur3 => self.summary.floor(key.token, &key.bytes),
+            Partitioner::Local => self.summary.floor_by(|sample| self.schema.partition_key.compare(sample, &key.bytes)),
+        }
+    }
+
+    /// Where in the data the partition of the entry at `at` begins.
+    async fn first_data_from(&self, at: u64) -> Result<u64> {
+        let source = IndexSource::Cached(self.file().clone());
+        let end = self.file().len();
+        let first = PAGE - at % PAGE;
+        let entry = EntryScanner::new(source, at..end, first.min(64)).next().await?;
+        Ok(entry.map_or(self.data_len, |entry| entry.data))
+    }
+}
+
+/// The token of a key, or 0 where the partitioner has none.
+pub(crate) fn token_for(partitioner: Partitioner, key: &[u8]) -> i64 {
+    match partitioner {
+        Partitioner::Murmur3 => token_of_hash(murmur3(key)),
+        Partitioner::Local => 0,
+    }
+}

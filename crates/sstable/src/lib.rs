@@ -1,0 +1,32 @@
+//! The bytes of SSTables: the only crate that knows them.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`version`] | what each version of the format changes; versions are compared nowhere else |
+//! | [`component`] | the files of an SSTable and their names |
+//! | [`sstable`] | an open SSTable: where every read begins |
+//! | [`parts`] | the small components, read whole |
+//! | [`data`] | rows: chunks, the row codec, the reader |
+//! | [`index`] | from a key or slice to the exact range of data |
+//! | [`big`] | the BIG format's index: entries, and the search in a large partition |
+//! | [`cache`] | what is kept of an index between reads |
+//! | [`reader`], [`reverse`] | a slice of a partition, in either direction |
+
+pub mod big;
+pub mod cache;
+pub mod component;
+pub mod data;
+pub mod decode;
+pub mod error;
+pub mod index;
+pub mod parts;
+pub mod reader;
+pub mod reverse;
+pub mod sstable;
+pub mod version;
+
+pub use big::promoted_cursor::Search;
+pub use error::{Error, Result};
+pub use reader::PartitionReader;
+pub use sstable::{OpenOptions, ReadOptions, SSTable};
+pub use version::Version;

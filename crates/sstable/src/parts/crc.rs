@@ -1,0 +1,122 @@
+//! CRC.db: the checksums of an uncompressed Data.db, stretch by stretch.
+//!
+//! ```text
+//! u32 stretch length in bytes
+//! u32 CRC32 of the first stretch, u32 CRC32 of the second, …; the last stretch may be shorter
+//! ```
+
+use std::path::Path;
+
+use crate::decode::{Cursor, DecodeError};
+use crate::{Error, Result, Version};
+
+/// The checksums of an uncompressed Data.db.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Crc {
+    chunk_len: u32,
+    checksums: Box<[u32]>,
+}
+
+impl Crc {
+    /// Decodes CRC.db.
+    ///
+    /// # Errors
+    /// Where the bytes contradict the format.
+    pub fn parse(path: &Path, bytes: &[u8], _version: Version) -> Result<Crc> {
+        Crc::decode(&mut Cursor::new(bytes)).map_err(|error| error.in_file(path, 0))
+    }
+
+    /// How many bytes of Data.db a checksum is of. Never 0.
+    pub fn chunk_len(&self) -> u32 {
+        self.chunk_len
+    }
+
+    /// How many checksums there are.
+    pub fn len(&self) -> usize {
+        self.checksums.len()
+    }
+
+    /// Whether there are no checksums, as there is no data.
+    pub fn is_empty(&self) -> bool {
+        self.checksums.is_empty()
+    }
+
+    /// The CRC32 of a stretch, counted from 0.
+    pub fn get(&self, chunk: usize) -> Option<u32> {
+        self.checksums.get(chunk).copied()
+    }
+
+    /// That there is one checksum for each stretch of a Data.db of this many bytes.
+    ///
+    /// # Errors
+    /// Where there are more or fewer.
+    pub fn check_data_len(&self, path: &Path, data_len: u64) -> Result<()> {
+        let wanted = data_len.div_ceil(u64::from(self.chunk_len));
+        if wanted == self.len() as u64 {
+            return Ok(());
+        }
+        let what = format!("{} checksums for {data_len} bytes of data, which need {wanted}", self.len());
+        Err(Error::corrupt(path, 4, what))
+    }
+
+    fn decode(cursor: &mut Cursor) -> std::result::Result<Crc, DecodeError> {
+        let start = cursor.clone();
+        let chunk_len = cursor.u32()?;
+        if chunk_len == 0 || chunk_len > i32::MAX as u32 {
+            return start.invalid("the length of a stretch is not a positive number");
+        }
+        let mut checksums = Vec::with_capacity(cursor.remaining() / 4);
+        while cursor.remaining() > 0 {
+            checksums.push(cursor.u32()?);
+        }
+        Ok(Crc { chunk_len, checksums: checksums.into_boxed_slice() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::parts::samples::{self, survives_corruption};
+
+    fn parse(bytes: &[u8]) -> Result<Crc> {
+        Crc::parse(Path::new("nb-1-big-CRC.db"), bytes, Version::Nb)
+    }
+
+    #[test]
+    fn checksums_follow_the_length() {
+        let crc = parse(&[0, 1, 0, 0, 0, 0, 0, 7, 0xff, 0, 0, 1]).unwrap();
+        assert_eq!((crc.chunk_len(), crc.len()), (65536, 2));
+        assert_eq!([crc.get(0), crc.get(1), crc.get(2)], [Some(7), Some(0xff00_0001), None]);
+        assert!(crc.check_data_len(Path::new("x"), 65537).is_ok());
+        let error = crc.check_data_len(Path::new("x"), 65536).unwrap_err().to_string();
+        assert!(error.contains("2 checksums for 65536 bytes"), "{error}");
+    }
+
+    #[test]
+    fn wrong_bytes_are_refused() {
+        assert!(parse(&[0, 0, 0, 0]).unwrap_err().to_string().contains("offset 0"));
+        assert!(parse(&[0, 0, 1, 0, 1]).is_err(), "a part of a checksum");
+        survives_corruption(&[0, 1, 0, 0, 0, 0, 0, 7, 0xff, 0, 0, 1], |bytes| drop(parse(bytes)));
+    }
+
+    #[test]
+    fn real_files_match_their_data() {
+        for file in samples::real_files("CRC.db") {
+            let crc = Crc::parse(&file.path, &file.bytes, file.version).unwrap();
+            let data = file.sibling("Data.db").unwrap();
+            crc.check_data_len(&file.path, data.len() as u64).unwrap();
+            for (i, chunk) in data.chunks(crc.chunk_len() as usize).enumerate() {
+                assert_eq!(crc.get(i), Some(crc32fast::hash(chunk)), "{} stretch {i}", file.path.display());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(bytes: Vec<u8>) {
+            drop(parse(&bytes));
+        }
+    }
+}

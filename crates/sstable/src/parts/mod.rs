@@ -1,0 +1,23 @@
+//! The small components of an SSTable: each read whole, checked, and kept in memory.
+//!
+//! | module | component | answers |
+//! |---|---|---|
+//! | [`filter`] | Filter.db | can this key be here? |
+//! | [`summary`] | Summary.db | where in Index.db to look for it |
+//! | [`compression_info`] | CompressionInfo.db | where a chunk of Data.db stands |
+//! | [`statistics`] | Statistics.db | what the columns are, and what is in the file as a whole |
+//! | [`crc`] | CRC.db | the checksums of an uncompressed Data.db |
+//! | [`digest`] | Digest.crc32 | the checksum of Data.db as a whole |
+//!
+//! A parser is a pure function over bytes that are at hand. It never panics, whatever the bytes are,
+//! and reserves no more memory than a small multiple of their length.
+
+pub mod compression_info;
+pub mod crc;
+pub mod digest;
+pub mod filter;
+pub mod statistics;
+pub mod summary;
+
+#[cfg(test)]
+pub(crate) mod samples;

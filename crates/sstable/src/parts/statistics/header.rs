@@ -1,0 +1,153 @@
+//! The columns of a file, and the numbers to which Data.db adds its deltas.
+//!
+//! ```text
+//! vint least timestamp − 1442880000000000     vint least local deletion time − 1442880000
+//! vint least TTL
+//! type of the partition key     vint count, then the type of each clustering column
+//! vint count, then each static column: vint length, name, type; the same for the regular ones
+//! type: vint length, class name     `org.apache.cassandra.db.marshal.Int32Type`
+//! ```
+//!
+//! The clustering columns and those of the partition key are nowhere named.
+
+use model::{Column, CqlType, Schema};
+
+use super::Part;
+use crate::decode::{Cursor, DecodeError, Decoded};
+use crate::{Result, Version};
+
+/// 2015-09-22, in seconds since the epoch.
+const DELETION_TIME_EPOCH: i64 = 1_442_880_000;
+/// The same in microseconds.
+const TIMESTAMP_EPOCH: i64 = DELETION_TIME_EPOCH * 1_000_000;
+
+/// The numbers that Data.db's timestamps, deletion times and TTLs are deltas to. Where nothing in
+/// the file has one, it is the epoch of the format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EncodingStats {
+    /// Microseconds since the epoch.
+    pub min_timestamp: i64,
+    /// Seconds since the epoch.
+    pub min_local_deletion_time: i64,
+    /// Seconds.
+    pub min_ttl: i64,
+}
+
+/// The columns of a file, as it was written: those of the table may have changed since.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Header {
+    /// What Data.db's numbers are deltas to.
+    pub encoding: EncodingStats,
+    /// The columns, in the order in which rows hold them.
+    pub schema: Schema,
+    /// For each static column in the header's order, its place in [`Schema::statics`].
+    pub statics_as_listed: Vec<usize>,
+    /// For each regular column in the header's order, its place in [`Schema::regulars`].
+    pub regulars_as_listed: Vec<usize>,
+}
+
+impl Header {
+    pub(super) fn decode(part: &Part, version: Version) -> Result<Header> {
+        let raw = Raw::decode(part.cursor(), version).map_err(|error| part.error(error))?;
+        let clustering = raw.clustering.iter().map(|text| parse_type(part, text)).collect::<Result<_>>()?;
+        let (statics, regulars) = (columns(part, &raw.statics)?, columns(part, &raw.regulars)?);
+        let schema = Schema::new(parse_type(part, &raw.partition_key)?, clustering, statics, regulars);
+        Ok(Header {
+            encoding: raw.encoding,
+            statics_as_listed: places(part, &raw.statics, &schema.statics)?,
+            regulars_as_listed: places(part, &raw.regulars, &schema.regulars)?,
+            schema,
+        })
+    }
+}
+
+/// A type's class name and where it stands in the part.
+struct Text<'a> {
+    at: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Text<'a> {
+    fn decode(cursor: &mut Cursor<'a>) -> Decoded<Text<'a>> {
+        let at = cursor.position();
+        Ok(Text { at, bytes: cursor.vint_bytes()? })
+    }
+}
+
+/// A column's name and type, both not yet understood.
+struct RawColumn<'a> {
+    name: Text<'a>,
+    data_type: Text<'a>,
+}
+
+struct Raw<'a> {
+    encoding: EncodingStats,
+    partition_key: Text<'a>,
+    clustering: Vec<Text<'a>>,
+    statics: Vec<RawColumn<'a>>,
+    regulars: Vec<RawColumn<'a>>,
+}
+
+impl<'a> Raw<'a> {
+    fn decode(mut cursor: Cursor<'a>, version: Version) -> Decoded<Raw<'a>> {
+        let encoding = decode_encoding(&mut cursor, version)?;
+        let partition_key = Text::decode(&mut cursor)?;
+        let count = cursor.vint_count(1)?;
+        let clustering =
+            (0..count).map(|_| Text::decode(&mut cursor)).collect::<std::result::Result<_, _>>()?;
+        let statics = raw_columns(&mut cursor)?;
+        let regulars = raw_columns(&mut cursor)?;
+        cursor.end()?;
+        Ok(Raw { encoding, partition_key, clustering, statics, regulars })
+    }
+}
+
+fn decode_encoding(cursor: &mut Cursor, version: Version) -> Decoded<EncodingStats> {
+    let min_timestamp = TIMESTAMP_EPOCH.wrapping_add(cursor.vint()? as i64);
+    // What is before the epoch is a delta that wraps around at 32 bits, with or without sign extension.
+    let seconds = DELETION_TIME_EPOCH.wrapping_add(cursor.vint()? as i64);
+    let min_local_deletion_time =
+        if version.has_uint_deletion_time() { i64::from(seconds as u32) } else { i64::from(seconds as i32) };
+    let min_ttl = i64::from(cursor.vint()? as i32);
+    Ok(EncodingStats { min_timestamp, min_local_deletion_time, min_ttl })
+}
+
+fn raw_columns<'a>(cursor: &mut Cursor<'a>) -> Decoded<Vec<RawColumn<'a>>> {
+    let count = cursor.vint_count(2)?;
+    (0..count)
+        .map(|_| Ok(RawColumn { name: Text::decode(cursor)?, data_type: Text::decode(cursor)? }))
+        .collect::<std::result::Result<_, DecodeError>>()
+}
+
+fn columns(part: &Part, raw: &[RawColumn]) -> Result<Vec<Column>> {
+    let column = |raw: &RawColumn| {
+        Ok(Column { name: raw.name.bytes.into(), data_type: parse_type(part, &raw.data_type)? })
+    };
+    raw.iter().map(column).collect()
+}
+
+pub(super) fn parse_type_at(part: &Part, at: usize, bytes: &[u8]) -> Result<CqlType> {
+    let text = std::str::from_utf8(bytes).map_err(|_| part.corrupt(at, "a type's name is not UTF-8"))?;
+    CqlType::parse(text).map_err(|error| part.corrupt(at, error.to_string()))
+}
+
+fn parse_type(part: &Part, text: &Text) -> Result<CqlType> {
+    parse_type_at(part, text.at, text.bytes)
+}
+
+/// Where the columns of the header are among those of the schema. No name is there twice.
+fn places(part: &Part, raw: &[RawColumn], columns: &[Column]) -> Result<Vec<usize>> {
+    let mut by_name: Vec<usize> = (0..columns.len()).collect();
+    by_name.sort_by(|&a, &b| columns[a].name.cmp(&columns[b].name));
+    let place = |raw: &RawColumn| {
+        let first = by_name.partition_point(|&column| &*columns[column].name < raw.name.bytes);
+        match by_name.get(first + 1) {
+            Some(&next) if &*columns[next].name == raw.name.bytes => {
+                let name = String::from_utf8_lossy(raw.name.bytes).into_owned();
+                Err(part.corrupt(raw.name.at, format!("the column {name:?} is listed twice")))
+            }
+            _ => Ok(by_name[first]),
+        }
+    };
+    raw.iter().map(place).collect()
+}

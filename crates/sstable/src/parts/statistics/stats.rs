@@ -1,0 +1,345 @@
+//! Least and greatest of everything in a file, and where it came from.
+//!
+//! ```text
+//! partition sizes, cell counts    histograms
+//! commit log position             i64 segment, i32 position: up to where the log is in this file
+//! i64 least, i64 greatest timestamp
+//! i32 least, i32 greatest local deletion time          oa+: u32
+//! i32 least, i32 greatest TTL
+//! f64 compression ratio
+//! drop times                      histogram
+//! i32 level   i64 repaired at
+//! m*, n*  u32 count, then each value of the least clustering with a u16 length; the same for the greatest
+//! u8 has legacy counter shards    i64 cells   i64 rows
+//! commit log position             from where on the log is in this file
+//! u32 count, then the stretches of the log in this file, each two positions
+//! n*+     u8 flag, 16 bytes pending repair     u8 is transient
+//! me, nb+ u8 flag, 16 bytes originating host
+//! oa+     u8 has partition deletions
+//! oa+     vint count, then the types of the clustering columns; a start and an end bound
+//!         bound: u8 kind, u16 number of values, values as in Data.db
+//! oa+     vint length, first key, vint length, last key
+//! oa+     f64 share of the token space
+//! ```
+//!
+//! What follows is skipped.
+
+use model::time::NO_DELETION_TIME;
+use model::{Bytes, Clustering, CqlType, Position, Slice};
+
+use super::header::parse_type_at;
+use super::{DropTimes, Histogram, Part};
+use crate::decode::{Cursor, DecodeError, Decoded};
+use crate::{Result, Version};
+
+/// Clustering values that share one header.
+const VALUES_PER_HEADER: usize = 32;
+
+/// A place in the commit log of the server that wrote the file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct CommitLogPosition {
+    /// Which segment of the log.
+    pub segment: i64,
+    /// Bytes from the segment's start.
+    pub position: i32,
+}
+
+/// Between which clusterings all rows and range tombstones of a file are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CoveredClustering {
+    /// From the least to the greatest; all, where there are none.
+    pub slice: Slice,
+    /// Whether that is so. Old writers got it wrong where there are range tombstones: their slice
+    /// must not be used to leave a file out.
+    pub is_accurate: bool,
+}
+
+/// Least and greatest of everything in a file, and where it came from.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Stats {
+    /// How large the partitions are in Data.db, uncompressed, in bytes.
+    pub partition_sizes: Histogram,
+    /// How many cells the partitions have.
+    pub cell_counts: Histogram,
+    /// Up to where the commit log is in this file.
+    pub commit_log_upper_bound: CommitLogPosition,
+    /// The least timestamp of all, in microseconds since the epoch.
+    pub min_timestamp: i64,
+    /// The greatest timestamp of all, in microseconds since the epoch.
+    pub max_timestamp: i64,
+    /// When the oldest tombstone was made or the first cell expires, in seconds since the epoch;
+    /// [`NO_DELETION_TIME`] where nothing does.
+    pub min_local_deletion_time: i64,
+    /// When the newest tombstone was made or the last cell expires, in seconds since the epoch;
+    /// [`NO_DELETION_TIME`] where something never does.
+    pub max_local_deletion_time: i64,
+    /// The least TTL, in seconds; 0 where something has none.
+    pub min_ttl: u32,
+    /// The greatest TTL, in seconds.
+    pub max_ttl: u32,
+    /// Compressed length over uncompressed; −1 where the data is not compressed.
+    pub compression_ratio: f64,
+    /// When tombstones and expiring cells become droppable, save for the grace period.
+    pub tombstone_drop_times: DropTimes,
+    /// The level in leveled compaction.
+    pub level: u32,
+    /// When the file was repaired, in milliseconds since the epoch; 0 where it was not.
+    pub repaired_at: i64,
+    /// Between which clusterings all rows are.
+    pub covered_clustering: CoveredClustering,
+    /// Whether there are counter shards from before Cassandra 2.1.
+    pub has_legacy_counter_shards: bool,
+    /// How many cells there are. Cassandra counts a collection as one.
+    pub cell_count: u64,
+    /// How many rows there are.
+    pub row_count: u64,
+    /// From where on the commit log is in this file.
+    pub commit_log_lower_bound: CommitLogPosition,
+    /// The stretches of the commit log that are in this file, both ends included.
+    pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
+    /// The session of the repair that is not yet over, as the bytes of a UUID.
+    pub pending_repair: Option<[u8; 16]>,
+    /// Whether the data is here only until the next repair.
+    pub is_transient: bool,
+    /// The server that wrote the file, as the bytes of a UUID: the commit log is its.
+    pub originating_host: Option<[u8; 16]>,
+    /// Whether a partition may be deleted as a whole. Where the file does not tell, `true` if anything
+    /// in it is deleted or expires.
+    pub may_have_partition_deletions: bool,
+    /// The first key of the file, where that is told.
+    pub first_key: Option<Box<[u8]>>,
+    /// The last key of the file, where that is told.
+    pub last_key: Option<Box<[u8]>>,
+    /// The share of the server's token space that the keys cover, from 0 to 1, where that is told.
+    pub token_space_coverage: Option<f64>,
+}
+
+impl Stats {
+    pub(super) fn decode(part: &Part, version: Version) -> Result<Stats> {
+        let mut cursor = part.cursor();
+        let start = Start::decode(&mut cursor, version).map_err(|error| part.error(error))?;
+        let middle = Middle::decode(&mut cursor, version).map_err(|error| part.error(error))?;
+        let end = End::decode(part, &mut cursor, version)?;
+        Ok(assemble(start, middle, end, version))
+    }
+}
+
+fn assemble(start: Start, middle: Middle, end: End, version: Version) -> Stats {
+    let slice = end.covered.or(start.covered).unwrap_or_else(Slice::all);
+    let anything_is_deleted = start.local_deletion_times[0] != NO_DELETION_TIME;
+    let (first_key, last_key) = end.keys.map(<(_, _)>::from).unzip();
+    Stats {
+        partition_sizes: start.partition_sizes,
+        cell_counts: start.cell_counts,
+        commit_log_upper_bound: start.commit_log_upper_bound,
+        min_timestamp: start.timestamps[0],
+        max_timestamp: start.timestamps[1],
+        min_local_deletion_time: start.local_deletion_times[0],
+        max_local_deletion_time: start.local_deletion_times[1],
+        min_ttl: start.ttls[0],
+        max_ttl: start.ttls[1],
+        compression_ratio: start.compression_ratio,
+        tombstone_drop_times: start.tombstone_drop_times,
+        level: start.level,
+        repaired_at: start.repaired_at,
+        covered_clustering: CoveredClustering { slice, is_accurate: version.has_accurate_min_max() },
+        has_legacy_counter_shards: middle.has_legacy_counter_shards,
+        cell_count: middle.cell_count,
+        row_count: middle.row_count,
+        commit_log_lower_bound: middle.commit_log_lower_bound,
+        commit_log_intervals: middle.commit_log_intervals,
+        pending_repair: middle.pending_repair,
+        is_transient: middle.is_transient,
+        originating_host: middle.originating_host,
+        may_have_partition_deletions: end.has_partition_deletions.unwrap_or(anything_is_deleted),
+        first_key,
+        last_key,
+        token_space_coverage: end.token_space_coverage,
+    }
+}
+
+/// Up to the clustering values, which all versions but the newest have there.
+struct Start {
+    partition_sizes: Histogram,
+    cell_counts: Histogram,
+    commit_log_upper_bound: CommitLogPosition,
+    timestamps: [i64; 2],
+    local_deletion_times: [i64; 2],
+    ttls: [u32; 2],
+    compression_ratio: f64,
+    tombstone_drop_times: DropTimes,
+    level: u32,
+    repaired_at: i64,
+    covered: Option<Slice>,
+}
+
+impl Start {
+    fn decode(cursor: &mut Cursor, version: Version) -> Decoded<Start> {
+        Ok(Start {
+            partition_sizes: Histogram::decode(cursor)?,
+            cell_counts: Histogram::decode(cursor)?,
+            commit_log_upper_bound: commit_log_position(cursor)?,
+            timestamps: [cursor.i64()?, cursor.i64()?],
+            local_deletion_times: [deletion_time(cursor, version)?, deletion_time(cursor, version)?],
+            ttls: [cursor.u32()?, cursor.u32()?],
+            compression_ratio: cursor.f64()?,
+            tombstone_drop_times: DropTimes::decode(cursor, version)?,
+            level: cursor.u32()?,
+            repaired_at: cursor.i64()?,
+            covered: if version.has_improved_min_max() { None } else { Some(legacy_covered(cursor)?) },
+        })
+    }
+}
+
+/// From the counters on, up to the host.
+struct Middle {
+    has_legacy_counter_shards: bool,
+    cell_count: u64,
+    row_count: u64,
+    commit_log_lower_bound: CommitLogPosition,
+    commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
+    pending_repair: Option<[u8; 16]>,
+    is_transient: bool,
+    originating_host: Option<[u8; 16]>,
+}
+
+impl Middle {
+    fn decode(cursor: &mut Cursor, version: Version) -> Decoded<Middle> {
+        Ok(Middle {
+            has_legacy_counter_shards: flag(cursor)?,
+            cell_count: cursor.u64()?,
+            row_count: cursor.u64()?,
+            commit_log_lower_bound: commit_log_position(cursor)?,
+            commit_log_intervals: commit_log_intervals(cursor, version)?,
+            pending_repair: if version.has_pending_repair() { uuid(cursor)? } else { None },
+            is_transient: version.has_is_transient() && flag(cursor)?,
+            originating_host: if version.has_originating_host() { uuid(cursor)? } else { None },
+        })
+    }
+}
+
+/// What the newest versions add.
+struct End {
+    has_partition_deletions: Option<bool>,
+    covered: Option<Slice>,
+    keys: Option<[Box<[u8]>; 2]>,
+    token_space_coverage: Option<f64>,
+}
+
+impl End {
+    fn decode(part: &Part, cursor: &mut Cursor, version: Version) -> Result<End> {
+        let located = |error: DecodeError| part.error(error);
+        let has_partition_deletions =
+            version.has_partition_deletion_flag().then(|| flag(cursor)).transpose().map_err(located)?;
+        let covered = version.has_improved_min_max().then(|| improved_covered(part, cursor)).transpose()?;
+        let keys = version.has_key_range().then(|| key_range(cursor)).transpose().map_err(located)?;
+        let token_space_coverage =
+            version.has_token_space_coverage().then(|| cursor.f64()).transpose().map_err(located)?;
+        let token_space_coverage = token_space_coverage.filter(|share| !share.is_nan());
+        Ok(End { has_partition_deletions, covered, keys, token_space_coverage })
+    }
+}
+
+fn flag(cursor: &mut Cursor) -> Decoded<bool> {
+    cursor.u8().map(|byte| byte != 0)
+}
+
+fn uuid(cursor: &mut Cursor) -> Decoded<Option<[u8; 16]>> {
+    if !flag(cursor)? {
+        return Ok(None);
+    }
+    let mut uuid = [0; 16];
+    uuid.copy_from_slice(cursor.take(16)?);
+    Ok(Some(uuid))
+}
+
+fn deletion_time(cursor: &mut Cursor, version: Version) -> Decoded<i64> {
+    Ok(match version.has_uint_deletion_time() {
+        true => Some(cursor.u32()?).filter(|&time| time != u32::MAX).map(i64::from),
+        false => Some(cursor.i32()?).filter(|&time| time != i32::MAX).map(i64::from),
+    }
+    .unwrap_or(NO_DELETION_TIME))
+}
+
+fn commit_log_position(cursor: &mut Cursor) -> Decoded<CommitLogPosition> {
+    Ok(CommitLogPosition { segment: cursor.i64()?, position: cursor.i32()? })
+}
+
+fn commit_log_intervals(
+    cursor: &mut Cursor,
+    version: Version,
+) -> Decoded<Vec<(CommitLogPosition, CommitLogPosition)>> {
+    if !version.has_commit_log_intervals() {
+        return Ok(Vec::new());
+    }
+    let count = cursor.count(24)?;
+    (0..count).map(|_| Ok((commit_log_position(cursor)?, commit_log_position(cursor)?))).collect()
+}
+
+fn key_range(cursor: &mut Cursor) -> Decoded<[Box<[u8]>; 2]> {
+    Ok([cursor.vint_bytes()?.into(), cursor.vint_bytes()?.into()])
+}
+
+fn legacy_covered(cursor: &mut Cursor) -> Decoded<Slice> {
+    let (min, max) = (legacy_values(cursor)?, legacy_values(cursor)?);
+    Ok(Slice { start: Position::before(min), end: Position::after(max) })
+}
+
+fn legacy_values(cursor: &mut Cursor) -> Decoded<Clustering> {
+    let count = cursor.count(2)?;
+    (0..count).map(|_| Ok(Bytes::from(cursor.short_bytes()?))).collect()
+}
+
+fn improved_covered(part: &Part, cursor: &mut Cursor) -> Result<Slice> {
+    let located = |error: DecodeError| part.error(error);
+    let count = cursor.vint_count(1).map_err(located)?;
+    let mut types = Vec::with_capacity(count);
+    for _ in 0..count {
+        let at = cursor.position();
+        let name = cursor.vint_bytes().map_err(located)?;
+        types.push(parse_type_at(part, at, name)?);
+    }
+    let start = bound(cursor, &types).map_err(located)?;
+    let end = bound(cursor, &types).map_err(located)?;
+    Ok(Slice { start, end })
+}
+
+fn bound(cursor: &mut Cursor, types: &[CqlType]) -> Decoded<Position> {
+    let here = cursor.clone();
+    let kind = cursor.u8()?;
+    let len = cursor.u16()? as usize;
+    let Some(types) = types.get(..len) else {
+        return here.invalid("a bound has more values than there are clustering columns");
+    };
+    let prefix = clustering_values(cursor, types)?;
+    match kind {
+        // Exclusive end, inclusive start, and a boundary of both.
+        0..=2 => Ok(Position::before(prefix)),
+        // A boundary of inclusive end and exclusive start, and each of them.
+        5..=7 => Ok(Position::after(prefix)),
+        _ => here.invalid("a bound is of no known kind"),
+    }
+}
+
+/// The values of a prefix: a header of two bits each, then those that are neither empty nor null.
+fn clustering_values(cursor: &mut Cursor, types: &[CqlType]) -> Decoded<Clustering> {
+    let mut clustering = Clustering::default();
+    for group in types.chunks(VALUES_PER_HEADER) {
+        let header = cursor.vint()?;
+        for (index, data_type) in group.iter().enumerate() {
+            clustering.values.push(match header >> (2 * index) & 3 {
+                0 => Some(Bytes::from(clustering_value(cursor, data_type)?)),
+                1 => Some(Bytes::default()),
+                _ => None,
+            });
+        }
+    }
+    Ok(clustering)
+}
+
+fn clustering_value<'a>(cursor: &mut Cursor<'a>, data_type: &CqlType) -> Decoded<&'a [u8]> {
+    match data_type.fixed_len() {
+        Some(len) => cursor.take(len),
+        None => cursor.vint_bytes(),
+    }
+}

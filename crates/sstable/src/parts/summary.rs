@@ -1,0 +1,315 @@
+//! Summary.db: a sample of the partition keys, kept in memory, and where each stands in Index.db.
+//!
+//! ```text
+//! u32 min index interval   u32 n   u64 size of positions and entries, in bytes
+//! u32 sampling level, of 128       u32 number of entries at full sampling
+//! n × u32 LE position of an entry, counted from the first position, which stands at byte 24
+//! n × entry: key bytes, u64 LE offset in Index.db; it ends where the next one begins
+//! u32 length, first key    u32 length, last key
+//! ```
+//!
+//! In memory the entries stay one buffer as they are; beside it stand a start (4 bytes) and a token
+//! (8 bytes) for each. Cassandra samples every 128th key, ScyllaDB one for a number of bytes of
+//! data: nothing here relies on either.
+
+use std::cmp::Ordering;
+use std::path::Path;
+
+use model::Token;
+use model::key::token_of;
+
+use crate::decode::{Cursor, DecodeError};
+use crate::parts::statistics::Partitioner;
+use crate::{Error, Result, Version};
+
+/// Cassandra's default interval, and the level of a summary that is not thinned out.
+const BASE_SAMPLING_LEVEL: u32 = 128;
+/// Bytes before the positions.
+const HEADER: usize = 24;
+/// The offset in Index.db, behind each key.
+const OFFSET_LEN: usize = 8;
+
+/// A sample of the partition keys of an SSTable, in their order.
+///
+/// Invariants:
+/// 1. `starts` ascend and are one more than the entries; `tokens` are as many as the entries.
+/// 2. Each entry has at least the bytes of its offset.
+/// 3. The offsets in Index.db ascend.
+/// 4. With [`Partitioner::Murmur3`], the keys ascend by token, then by bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Summary {
+    min_index_interval: u32,
+    sampling_level: u32,
+    size_at_full_sampling: u32,
+    entries: Box<[u8]>,
+    starts: Box<[u32]>,
+    tokens: Box<[Token]>,
+    first_key: Box<[u8]>,
+    last_key: Box<[u8]>,
+}
+
+impl Summary {
+    /// Decodes Summary.db of a file whose keys that partitioner has put in order.
+    ///
+    /// # Errors
+    /// Where the bytes contradict the format or the keys are not in order.
+    pub fn parse(path: &Path, bytes: &[u8], _version: Version, partitioner: Partitioner) -> Result<Summary> {
+        let summary = Summary::decode(bytes).map_err(|error| error.in_file(path, 0))?;
+        if let Some(index) = summary.disorder(partitioner) {
+            let at = HEADER + 4 * summary.len() + summary.starts[index] as usize;
+            let what = format!("entry {index} is not after the one before it");
+            return Err(Error::corrupt(path, at as u64, what));
+        }
+        Ok(summary)
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The key of an entry and the offset of its partition in Index.db, in bytes.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    #[inline]
+    pub fn entry(&self, index: usize) -> (&[u8], u64) {
+        let entry = &self.entries[self.starts[index] as usize..self.starts[index + 1] as usize];
+        let (key, offset) = entry.split_last_chunk::<OFFSET_LEN>().expect("an entry ends with its offset");
+        (key, u64::from_le_bytes(*offset))
+    }
+
+    /// The token of an entry's key.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    #[inline]
+    pub fn token(&self, index: usize) -> Token {
+        self.tokens[index]
+    }
+
+    /// The last entry at or before a key: its stretch of Index.db is the only one that can hold the key.
+    /// `None` where the key is before all. To find where a token begins, ask with an empty key.
+    ///
+    /// For keys in the order of Murmur3Partitioner only; see [`Summary::floor_by`].
+    pub fn floor(&self, token: Token, key: &[u8]) -> Option<usize> {
+        let not_after = self.tokens.partition_point(|&candidate| candidate <= token);
+        // Different keys of one token are next to never sampled.
+        let equals =
+            self.tokens[..not_after].iter().rev().take_while(|&&candidate| candidate == token).count();
+        (not_after - equals..not_after)
+            .rev()
+            .find(|&index| self.entry(index).0 <= key)
+            .or_else(|| (not_after - equals).checked_sub(1))
+    }
+
+    /// The last entry whose key is not greater than what is looked for. `compare` tells how an entry's
+    /// key stands to that, in the order of the file.
+    pub fn floor_by(&self, mut compare: impl FnMut(&[u8]) -> Ordering) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if compare(self.entry(middle).0) == Ordering::Greater {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low.checked_sub(1)
+    }
+
+    /// The stretch of Index.db from an entry's partition up to the next entry's, in bytes. It has no
+    /// end for the last entry: there it is the file's.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    pub fn stretch(&self, index: usize) -> (u64, Option<u64>) {
+        let end = (index + 1 < self.len()).then(|| self.entry(index + 1).1);
+        (self.entry(index).1, end)
+    }
+
+    /// The first key of the file. Empty where there are no entries.
+    pub fn first_key(&self) -> &[u8] {
+        &self.first_key
+    }
+
+    /// The last key of the file. Empty where there are no entries.
+    pub fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// Partitions between two entries, at full sampling. ScyllaDB writes it, but does not keep to it.
+    pub fn min_index_interval(&self) -> u32 {
+        self.min_index_interval
+    }
+
+    /// How many of 128 entries were kept when the summary was thinned out.
+    pub fn sampling_level(&self) -> u32 {
+        self.sampling_level
+    }
+
+    /// How many entries there were before the summary was thinned out.
+    pub fn size_at_full_sampling(&self) -> u32 {
+        self.size_at_full_sampling
+    }
+
+    /// What the summary holds in memory, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let keys = self.entries.len() + self.first_key.len() + self.last_key.len();
+        size_of::<Summary>() + keys + size_of_val(&*self.starts) + size_of_val(&*self.tokens)
+    }
+
+    fn decode(bytes: &[u8]) -> std::result::Result<Summary, DecodeError> {
+        let mut cursor = Cursor::new(bytes);
+        let min_index_interval = cursor.u32()?;
+        let count_at = cursor.clone();
+        let count = cursor.u32()? as usize;
+        let size = cursor.u64()?;
+        let sampling_level = cursor.u32()?;
+        let size_at_full_sampling = cursor.u32()?;
+        if size > cursor.remaining() as u64 || (count as u64) * (4 + OFFSET_LEN as u64) > size {
+            return count_at.invalid("the entries do not fit the size that they should have");
+        }
+        let starts = decode_starts(&mut cursor, count, size as usize)?;
+        let entries = cursor.take(size as usize - 4 * count)?.into();
+        let first_key = cursor.long_bytes()?.into();
+        let last_key = cursor.long_bytes()?.into();
+        cursor.end()?;
+        let mut summary = Summary {
+            min_index_interval,
+            sampling_level,
+            size_at_full_sampling,
+            entries,
+            starts,
+            tokens: Box::default(),
+            first_key,
+            last_key,
+        };
+        summary.tokens = (0..count).map(|index| token_of(summary.entry(index).0)).collect();
+        Ok(summary)
+    }
+
+    /// The first entry that is not after the one before it.
+    fn disorder(&self, partitioner: Partitioner) -> Option<usize> {
+        (1..self.len()).find(|&index| {
+            let (before, here) = (self.entry(index - 1), self.entry(index));
+            let keys_ascend = (self.tokens[index - 1], before.0) < (self.tokens[index], here.0);
+            before.1 >= here.1 || (partitioner == Partitioner::Murmur3 && !keys_ascend)
+        })
+    }
+}
+
+/// The starts of `count` entries from the first entry's, and the end of the last one.
+fn decode_starts(
+    cursor: &mut Cursor,
+    count: usize,
+    size: usize,
+) -> std::result::Result<Box<[u32]>, DecodeError> {
+    let entries_len = size - 4 * count;
+    if entries_len > u32::MAX as usize {
+        return cursor.invalid("the entries are above 4 GiB");
+    }
+    let mut starts: Vec<u32> = Vec::with_capacity(count + 1);
+    for index in 0..count {
+        let here = cursor.clone();
+        let position = cursor.u32_le()? as usize;
+        let least = starts.last().map_or(0, |&start| start as usize + OFFSET_LEN);
+        match position.checked_sub(4 * count) {
+            Some(start) if start != 0 && index == 0 => {
+                return here.invalid("the first entry is not at its place");
+            }
+            Some(start) if start >= least && start + OFFSET_LEN <= entries_len => starts.push(start as u32),
+            _ => {
+                return here
+                    .invalid("an entry's position is not within the entries or before the previous one");
+            }
+        }
+    }
+    starts.push(entries_len as u32);
+    Ok(starts.into_boxed_slice())
+}
+
+/// Samples keys as they go by: makes the summary of a file that has none.
+#[derive(Clone, Debug)]
+pub struct SummaryBuilder {
+    interval: u32,
+    seen: u64,
+    entries: Vec<u8>,
+    starts: Vec<u32>,
+    tokens: Vec<Token>,
+    first_key: Box<[u8]>,
+    last_key: Vec<u8>,
+}
+
+impl Default for SummaryBuilder {
+    /// With Cassandra's default interval, 128.
+    fn default() -> SummaryBuilder {
+        SummaryBuilder::new(BASE_SAMPLING_LEVEL)
+    }
+}
+
+impl SummaryBuilder {
+    /// Keeps every `interval`-th key.
+    ///
+    /// # Panics
+    /// If the interval is 0.
+    pub fn new(interval: u32) -> SummaryBuilder {
+        assert!(interval > 0, "an interval between keys is at least 1");
+        SummaryBuilder {
+            interval,
+            seen: 0,
+            entries: Vec::new(),
+            starts: Vec::new(),
+            tokens: Vec::new(),
+            first_key: Box::default(),
+            last_key: Vec::new(),
+        }
+    }
+
+    /// The next key of Index.db and the offset of its entry there, in bytes.
+    ///
+    /// # Panics
+    /// If the sampled keys exceed 4 GiB.
+    pub fn push(&mut self, key: &[u8], index_offset: u64) {
+        if self.seen == 0 {
+            self.first_key = key.into();
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        if self.seen.is_multiple_of(u64::from(self.interval)) {
+            self.starts.push(self.next_start());
+            self.tokens.push(token_of(key));
+            self.entries.extend_from_slice(key);
+            self.entries.extend_from_slice(&index_offset.to_le_bytes());
+        }
+        self.seen += 1;
+    }
+
+    /// The summary of the keys so far.
+    pub fn finish(mut self) -> Summary {
+        self.starts.push(self.next_start());
+        Summary {
+            min_index_interval: self.interval,
+            sampling_level: BASE_SAMPLING_LEVEL,
+            size_at_full_sampling: self.tokens.len() as u32,
+            entries: self.entries.into_boxed_slice(),
+            starts: self.starts.into_boxed_slice(),
+            tokens: self.tokens.into_boxed_slice(),
+            first_key: self.first_key,
+            last_key: self.last_key.into_boxed_slice(),
+        }
+    }
+
+    fn next_start(&self) -> u32 {
+        u32::try_from(self.entries.len()).expect("a summary is below 4 GiB")
+    }
+}
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;

@@ -1,0 +1,168 @@
+//! Tests of Summary.db: small ones made by hand, broken ones, real ones.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::parts::samples::{self, survives_corruption};
+
+fn parse(bytes: &[u8]) -> Result<Summary> {
+    Summary::parse(Path::new("me-1-big-Summary.db"), bytes, Version::Me, Partitioner::Murmur3)
+}
+
+fn error_of(bytes: &[u8]) -> String {
+    parse(bytes).unwrap_err().to_string()
+}
+
+/// `count` keys in the order of their tokens.
+fn keys(count: u32) -> Vec<Vec<u8>> {
+    let mut keys: Vec<_> = (0..count).map(|n| format!("key {n}").into_bytes()).collect();
+    keys.sort_by_key(|key| token_of(key));
+    keys
+}
+
+/// Summary.db of these entries.
+fn encode(entries: &[(Vec<u8>, u64)]) -> Vec<u8> {
+    let blob_len: usize = entries.iter().map(|(key, _)| key.len() + 8).sum();
+    let mut bytes = Vec::new();
+    bytes.extend(128u32.to_be_bytes());
+    bytes.extend((entries.len() as u32).to_be_bytes());
+    bytes.extend((4 * entries.len() as u64 + blob_len as u64).to_be_bytes());
+    bytes.extend(128u32.to_be_bytes());
+    bytes.extend((entries.len() as u32).to_be_bytes());
+    let mut position = 4 * entries.len() as u32;
+    for (key, _) in entries {
+        bytes.extend(position.to_le_bytes());
+        position += key.len() as u32 + 8;
+    }
+    for (key, offset) in entries {
+        bytes.extend(key);
+        bytes.extend(offset.to_le_bytes());
+    }
+    for (key, _) in [&entries[0], &entries[entries.len() - 1]] {
+        bytes.extend((key.len() as u32).to_be_bytes());
+        bytes.extend(key);
+    }
+    bytes
+}
+
+fn sample() -> (Vec<(Vec<u8>, u64)>, Vec<u8>) {
+    let entries: Vec<_> = keys(7).into_iter().zip((0..).map(|i| i * 1000)).collect();
+    let bytes = encode(&entries);
+    (entries, bytes)
+}
+
+#[test]
+fn entries_come_back() {
+    let (entries, bytes) = sample();
+    let summary = parse(&bytes).unwrap();
+    assert_eq!((summary.len(), summary.min_index_interval(), summary.sampling_level()), (7, 128, 128));
+    assert_eq!(summary.size_at_full_sampling(), 7);
+    for (index, (key, offset)) in entries.iter().enumerate() {
+        assert_eq!(summary.entry(index), (&key[..], *offset));
+        assert_eq!(summary.token(index), token_of(key));
+    }
+    assert_eq!((summary.first_key(), summary.last_key()), (&entries[0].0[..], &entries[6].0[..]));
+    assert_eq!([summary.stretch(0), summary.stretch(6)], [(0, Some(1000)), (6000, None)]);
+    let flat = size_of::<Summary>() + bytes.len() + 8 * 7;
+    assert!(summary.memory_bytes() <= flat, "{} bytes are more than {flat}", summary.memory_bytes());
+}
+
+#[test]
+fn the_floor_is_the_last_entry_not_after_a_key() {
+    let all = keys(1000);
+    let mut builder = SummaryBuilder::new(10);
+    all.iter().zip(0..).for_each(|(key, i)| builder.push(key, i * 50));
+    let summary = builder.finish();
+    assert_eq!(summary.len(), 100);
+    for (i, key) in all.iter().enumerate() {
+        assert_eq!(summary.floor(token_of(key), key), Some(i / 10));
+        let by_compare = summary.floor_by(|entry| (token_of(entry), entry).cmp(&(token_of(key), key)));
+        assert_eq!(by_compare, Some(i / 10));
+    }
+    let first = token_of(&all[0]);
+    assert_eq!(summary.floor(first, b""), None, "no key of that token is before the empty key");
+    assert_eq!(summary.floor(first - 1, b"z"), None);
+    assert_eq!(summary.floor(i64::MAX, b""), Some(99));
+}
+
+#[test]
+fn keys_of_one_token_are_told_apart() {
+    let mut builder = SummaryBuilder::new(1);
+    [b"b", b"d", b"f"].iter().zip(0..).for_each(|(key, i)| builder.push(*key, i));
+    let mut summary = builder.finish();
+    summary.tokens = vec![1, 5, 5].into_boxed_slice();
+    assert_eq!(summary.floor(5, b"f"), Some(2));
+    assert_eq!(summary.floor(5, b"e"), Some(1));
+    assert_eq!(summary.floor(5, b"a"), Some(0));
+    assert_eq!(summary.floor(1, b"a"), None);
+}
+
+#[test]
+fn a_summary_of_nothing() {
+    let summary = SummaryBuilder::default().finish();
+    assert!(summary.is_empty() && summary.first_key().is_empty());
+    assert_eq!(summary.floor(0, b"k"), None);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let (entries, bytes) = sample();
+    let changed = |at: usize, value: &[u8]| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + value.len()].copy_from_slice(value);
+        bytes
+    };
+    assert!(error_of(&changed(4, &[0xff; 4])).contains("offset 4: the entries do not fit"));
+    assert!(error_of(&changed(24, &29u32.to_le_bytes())).contains("first entry"));
+    assert!(error_of(&changed(28, &28u32.to_le_bytes())).contains("offset 28: an entry's position"));
+    assert!(error_of(&changed(28, &u32::MAX.to_le_bytes())).contains("offset 28"));
+    assert!(error_of(&[&bytes[..], b"x"].concat()).contains("more bytes follow"));
+
+    let mut swapped = entries.clone();
+    swapped.swap(1, 2);
+    assert!(error_of(&encode(&swapped)).contains("entry 2 is not after"));
+    let mut still = entries;
+    still[1].1 = 0;
+    assert!(error_of(&encode(&still)).contains("entry 1 is not after"));
+}
+
+#[test]
+fn broken_bytes_never_panic() {
+    survives_corruption(&sample().1, |bytes| {
+        if let Ok(summary) = parse(bytes) {
+            assert!((0..summary.len()).all(|i| summary.entry(i).0.len() <= bytes.len()));
+            summary.floor(0, b"k");
+        }
+    });
+}
+
+/// Real summaries point to their keys in Index.db; ours of the same Index.db has Cassandra's entries.
+#[test]
+fn real_files_point_into_their_index() {
+    for file in samples::real_files("Summary.db") {
+        let Some(partitioner) = samples::partitioner(&file) else { continue };
+        let summary = Summary::parse(&file.path, &file.bytes, file.version, partitioner).unwrap();
+        let index = samples::index_entries(&file.sibling("Index.db").unwrap());
+        for i in 0..summary.len() {
+            let (key, offset) = summary.entry(i);
+            let found = index.binary_search_by_key(&offset, |(_, at)| *at).unwrap();
+            assert_eq!(index[found].0, key, "{}", file.path.display());
+        }
+        let ends = (summary.first_key(), summary.last_key());
+        assert_eq!(ends, (&index[0].0[..], &index[index.len() - 1].0[..]), "{}", file.path.display());
+
+        let mut builder = SummaryBuilder::new(summary.min_index_interval());
+        index.iter().for_each(|(key, offset)| builder.push(key, *offset));
+        let ours = builder.finish();
+        if !file.path.components().any(|part| part.as_os_str() == "scylla") {
+            assert_eq!(ours, summary, "{}", file.path.display());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn never_panics(bytes: Vec<u8>) {
+        drop(parse(&bytes));
+    }
+}

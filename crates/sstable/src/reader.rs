@@ -1,0 +1,35 @@
+//! A slice of one partition of one SSTable, in either direction.
+
+use model::{FragmentReader, Next};
+
+use crate::data::reader::DataReader;
+use crate::reverse::ReverseReader;
+use crate::{Error, Result};
+
+/// Reads a slice of a partition.
+#[derive(Debug)]
+pub enum PartitionReader {
+    /// Rows ascend.
+    Forward(DataReader),
+    /// Rows descend.
+    Reverse(Box<ReverseReader>),
+}
+
+impl FragmentReader for PartitionReader {
+    type Error = Error;
+
+    #[inline]
+    fn pop(&mut self) -> Result<Next> {
+        match self {
+            PartitionReader::Forward(reader) => reader.pop(),
+            PartitionReader::Reverse(reader) => reader.pop(),
+        }
+    }
+
+    async fn fill(&mut self) -> Result<()> {
+        match self {
+            PartitionReader::Forward(reader) => reader.fill().await,
+            PartitionReader::Reverse(reader) => reader.fill().await,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A slice of a partition from its end to its start.
+//!
+//! Rows can only be decoded forward. The reader takes the index blocks from the last one on, a few at a
+//! time, decodes each piece forward and hands its fragments out backwards; so it holds one piece, never
+//! the partition. A partition without index blocks is one piece.
+//!
+//! In a reversed stream a range tombstone change says which deletion is in force *below* its position.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+
+use model::{
+    DeletionTime, Fragment, FragmentReader, Next, PartitionStart, Position, RangeTombstoneChange, Slice,
+};
+
+use crate::big::entry::Promoted;
+use crate::big::promoted_cursor::Found;
+use crate::data::reader::{Blocks, DataReader, Pace};
+use crate::sstable::SSTable;
+use crate::{Error, Result};
+
+/// Pieces grow to this many blocks, as far as one request holds them.
+const MOST_BLOCKS: u32 = 64;
+
+/// Reads a slice backwards.
+#[derive(Debug)]
+pub struct ReverseReader {
+    table: Rc<SSTable>,
+    slice: Slice,
+    ready: VecDeque<Fragment>,
+    left: Left,
+    /// How many blocks the next piece has.
+    blocks: u32,
+    /// The tombstone in force below the last fragment; `None` before the first piece.
+    open: Option<DeletionTime>,
+}
+
+/// What is still to be read.
+#[derive(Debug)]
+enum Left {
+    /// All of a partition without index blocks.
+    Partition(Range<u64>),
+    /// Blocks, the last one first; before them the head of the partition, if it is wanted.
+    Blocks { head: Option<Range<u64>>, partition: u64, promoted: Promoted, numbers: Range<u32>, open: DeletionTime },
+    /// Nothing.
+    Nothing,
+}
+
+impl ReverseReader {
+    pub(crate) fn whole(table: Rc<SSTable>, range: Range<u64>, slice: Slice) -> ReverseReader {
+        ReverseReader::new(table, slice, Left::Partition(range))
+    }
+
+    pub(crate) fn blocks(
+        table: Rc<SSTable>,
+        start: PartitionStart,
+        head: Range<u64>,
+        wants_head: bool,
+        promoted: Promoted,
+        found: Found,
+        slice: Slice,
+    ) -> ReverseReader {
+        let partition = head.start;
+        let mut reader = ReverseReader::new(table, slice, Left::Nothing);
+        if !wants_head {
+            reader.ready.push_back(Fragment::PartitionStart(start));
+        }
+        let head = wants_head.then_some(head);
+        reader.left = Left::Blocks { head, partition, promoted, numbers: found.blocks, open: found.open };
+        reader
+    }
+
+    fn new(table: Rc<SSTable>, slice: Slice, left: Left) -> ReverseReader {
+        ReverseReader { table, slice, ready: VecDeque::new(), left, blocks: 1, open: None }
+    }
+
+    /// Reads the next piece. An error ends the stream.
+    async fn next_piece(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.left, Left::Nothing) {
+            Left::Nothing => Ok(()),
+            Left::Partition(range) => {
+                let pace = Pace::steady(self.table.read_buffer(), false);
+                let data = self.table.data().clone();
+                let piece = DataReader::whole_piece(data, range, pace, self.slice.clone());
+                self.take(piece).await?;
+                self.finish(DeletionTime::LIVE);
+                Ok(())
+            }
+            Left::Blocks { head, partition, promoted, numbers, open } => {
+                if let Some(head) = head {
+                    self.read_head(head).await?;
+                }
+                if numbers.is_empty() {
+                    self.finish(open);
+                    return Ok(());
+                }
+                let first = self.read_blocks(partition, &promoted, numbers.clone()).await?;
+                let numbers = numbers.start..first;
+                self.left = Left::Blocks { head: None, partition, promoted, numbers, open };
+                Ok(())
+            }
+        }
+    }
+
+    async fn read_head(&mut self, head: Range<u64>) -> Result<()> {
+        let pace = Pace::steady(head.end - head.start, false);
+        let data = self.table.data().clone();
+        let mut reader = DataReader::whole_piece(data, head, pace, self.slice.clone());
+        while let Some(fragment) = reader.next().await? {
+            self.ready.push_back(fragment);
+        }
+        Ok(())
+    }
+
+    /// Reads the last few of the blocks; the number of the first one read.
+    async fn read_blocks(&mut self, partition: u64, promoted: &Promoted, numbers: Range<u32>) -> Result<u32> {
+        let table = self.table.clone();
+        let cursor = table.index().cursor(&table.data().codec, promoted);
+        let end = cursor.block(numbers.end - 1).await?.end();
+        let mut first = numbers.end.saturating_sub(self.blocks).max(numbers.start);
+        let mut start = cursor.block(first).await?.offset;
+        if end.saturating_sub(start) > table.read_buffer() {
+            first = numbers.end - 1;
+            start = cursor.block(first).await?.offset;
+        }
+        self.blocks = (self.blocks * 2).min(MOST_BLOCKS);
+
+        let open = cursor.open_before(first).await?;
+        let range = partition + start..partition + end;
+        table.check_range(&range)?;
+        let pace = Pace::steady(table.read_buffer().max(end - start), false);
+        let blocks = Blocks { range, open };
+        let piece = DataReader::piece(table.data().clone(), blocks, pace, self.slice.clone());
+        self.take(piece).await?;
+        Ok(first)
+    }
+
+    /// Decodes a piece forward and queues it backwards.
+    async fn take(&mut self, mut piece: DataReader) -> Result<()> {
+        let mut rows = Vec::new();
+        while let Some(fragment) = piece.next().await? {
+            match fragment {
+                Fragment::PartitionStart(_) | Fragment::StaticRow(_) => self.ready.push_back(fragment),
+                fragment => rows.push(fragment),
+            }
+        }
+        let at_end = piece.open();
+        if self.open.is_none() && !at_end.is_live() {
+            self.ready.push_back(change(self.slice.end.clone(), at_end));
+        }
+        let mut above = piece.open_at_entry();
+        for fragment in &mut rows {
+            if let Fragment::RangeTombstone(change) = fragment {
+                std::mem::swap(&mut change.deletion, &mut above);
+            }
+        }
+        self.ready.extend(rows.into_iter().rev());
+        self.open = Some(piece.open_at_entry());
+        Ok(())
+    }
+
+    /// Closes the slice at its start. `between` is what is in force where no block holds any of it.
+    fn finish(&mut self, between: DeletionTime) {
+        if self.open.is_none() && !between.is_live() {
+            self.ready.push_back(change(self.slice.end.clone(), between));
+        }
+        if !self.open.unwrap_or(between).is_live() {
+            self.ready.push_back(change(self.slice.start.clone(), DeletionTime::LIVE));
+        }
+        self.ready.push_back(Fragment::PartitionEnd);
+    }
+}
+
+impl FragmentReader for ReverseReader {
+    type Error = Error;
+
+    fn pop(&mut self) -> Result<Next> {
+        Ok(match (self.ready.pop_front(), &self.left) {
+            (Some(fragment), _) => Next::Fragment(fragment),
+            (None, Left::Nothing) => Next::End,
+            (None, _) => Next::Fill,
+        })
+    }
+
+    async fn fill(&mut self) -> Result<()> {
+        self.next_piece().await
+    }
+}
+
+fn change(position: Position, deletion: DeletionTime) -> Fragment {
+    Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
+}

@@ -1,0 +1,436 @@
+//! An open SSTable: its small components in memory, its two large files ready to be read.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use model::{Bytes, PartitionKey, PartitionStart, Schema, Slice};
+use runtime::{Cache, Disk, File};
+
+use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
+use crate::big::promoted_cursor::{Block, BlockIndex, Search};
+use crate::cache::cached_file::{CachedFile, PageStats};
+use crate::cache::partition_index_cache::PartitionIndexCache;
+use crate::component::{Component, Descriptor};
+use crate::data::chunk::DataFile;
+use crate::data::reader::{Blocks, Data, DataReader, Pace};
+use crate::data::row::{Minima, RowCodec};
+use crate::index::{Index, Place, token_for};
+use crate::parts::compression_info::CompressionInfo;
+use crate::parts::crc::Crc;
+use crate::parts::filter::Filter;
+use crate::parts::statistics::{Partitioner, Statistics};
+use crate::parts::summary::{Summary, SummaryBuilder};
+use crate::reader::PartitionReader;
+use crate::reverse::ReverseReader;
+use crate::{Error, Result, Version};
+
+/// Every how many partitions a summary that is rebuilt has an entry: Cassandra's default.
+const SUMMARY_INTERVAL: u32 = 128;
+
+/// While all of Index.db is read once, this many bytes at a time.
+const INDEX_STEP: u64 = 64 << 10;
+
+/// How to open an SSTable.
+#[derive(Clone)]
+pub struct OpenOptions {
+    /// Where pages of the index are kept: the shard's budget.
+    pub cache: Cache,
+    /// The most bytes of data, uncompressed, that one request brings in. Default 256 KiB.
+    pub read_buffer: u64,
+}
+
+impl OpenOptions {
+    /// The defaults, with this cache.
+    pub fn new(cache: Cache) -> OpenOptions {
+        OpenOptions { cache, read_buffer: 256 << 10 }
+    }
+}
+
+/// How to read a slice of a partition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadOptions {
+    /// How the blocks of a large partition are searched for.
+    pub search: Search,
+    /// Whether rows come from the slice's end to its start.
+    pub reverse: bool,
+    /// Whether the static row is wanted too. It stands at the partition's head and may cost a request.
+    pub static_row: bool,
+    /// Whether the reader may well stop before the slice's end: then it reads little at first.
+    pub may_stop_early: bool,
+}
+
+/// An open SSTable.
+#[derive(Debug)]
+pub struct SSTable {
+    descriptor: Descriptor,
+    components: Vec<Component>,
+    statistics: Statistics,
+    summary_was_missing: bool,
+    data: Rc<Data>,
+    index_file: File,
+    index: Index,
+    read_buffer: u64,
+}
+
+impl SSTable {
+    /// Opens the SSTable that the file at `path`, any of its components, belongs to.
+    ///
+    /// Reads the small components. A missing summary is rebuilt from Index.db, a missing list of
+    /// components from the folder.
+    ///
+    /// # Errors
+    /// Names that are not an SSTable's, versions and partitioners that are not read, components that
+    /// are missing or corrupt.
+    pub async fn open(disk: &Disk, path: &Path, options: &OpenOptions) -> Result<Rc<SSTable>> {
+        let descriptor = Descriptor::parse(path)?;
+        let opener = Opener { disk, descriptor: &descriptor };
+        let components = opener.components().await?;
+        let statistics = opener.statistics().await?;
+        let partitioner = statistics.validation.partitioner;
+        let schema = Rc::new(statistics.header.schema.clone());
+        let data = Rc::new(opener.data(&statistics, &schema).await?);
+
+        let index_file = opener.open(&Component::Index, "it tells where the partitions are").await?;
+        let pages = CachedFile::new(index_file.clone(), options.cache.clone());
+        let summary = opener.summary(partitioner).await?;
+        let summary_was_missing = summary.is_none();
+        let summary = match summary {
+            Some(summary) => summary,
+            None => rebuild_summary(&index_file, partitioner).await?,
+        };
+        let index = Index {
+            filter: opener.filter().await?,
+            summary,
+            pages: PartitionIndexCache::new(
+                pages.clone(),
+                options.cache.clone(),
+                disk.unique_id(),
+                partitioner,
+            ),
+            blocks: BlockIndex {
+                file: pages,
+                cache: options.cache.clone(),
+                owner: disk.unique_id(),
+                version: descriptor.version,
+            },
+            partitioner,
+            schema,
+            data_len: data.file.len(),
+        };
+        let read_buffer = options.read_buffer.max(1);
+        Ok(Rc::new(SSTable {
+            descriptor,
+            components,
+            statistics,
+            summary_was_missing,
+            data,
+            index_file,
+            index,
+            read_buffer,
+        }))
+    }
+
+    /// The names of the SSTable's files.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// The version of the format.
+    pub fn version(&self) -> Version {
+        self.descriptor.version
+    }
+
+    /// The components that TOC.txt lists, or that the folder has where there is none.
+    pub fn components(&self) -> &[Component] {
+        &self.components
+    }
+
+    /// What Statistics.db tells.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &Rc<Schema> {
+        &self.data.schema
+    }
+
+    /// Summary.db.
+    pub fn summary(&self) -> &Summary {
+        &self.index.summary
+    }
+
+    /// Whether there was no Summary.db, so that the summary was rebuilt in memory.
+    pub fn summary_was_missing(&self) -> bool {
+        self.summary_was_missing
+    }
+
+    /// Filter.db, if there is one.
+    pub fn filter(&self) -> Option<&Filter> {
+        self.index.filter.as_ref()
+    }
+
+    /// Data.db.
+    pub fn data(&self) -> &Rc<Data> {
+        &self.data
+    }
+
+    /// Where things are.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// How reads of Index.db found its pages so far.
+    pub fn page_stats(&self) -> PageStats {
+        self.index.page_stats()
+    }
+
+    /// A partition key of this table, from its serialized bytes.
+    pub fn key(&self, bytes: Bytes) -> PartitionKey {
+        self.index.decorate(bytes)
+    }
+
+    /// All partitions, in order. Uncompressed data is checked against CRC.db, if there is one.
+    pub fn scan(&self) -> DataReader {
+        let pace = Pace::steady(self.read_buffer, true);
+        DataReader::scan(self.data.clone(), 0..self.data.file.len(), pace)
+    }
+
+    /// One whole partition, read and checked as a scan does; `None` if it is not there.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn scan_partition(&self, key: &PartitionKey) -> Result<Option<DataReader>> {
+        let Some(place) = self.index.find(key).await? else {
+            return Ok(None);
+        };
+        let range = self.index.range(&place).await?;
+        self.check_range(&range)?;
+        Ok(Some(DataReader::scan(self.data.clone(), range, Pace::steady(self.read_buffer, true))))
+    }
+
+    /// A slice of one partition; `None` if the partition is not there.
+    ///
+    /// Reads the index as far as it must; of the data, as the result is read, only the blocks that can
+    /// hold rows of the slice.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn read(
+        self: &Rc<SSTable>,
+        key: &PartitionKey,
+        slice: &Slice,
+        options: ReadOptions,
+    ) -> Result<Option<PartitionReader>> {
+        let Some(place) = self.index.find(key).await? else {
+            return Ok(None);
+        };
+        let whole = slice.is_all() && !options.reverse;
+        let promoted = if whole { None } else { self.index.promoted(&place).await? };
+        let reader = match promoted {
+            Some(promoted) => self.read_blocks(key, place, promoted, slice, options).await?,
+            None => self.read_partition(place, slice, options).await?,
+        };
+        Ok(Some(reader))
+    }
+
+    /// The entries of Index.db, read once from end to end.
+    pub fn entries(&self) -> EntryScanner {
+        EntryScanner::new(IndexSource::Streamed(self.index_file.clone()), 0..self.index_file.len(), INDEX_STEP)
+    }
+
+    /// The blocks of a partition's promoted index, by their numbers; empty where it has none.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn blocks(&self, entry: &Entry) -> Result<Option<(Promoted, Vec<Rc<Block>>)>> {
+        if entry.promoted.is_empty() {
+            return Ok(None);
+        }
+        let promoted =
+            Promoted::read(&self.index.blocks.file, entry.promoted.clone(), self.version()).await?;
+        let mut blocks = Vec::new();
+        let cursor = self.index.cursor(&self.data.codec, &promoted);
+        for number in 0..promoted.count {
+            blocks.push(cursor.block(number).await?);
+        }
+        Ok(Some((promoted, blocks)))
+    }
+
+    async fn read_partition(
+        self: &Rc<SSTable>,
+        place: Place,
+        slice: &Slice,
+        options: ReadOptions,
+    ) -> Result<PartitionReader> {
+        let range = self.index.range(&place).await?;
+        self.check_range(&range)?;
+        if options.reverse {
+            let reader = ReverseReader::whole(self.clone(), range, slice.clone());
+            return Ok(PartitionReader::Reverse(Box::new(reader)));
+        }
+        let pace = self.pace(options, FIRST_GUESS);
+        Ok(PartitionReader::Forward(DataReader::partition(self.data.clone(), range, pace, slice.clone())))
+    }
+
+    async fn read_blocks(
+        self: &Rc<SSTable>,
+        key: &PartitionKey,
+        place: Place,
+        promoted: Promoted,
+        slice: &Slice,
+        options: ReadOptions,
+    ) -> Result<PartitionReader> {
+        let found = self.index.find_blocks(&self.data.codec, &promoted, slice, options.search).await?;
+        let bytes = place.start + found.bytes.start..place.start + found.bytes.end;
+        let head = place.start..place.start + promoted.head_len;
+        self.check_range(&bytes)?;
+        self.check_range(&head)?;
+        let start = PartitionStart { key: key.clone(), deletion: promoted.deletion };
+        let wants_head = options.static_row && self.data.codec.has_static_row();
+        if options.reverse {
+            let reader = ReverseReader::blocks(self.clone(), start, head, wants_head, promoted, found, slice.clone());
+            return Ok(PartitionReader::Reverse(Box::new(reader)));
+        }
+        let pace = self.pace(options, found.first_end - found.bytes.start);
+        let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
+        Ok(PartitionReader::Forward(if !wants_head {
+            DataReader::blocks(data, start, blocks, pace, slice.clone())
+        } else if head.end == bytes.start && !bytes.is_empty() {
+            DataReader::partition(data, head.start..bytes.end, pace, slice.clone())
+        } else {
+            DataReader::head_and_blocks(data, head, blocks, pace, slice.clone())
+        }))
+    }
+
+    fn pace(&self, options: ReadOptions, first: u64) -> Pace {
+        let first = if options.may_stop_early { first.min(self.read_buffer) } else { self.read_buffer };
+        Pace { first, most: self.read_buffer, check: false }
+    }
+
+    /// The index may be corrupt: what it says must lie within the data.
+    pub(crate) fn check_range(&self, range: &std::ops::Range<u64>) -> Result<()> {
+        if range.start <= range.end && range.end <= self.data.file.len() {
+            return Ok(());
+        }
+        let what = format!(
+            "the index points to {}..{} of the data, which has {} bytes",
+            range.start,
+            range.end,
+            self.data.file.len()
+        );
+        Err(Error::corrupt(self.index_file.path(), 0, what))
+    }
+
+    pub(crate) fn read_buffer(&self) -> u64 {
+        self.read_buffer
+    }
+}
+
+/// How much of a partition without index blocks to read where little may be wanted. Bytes.
+const FIRST_GUESS: u64 = 16 << 10;
+
+/// Reads the components of one SSTable.
+struct Opener<'a> {
+    disk: &'a Disk,
+    descriptor: &'a Descriptor,
+}
+
+impl Opener<'_> {
+    async fn components(&self) -> Result<Vec<Component>> {
+        match self.read(&Component::Toc).await? {
+            Some((path, bytes)) => Component::parse_toc(&path, &bytes),
+            None => self.descriptor.list(self.disk),
+        }
+    }
+
+    async fn statistics(&self) -> Result<Statistics> {
+        match self.read(&Component::Statistics).await? {
+            Some((path, bytes)) => Statistics::parse(&path, &bytes, self.descriptor.version),
+            None => Err(self.missing(&Component::Statistics, "it tells the columns and their types")),
+        }
+    }
+
+    async fn data(&self, statistics: &Statistics, schema: &Rc<Schema>) -> Result<Data> {
+        let file = self.open(&Component::Data, "it holds the rows").await?;
+        let version = self.descriptor.version;
+        let file = match self.read(&Component::CompressionInfo).await? {
+            Some((path, bytes)) => {
+                let info = CompressionInfo::parse(&path, &bytes, version, file.len())?;
+                DataFile::compressed(file, info)
+            }
+            None => {
+                let crc = self.crc(file.len()).await?;
+                DataFile::plain(file, crc)
+            }
+        };
+        let encoding = &statistics.header.encoding;
+        let minima = Minima {
+            timestamp: encoding.min_timestamp,
+            local_deletion_time: encoding.min_local_deletion_time,
+            ttl: encoding.min_ttl,
+        };
+        Ok(Data { file, codec: RowCodec::new(schema, minima, version), schema: schema.clone() })
+    }
+
+    async fn crc(&self, data_len: u64) -> Result<Option<Rc<Crc>>> {
+        let Some((path, bytes)) = self.read(&Component::Crc).await? else {
+            return Ok(None);
+        };
+        let crc = Crc::parse(&path, &bytes, self.descriptor.version)?;
+        crc.check_data_len(&path, data_len)?;
+        Ok(Some(Rc::new(crc)))
+    }
+
+    async fn filter(&self) -> Result<Option<Filter>> {
+        match self.read(&Component::Filter).await? {
+            Some((path, bytes)) => Filter::parse(&path, bytes, self.descriptor.version).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn summary(&self, partitioner: Partitioner) -> Result<Option<Summary>> {
+        match self.read(&Component::Summary).await? {
+            Some((path, bytes)) => Summary::parse(&path, &bytes, self.descriptor.version, partitioner).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// All of a component, if it is there.
+    async fn read(&self, component: &Component) -> Result<Option<(std::path::PathBuf, Vec<u8>)>> {
+        let path = self.descriptor.path_of(component);
+        if !self.disk.exists(&path) {
+            return Ok(None);
+        }
+        let file = self.disk.open(&path, component.io_class()).await?;
+        let bytes = file.read_exact_at(0, file.len() as usize).await?.to_vec();
+        Ok(Some((path, bytes)))
+    }
+
+    async fn open(&self, component: &Component, why: &str) -> Result<File> {
+        let path = self.descriptor.path_of(component);
+        if !self.disk.exists(&path) {
+            return Err(self.missing(component, why));
+        }
+        Ok(self.disk.open(&path, component.io_class()).await?)
+    }
+
+    fn missing(&self, component: &Component, why: &str) -> Error {
+        Error::missing(&self.descriptor.path_of(component), format!("this file is missing; {why}"))
+    }
+}
+
+async fn rebuild_summary(index: &File, partitioner: Partitioner) -> Result<Summary> {
+    let source = IndexSource::Streamed(index.clone());
+    let mut entries = EntryScanner::new(source, 0..index.len(), INDEX_STEP);
+    let mut builder = SummaryBuilder::new(SUMMARY_INTERVAL);
+    let mut last = None;
+    while let Some(entry) = entries.next().await? {
+        let token = token_for(partitioner, &entry.key);
+        if last.replace(token).is_some_and(|last| last > token) {
+            return Err(Error::corrupt(index.path(), entry.at, "the partitions of the index are out of order"));
+        }
+        builder.push(&entry.key, entry.at);
+    }
+    Ok(builder.finish())
+}

@@ -1,0 +1,122 @@
+//! The versions of the format and what each changes. Versions are compared here and nowhere else.
+//!
+//! | version | written by | adds |
+//! |---|---|---|
+//! | mc | Cassandra 3.0.8 to 3.11.7, ScyllaDB 3 | the baseline |
+//! | md | Cassandra 3.11.8, ScyllaDB 4 | min/max clustering that can be trusted |
+//! | me | Cassandra 3.11.11, ScyllaDB 5 | the originating host in Statistics |
+//! | na, nb | Cassandra 4.0 to 5.0 | checksums in Statistics, byte-wise bloom filters, incompressible chunks kept raw |
+//! | oa | Cassandra 5.0 | unsigned deletion times, clustering bounds as a slice, the key range in Statistics |
+
+use std::fmt;
+
+/// A version of the BIG format that this library reads, from the oldest to the newest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Version {
+    /// Cassandra 3.0.8, ScyllaDB 3.
+    Mc,
+    /// Cassandra 3.11.8, ScyllaDB 4.
+    Md,
+    /// Cassandra 3.11.11, ScyllaDB 5 and later.
+    Me,
+    /// Cassandra 4.0 before its release.
+    Na,
+    /// Cassandra 4.0 to 5.0.
+    Nb,
+    /// Cassandra 5.0 with `storage_compatibility_mode: NONE`.
+    Oa,
+}
+
+impl Version {
+    /// All of them, oldest first.
+    pub const ALL: [Version; 6] = [Version::Mc, Version::Md, Version::Me, Version::Na, Version::Nb, Version::Oa];
+
+    /// The version of that name, as file names have it.
+    pub fn parse(name: &str) -> Option<Version> {
+        Version::ALL.into_iter().find(|version| version.name() == name)
+    }
+
+    /// The two letters in file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::Mc => "mc",
+            Version::Md => "md",
+            Version::Me => "me",
+            Version::Na => "na",
+            Version::Nb => "nb",
+            Version::Oa => "oa",
+        }
+    }
+
+    /// Whether min and max clustering in Statistics can be trusted.
+    pub fn has_accurate_min_max(self) -> bool {
+        self >= Version::Md
+    }
+
+    /// Whether Statistics names the host that wrote the file. `na` is older than that change.
+    pub fn has_originating_host(self) -> bool {
+        self == Version::Me || self >= Version::Nb
+    }
+
+    /// Whether the commit log intervals are in Statistics. All versions read here have them.
+    pub fn has_commit_log_intervals(self) -> bool {
+        true
+    }
+
+    /// Whether the bits of Filter.db are stored as bytes, not as big-endian words.
+    pub fn has_bytewise_filter(self) -> bool {
+        self >= Version::Na
+    }
+
+    /// Whether CompressionInfo.db tells the compressed length from which chunks are kept raw.
+    pub fn has_max_compressed_length(self) -> bool {
+        self >= Version::Na
+    }
+
+    /// Whether the parts of Statistics.db are followed by their CRC32.
+    pub fn has_metadata_checksum(self) -> bool {
+        self >= Version::Na
+    }
+
+    /// Whether Statistics has the pending repair's session.
+    pub fn has_pending_repair(self) -> bool {
+        self >= Version::Na
+    }
+
+    /// Whether Statistics has the flag of transient replication.
+    pub fn has_is_transient(self) -> bool {
+        self >= Version::Na
+    }
+
+    /// Whether min and max clustering are a slice with bound kinds, not bare values.
+    pub fn has_improved_min_max(self) -> bool {
+        self >= Version::Oa
+    }
+
+    /// Whether Statistics has the flag of partition deletions.
+    pub fn has_partition_deletion_flag(self) -> bool {
+        self >= Version::Oa
+    }
+
+    /// Whether Statistics has the first and the last key.
+    pub fn has_key_range(self) -> bool {
+        self >= Version::Oa
+    }
+
+    /// Whether Statistics has the share of the ring that the keys cover.
+    pub fn has_token_space_coverage(self) -> bool {
+        self >= Version::Oa
+    }
+
+    /// Whether local deletion times are unsigned 32-bit seconds, good until 2106, and a live deletion
+    /// of a partition is a single byte.
+    pub fn has_uint_deletion_time(self) -> bool {
+        self >= Version::Oa
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

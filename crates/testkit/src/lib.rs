@@ -1,0 +1,1 @@
+//! What tests share: fixtures, generators, golden texts. Never shipped.

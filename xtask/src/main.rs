@@ -1,0 +1,3 @@
+//! The chores of the project; `cargo xtask help` lists them.
+
+fn main() {}
