@@ -260,7 +260,10 @@ mod tests {
         assert_eq!(run(&[start(2), PartitionEnd, start(1)]), Err(OrderError::Partition));
         assert_eq!(run(&[start(1), row(2), row(2)]), Err(OrderError::Clustering));
         assert_eq!(run(&[start(1), row(2), row(1)]), Err(OrderError::Clustering));
-        assert_eq!(run(&[start(1), change(Position::at(clustering(1)), 5)]), Err(OrderError::TombstonePosition));
+        assert_eq!(
+            run(&[start(1), change(Position::at(clustering(1)), 5)]),
+            Err(OrderError::TombstonePosition)
+        );
         let open = [start(1), change(Position::start(), 5), PartitionEnd];
         assert_eq!(run(&open), Err(OrderError::OpenTombstone));
     }

@@ -44,6 +44,40 @@ impl Row {
             && self.complex_deletions.is_empty()
     }
 
+    /// Drops what the row's own deletions shadow, as Cassandra does whenever it reads a row: what it
+    /// shows and merges is the row as it is then, whatever the writer left in the file. The row may be
+    /// empty afterwards.
+    ///
+    /// A cell of a deleted collection goes only if it is older; one of the same timestamp stays.
+    pub fn normalize(&mut self) {
+        if !self.deletion.is_live() {
+            self.drop_shadowed();
+        }
+        for &(column, deletion) in &self.complex_deletions {
+            let is_shadowed =
+                |cell: &Cell| cell.column == column && cell.timestamp < deletion.marked_for_delete_at;
+            // Most often nothing is, and then nothing is moved.
+            if self.cells.iter().any(is_shadowed) {
+                self.cells.retain(|cell| !is_shadowed(cell));
+            }
+        }
+    }
+
+    fn drop_shadowed(&mut self) {
+        let deletion = self.deletion;
+        if !self.liveness.is_none() && deletion.deletes(self.liveness.timestamp) {
+            self.liveness = Liveness::NONE;
+        }
+        if self.cells.iter().any(|cell| deletion.deletes(cell.timestamp)) {
+            self.cells.retain(|cell| !deletion.deletes(cell.timestamp));
+        }
+        let has_newer_marker = self.liveness.timestamp > deletion.marked_for_delete_at;
+        if self.shadowable && has_newer_marker && !self.liveness.is_none() {
+            self.deletion = DeletionTime::LIVE;
+            self.shadowable = false;
+        }
+    }
+
     /// Whether a `SELECT` at `now` (seconds) would find the row: by its marker or a live cell.
     pub fn is_live(&self, now: i64) -> bool {
         self.liveness.is_live(now) || self.cells.iter().any(|cell| cell.is_live(now))
@@ -90,5 +124,73 @@ impl Cell {
     /// Whether a `SELECT` at `now` (seconds) would see the cell.
     pub fn is_live(&self, now: i64) -> bool {
         !self.is_tombstone() && (self.ttl == 0 || now < self.local_deletion_time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::NO_DELETION_TIME;
+
+    fn deletion(at: i64) -> DeletionTime {
+        DeletionTime { marked_for_delete_at: at, local_deletion_time: 1 }
+    }
+
+    fn marker(timestamp: i64) -> Liveness {
+        Liveness { timestamp, ..Liveness::NONE }
+    }
+
+    fn cell(column: u16, timestamp: i64) -> Cell {
+        let value = CellValue::Value(Bytes::default());
+        Cell { column, ttl: 0, timestamp, local_deletion_time: NO_DELETION_TIME, path: None, value }
+    }
+
+    fn normalized(mut row: Row) -> Row {
+        row.normalize();
+        row
+    }
+
+    fn left(row: &Row) -> Vec<(u16, i64)> {
+        row.cells.iter().map(|cell| (cell.column, cell.timestamp)).collect()
+    }
+
+    #[test]
+    fn a_deletion_takes_what_is_as_old() {
+        let mut row = Row::new(Clustering::empty());
+        row.deletion = deletion(5);
+        row.liveness = marker(5);
+        row.cells = vec![cell(0, 4), cell(1, 5), cell(2, 6)];
+        let row = normalized(row);
+        assert_eq!((row.liveness, left(&row)), (Liveness::NONE, vec![(2, 6)]));
+        assert_eq!(row.deletion, deletion(5));
+    }
+
+    #[test]
+    fn a_collection_keeps_what_is_as_old_as_its_deletion() {
+        let mut row = Row::new(Clustering::empty());
+        row.complex_deletions = vec![(1, deletion(5))];
+        row.cells = vec![cell(0, 4), cell(1, 4), cell(1, 5), cell(2, 4)];
+        assert_eq!(left(&normalized(row)), [(0, 4), (1, 5), (2, 4)]);
+    }
+
+    #[test]
+    fn a_shadowable_deletion_ends_with_a_newer_marker() {
+        for (shadowable, at, stays) in [(true, 6, false), (true, 5, true), (false, 6, true)] {
+            let mut row = Row::new(Clustering::empty());
+            (row.deletion, row.shadowable) = (deletion(5), shadowable);
+            row.liveness = marker(at);
+            row.cells = vec![cell(0, 5), cell(1, 6)];
+            let row = normalized(row);
+            assert_eq!((!row.deletion.is_live(), left(&row)), (stays, vec![(1, 6)]), "{shadowable} {at}");
+        }
+    }
+
+    #[test]
+    fn nothing_may_be_left() {
+        let mut row = Row::new(Clustering::empty());
+        row.cells = vec![cell(0, 4)];
+        assert!(!normalized(row.clone()).is_empty());
+        row.cells.clear();
+        assert!(normalized(row).is_empty());
     }
 }

@@ -1,1 +1,35 @@
 //! A wide-column database over the SSTables of Cassandra and ScyllaDB: library and command.
+//!
+//! What the command `siltstone` does, a program can do with these modules; the command only reads its
+//! arguments and hands over its output.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`paths`] | which SSTables a path names |
+//! | [`keys`] | partition keys and clusterings as people write them |
+//! | [`dump`] | all of an SSTable as JSON |
+//! | [`read`] | a slice of a partition, of one SSTable or merged from several |
+//! | [`live`] | what a `SELECT` would return |
+//! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
+//! | [`json`], [`instants`] | JSON and times, written quickly |
+//! | [`error`] | what can go wrong |
+
+pub mod dump;
+pub mod error;
+pub mod fragment_json;
+pub mod instants;
+pub mod json;
+pub mod keys;
+pub mod live;
+pub mod paths;
+pub mod read;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use error::{Error, Result};
+
+/// The time by the machine's clock, in seconds since the epoch.
+pub fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}

@@ -1,3 +1,18 @@
 //! The command `siltstone`.
 
-fn main() {}
+mod command;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match command::Siltstone::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            command::complain(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

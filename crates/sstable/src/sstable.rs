@@ -209,7 +209,7 @@ impl SSTable {
         Ok(Some(DataReader::scan(self.data.clone(), range, Pace::steady(self.read_buffer, true))))
     }
 
-    /// A slice of one partition; `None` if the partition is not there.
+    /// A slice of one partition; `None` if the partition is not there, or the slice ends before it begins.
     ///
     /// Reads the index as far as it must; of the data, as the result is read, only the blocks that can
     /// hold rows of the slice.
@@ -222,6 +222,9 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<Option<PartitionReader>> {
+        if self.schema().compare(&slice.start, &slice.end).is_ge() {
+            return Ok(None);
+        }
         let Some(place) = self.index.find(key).await? else {
             return Ok(None);
         };

@@ -44,7 +44,9 @@ impl RowMerger {
     /// The merge of all `rows`, which have the same key, with what shadows their parts removed; `None`
     /// where nothing is left. `active` is the deletion in force at the row, of its partition or a range.
     ///
-    /// Empties `rows`. The result does not depend on their order.
+    /// Empties `rows`. The result does not depend on their order. Nor does it matter whether some of them
+    /// were merged before, with two exceptions that Cassandra has too: a shadowable deletion and the marker
+    /// that lifts it must not meet too late, and neither must a counter's shards and what deletes some.
     pub fn merge(&mut self, rows: &mut Vec<Row>, is_static: bool, active: DeletionTime) -> Option<Row> {
         let head = RowHead::of(rows, active);
         let mut merged = take_largest(rows)?;

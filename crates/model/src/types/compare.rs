@@ -44,7 +44,9 @@ impl CqlType {
 
     fn compare_composed(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
-            CqlType::List { element, .. } | CqlType::Set { element, .. } => compare_collections(&[element], a, b),
+            CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+                compare_collections(&[element], a, b)
+            }
             CqlType::Map { key, value, .. } => compare_collections(&[key, value], a, b),
             CqlType::Tuple(fields) => compare_tuples(fields.iter(), a, b),
             CqlType::Udt(udt) => compare_tuples(udt.field_types(), a, b),
@@ -103,7 +105,9 @@ fn compare_ints<const N: usize, I: Ord>(a: &[u8], b: &[u8], read: fn([u8; N]) ->
 /// The order of signed integers of one length, extended to any lengths: a signed byte, then unsigned ones.
 fn compare_signed_bytes(a: &[u8], b: &[u8]) -> Ordering {
     match (a.split_first(), b.split_first()) {
-        (Some((a, a_rest)), Some((b, b_rest))) => (*a as i8).cmp(&(*b as i8)).then_with(|| a_rest.cmp(b_rest)),
+        (Some((a, a_rest)), Some((b, b_rest))) => {
+            (*a as i8).cmp(&(*b as i8)).then_with(|| a_rest.cmp(b_rest))
+        }
         _ => a.len().cmp(&b.len()),
     }
 }
@@ -152,22 +156,29 @@ fn compare_collections(types: &[&CqlType], a: &[u8], b: &[u8]) -> Ordering {
 /// Whether the bytes are a collection of elements of `per_entry` parts, and nothing else.
 fn is_collection(value: &[u8], per_entry: usize) -> bool {
     let mut rest = value;
-    let Some(count) = take_count(&mut rest).and_then(|count| usize::try_from(count).ok()) else { return false };
+    let Some(count) = take_count(&mut rest).and_then(|count| usize::try_from(count).ok()) else {
+        return false;
+    };
     (0..count * per_entry).all(|_| take_part(&mut rest).is_some()) && rest.is_empty()
 }
 
 /// Field by field; fields that are missing at the end are null.
 fn compare_tuples<'t>(types: impl ExactSizeIterator<Item = &'t CqlType>, a: &[u8], b: &[u8]) -> Ordering {
     let fields = types.len();
-    compare_ranked(a, b, |value| is_tuple(value, fields), |mut a, mut b| {
-        for field in types {
-            let order = compare_parts(field, take_part(&mut a).flatten(), take_part(&mut b).flatten());
-            if order != Ordering::Equal {
-                return order;
+    compare_ranked(
+        a,
+        b,
+        |value| is_tuple(value, fields),
+        |mut a, mut b| {
+            for field in types {
+                let order = compare_parts(field, take_part(&mut a).flatten(), take_part(&mut b).flatten());
+                if order != Ordering::Equal {
+                    return order;
+                }
             }
-        }
-        Ordering::Equal
-    })
+            Ordering::Equal
+        },
+    )
 }
 
 /// Whether the bytes are at most `fields` parts, and nothing else.

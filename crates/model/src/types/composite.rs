@@ -47,22 +47,29 @@ pub(super) fn compare_dynamic(aliases: &[(u8, CqlType)], a: &[u8], b: &[u8]) -> 
 
 impl<'t> Kinds<'t> {
     fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
-        compare_ranked(a, b, |value| self.is_whole(value), |mut a, mut b| {
-            let statics = (self.take_static(&mut a), self.take_static(&mut b));
-            if statics.0 != statics.1 {
-                return statics.1.cmp(&statics.0);
-            }
-            let mut index = 0;
-            while !a.is_empty() && !b.is_empty() {
-                let (Some(a), Some(b)) = (self.take(index, &mut a), self.take(index, &mut b)) else { break };
-                let order = a.compare(&b);
-                if order != Ordering::Equal {
-                    return order;
+        compare_ranked(
+            a,
+            b,
+            |value| self.is_whole(value),
+            |mut a, mut b| {
+                let statics = (self.take_static(&mut a), self.take_static(&mut b));
+                if statics.0 != statics.1 {
+                    return statics.1.cmp(&statics.0);
                 }
-                index += 1;
-            }
-            b.is_empty().cmp(&a.is_empty())
-        })
+                let mut index = 0;
+                while !a.is_empty() && !b.is_empty() {
+                    let (Some(a), Some(b)) = (self.take(index, &mut a), self.take(index, &mut b)) else {
+                        break;
+                    };
+                    let order = a.compare(&b);
+                    if order != Ordering::Equal {
+                        return order;
+                    }
+                    index += 1;
+                }
+                b.is_empty().cmp(&a.is_empty())
+            },
+        )
     }
 
     /// Checks every component, and that no other follows one whose end is not 0.
@@ -74,7 +81,10 @@ impl<'t> Kinds<'t> {
             let component = self.take_or_refuse(index, &mut rest)?;
             component.kind.validate(component.value)?;
             if component.end != 0 && !rest.is_empty() {
-                return Err(TypeError::bytes("composite", format!("bytes after component {index}, which ends it")));
+                return Err(TypeError::bytes(
+                    "composite",
+                    format!("bytes after component {index}, which ends it"),
+                ));
             }
             index += 1;
         }
@@ -123,9 +133,10 @@ impl<'t> Kinds<'t> {
     fn put_part(self, index: usize, part: &str, out: &mut Vec<u8>) -> Result<(), TypeError> {
         let refuse = |what: &str| TypeError::text("composite", part, what);
         let (kind, part) = match self {
-            Kinds::Listed(kinds) => {
-                (Cow::Borrowed(kinds.get(index).ok_or_else(|| refuse("there are too many components"))?), part)
-            }
+            Kinds::Listed(kinds) => (
+                Cow::Borrowed(kinds.get(index).ok_or_else(|| refuse("there are too many components"))?),
+                part,
+            ),
             Kinds::Named(aliases) => {
                 let (name, part) = part.split_once('@').unwrap_or((part, ""));
                 (put_kind(aliases, name, out)?, part)
@@ -155,7 +166,8 @@ impl<'t> Kinds<'t> {
 
     fn take_or_refuse<'v>(self, index: usize, rest: &mut &'v [u8]) -> Result<Component<'t, 'v>, TypeError> {
         let component = self.take(index, rest);
-        component.ok_or_else(|| TypeError::bytes("composite", format!("component {index} is cut, or of no type")))
+        component
+            .ok_or_else(|| TypeError::bytes("composite", format!("component {index} is cut, or of no type")))
     }
 
     /// Takes a component; `None`, and nothing is taken, if it is cut or its type is not known.
@@ -206,7 +218,11 @@ fn take_kind<'t>(aliases: &'t [(u8, CqlType)], rest: &mut &[u8]) -> Option<(Cow<
     Some((Cow::Owned(parse_kind(name)?), format!("{name}@")))
 }
 
-fn put_kind<'t>(aliases: &'t [(u8, CqlType)], name: &str, out: &mut Vec<u8>) -> Result<Cow<'t, CqlType>, TypeError> {
+fn put_kind<'t>(
+    aliases: &'t [(u8, CqlType)],
+    name: &str,
+    out: &mut Vec<u8>,
+) -> Result<Cow<'t, CqlType>, TypeError> {
     if let &[alias] = name.as_bytes()
         && let Some(kind) = find_alias(aliases, alias)
     {

@@ -70,7 +70,8 @@ impl<'a> CounterContext<'a> {
 
     /// The shards, in the order in which they are stored.
     pub fn shards(&self) -> impl Iterator<Item = Shard> + 'a {
-        let mut marks = self.marks.chunks_exact(2).map(|mark| i16::from_be_bytes([mark[0], mark[1]])).peekable();
+        let mut marks =
+            self.marks.chunks_exact(2).map(|mark| i16::from_be_bytes([mark[0], mark[1]])).peekable();
         let (shards, _) = self.shards.as_chunks::<SHARD_LEN>();
         shards.iter().enumerate().map(move |(index, shard)| {
             // An index that does not fit never matches a mark.

@@ -13,10 +13,15 @@ use super::{TypeError, varint};
 
 /// The order of numbers: 1.5 and 1.50 are equal. Empty values come first.
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
-    compare_ranked(a, b, |value| value.len() > 4, |a, b| match (split(a), split(b)) {
-        (Some(a), Some(b)) => compare_split(a, b),
-        _ => a.cmp(b),
-    })
+    compare_ranked(
+        a,
+        b,
+        |value| value.len() > 4,
+        |a, b| match (split(a), split(b)) {
+            (Some(a), Some(b)) => compare_split(a, b),
+            _ => a.cmp(b),
+        },
+    )
 }
 
 /// Appends the text of a number, in Java's form.
@@ -40,12 +45,16 @@ pub(super) fn write(value: &[u8], out: &mut String) -> Result<(), TypeError> {
 pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
     let refuse = |what: &str| TypeError::text("decimal", text, what);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent).ok_or_else(|| refuse("a bad exponent"))?),
+        Some((mantissa, exponent)) => {
+            (mantissa, parse_exponent(exponent).ok_or_else(|| refuse("a bad exponent"))?)
+        }
         None => (text, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let scale = i32::try_from(fraction.len() as i64 - exponent).map_err(|_| refuse("the exponent is too large"))?;
-    let unscaled = varint::parse("decimal", &format!("{whole}{fraction}")).map_err(|_| refuse("not a number"))?;
+    let scale =
+        i32::try_from(fraction.len() as i64 - exponent).map_err(|_| refuse("the exponent is too large"))?;
+    let unscaled =
+        varint::parse("decimal", &format!("{whole}{fraction}")).map_err(|_| refuse("not a number"))?;
     Ok([&scale.to_be_bytes()[..], &unscaled].concat())
 }
 

@@ -42,7 +42,8 @@ impl Duration {
     /// The duration in `value`, and whether anything that it should not be is.
     pub(super) fn decode(value: &[u8]) -> Result<Duration, TypeError> {
         let mut rest = value;
-        let mut next = || vint::take_signed(&mut rest).ok_or_else(|| TypeError::bytes("duration", "it is cut"));
+        let mut next =
+            || vint::take_signed(&mut rest).ok_or_else(|| TypeError::bytes("duration", "it is cut"));
         let (months, days, nanos) = (next()?, next()?, next()?);
         match (i32::try_from(months), i32::try_from(days)) {
             (Ok(months), Ok(days)) => Ok(Duration { months, days, nanos }),
@@ -88,7 +89,8 @@ impl Duration {
 
     /// Reads any of the forms.
     pub(super) fn parse(text: &str) -> Result<Duration, TypeError> {
-        let (negative, magnitude) = text.strip_prefix('-').map_or((false, text), |magnitude| (true, magnitude));
+        let (negative, magnitude) =
+            text.strip_prefix('-').map_or((false, text), |magnitude| (true, magnitude));
         let mut builder = Builder::default();
         let parsed = match magnitude.strip_prefix('P') {
             None => builder.parse_units(magnitude),

@@ -20,13 +20,17 @@ use super::time_format::append;
 /// Appends the text of a double.
 pub(super) fn write_double(value: f64, out: &mut String) {
     let bits = value.to_bits();
-    write(value, Binary::new(bits & (1 << 52) - 1, (bits >> 52 & 0x7ff) as i32, 52, 1023), out);
+    write(value, Binary::new(bits & ((1 << 52) - 1), (bits >> 52 & 0x7ff) as i32, 52, 1023), out);
 }
 
 /// Appends the text of a float.
 pub(super) fn write_float(value: f32, out: &mut String) {
     let bits = value.to_bits();
-    write(value.into(), Binary::new(u64::from(bits & (1 << 23) - 1), (bits >> 23 & 0xff) as i32, 23, 127), out);
+    write(
+        value.into(),
+        Binary::new(u64::from(bits & ((1 << 23) - 1)), (bits >> 23 & 0xff) as i32, 23, 127),
+        out,
+    );
 }
 
 /// Reads a number as Java does: `1.5`, `-1e10`, `.5f`, `NaN`, `-Infinity`.
@@ -148,7 +152,7 @@ impl Binary {
 
     /// The exponent of the first digit, or one more.
     fn estimate_exponent(&self) -> i32 {
-        let one_to_two = f64::from_bits(0x3ff0_0000_0000_0000 | self.fraction & (1 << 52) - 1);
+        let one_to_two = f64::from_bits(0x3ff0_0000_0000_0000 | (self.fraction & ((1 << 52) - 1)));
         let log = (one_to_two - 1.5) * 0.289_529_654 + 0.176_091_259 + f64::from(self.exponent) * LOG10_OF_2;
         log.floor() as i32
     }
@@ -184,7 +188,10 @@ impl Decimal {
             point @ -2..1 => append(out, format_args!("0.{}{digits}", "0".repeat(-point as usize))),
             point => {
                 let (first, others) = digits.split_at(1);
-                append(out, format_args!("{first}.{}E{}", if others.is_empty() { "0" } else { others }, point - 1));
+                append(
+                    out,
+                    format_args!("{first}.{}E{}", if others.is_empty() { "0" } else { others }, point - 1),
+                );
             }
         }
     }
@@ -232,9 +239,17 @@ impl Generator {
         let bits = match value_bits.max(ten_units_bits) {
             ..32 => 32,
             32..64 => 64,
-            _ => return Self::large(fraction, [value_fives, unit_fives], [value_twos, unit_twos, margin_twos]),
+            _ => {
+                return Self::large(
+                    fraction,
+                    [value_fives, unit_fives],
+                    [value_twos, unit_twos, margin_twos],
+                );
+            }
         };
-        let small = |factor: i64, fives: i32, twos: i32| narrow(factor.wrapping_mul(5i64.pow(fives as u32)) << twos, bits);
+        let small = |factor: i64, fives: i32, twos: i32| {
+            narrow(factor.wrapping_mul(5i64.pow(fives as u32)) << twos, bits)
+        };
         Generator::Small {
             value: small(fraction as i64, value_fives, value_twos),
             unit: small(1, unit_fives, unit_twos),
@@ -244,7 +259,8 @@ impl Generator {
     }
 
     fn large(fraction: u64, [value_fives, unit_fives]: [i32; 2], twos: [i32; 3]) -> Generator {
-        let large = |factor: u64, fives: i32, twos: i32| (BigUint::from(5u8).pow(fives as u32) * factor) << twos;
+        let large =
+            |factor: u64, fives: i32, twos: i32| (BigUint::from(5u8).pow(fives as u32) * factor) << twos;
         Generator::Large {
             value: large(fraction, value_fives, twos[0]),
             unit: large(1, unit_fives, twos[1]),
@@ -260,7 +276,8 @@ impl Generator {
                 *margin = narrow(margin.wrapping_mul(10), *bits);
                 let overflown = *margin <= 0;
                 let low = overflown || *value < *margin;
-                let high = overflown || narrow(value.wrapping_add(*margin), *bits) > narrow(*unit * 10, *bits);
+                let high =
+                    overflown || narrow(value.wrapping_add(*margin), *bits) > narrow(*unit * 10, *bits);
                 Step { digit: digit as u8, low, high }
             }
             Generator::Large { value, unit, margin } => {

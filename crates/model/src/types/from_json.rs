@@ -93,7 +93,8 @@ impl CqlType {
 
     fn tuple_from_json(&self, fields: &[CqlType], json: &Value) -> Result<Vec<u8>, TypeError> {
         let parsed = self.unquoted(json)?;
-        let Some(values) = parsed.as_ref().unwrap_or(json).as_array().filter(|values| values.len() == fields.len())
+        let Some(values) =
+            parsed.as_ref().unwrap_or(json).as_array().filter(|values| values.len() == fields.len())
         else {
             return Err(self.refuse_json(json, "a list of as many items as it has fields was expected"));
         };
@@ -121,7 +122,12 @@ impl CqlType {
         Ok(out)
     }
 
-    fn vector_from_json(&self, element: &CqlType, dimension: u32, json: &Value) -> Result<Vec<u8>, TypeError> {
+    fn vector_from_json(
+        &self,
+        element: &CqlType,
+        dimension: u32,
+        json: &Value,
+    ) -> Result<Vec<u8>, TypeError> {
         let elements = self.elements_from_json(element, json)?;
         if elements.len() != dimension as usize {
             return Err(self.refuse_json(json, &format!("{dimension} items were expected")));

@@ -31,9 +31,8 @@ impl CqlType {
             | CqlType::Vector { .. }
             | CqlType::PartitionerOrder { .. }
             | CqlType::ColumnToCollection(_)
-            | CqlType::Custom(_) => {
-                parse_hex(text).ok_or_else(|| self.refuse_text(text, "pairs of hexadecimal digits were expected"))
-            }
+            | CqlType::Custom(_) => parse_hex(text)
+                .ok_or_else(|| self.refuse_text(text, "pairs of hexadecimal digits were expected")),
             _ if text.is_empty() => Ok(Vec::new()),
             native => native.native_from_text(text),
         }
@@ -64,7 +63,11 @@ impl CqlType {
         }
     }
 
-    fn int_from_text<const N: usize, I>(&self, text: &str, write: fn(I) -> [u8; N]) -> Result<Vec<u8>, TypeError>
+    fn int_from_text<const N: usize, I>(
+        &self,
+        text: &str,
+        write: fn(I) -> [u8; N],
+    ) -> Result<Vec<u8>, TypeError>
     where
         I: std::str::FromStr<Err = std::num::ParseIntError>,
     {

@@ -21,7 +21,9 @@ pub(super) fn write(value: &[u8], out: &mut String) -> Result<(), TypeError> {
                 out.push_str(&format!("{group:x}"));
             }
         }
-        None => return Err(TypeError::bytes("inet", format!("{} bytes where 4 or 16 are needed", value.len()))),
+        None => {
+            return Err(TypeError::bytes("inet", format!("{} bytes where 4 or 16 are needed", value.len())));
+        }
     }
     Ok(())
 }

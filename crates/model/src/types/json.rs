@@ -21,7 +21,9 @@ impl CqlType {
     /// counter's cell; [`super::counter`] knows what was counted.
     pub fn write_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         match self {
-            CqlType::List { element, .. } | CqlType::Set { element, .. } => self.write_list(element, bytes, out),
+            CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+                self.write_list(element, bytes, out)
+            }
             CqlType::Map { key, value, .. } => self.write_map(key, value, bytes, out),
             CqlType::Tuple(fields) => self.write_tuple(fields, bytes, out),
             CqlType::Udt(udt) => self.write_udt(udt, bytes, out),
@@ -46,7 +48,9 @@ impl CqlType {
     fn write_native_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         match self {
             CqlType::Ascii | CqlType::Text => quote(self.read_str(bytes)?, out),
-            CqlType::Float | CqlType::Double if !bytes.is_empty() && !self.is_finite(bytes)? => out.push_str("null"),
+            CqlType::Float | CqlType::Double if !bytes.is_empty() && !self.is_finite(bytes)? => {
+                out.push_str("null")
+            }
             CqlType::Boolean
             | CqlType::TinyInt
             | CqlType::SmallInt
@@ -122,7 +126,13 @@ impl CqlType {
         Ok(())
     }
 
-    fn write_map(&self, key: &CqlType, value: &CqlType, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+    fn write_map(
+        &self,
+        key: &CqlType,
+        value: &CqlType,
+        bytes: &[u8],
+        out: &mut String,
+    ) -> Result<(), TypeError> {
         let mut rest = bytes;
         let count = self.count(&mut rest)?;
         out.push('{');
@@ -186,7 +196,8 @@ impl CqlType {
         out.push('[');
         for i in 0..dimension {
             out.push_str(if i == 0 { "" } else { ", " });
-            let part = take_element(element, &mut rest).ok_or_else(|| TypeError::bytes("vector", "it is cut"))?;
+            let part =
+                take_element(element, &mut rest).ok_or_else(|| TypeError::bytes("vector", "it is cut"))?;
             element.write_json(part, out)?;
         }
         if !rest.is_empty() {

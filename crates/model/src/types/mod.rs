@@ -7,15 +7,15 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`parse`], [`names`] | Cassandra's names of types, read and written |
-//! | [`compare`] | the order of values |
-//! | [`validate`] | which bytes are a value |
-//! | [`json`], [`from_json`] | JSON as `sstabledump` prints it, and back |
-//! | [`text`], [`from_text`] | the text of keys and cell paths, and back |
-//! | [`parts`], [`vint`] | how the bytes of a composed value are cut |
-//! | [`counter`] | counter contexts |
-//! | [`varint`], [`decimal`], [`float`], [`duration`], [`inet`], [`uuid`], [`date`], [`composite`] | one type each |
-//! | [`time_format`] | a civil calendar and instants |
+//! | `parse`, `names` | Cassandra's names of types, read and written |
+//! | `compare` | the order of values |
+//! | `validate` | which bytes are a value |
+//! | `json`, `from_json` | JSON as `sstabledump` prints it, and back |
+//! | `text`, `from_text` | the text of keys and cell paths, and back |
+//! | `parts`, `vint` | how the bytes of a composed value are cut |
+//! | `counter` | counter contexts |
+//! | `varint`, `decimal`, `float`, `duration`, `inet`, `uuid`, `date`, `composite` | one type each |
+//! | `time_format` | a civil calendar and instants |
 
 mod compare;
 mod composite;
@@ -227,7 +227,9 @@ impl CqlType {
     /// Whether a column of this type has a cell for each element or field.
     pub fn is_multi_cell(&self) -> bool {
         match self {
-            CqlType::List { frozen, .. } | CqlType::Set { frozen, .. } | CqlType::Map { frozen, .. } => !frozen,
+            CqlType::List { frozen, .. } | CqlType::Set { frozen, .. } | CqlType::Map { frozen, .. } => {
+                !frozen
+            }
             CqlType::Udt(udt) => !udt.frozen,
             _ => false,
         }

@@ -98,7 +98,9 @@ impl CqlType {
             CqlType::Vector { .. } => "vector",
             CqlType::Composite(_) => "composite",
             CqlType::DynamicComposite(_) => "dynamic composite",
-            CqlType::PartitionerOrder { .. } | CqlType::ColumnToCollection(_) | CqlType::Custom(_) => "custom type",
+            CqlType::PartitionerOrder { .. } | CqlType::ColumnToCollection(_) | CqlType::Custom(_) => {
+                "custom type"
+            }
             CqlType::Reversed(base) => base.kind(),
         }
     }
@@ -136,20 +138,20 @@ impl CqlType {
     /// The class name; in a type that is already frozen, `frozen_around` keeps it from being said again.
     fn write_class(&self, frozen_around: bool, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            CqlType::List { element, frozen } => {
-                write_frozen("ListType", *frozen, frozen_around, f, |f| element.write_class(*frozen || frozen_around, f))
-            }
-            CqlType::Set { element, frozen } => {
-                write_frozen("SetType", *frozen, frozen_around, f, |f| element.write_class(*frozen || frozen_around, f))
-            }
+            CqlType::List { element, frozen } => write_frozen("ListType", *frozen, frozen_around, f, |f| {
+                element.write_class(*frozen || frozen_around, f)
+            }),
+            CqlType::Set { element, frozen } => write_frozen("SetType", *frozen, frozen_around, f, |f| {
+                element.write_class(*frozen || frozen_around, f)
+            }),
             CqlType::Map { key, value, frozen } => write_frozen("MapType", *frozen, frozen_around, f, |f| {
                 key.write_class(*frozen || frozen_around, f)?;
                 f.write_char(',')?;
                 value.write_class(*frozen || frozen_around, f)
             }),
-            CqlType::Udt(udt) => {
-                write_frozen("UserType", udt.frozen, frozen_around, f, |f| udt.write_parameters(frozen_around, f))
-            }
+            CqlType::Udt(udt) => write_frozen("UserType", udt.frozen, frozen_around, f, |f| {
+                udt.write_parameters(frozen_around, f)
+            }),
             CqlType::Vector { element, dimension } => {
                 write!(f, "{PACKAGE}VectorType(")?;
                 element.write_class(frozen_around, f)?;

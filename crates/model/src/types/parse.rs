@@ -68,7 +68,11 @@ impl<'a> Parser<'a> {
 
     fn parse_known(&mut self, class: &str, start: usize) -> Result<CqlType, TypeError> {
         if let Some(native) = CqlType::native(class) {
-            return Ok(if self.parse_reversed_flag()? { CqlType::Reversed(Box::new(native)) } else { native });
+            return Ok(if self.parse_reversed_flag()? {
+                CqlType::Reversed(Box::new(native))
+            } else {
+                native
+            });
         }
         match class {
             "FrozenType" => self.parse_types(class).map(|[inner]| inner.freeze()),

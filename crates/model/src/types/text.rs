@@ -71,7 +71,9 @@ impl CqlType {
             CqlType::TinyInt => out.push_str(&i8::from_be_bytes(head(kind, bytes)?).to_string()),
             CqlType::SmallInt => out.push_str(&i16::from_be_bytes(head(kind, bytes)?).to_string()),
             CqlType::Int => out.push_str(&i32::from_be_bytes(head(kind, bytes)?).to_string()),
-            CqlType::BigInt | CqlType::Counter => out.push_str(&i64::from_be_bytes(head(kind, bytes)?).to_string()),
+            CqlType::BigInt | CqlType::Counter => {
+                out.push_str(&i64::from_be_bytes(head(kind, bytes)?).to_string())
+            }
             CqlType::Float => float::write_float(f32::from_be_bytes(head(kind, bytes)?), out),
             CqlType::Double => float::write_double(f64::from_be_bytes(head(kind, bytes)?), out),
             CqlType::VarInt => varint::write(bytes, out),
@@ -101,7 +103,9 @@ impl CqlType {
             }
             out.push_str(if i == 0 { "" } else { ":" });
             match take_part(&mut rest) {
-                Some(Some(part)) => out.push_str(&field.to_text(part)?.replace(':', "\\:").replace('@', "\\@")),
+                Some(Some(part)) => {
+                    out.push_str(&field.to_text(part)?.replace(':', "\\:").replace('@', "\\@"))
+                }
                 Some(None) => out.push('@'),
                 None => return Err(TypeError::bytes(self.kind(), "it is cut")),
             }

@@ -46,7 +46,8 @@ impl Civil {
         let days = days + EPOCH_DAYS;
         let era = days.div_euclid(DAYS_PER_ERA);
         let day_of_era = days.rem_euclid(DAYS_PER_ERA);
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         // Months are counted from March, so that the odd day is the last one of the year.
         let month_from_march = (5 * day_of_year + 2) / 153;

@@ -41,7 +41,8 @@ pub(super) fn compare_lexical(a: &[u8], b: &[u8]) -> Ordering {
 
 /// Appends the text of a UUID.
 pub(super) fn write(uuid: &[u8; 16], out: &mut String) {
-    for (i, part) in [&uuid[..4], &uuid[4..6], &uuid[6..8], &uuid[8..10], &uuid[10..]].into_iter().enumerate() {
+    for (i, part) in [&uuid[..4], &uuid[4..6], &uuid[6..8], &uuid[8..10], &uuid[10..]].into_iter().enumerate()
+    {
         out.push_str(if i == 0 { "" } else { "-" });
         write_hex(part, out);
     }
@@ -50,7 +51,8 @@ pub(super) fn write(uuid: &[u8; 16], out: &mut String) {
 /// Reads the text of a UUID.
 pub(super) fn parse(kind: &'static str, text: &str) -> Result<[u8; 16], TypeError> {
     let parts = [8, 4, 4, 4, 12];
-    let well_formed = text.split('-').map(str::len).eq(parts) && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
+    let well_formed =
+        text.split('-').map(str::len).eq(parts) && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
     if !well_formed {
         return Err(TypeError::text(kind, text, "8-4-4-4-12 hexadecimal digits were expected"));
     }

@@ -1,17 +1,17 @@
-// Works out the last column of golden.tsv with Cassandra itself (5.0.5, on Java 17):
+// Works out the last column of golden.tsv anew with Cassandra itself (5.0.5, on Java 17):
 //
-//     java -cp "$CASSANDRA_HOME/lib/*" Oracle.java < golden.tsv | grep -P '\t' > new.tsv
+//     java -cp "$CASSANDRA_HOME/lib/*" Oracle.java golden.tsv
 //
 // Every line is an operation, its arguments and its result; ERR is an exception. Only values that Cassandra
-// accepts are asked for their JSON, text and order, as the answers of exceptions are nobody's wish.
+// accepts are asked for their JSON, text and order: where it throws, this project need not.
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 import org.apache.cassandra.config.DatabaseDescriptor;
@@ -25,15 +25,14 @@ public class Oracle
     public static void main(String[] args) throws Exception
     {
         DatabaseDescriptor.clientInitialization();
-        var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        var out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        for (String line = in.readLine(); line != null; line = in.readLine())
+        List<String> lines = new ArrayList<>();
+        for (String line : Files.readString(Path.of(args[0])).split("\n"))
         {
             String[] columns = line.split("\t", -1);
-            String[] asked = line.startsWith("#") ? columns : Arrays.copyOf(columns, columns.length - 1);
-            out.println(line.startsWith("#") ? line : String.join("\t", asked) + "\t" + answer(asked));
+            String[] asked = Arrays.copyOf(columns, columns.length - 1);
+            lines.add(line.startsWith("#") ? line : String.join("\t", asked) + "\t" + answer(asked));
         }
-        out.flush();
+        Files.writeString(Path.of(args[0]), String.join("\n", lines) + "\n");
         System.exit(0);
     }
 

@@ -248,7 +248,7 @@ mod tests {
         with_file(64 << 10, async |shard, file| {
             let ranges = [0..4 * PAGE, PAGE..PAGE + 1, 2 * PAGE..6 * PAGE - PAGE, 3 * PAGE..3 * PAGE + 9];
             let reads = ranges.map(|range| async { file.read(range).await.unwrap() });
-            runtime::join_all(reads.into()).await;
+            runtime::join_all(reads).await;
             assert_eq!(shard.disk().stats().total().requests, 2, "pages 0 to 3, then 4");
         });
     }

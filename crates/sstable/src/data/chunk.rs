@@ -146,8 +146,8 @@ impl DataFile {
     async fn read_chunks(&self, info: &CompressionInfo, tail: &Stretch, range: Range<u64>) -> Result<Stretch> {
         let chunk_len = u64::from(info.chunk_len());
         let (first, last) = (range.start / chunk_len, (range.end - 1) / chunk_len);
-        let start = info.chunk(first as usize, self.file.len()).start;
-        let end = info.chunk(last as usize, self.file.len()).end;
+        let start = info.chunk(first as usize).start;
+        let end = info.chunk(last as usize).end;
         let window = self.file.read_exact_at(start, (end - start) as usize).await?;
 
         let data_start = first * chunk_len;
@@ -159,7 +159,7 @@ impl DataFile {
             buffer.extend_from_slice(&tail.owner[tail.bytes.clone()]);
         }
         for index in first..=last {
-            let chunk = info.chunk(index as usize, self.file.len());
+            let chunk = info.chunk(index as usize);
             let bytes = &window[(chunk.start - start) as usize..(chunk.end - start) as usize];
             let len = (((index + 1) * chunk_len).min(info.uncompressed_len()) - index * chunk_len) as usize;
             self.unpack(info, bytes, len, &mut buffer)
@@ -184,15 +184,13 @@ impl DataFile {
         }
         let start = to.len();
         if info.is_raw(packed.len()) {
-            to.extend_from_slice(packed);
-        } else {
-            to.resize(start + len, 0);
-            decompress(info.compressor(), packed, &mut to[start..])?;
+            // The last chunk of a file is padded with zeros up to the length from which chunks are raw.
+            let raw = packed.get(..len).ok_or_else(|| format!("a chunk holds {} bytes, not {len}", packed.len()))?;
+            to.extend_from_slice(raw);
+            return Ok(());
         }
-        match to.len() - start {
-            found if found == len => Ok(()),
-            found => Err(format!("a chunk holds {found} bytes, not {len}")),
-        }
+        to.resize(start + len, 0);
+        decompress(info.compressor(), packed, &mut to[start..])
     }
 }
 

@@ -9,6 +9,8 @@
 //! u32 count, then each chunk's u64 offset in Data.db; it ends where the next one begins
 //! ```
 //!
+//! Cassandra 3 at times writes chunks of no data behind the last one. They are not kept.
+//!
 //! In memory the offsets take 4.06 bytes a chunk:
 //!
 //! ```text
@@ -28,6 +30,8 @@ const GROUP: usize = 128;
 const MAX_CHUNK_LEN: u32 = 16 << 20;
 /// The CRC32 behind each chunk, in bytes.
 const CHUNK_CRC: u64 = 4;
+/// The longest chunk of no data, in bytes on disk. LZ4 takes 9 of them, Zstd up to 17.
+const MAX_EMPTY_CHUNK: u64 = 64;
 
 /// What the chunks of Data.db are compressed with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -74,8 +78,8 @@ impl Compressor {
 /// Invariants:
 /// 1. The chunk length is a power of two, at most 16 MiB.
 /// 2. There are as many chunks as the data's length needs.
-/// 3. Each chunk begins after the previous one, at most twice the chunk length and 64 KiB later, and
-///    the last one begins before the end of Data.db.
+/// 3. Each chunk has room for its CRC32 and takes at most twice the chunk length and 64 KiB; the last
+///    one ends within Data.db.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompressionInfo {
     compressor: Compressor,
@@ -150,14 +154,14 @@ impl CompressionInfo {
         (position >> self.chunk_len.trailing_zeros()) as usize
     }
 
-    /// Where a chunk stands in Data.db, which is `data_file_len` bytes long; its CRC32 is the last four
-    /// bytes of the range.
+    /// Where a chunk stands in Data.db; its CRC32 is the last four bytes of the range.
     ///
     /// # Panics
     /// If there is no such chunk.
     #[inline]
-    pub fn chunk(&self, index: usize, data_file_len: u64) -> Range<u64> {
-        let end = if index + 1 == self.chunk_count() { data_file_len } else { self.offsets.get(index + 1) };
+    pub fn chunk(&self, index: usize) -> Range<u64> {
+        let end =
+            if index + 1 == self.chunk_count() { self.offsets.end } else { self.offsets.get(index + 1) };
         self.offsets.get(index)..end
     }
 
@@ -174,6 +178,8 @@ impl CompressionInfo {
 struct Offsets {
     bases: Box<[u64]>,
     deltas: Box<[u32]>,
+    /// Where the last chunk ends.
+    end: u64,
 }
 
 impl Offsets {
@@ -240,49 +246,73 @@ fn decode_offsets(
 ) -> std::result::Result<Offsets, DecodeError> {
     let start = cursor.clone();
     let count = cursor.count(8)?;
-    if count as u64 != head.uncompressed_len.div_ceil(u64::from(head.chunk_len)) {
-        return start.invalid("the number of chunks does not fit the data's length");
+    let needed = head.uncompressed_len.div_ceil(u64::from(head.chunk_len));
+    if (count as u64) < needed {
+        return start.invalid("there are fewer chunks than the data's length needs");
     }
-    let mut bases = Vec::with_capacity(count.div_ceil(GROUP));
-    let mut deltas = Vec::with_capacity(count);
-    let mut previous = None;
+    let needed = needed as usize;
+    let mut offsets = OffsetsBuilder::new(needed, head.chunk_len);
     for index in 0..count {
         let here = cursor.clone();
-        let offset = cursor.u64()?;
-        check_offset(&here, offset, previous, head.chunk_len)?;
-        if index % GROUP == 0 {
-            bases.push(offset);
-        }
-        deltas.push((offset - bases[index / GROUP]) as u32);
-        previous = Some(offset);
-    }
-    if previous.is_some_and(|last| !follows(last, data_file_len, head.chunk_len)) {
-        return start.invalid("the last chunk does not reach to the end of Data.db");
+        offsets.push(&here, index, cursor.u64()?)?;
     }
     cursor.end()?;
-    Ok(Offsets { bases: bases.into_boxed_slice(), deltas: deltas.into_boxed_slice() })
+    // The end of the file is the offset of the chunk that is not there any more.
+    offsets.push(&start, count, data_file_len)?;
+    Ok(offsets.finish())
 }
 
-fn check_offset(
-    here: &Cursor,
-    offset: u64,
-    previous: Option<u64>,
-    chunk_len: u32,
-) -> std::result::Result<(), DecodeError> {
-    match previous {
-        None if offset != 0 => here.invalid("the first chunk is not at the start of Data.db"),
-        Some(previous) if !follows(previous, offset, chunk_len) => {
-            here.invalid("a chunk's offset is not a chunk's length after the previous one")
+struct OffsetsBuilder {
+    needed: usize,
+    longest: u64,
+    bases: Vec<u64>,
+    deltas: Vec<u32>,
+    previous: u64,
+    end: u64,
+}
+
+impl OffsetsBuilder {
+    fn new(needed: usize, chunk_len: u32) -> OffsetsBuilder {
+        OffsetsBuilder {
+            needed,
+            // No compressor makes data twice as long.
+            longest: 2 * u64::from(chunk_len) + (64 << 10),
+            bases: Vec::with_capacity(needed.div_ceil(GROUP)),
+            deltas: Vec::with_capacity(needed),
+            previous: 0,
+            end: 0,
         }
-        _ => Ok(()),
     }
-}
 
-/// Whether a chunk from `offset` can end at `end`: its CRC32 fits, and no compressor makes data twice as
-/// long.
-fn follows(offset: u64, end: u64, chunk_len: u32) -> bool {
-    let longest = 2 * u64::from(chunk_len) + (64 << 10);
-    end.checked_sub(offset).is_some_and(|len| len > CHUNK_CRC && len <= longest)
+    fn push(&mut self, here: &Cursor, index: usize, offset: u64) -> std::result::Result<(), DecodeError> {
+        // How long the chunk before this offset may be.
+        let (least, most) = match index {
+            0 => (0, 0),
+            _ if index <= self.needed => (CHUNK_CRC, self.longest),
+            _ => (CHUNK_CRC, MAX_EMPTY_CHUNK),
+        };
+        if !offset.checked_sub(self.previous).is_some_and(|len| (least..=most).contains(&len)) {
+            return here.invalid("a chunk does not end a chunk's length after its start");
+        }
+        if index < self.needed {
+            if index.is_multiple_of(GROUP) {
+                self.bases.push(offset);
+            }
+            self.deltas.push((offset - self.bases[index / GROUP]) as u32);
+        } else if index == self.needed {
+            self.end = offset;
+        }
+        self.previous = offset;
+        Ok(())
+    }
+
+    fn finish(self) -> Offsets {
+        Offsets {
+            bases: self.bases.into_boxed_slice(),
+            deltas: self.deltas.into_boxed_slice(),
+            end: self.end,
+        }
+    }
 }
 
 fn refused(path: &Path, class_name: &str) -> Error {
@@ -348,10 +378,7 @@ mod tests {
             );
             assert_eq!(info.options(), [("level".to_owned(), "3".to_owned())]);
             assert_eq!([info.chunk_of(0), info.chunk_of(4095), info.chunk_of(4096)], [0, 0, 1]);
-            assert_eq!(
-                [info.chunk(0, 300), info.chunk(1, 300), info.chunk(2, 300)],
-                [0..100, 100..250, 250..300]
-            );
+            assert_eq!([info.chunk(0), info.chunk(1), info.chunk(2)], [0..100, 100..250, 250..300]);
             assert_eq!(info.is_raw(3000), version.has_max_compressed_length());
             assert!(!info.is_raw(2999));
         }
@@ -365,7 +392,7 @@ mod tests {
         assert!(info.offsets.memory_bytes() <= 5 * offsets.len(), "{} bytes", info.offsets.memory_bytes());
         assert!(info.memory_bytes() <= info.offsets.memory_bytes() + 256);
         for (index, offset) in offsets.into_iter().enumerate() {
-            assert_eq!(info.chunk(index, 100_000 << 24).start, offset);
+            assert_eq!(info.chunk(index).start, offset);
         }
     }
 
@@ -373,14 +400,25 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let with = |offsets: &[u64]| encode("LZ4Compressor", Version::Me, 4096, 9000, offsets);
         let me = Version::Me;
-        assert!(error_of(&with(&[0, 100]), me, 300).contains("number of chunks"));
-        assert!(error_of(&with(&[0, 100, 100]), me, 300).contains("not a chunk's length after"));
-        assert!(error_of(&with(&[0, 100, 99]), me, 300).contains("offset 65"));
-        assert!(error_of(&with(&[7, 100, 200]), me, 300).contains("start of Data.db"));
-        assert!(error_of(&with(&[0, 100, 200]), me, 200).contains("end of Data.db"));
-        assert!(error_of(&with(&[0, 100, 1 << 40]), me, 1 << 41).contains("not a chunk's length after"));
+        let off = "a chunk does not end a chunk's length after its start";
+        assert!(error_of(&with(&[0, 100]), me, 300).contains("fewer chunks"));
+        assert!(error_of(&with(&[0, 100, 100]), me, 300).contains(off));
+        assert!(error_of(&with(&[0, 100, 99]), me, 300).contains(&format!("offset 61: {off}")));
+        assert!(error_of(&with(&[7, 100, 200]), me, 300).contains(&format!("offset 45: {off}")));
+        assert!(error_of(&with(&[0, 100, 200]), me, 200).contains(&format!("offset 41: {off}")));
+        assert!(error_of(&with(&[0, 100, 1 << 40]), me, 1 << 41).contains(off));
         assert!(error_of(&encode("LZ4Compressor", me, 4095, 10, &[0]), me, 50).contains("power of two"));
         assert!(error_of(&encode("LZ4Compressor", me, 32 << 20, 10, &[0]), me, 50).contains("16 MiB"));
+    }
+
+    #[test]
+    fn chunks_of_no_data_are_left_out() {
+        let bytes = encode("LZ4Compressor", Version::Me, 4096, 9000, &[0, 100, 250, 300, 309]);
+        let info = parse(&bytes, Version::Me, 318).unwrap();
+        assert_eq!((info.chunk_count(), info.chunk(2)), (3, 250..300));
+        assert!(parse(&bytes, Version::Me, 1000).is_err(), "the last chunk holds data");
+        let none = parse(&encode("NoopCompressor", Version::Nb, 4096, 0, &[]), Version::Nb, 0).unwrap();
+        assert_eq!(none.chunk_count(), 0);
     }
 
     #[test]
@@ -397,7 +435,7 @@ mod tests {
             let sample = encode("LZ4Compressor", version, 4096, 9000, &[0, 100, 250]);
             survives_corruption(&sample, |bytes| {
                 if let Ok(info) = parse(bytes, version, 300) {
-                    (0..info.chunk_count()).for_each(|i| assert!(!info.chunk(i, 300).is_empty()));
+                    (0..info.chunk_count()).for_each(|i| assert!(info.chunk(i).end <= 300));
                 }
             });
         }
@@ -410,7 +448,7 @@ mod tests {
             let len = data.len() as u64;
             let info = CompressionInfo::parse(&file.path, &file.bytes, file.version, len).unwrap();
             for index in 0..info.chunk_count() {
-                let range = info.chunk(index, len);
+                let range = info.chunk(index);
                 let chunk = &data[range.start as usize..range.end as usize];
                 let (packed, crc) = chunk.split_last_chunk::<4>().unwrap();
                 assert_eq!(crc32fast::hash(packed), u32::from_be_bytes(*crc), "{}", file.path.display());

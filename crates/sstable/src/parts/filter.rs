@@ -181,12 +181,17 @@ mod tests {
             for (key, _) in samples::index_entries(&file.sibling("Index.db").unwrap()) {
                 assert!(filter.may_contain(murmur3(&key)), "{}: {key:02x?}", file.path.display());
             }
+            // In very small filters the bits of a key are far from independent.
+            if filter.bits() < 1000 {
+                continue;
+            }
             let strange = |n: &u32| filter.may_contain(murmur3(format!("strange key {n}").as_bytes()));
-            passed += (0..1000).filter(strange).count();
-            expected += 1000.0 * filter.false_positive_rate();
+            passed += (0..20_000).filter(strange).count();
+            expected += 20_000.0 * filter.false_positive_rate();
             files += 1;
         }
-        if files > 0 {
+        // Only many keys say something about a rate.
+        if expected > 500.0 {
             let ratio = passed as f64 / expected;
             assert!((0.8..1.25).contains(&ratio), "{passed} passed in {files} files, {expected} expected");
         }

@@ -1,5 +1,6 @@
 //! For the tests of the parsers: real files of other databases, and ways to break bytes.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::Version;
@@ -25,11 +26,19 @@ impl RealFile {
     }
 }
 
-/// All files of this component, from the fixtures beside the workspace; none where there are none.
+/// Where real SSTables are, from this crate's folder: those of the project, and a larger collection
+/// beside it. Either may be missing.
+const FIXTURES: [&str; 2] = ["../../fixtures", "../../../shared/fixtures"];
+
+fn fixtures() -> impl Iterator<Item = PathBuf> {
+    FIXTURES.into_iter().map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
+}
+
+/// All files of this component.
 pub(crate) fn real_files(component: &str) -> Vec<RealFile> {
     let mut files = Vec::new();
-    for folder in ["../../../shared/fixtures", "tests/fixtures"] {
-        collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), component, &mut files);
+    for folder in fixtures() {
+        collect(&folder, component, &mut files);
     }
     files
 }
@@ -65,6 +74,37 @@ pub(crate) fn partitioner(file: &RealFile) -> Option<Partitioner> {
     let path = file.sibling_path("Statistics.db");
     let statistics = Statistics::parse(&path, &std::fs::read(&path).ok()?, file.version);
     statistics.ok().map(|statistics| statistics.validation.partitioner)
+}
+
+/// What Cassandra's `sstablemetadata` says of SSTables: the path of each Statistics.db, and the text.
+pub(crate) fn sstablemetadata() -> Vec<(PathBuf, String)> {
+    let mut texts = Vec::new();
+    for set in
+        fixtures().flat_map(|root| ["cassandra/me/small", "cassandra/oa/small"].map(|set| root.join(set)))
+    {
+        let Ok(archive) = std::fs::read(set.join("meta.tar.gz")) else { continue };
+        let mut tar = Vec::new();
+        flate2::read::GzDecoder::new(&archive[..]).read_to_end(&mut tar).unwrap();
+        for text in tar_members(&tar) {
+            // The first line: `SSTable: sstables/idx/.idx_v/me-1-big`.
+            let Some(rest) = text.strip_prefix("SSTable: ") else { continue };
+            let name = rest.lines().next().unwrap();
+            texts.push((set.join(format!("{name}-Statistics.db")), text));
+        }
+    }
+    texts
+}
+
+/// The members of a tar archive, each behind a block of 512 bytes that tells its length in octal.
+fn tar_members(mut tar: &[u8]) -> Vec<String> {
+    let mut members = Vec::new();
+    while tar.len() >= 1024 && tar[0] != 0 {
+        let digits = std::str::from_utf8(&tar[124..135]).unwrap();
+        let len = usize::from_str_radix(digits, 8).unwrap();
+        members.push(String::from_utf8_lossy(&tar[512..512 + len]).into_owned());
+        tar = &tar[512 + len.next_multiple_of(512)..];
+    }
+    members
 }
 
 /// Hands on every truncation of the bytes, and the bytes with every bit of theirs flipped.

@@ -1,5 +1,6 @@
 //! Any writes, split over any sources: the merge is the stream of all writes. Timestamps are few, so that
-//! ties are many.
+//! ties are many. Shadowable deletions, and counters that a deletion by time covers in part, are left
+//! out: what they do depends on what was merged before.
 
 use std::cmp::Reverse;
 

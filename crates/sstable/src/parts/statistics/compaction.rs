@@ -1,11 +1,12 @@
 //! How many partitions there are, as an estimate that can be merged: a HyperLogLog of their keys.
 //!
 //! ```text
+//! only ScyllaDB 3: u32 count, then u32 generation of each SSTable that this one was made of
 //! u32 length, then the bytes of stream-lib's HyperLogLogPlus:
 //! i32 −2     p   sp   kind                numbers without a fixed length are varints, 7 bits a
 //! kind 0: length in bytes, registers      byte, least significant first
 //! kind 1: count, then each hash, as the difference to the one before
-//! registers: 2^p numbers of 5 bits, six to each big-endian u32, the first lowest
+//! registers: 2^p numbers of 5 bits, six to each big-endian u32, the first lowest; ScyllaDB: of 8 bits
 //! ```
 
 use super::Part;
@@ -25,9 +26,12 @@ pub struct Compaction {
 
 impl Compaction {
     pub(super) fn decode(part: &Part) -> Result<Compaction> {
-        let mut cursor = part.cursor();
-        let bytes = cursor.long_bytes().and_then(|bytes| cursor.end().map(|()| bytes));
-        bytes.map(|bytes| Compaction { cardinality: bytes.into() }).map_err(|error| part.error(error))
+        let bytes = cardinality(part.cursor()).or_else(|error| {
+            let mut cursor = part.cursor();
+            let ancestors = cursor.count(4).and_then(|count| cursor.skip(4 * count));
+            ancestors.and_then(|()| cardinality(cursor)).map_err(|_| part.error(error))
+        });
+        Ok(Compaction { cardinality: bytes?.into() })
     }
 
     /// About how many partitions there are. `None` where the bytes are not in the format known here.
@@ -37,6 +41,11 @@ impl Compaction {
     pub fn estimated_partitions(&self) -> Option<u64> {
         estimate(&mut Cursor::new(&self.cardinality)).ok().flatten()
     }
+}
+
+fn cardinality(mut cursor: Cursor<'_>) -> Decoded<&[u8]> {
+    let bytes = cursor.long_bytes()?;
+    cursor.end().map(|()| bytes)
 }
 
 fn estimate(cursor: &mut Cursor) -> Decoded<Option<u64>> {
@@ -73,13 +82,17 @@ fn linear_count(m: f64, taken: f64) -> u64 {
     (m * (m / (m - taken).max(1.0)).ln()).round() as u64
 }
 
-/// How many registers have each value, or `None` where the bytes are too short for `m` of them.
+/// How many of the `m` registers have each value, or `None` where the bytes are not so many registers.
 fn registers(bytes: &[u8], m: usize) -> Option<[u32; 1 << REGISTER_BITS]> {
+    let mut counts = [0; 1 << REGISTER_BITS];
+    if bytes.len() == m {
+        bytes.iter().for_each(|&value| counts[usize::from(value).min((1 << REGISTER_BITS) - 1)] += 1);
+        return Some(counts);
+    }
     let words = bytes.as_chunks::<4>().0;
-    if words.len() < m.div_ceil(REGISTERS_PER_WORD) {
+    if bytes.len() != 4 * m.div_ceil(REGISTERS_PER_WORD) {
         return None;
     }
-    let mut counts = [0; 1 << REGISTER_BITS];
     for register in 0..m {
         let word = u32::from_be_bytes(words[register / REGISTERS_PER_WORD]);
         let value = word >> (REGISTER_BITS * (register % REGISTERS_PER_WORD));
@@ -170,6 +183,14 @@ mod tests {
             let found = estimate_of(&[&head[..], &varint, &words].concat()).unwrap();
             assert!(found.abs_diff(n) < n / 25, "{found} for {n}");
         }
+    }
+
+    #[test]
+    fn scylla_has_a_byte_for_each_register() {
+        let head = [0xff, 0xff, 0xff, 0xfe, 4, 0, 0, 16];
+        assert_eq!(estimate_of(&[&head[..], &[0; 16]].concat()), Some(0));
+        let five = [2, 1, 0, 0, 0, 4, 0, 0, 0, 0, 3, 0, 0, 0, 0, 1];
+        assert_eq!(estimate_of(&[&head[..], &five].concat()), Some(6));
     }
 
     #[test]

@@ -10,14 +10,14 @@
 //! drop times                      histogram
 //! i32 level   i64 repaired at
 //! m*, n*  u32 count, then each value of the least clustering with a u16 length; the same for the greatest
+//! oa+     vint count, then the types of the clustering columns; a start and an end bound
+//!         bound: u8 kind, u16 number of values, values as in Data.db
 //! u8 has legacy counter shards    i64 cells   i64 rows
 //! commit log position             from where on the log is in this file
 //! u32 count, then the stretches of the log in this file, each two positions
 //! n*+     u8 flag, 16 bytes pending repair     u8 is transient
 //! me, nb+ u8 flag, 16 bytes originating host
 //! oa+     u8 has partition deletions
-//! oa+     vint count, then the types of the clustering columns; a start and an end bound
-//!         bound: u8 kind, u16 number of values, values as in Data.db
 //! oa+     vint length, first key, vint length, last key
 //! oa+     f64 share of the token space
 //! ```
@@ -118,14 +118,14 @@ impl Stats {
     pub(super) fn decode(part: &Part, version: Version) -> Result<Stats> {
         let mut cursor = part.cursor();
         let start = Start::decode(&mut cursor, version).map_err(|error| part.error(error))?;
-        let middle = Middle::decode(&mut cursor, version).map_err(|error| part.error(error))?;
-        let end = End::decode(part, &mut cursor, version)?;
-        Ok(assemble(start, middle, end, version))
+        let slice = covered(part, &mut cursor, version)?;
+        let covered = CoveredClustering { slice, is_accurate: version.has_accurate_min_max() };
+        let end = End::decode(&mut cursor, version).map_err(|error| part.error(error))?;
+        Ok(assemble(start, covered, end))
     }
 }
 
-fn assemble(start: Start, middle: Middle, end: End, version: Version) -> Stats {
-    let slice = end.covered.or(start.covered).unwrap_or_else(Slice::all);
+fn assemble(start: Start, covered_clustering: CoveredClustering, end: End) -> Stats {
     let anything_is_deleted = start.local_deletion_times[0] != NO_DELETION_TIME;
     let (first_key, last_key) = end.keys.map(<(_, _)>::from).unzip();
     Stats {
@@ -142,15 +142,15 @@ fn assemble(start: Start, middle: Middle, end: End, version: Version) -> Stats {
         tombstone_drop_times: start.tombstone_drop_times,
         level: start.level,
         repaired_at: start.repaired_at,
-        covered_clustering: CoveredClustering { slice, is_accurate: version.has_accurate_min_max() },
-        has_legacy_counter_shards: middle.has_legacy_counter_shards,
-        cell_count: middle.cell_count,
-        row_count: middle.row_count,
-        commit_log_lower_bound: middle.commit_log_lower_bound,
-        commit_log_intervals: middle.commit_log_intervals,
-        pending_repair: middle.pending_repair,
-        is_transient: middle.is_transient,
-        originating_host: middle.originating_host,
+        covered_clustering,
+        has_legacy_counter_shards: end.has_legacy_counter_shards,
+        cell_count: end.cell_count,
+        row_count: end.row_count,
+        commit_log_lower_bound: end.commit_log_lower_bound,
+        commit_log_intervals: end.commit_log_intervals,
+        pending_repair: end.pending_repair,
+        is_transient: end.is_transient,
+        originating_host: end.originating_host,
         may_have_partition_deletions: end.has_partition_deletions.unwrap_or(anything_is_deleted),
         first_key,
         last_key,
@@ -158,7 +158,7 @@ fn assemble(start: Start, middle: Middle, end: End, version: Version) -> Stats {
     }
 }
 
-/// Up to the clustering values, which all versions but the newest have there.
+/// What is before the covered clustering.
 struct Start {
     partition_sizes: Histogram,
     cell_counts: Histogram,
@@ -170,7 +170,6 @@ struct Start {
     tombstone_drop_times: DropTimes,
     level: u32,
     repaired_at: i64,
-    covered: Option<Slice>,
 }
 
 impl Start {
@@ -186,13 +185,12 @@ impl Start {
             tombstone_drop_times: DropTimes::decode(cursor, version)?,
             level: cursor.u32()?,
             repaired_at: cursor.i64()?,
-            covered: if version.has_improved_min_max() { None } else { Some(legacy_covered(cursor)?) },
         })
     }
 }
 
-/// From the counters on, up to the host.
-struct Middle {
+/// What is after the covered clustering.
+struct End {
     has_legacy_counter_shards: bool,
     cell_count: u64,
     row_count: u64,
@@ -201,43 +199,33 @@ struct Middle {
     pending_repair: Option<[u8; 16]>,
     is_transient: bool,
     originating_host: Option<[u8; 16]>,
-}
-
-impl Middle {
-    fn decode(cursor: &mut Cursor, version: Version) -> Decoded<Middle> {
-        Ok(Middle {
-            has_legacy_counter_shards: flag(cursor)?,
-            cell_count: cursor.u64()?,
-            row_count: cursor.u64()?,
-            commit_log_lower_bound: commit_log_position(cursor)?,
-            commit_log_intervals: commit_log_intervals(cursor, version)?,
-            pending_repair: if version.has_pending_repair() { uuid(cursor)? } else { None },
-            is_transient: version.has_is_transient() && flag(cursor)?,
-            originating_host: if version.has_originating_host() { uuid(cursor)? } else { None },
-        })
-    }
-}
-
-/// What the newest versions add.
-struct End {
     has_partition_deletions: Option<bool>,
-    covered: Option<Slice>,
     keys: Option<[Box<[u8]>; 2]>,
     token_space_coverage: Option<f64>,
 }
 
 impl End {
-    fn decode(part: &Part, cursor: &mut Cursor, version: Version) -> Result<End> {
-        let located = |error: DecodeError| part.error(error);
-        let has_partition_deletions =
-            version.has_partition_deletion_flag().then(|| flag(cursor)).transpose().map_err(located)?;
-        let covered = version.has_improved_min_max().then(|| improved_covered(part, cursor)).transpose()?;
-        let keys = version.has_key_range().then(|| key_range(cursor)).transpose().map_err(located)?;
-        let token_space_coverage =
-            version.has_token_space_coverage().then(|| cursor.f64()).transpose().map_err(located)?;
-        let token_space_coverage = token_space_coverage.filter(|share| !share.is_nan());
-        Ok(End { has_partition_deletions, covered, keys, token_space_coverage })
+    fn decode(cursor: &mut Cursor, version: Version) -> Decoded<End> {
+        Ok(End {
+            has_legacy_counter_shards: flag(cursor)?,
+            cell_count: cursor.u64()?,
+            row_count: cursor.u64()?,
+            commit_log_lower_bound: commit_log_position(cursor)?,
+            commit_log_intervals: commit_log_intervals(cursor, version)?,
+            pending_repair: when(version.has_pending_repair(), || uuid(cursor))?.flatten(),
+            is_transient: when(version.has_is_transient(), || flag(cursor))?.unwrap_or(false),
+            originating_host: when(version.has_originating_host(), || uuid(cursor))?.flatten(),
+            has_partition_deletions: when(version.has_partition_deletion_flag(), || flag(cursor))?,
+            keys: when(version.has_key_range(), || key_range(cursor))?,
+            token_space_coverage: when(version.has_token_space_coverage(), || cursor.f64())?
+                .filter(|share| !share.is_nan()),
+        })
     }
+}
+
+/// Decodes what only some versions have.
+fn when<T>(has: bool, decode: impl FnOnce() -> Decoded<T>) -> Decoded<Option<T>> {
+    if has { decode().map(Some) } else { Ok(None) }
 }
 
 fn flag(cursor: &mut Cursor) -> Decoded<bool> {
@@ -278,6 +266,13 @@ fn commit_log_intervals(
 
 fn key_range(cursor: &mut Cursor) -> Decoded<[Box<[u8]>; 2]> {
     Ok([cursor.vint_bytes()?.into(), cursor.vint_bytes()?.into()])
+}
+
+fn covered(part: &Part, cursor: &mut Cursor, version: Version) -> Result<Slice> {
+    match version.has_improved_min_max() {
+        true => improved_covered(part, cursor),
+        false => legacy_covered(cursor).map_err(|error| part.error(error)),
+    }
 }
 
 fn legacy_covered(cursor: &mut Cursor) -> Decoded<Slice> {

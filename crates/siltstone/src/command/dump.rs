@@ -1,0 +1,94 @@
+//! `siltstone sstable dump`: rows as JSON.
+
+use std::io::{self, Write as _};
+
+use clap::{Args, ValueEnum};
+use model::{Bytes, PartitionKey};
+use runtime::{Cache, Shard, ShardOptions};
+use siltstone::dump::{Dump as Dumper, Format};
+use siltstone::fragment_json::FragmentJson;
+use siltstone::{Result, keys};
+use sstable::{OpenOptions, SSTable};
+
+use super::progress::Progress;
+use super::{Paths, note, on_shard};
+
+/// For the little of the index that finding single keys reads. Bytes.
+const CACHE: usize = 4 << 20;
+
+/// Print what an SSTable holds as JSON: all of it, or the partitions of some keys.
+///
+/// The output is that of the sstabledump of Cassandra 5.0, one JSON array an SSTable; several SSTables give
+/// several arrays, one after the other. With --format jsonl each row or tombstone is a JSON object on a line
+/// of its own, which names the key of its partition.
+///
+/// Positions are bytes from the start of the uncompressed data. Memory stays small whatever the size.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone sstable dump /backup/users-7b8c/me-1-big-Data.db > users.json
+  siltstone sstable dump --key '[\"7\"]' --key '[\"9\"]' /backup/users-7b8c
+  siltstone sstable dump --format jsonl /backup/users-7b8c | jq -c 'select(.type == \"row\") | .key'")]
+pub(super) struct Dump {
+    #[command(flatten)]
+    paths: Paths,
+
+    /// Only the partition of this key: a JSON array of the text of each of its columns, as the dump prints
+    /// it. May be given several times; keys that are not there are left out.
+    #[arg(long = "key", value_name = "JSON")]
+    keys: Vec<String>,
+
+    /// How to print.
+    #[arg(long, value_enum, default_value = "cassandra")]
+    format: FormatArg,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormatArg {
+    /// An array of partitions, as Cassandra's sstabledump.
+    Cassandra,
+    /// An object for each row or tombstone, one a line.
+    Jsonl,
+}
+
+impl Dump {
+    pub(super) fn run(self) -> Result<()> {
+        on_shard(ShardOptions::default(), async move |shard| self.dump_all(&shard).await)
+    }
+
+    async fn dump_all(&self, shard: &Shard) -> Result<()> {
+        let files = siltstone::paths::all_data_files(shard.disk(), &self.paths.paths)?;
+        let options = OpenOptions::new(Cache::new(CACHE));
+        let mut out = io::stdout().lock();
+        for file in files {
+            let table = SSTable::open(shard.disk(), &file, &options).await?;
+            let format = match self.format {
+                FormatArg::Cassandra => Format::Cassandra,
+                FormatArg::Jsonl => Format::JsonLines,
+            };
+            let keys = self.keys_of(&table)?;
+            let mut dump = Dumper::new(&table, format, siltstone::now());
+            if keys.is_empty() {
+                let mut progress = Progress::new(&table.descriptor().to_string(), table.data().file.len());
+                dump.all(&mut out, &mut |done| progress.set(done)).await?;
+            } else {
+                report_missing(&table, &dump.keys(&keys, &mut out).await?);
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    fn keys_of(&self, table: &SSTable) -> Result<Vec<PartitionKey>> {
+        let key = |json: &String| Ok(table.key(Bytes::from(keys::partition_key(table.schema(), json)?)));
+        self.keys.iter().map(key).collect()
+    }
+}
+
+fn report_missing(table: &SSTable, keys: &[PartitionKey]) {
+    let mut fragments = FragmentJson::new(table.schema().clone(), 0);
+    for key in keys {
+        if let Ok(text) = fragments.key_text(&key.bytes) {
+            note(&format!("{}: no partition has the key {text}", table.data().file.path().display()));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The arguments of the command, a file a subcommand.
+
+mod dump;
+mod progress;
+mod read;
+
+use std::error::Error as _;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use clap::{Args, Parser, Subcommand};
+use runtime::{Cache, Shard, ShardOptions};
+use siltstone::Result;
+use siltstone::error::Error;
+use sstable::{OpenOptions, SSTable};
+
+/// A wide-column database over the SSTables of Cassandra and ScyllaDB.
+///
+/// Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+pub(crate) struct Siltstone {
+    #[command(subcommand)]
+    group: Group,
+}
+
+#[derive(Debug, Subcommand)]
+enum Group {
+    /// Look into SSTable files: no cluster and no JVM are needed.
+    #[command(subcommand, arg_required_else_help = true)]
+    Sstable(Command),
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Dump(dump::Dump),
+    Read(read::Read),
+}
+
+/// The SSTables that a command is about.
+#[derive(Debug, Args)]
+struct Paths {
+    /// A file of an SSTable, such as its Data.db, or a folder: the SSTables in it, by their generations, but
+    /// not those of the folders inside.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+impl Siltstone {
+    /// Does what the arguments say.
+    pub(crate) fn run(self) -> Result<()> {
+        let Group::Sstable(command) = self.group;
+        match command {
+            Command::Dump(command) => command.run(),
+            Command::Read(command) => command.run(),
+        }
+    }
+}
+
+impl Paths {
+    /// Opens all the SSTables, in order.
+    async fn open(&self, shard: &Shard, cache: &Cache) -> Result<Vec<Rc<SSTable>>> {
+        let options = OpenOptions::new(cache.clone());
+        let mut tables = Vec::new();
+        for file in siltstone::paths::all_data_files(shard.disk(), &self.paths)? {
+            tables.push(SSTable::open(shard.disk(), &file, &options).await?);
+        }
+        Ok(tables)
+    }
+}
+
+/// Runs on a shard.
+fn on_shard(options: ShardOptions, main: impl AsyncFnOnce(Shard) -> Result<()> + Send) -> Result<()> {
+    runtime::run(options, main)?
+}
+
+/// Says on stderr what went wrong, and why.
+pub(crate) fn complain(error: &Error) {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let why = error.to_string();
+        if !text.ends_with(&why) {
+            text = format!("{text}: {why}");
+        }
+        cause = error.source();
+    }
+    eprintln!("siltstone: {text}");
+}
+
+/// A note on stderr that is no error.
+fn note(text: &str) {
+    eprintln!("siltstone: {text}");
+}

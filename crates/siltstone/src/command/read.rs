@@ -1,0 +1,149 @@
+//! `siltstone sstable read`: a slice of one partition.
+
+use std::io::{self, Write as _};
+use std::num::NonZeroU64;
+
+use clap::{Args, ValueEnum};
+use model::Bytes;
+use runtime::{Cache, Shard, ShardOptions};
+use siltstone::read::{Query, ReadStats, Tables, print_rows, slice_between};
+use siltstone::{Result, keys};
+use sstable::{ReadOptions, Search};
+
+use super::{Paths, note, on_shard};
+
+/// Print the rows of one partition, or a slice of them, as JSON lines: the fewest requests that do.
+///
+/// Several SSTables, or the SSTables of a folder, are merged. Rows are printed as they are stored then:
+/// deleted rows and cells as tombstones, unless --live is given.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone sstable read /backup/events-1f/oa-7-big-Data.db --key '[\"42\"]' --limit 10
+  siltstone sstable read /backup/events-1f --key '[\"42\"]' --from '[\"2024-01-01\"]' --to '[\"2024-01-31\"]' --live
+  siltstone sstable read /backup/events-1f --key '[\"42\"]' --reverse --limit 1 --stats --repeat 2")]
+pub(super) struct Read {
+    #[command(flatten)]
+    paths: Paths,
+
+    /// The partition's key: a JSON array of the text of each of its columns, as a dump prints it.
+    #[arg(long, value_name = "JSON")]
+    key: String,
+
+    /// The first row: a JSON array of clustering values, as a dump prints them, or of the first few of them;
+    /// then of the rows that begin with these, all are meant. The order is that of the table: where a column
+    /// descends, the greatest value comes first.
+    #[arg(long, value_name = "JSON")]
+    from: Option<String>,
+
+    /// The last row, included; written as --from is.
+    #[arg(long, value_name = "JSON")]
+    to: Option<String>,
+
+    /// At most so many rows; the static row is not counted.
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZeroU64>,
+
+    /// From the last row to the first.
+    #[arg(long)]
+    reverse: bool,
+
+    /// Print the static row even though --from or --to is given. It may cost a request of its own.
+    #[arg(long = "static")]
+    static_row: bool,
+
+    /// Only what a SELECT would return now: neither deleted nor expired.
+    #[arg(long)]
+    live: bool,
+
+    /// How to find the rows of a large partition.
+    #[arg(long, value_enum, default_value = "binary", value_name = "HOW")]
+    index_search: SearchArg,
+
+    /// Read so many times and print the rows each time. Caches are cold at first, and then kept.
+    #[arg(long, value_name = "N", default_value = "1")]
+    repeat: NonZeroU64,
+
+    /// After each repetition, print on stderr as JSON what it asked of the disk since the SSTables were open.
+    #[arg(long)]
+    stats: bool,
+
+    #[command(flatten)]
+    io: IoArgs,
+}
+
+#[derive(Debug, Args)]
+struct IoArgs {
+    /// Do not use io_uring but a pool of threads.
+    #[arg(long)]
+    no_io_uring: bool,
+
+    /// Do not read past the page cache of the operating system.
+    #[arg(long)]
+    no_direct_io: bool,
+
+    /// Memory for parts of the index, in MiB.
+    #[arg(long, value_name = "N", default_value = "64")]
+    cache_mib: u16,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SearchArg {
+    /// By halves, through the offset map of the partition's index.
+    Binary,
+    /// From the first index block on.
+    Scan,
+}
+
+impl Read {
+    pub(super) fn run(self) -> Result<()> {
+        let options = ShardOptions {
+            io_uring: !self.io.no_io_uring,
+            direct_io: !self.io.no_direct_io,
+            ..ShardOptions::default()
+        };
+        on_shard(options, async move |shard| self.read(&shard).await)
+    }
+
+    async fn read(&self, shard: &Shard) -> Result<()> {
+        let cache = Cache::new(usize::from(self.io.cache_mib) << 20);
+        let tables = Tables::new(self.paths.open(shard, &cache).await?)?;
+        let query = self.query(&tables)?;
+        let mut out = io::stdout().lock();
+        for repetition in 0..self.repeat.get() {
+            let before = ReadStats::now(shard.disk(), &tables);
+            let found = print_rows(&tables, &query, siltstone::now(), &mut out).await?;
+            out.flush()?;
+            if !found && repetition == 0 {
+                note("there is nothing of this key and slice");
+            }
+            if self.stats {
+                eprintln!("{}", ReadStats::now(shard.disk(), &tables).since(&before).to_json());
+            }
+        }
+        Ok(())
+    }
+
+    fn query(&self, tables: &Tables) -> Result<Query> {
+        let schema = tables.schema();
+        let clustering = |json: &Option<String>| {
+            json.as_ref().map(|json| keys::clustering(schema, json)).transpose()
+        };
+        let search = match self.index_search {
+            SearchArg::Binary => Search::Binary,
+            SearchArg::Scan => Search::Scan,
+        };
+        Ok(Query {
+            key: tables.key(Bytes::from(keys::partition_key(schema, &self.key)?)),
+            slice: slice_between(clustering(&self.from)?, clustering(&self.to)?),
+            options: ReadOptions {
+                search,
+                reverse: self.reverse,
+                static_row: self.static_row || (self.from.is_none() && self.to.is_none()),
+                may_stop_early: self.limit.is_some(),
+            },
+            limit: self.limit.map(NonZeroU64::get),
+            live: self.live,
+        })
+    }
+}

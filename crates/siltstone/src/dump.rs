@@ -1,0 +1,277 @@
+//! All of an SSTable as JSON, while it is read.
+//!
+//! Memory stays small however large the file is: one request's worth of data and one buffer of text.
+
+use std::io::Write;
+use std::rc::Rc;
+
+use model::{
+    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, RangeTombstoneChange, Row,
+};
+use sstable::SSTable;
+use sstable::data::reader::DataReader;
+
+use crate::error::{Error, Result, ValueError};
+use crate::fragment_json::FragmentJson;
+use crate::json::{JsonWriter, Layout};
+
+/// How an SSTable is dumped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    /// One JSON array of partitions, as Cassandra 5.0's `sstabledump` prints it.
+    #[default]
+    Cassandra,
+    /// A JSON object for each row or tombstone, on a line of its own.
+    JsonLines,
+}
+
+/// Dumps one SSTable.
+///
+/// ```no_run
+/// # async fn example(disk: &runtime::Disk) -> Result<(), siltstone::Error> {
+/// use siltstone::dump::{Dump, Format};
+/// let options = sstable::OpenOptions::new(runtime::Cache::new(1 << 20));
+/// let table = sstable::SSTable::open(disk, "backup/me-1-big-Data.db".as_ref(), &options).await?;
+/// let mut dump = Dump::new(&table, Format::JsonLines, siltstone::now());
+/// dump.all(&mut std::io::stdout().lock(), &mut |_| {}).await
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Dump {
+    table: Rc<SSTable>,
+    format: Format,
+    fragments: FragmentJson,
+    json: JsonWriter,
+    /// Where the last fragment that was written ends in the data.
+    position: u64,
+    partition: Partition,
+}
+
+/// What is known of the partition at hand.
+#[derive(Debug)]
+struct Partition {
+    /// Its key as JSON, for each line.
+    key: String,
+    position: u64,
+    /// The range tombstone in force.
+    open: DeletionTime,
+    has_lines: bool,
+}
+
+impl Dump {
+    /// A dump of this SSTable. `now`, in seconds since the epoch, decides what is said to have expired.
+    pub fn new(table: &Rc<SSTable>, format: Format, now: i64) -> Dump {
+        let layout = match format {
+            Format::Cassandra => Layout::Pretty,
+            Format::JsonLines => Layout::Line,
+        };
+        Dump {
+            table: table.clone(),
+            format,
+            fragments: FragmentJson::new(table.schema().clone(), now),
+            json: JsonWriter::new(layout),
+            position: 0,
+            partition: Partition {
+                key: String::new(),
+                position: 0,
+                open: DeletionTime::LIVE,
+                has_lines: false,
+            },
+        }
+    }
+
+    /// Writes all partitions. `progress` is told, now and then, how many bytes of data are done.
+    ///
+    /// # Errors
+    /// What cannot be read or written; what was read before is written.
+    pub async fn all(&mut self, out: &mut dyn Write, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        self.begin();
+        let reader = self.table.scan();
+        let read = self.partitions(reader, out, progress).await;
+        self.end(read, out)
+    }
+
+    /// Writes the partitions of these keys, in the order of the file. Returns those that are not there.
+    ///
+    /// # Errors
+    /// What cannot be read or written; what was read before is written.
+    pub async fn keys(&mut self, keys: &[PartitionKey], out: &mut dyn Write) -> Result<Vec<PartitionKey>> {
+        self.begin();
+        let mut missing = Vec::new();
+        let read = self.each_key(keys, &mut missing, out).await;
+        self.end(read, out)?;
+        Ok(missing)
+    }
+
+    async fn each_key(
+        &mut self,
+        keys: &[PartitionKey],
+        missing: &mut Vec<PartitionKey>,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let mut found = Vec::new();
+        for key in keys {
+            match self.table.scan_partition(key).await? {
+                Some(reader) => found.push((reader.position(), reader)),
+                None => missing.push(key.clone()),
+            }
+        }
+        found.sort_by_key(|(position, _)| *position);
+        found.dedup_by_key(|(position, _)| *position);
+        for (_, reader) in found {
+            self.partitions(reader, out, &mut |_| {}).await?;
+        }
+        Ok(())
+    }
+
+    async fn partitions(
+        &mut self,
+        mut reader: DataReader,
+        out: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        loop {
+            match reader.pop()? {
+                Next::Fragment(fragment) => {
+                    let at = reader.position();
+                    let written = self.fragment(fragment, at);
+                    written.map_err(|value| self.corrupt(value))?;
+                    self.json.drain_if_full(out)?;
+                }
+                Next::Fill => {
+                    progress(self.position);
+                    reader.fill().await?;
+                }
+                Next::End => return Ok(()),
+            }
+        }
+    }
+
+    fn corrupt(&self, value: ValueError) -> Error {
+        let place = format!("behind offset {}", self.position);
+        Error::Value { path: self.table.data().file.path().to_path_buf(), place, value }
+    }
+
+    fn begin(&mut self) {
+        if self.format == Format::Cassandra {
+            self.json.begin_array();
+        }
+    }
+
+    /// Closes the array if all went well, and writes out what there is in any case.
+    fn end(&mut self, read: Result<()>, out: &mut dyn Write) -> Result<()> {
+        if read.is_ok() && self.format == Format::Cassandra {
+            self.json.end_array();
+            self.json.end_line();
+        }
+        let written = self.json.drain(out);
+        read.and(written.map_err(Error::from))
+    }
+
+    /// Writes a fragment that ends at `at`.
+    fn fragment(&mut self, fragment: Fragment, at: u64) -> std::result::Result<(), ValueError> {
+        match fragment {
+            Fragment::PartitionStart(start) => {
+                self.position = at;
+                self.start(start)
+            }
+            Fragment::StaticRow(row) => self.row(row, true, at),
+            Fragment::Row(row) => self.row(row, false, at),
+            Fragment::RangeTombstone(change) => self.change(&change, at),
+            Fragment::PartitionEnd => {
+                self.finish();
+                Ok(())
+            }
+        }
+    }
+
+    fn start(&mut self, start: PartitionStart) -> std::result::Result<(), ValueError> {
+        let partition = &mut self.partition;
+        (partition.position, partition.open) = (self.position, DeletionTime::LIVE);
+        partition.has_lines = false;
+        match self.format {
+            Format::Cassandra => {
+                self.json.begin_object();
+                self.json.key("table kind");
+                let is_index = self.table.descriptor().is_index_table();
+                self.json.literal(if is_index { "\"INDEX\"" } else { "\"REGULAR\"" });
+                self.json.key("partition");
+                self.json.begin_object();
+                self.json.key("key");
+                self.fragments.write_key(&start.key.bytes, &mut self.json)?;
+                self.json.key("position");
+                self.json.integer(self.position);
+                self.fragments.write_deletion(&start.deletion, &mut self.json);
+                self.json.end_object();
+                self.json.key("rows");
+                self.json.begin_array();
+            }
+            Format::JsonLines => {
+                partition.key = self.fragments.key_text(&start.key.bytes)?;
+                if !start.deletion.is_live() {
+                    self.partition_line(&start.deletion);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        match self.format {
+            Format::Cassandra => {
+                self.json.end_array();
+                self.json.end_object();
+            }
+            Format::JsonLines if !self.partition.has_lines => self.partition_line(&DeletionTime::LIVE),
+            Format::JsonLines => {}
+        }
+    }
+
+    fn partition_line(&mut self, deletion: &DeletionTime) {
+        self.begin_item("partition");
+        self.json.key("position");
+        self.json.integer(self.partition.position);
+        self.fragments.write_deletion(deletion, &mut self.json);
+        self.end_item();
+    }
+
+    fn row(&mut self, mut row: Row, is_static: bool, at: u64) -> std::result::Result<(), ValueError> {
+        row.normalize();
+        if row.is_empty() {
+            return Ok(());
+        }
+        self.begin_item(if is_static { "static_block" } else { "row" });
+        self.fragments.write_row(&row, is_static, Some(self.position), &mut self.json)?;
+        self.end_item();
+        self.position = at;
+        Ok(())
+    }
+
+    fn change(&mut self, change: &RangeTombstoneChange, at: u64) -> std::result::Result<(), ValueError> {
+        let closes = std::mem::replace(&mut self.partition.open, change.deletion);
+        let is_boundary = !closes.is_live() && !change.deletion.is_live();
+        self.begin_item(if is_boundary { "range_tombstone_boundary" } else { "range_tombstone_bound" });
+        self.fragments.write_change(&change.position, &closes, &change.deletion, &mut self.json)?;
+        self.end_item();
+        self.position = at;
+        Ok(())
+    }
+
+    fn begin_item(&mut self, kind: &str) {
+        self.json.begin_object();
+        self.json.key("type");
+        self.json.string(kind);
+        if self.format == Format::JsonLines {
+            self.json.key("key");
+            self.json.literal(&self.partition.key);
+        }
+    }
+
+    fn end_item(&mut self) {
+        self.partition.has_lines = true;
+        self.json.end_object();
+        if self.format == Format::JsonLines {
+            self.json.end_line();
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What can go wrong above the SSTables themselves.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::merge::MergeError;
+use model::types::TypeError;
+
+/// Why something could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What was asked for cannot be meant.
+    #[error("{0}")]
+    Usage(String),
+    /// An SSTable could not be opened or read.
+    #[error(transparent)]
+    SSTable(#[from] sstable::Error),
+    /// The bytes of a value are not of its type.
+    #[error("{}: corrupt {place}: {value}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, in words.
+        place: String,
+        /// What is wrong.
+        value: ValueError,
+    },
+    /// Something is wrong with a file, or with several together, that is not corrupt bytes.
+    #[error("{}: {what}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The shard could not be started.
+    #[error(transparent)]
+    Runtime(#[from] runtime::RuntimeError),
+    /// The output could not be written.
+    #[error("the output cannot be written: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// A value whose bytes are not of its type.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+pub struct ValueError {
+    /// Which value: the name of its column, or of a part of the key.
+    pub what: String,
+    /// What is wrong with the bytes.
+    pub source: TypeError,
+}
+
+impl Error {
+    /// Something is wrong with a file.
+    pub fn file(path: &Path, what: impl Into<String>) -> Error {
+        Error::File { path: path.to_path_buf(), what: what.into() }
+    }
+
+    /// SSTables that cannot be merged; the path is that of one of them.
+    pub fn merge(path: &Path, error: &MergeError) -> Error {
+        Error::file(path, format!("it cannot be merged with the others: {error}"))
+    }
+
+    /// Whether the reader of the output has gone away: no error, but an end.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// What a command that ends with this error exits with: 2 where the arguments are wrong, 1 otherwise.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Usage(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// The result of all that the library does.
+pub type Result<T> = std::result::Result<T, Error>;

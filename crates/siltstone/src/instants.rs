@@ -1,0 +1,85 @@
+//! Times as text, quickly: rows that were written together share all but the fraction of a second.
+
+use model::types::{instant_micros, instant_seconds};
+
+use crate::json::push_digits;
+
+/// Microseconds from here on, in the year 2262, are printed in a way of their own.
+const FAR: i64 = 9_000_000_000_000_000;
+
+/// Prints times as `sstabledump` does, and keeps the text of the last second.
+#[derive(Debug)]
+pub struct Instants {
+    second: i64,
+    /// Without the `Z` at its end.
+    text: String,
+}
+
+impl Default for Instants {
+    fn default() -> Instants {
+        Instants { second: 0, text: "1970-01-01T00:00:00".to_owned() }
+    }
+}
+
+impl Instants {
+    /// Appends a time in microseconds since the epoch.
+    #[inline]
+    pub fn write_micros(&mut self, micros: i64, out: &mut String) {
+        if !(0..FAR).contains(&micros) {
+            return instant_micros(micros, out);
+        }
+        self.write_second(micros / 1_000_000, out);
+        match (micros % 1_000_000) as u32 {
+            0 => {}
+            fraction => {
+                let is_millis = fraction.is_multiple_of(1_000);
+                let (digits, count) = if is_millis { (fraction / 1_000, 3) } else { (fraction, 6) };
+                out.push('.');
+                push_digits(digits, count, out);
+            }
+        }
+        out.push('Z');
+    }
+
+    /// Appends a time in seconds since the epoch.
+    #[inline]
+    pub fn write_seconds(&mut self, seconds: i64, out: &mut String) {
+        if !(0..FAR / 1_000_000).contains(&seconds) {
+            return instant_seconds(seconds, out);
+        }
+        self.write_second(seconds, out);
+        out.push('Z');
+    }
+
+    #[inline]
+    fn write_second(&mut self, second: i64, out: &mut String) {
+        if second != self.second {
+            self.text.clear();
+            instant_seconds(second, &mut self.text);
+            self.text.pop();
+            self.second = second;
+        }
+        out.push_str(&self.text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortcut_changes_nothing() {
+        let mut instants = Instants::default();
+        let second = 1_700_000_000_000_000;
+        let edges = [0, 1, 999_999, -1, i64::MIN, i64::MAX, FAR - 1, FAR, FAR + 1];
+        let near = [second, second + 1, second + 1_970, second + 120_000, second + 20, second - 1];
+        for micros in edges.into_iter().chain(near) {
+            let (mut quick, mut plain) = (String::new(), String::new());
+            instants.write_micros(micros, &mut quick);
+            instant_micros(micros, &mut plain);
+            instants.write_seconds(micros / 1_000, &mut quick);
+            instant_seconds(micros / 1_000, &mut plain);
+            assert_eq!(quick, plain, "{micros}");
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! JSON, written as it comes: no tree, one buffer, two layouts.
+//!
+//! The layout of several lines is the one that `sstabledump` prints with Jackson: each entry on a line of
+//! its own, unless objects or arrays are *inline* when its separator is written. That is a switch and no
+//! property of the object: turned back while one is open, the rest of it goes on lines again.
+
+use std::io::{self, Write};
+
+/// From this many bytes on, the buffer is worth writing out.
+const FULL: usize = 64 << 10;
+
+/// Two of them a level.
+const SPACES: &str = "                                ";
+
+/// How entries are set apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// On lines of their own, indented by two spaces a level.
+    Pretty,
+    /// Not at all: everything is on one line.
+    Line,
+}
+
+/// Writes JSON into a buffer that the caller drains from time to time.
+///
+/// The caller sees to it that keys stand in objects and nowhere else.
+#[derive(Debug)]
+pub struct JsonWriter {
+    out: String,
+    layout: Layout,
+    open: Vec<Open>,
+    after_key: bool,
+    inline_objects: bool,
+    inline_arrays: bool,
+}
+
+/// An object or array that is not yet closed.
+#[derive(Debug)]
+struct Open {
+    is_empty: bool,
+}
+
+impl JsonWriter {
+    /// An empty text.
+    pub fn new(layout: Layout) -> JsonWriter {
+        JsonWriter {
+            out: String::with_capacity(FULL + FULL / 8),
+            layout,
+            open: Vec::with_capacity(8),
+            after_key: false,
+            inline_objects: false,
+            inline_arrays: false,
+        }
+    }
+
+    /// Whether the entries of objects stay on their line from here on.
+    #[inline]
+    pub fn inline_objects(&mut self, inline: bool) {
+        self.inline_objects = inline;
+    }
+
+    /// Whether the items of arrays stay on their line from here on.
+    #[inline]
+    pub fn inline_arrays(&mut self, inline: bool) {
+        self.inline_arrays = inline;
+    }
+
+    /// Opens an object.
+    #[inline]
+    pub fn begin_object(&mut self) {
+        self.before_value();
+        self.out.push('{');
+        self.open.push(Open { is_empty: true });
+    }
+
+    /// Closes the object.
+    #[inline]
+    pub fn end_object(&mut self) {
+        self.end(self.inline_objects);
+        self.out.push('}');
+    }
+
+    /// Opens an array.
+    #[inline]
+    pub fn begin_array(&mut self) {
+        self.before_value();
+        self.out.push('[');
+        self.open.push(Open { is_empty: true });
+    }
+
+    /// Closes the array.
+    #[inline]
+    pub fn end_array(&mut self) {
+        self.end(self.inline_arrays);
+        self.out.push(']');
+    }
+
+    /// The name of the next entry; it must need no escapes.
+    #[inline]
+    pub fn key(&mut self, name: &str) {
+        self.separate(self.inline_objects);
+        self.out.push('"');
+        self.out.push_str(name);
+        self.out.push_str(if self.layout == Layout::Pretty { "\" : " } else { "\":" });
+        self.after_key = true;
+    }
+
+    /// A string of any text.
+    #[inline]
+    pub fn string(&mut self, text: &str) {
+        self.before_value();
+        push_string(text, &mut self.out);
+    }
+
+    /// An integer.
+    #[inline]
+    pub fn integer(&mut self, number: impl Into<i128>) {
+        self.before_value();
+        push_integer(number.into(), &mut self.out);
+    }
+
+    /// A number with a fraction; what is none is `null`.
+    pub fn float(&mut self, number: f64) {
+        let text = if number.is_finite() { number.to_string() } else { "null".to_owned() };
+        self.literal(&text);
+    }
+
+    /// `true` or `false`.
+    #[inline]
+    pub fn boolean(&mut self, value: bool) {
+        self.literal(if value { "true" } else { "false" });
+    }
+
+    /// `null`.
+    pub fn null(&mut self) {
+        self.literal("null");
+    }
+
+    /// JSON that is ready.
+    #[inline]
+    pub fn literal(&mut self, json: &str) {
+        self.before_value();
+        self.out.push_str(json);
+    }
+
+    /// JSON that is appended by whoever knows it.
+    #[inline]
+    pub fn append(&mut self, write: impl FnOnce(&mut String)) {
+        self.before_value();
+        write(&mut self.out);
+    }
+
+    /// JSON that is appended by whoever knows it, if it can be.
+    #[inline]
+    pub fn raw<E>(&mut self, write: impl FnOnce(&mut String) -> Result<(), E>) -> Result<(), E> {
+        self.before_value();
+        write(&mut self.out)
+    }
+
+    /// Ends the line; nothing may be open.
+    pub fn end_line(&mut self) {
+        assert!(self.open.is_empty(), "a line ends behind a whole value");
+        self.out.push('\n');
+    }
+
+    /// Writes the buffer out, if it is worth it.
+    #[inline]
+    pub fn drain_if_full(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if self.out.len() < FULL { Ok(()) } else { self.drain(out) }
+    }
+
+    /// Writes the buffer out.
+    pub fn drain(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let written = out.write_all(self.out.as_bytes());
+        self.out.clear();
+        // One value may have been very long.
+        self.out.shrink_to(4 * FULL);
+        written
+    }
+
+    /// The text so far, for short ones that are never drained.
+    pub fn into_text(self) -> String {
+        self.out
+    }
+
+    #[inline]
+    fn before_value(&mut self) {
+        if self.after_key {
+            self.after_key = false;
+        } else if !self.open.is_empty() {
+            self.separate(self.inline_arrays);
+        }
+    }
+
+    #[inline]
+    fn separate(&mut self, inline: bool) {
+        let Some(open) = self.open.last_mut() else { return };
+        if open.is_empty {
+            open.is_empty = false;
+        } else {
+            self.out.push(',');
+        }
+        self.indent(inline);
+    }
+
+    #[inline]
+    fn end(&mut self, inline: bool) {
+        let closed = self.open.pop();
+        if closed.is_some_and(|closed| closed.is_empty) {
+            self.out.push_str(if self.layout == Layout::Pretty { " " } else { "" });
+        } else {
+            self.indent(inline);
+        }
+    }
+
+    #[inline]
+    fn indent(&mut self, inline: bool) {
+        match (self.layout, inline) {
+            (Layout::Line, _) => {}
+            (Layout::Pretty, true) => self.out.push(' '),
+            (Layout::Pretty, false) => {
+                self.out.push('\n');
+                self.out.push_str(&SPACES[..(2 * self.open.len()).min(SPACES.len())]);
+            }
+        }
+    }
+}
+
+/// Appends a JSON string, with the escapes that Jackson uses.
+pub fn push_string(text: &str, out: &mut String) {
+    out.push('"');
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        out.push_str(&rest[..at]);
+        push_escape(rest.as_bytes()[at], out);
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+fn push_escape(byte: u8, out: &mut String) {
+    match byte {
+        b'"' => out.push_str("\\\""),
+        b'\\' => out.push_str("\\\\"),
+        b'\n' => out.push_str("\\n"),
+        b'\r' => out.push_str("\\r"),
+        b'\t' => out.push_str("\\t"),
+        0x08 => out.push_str("\\b"),
+        0x0c => out.push_str("\\f"),
+        other => out.push_str(&format!("\\u{other:04X}")),
+    }
+}
+
+/// Appends an integer's digits.
+#[inline]
+pub fn push_integer(number: i128, out: &mut String) {
+    match u32::try_from(number) {
+        Ok(small) => push_digits(small, 1, out),
+        Err(_) => out.push_str(&number.to_string()),
+    }
+}
+
+/// Appends a number's digits, at least `least` of them, at most ten.
+#[inline]
+pub(crate) fn push_digits(mut number: u32, least: usize, out: &mut String) {
+    let mut digits = [b'0'; 10];
+    let mut at = digits.len();
+    while number > 0 || digits.len() - at < least {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).expect("digits are text"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(layout: Layout) -> String {
+        let mut json = JsonWriter::new(layout);
+        json.begin_array();
+        json.begin_object();
+        json.key("a");
+        json.inline_arrays(true);
+        json.begin_array();
+        json.integer(1);
+        json.string("x\"\n\u{1f}ü");
+        json.end_array();
+        json.inline_arrays(false);
+        json.key("b");
+        json.begin_object();
+        json.end_object();
+        json.end_object();
+        json.boolean(true);
+        json.end_array();
+        json.end_line();
+        json.into_text()
+    }
+
+    #[test]
+    fn both_layouts_say_the_same() {
+        let line = "[{\"a\":[1,\"x\\\"\\n\\u001Fü\"],\"b\":{}},true]\n";
+        let pretty = "[\n  {\n    \"a\" : [ 1, \"x\\\"\\n\\u001Fü\" ],\n    \"b\" : { }\n  },\n  true\n]\n";
+        assert_eq!(write(Layout::Line), line);
+        assert_eq!(write(Layout::Pretty), pretty);
+    }
+
+    #[test]
+    fn digits() {
+        let mut out = String::new();
+        for number in [0, 7, i128::from(u32::MAX), -3, i128::from(u64::MAX)] {
+            push_integer(number, &mut out);
+            out.push(' ');
+        }
+        push_digits(42, 6, &mut out);
+        assert_eq!(out, "0 7 4294967295 -3 18446744073709551615 000042");
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_null() {
+        let mut json = JsonWriter::new(Layout::Line);
+        json.begin_array();
+        [0.5, f64::NAN, -1.0].into_iter().for_each(|number| json.float(number));
+        json.end_array();
+        assert_eq!(json.into_text(), "[0.5,null,-1]");
+    }
+}

@@ -1,0 +1,119 @@
+//! What a `SELECT` would return: rows without what is deleted or expired.
+
+use model::{DeletionTime, Fragment, Liveness, Row};
+
+/// Follows a stream and takes from its rows what is dead.
+///
+/// Works in both directions: a range tombstone is in force from its change on, as the stream runs.
+#[derive(Debug)]
+pub struct LiveRows {
+    /// Seconds.
+    now: i64,
+    partition: DeletionTime,
+    range: DeletionTime,
+}
+
+impl LiveRows {
+    /// What is live at `now`, in seconds since the epoch.
+    pub fn new(now: i64) -> LiveRows {
+        LiveRows { now, partition: DeletionTime::LIVE, range: DeletionTime::LIVE }
+    }
+
+    /// What is live of a fragment: of a row, if anything is, its live marker and cells; of all else nothing.
+    pub fn filter(&mut self, fragment: Fragment) -> Option<Fragment> {
+        match fragment {
+            Fragment::PartitionStart(start) => {
+                (self.partition, self.range) = (start.deletion, DeletionTime::LIVE);
+                None
+            }
+            Fragment::RangeTombstone(change) => {
+                self.range = change.deletion;
+                None
+            }
+            Fragment::StaticRow(row) => self.live(row, self.partition).map(Fragment::StaticRow),
+            Fragment::Row(row) => self.live(row, self.partition.max(self.range)).map(Fragment::Row),
+            Fragment::PartitionEnd => None,
+        }
+    }
+
+    fn live(&self, mut row: Row, around: DeletionTime) -> Option<Row> {
+        row.normalize();
+        let deletion = row.deletion.max(around);
+        if deletion.deletes(row.liveness.timestamp) || !row.liveness.is_live(self.now) {
+            row.liveness = Liveness::NONE;
+        }
+        let complex = std::mem::take(&mut row.complex_deletions);
+        let is_deleted = |column: u16, timestamp: i64| {
+            complex.iter().any(|(of, deletion)| *of == column && deletion.deletes(timestamp))
+        };
+        row.cells.retain(|cell| {
+            cell.is_live(self.now)
+                && !deletion.deletes(cell.timestamp)
+                && !is_deleted(cell.column, cell.timestamp)
+        });
+        (row.deletion, row.shadowable) = (DeletionTime::LIVE, false);
+        (!row.is_empty()).then_some(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::time::NO_DELETION_TIME;
+    use model::{
+        Bytes, Cell, CellValue, Clustering, PartitionKey, PartitionStart, Position, RangeTombstoneChange,
+    };
+
+    use super::*;
+
+    fn deletion(at: i64) -> DeletionTime {
+        DeletionTime { marked_for_delete_at: at, local_deletion_time: 1 }
+    }
+
+    fn cell(column: u16, timestamp: i64) -> Cell {
+        let value = CellValue::Value(Bytes::default());
+        Cell { column, ttl: 0, timestamp, local_deletion_time: NO_DELETION_TIME, path: None, value }
+    }
+
+    fn row(cells: Vec<Cell>) -> Row {
+        Row { cells, ..Row::new(Clustering::empty()) }
+    }
+
+    fn start(deletion: DeletionTime) -> Fragment {
+        let key = PartitionKey::new(Bytes::default());
+        Fragment::PartitionStart(PartitionStart { key, deletion })
+    }
+
+    fn timestamps(live: &mut LiveRows, row: Row) -> Vec<i64> {
+        match live.filter(Fragment::Row(row)) {
+            Some(Fragment::Row(row)) => row.cells.iter().map(|cell| cell.timestamp).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_deletion_counts() {
+        let mut live = LiveRows::new(100);
+        live.filter(start(deletion(1)));
+        let cells = || vec![cell(0, 1), cell(0, 2), cell(0, 3), cell(0, 4), cell(0, 5)];
+        assert_eq!(timestamps(&mut live, row(cells())), [2, 3, 4, 5]);
+        let (position, range) = (Position::start(), deletion(2));
+        live.filter(Fragment::RangeTombstone(RangeTombstoneChange { position, deletion: range }));
+        assert_eq!(timestamps(&mut live, row(cells())), [3, 4, 5]);
+        assert_eq!(timestamps(&mut live, Row { deletion: deletion(3), ..row(cells()) }), [4, 5]);
+        assert_eq!(timestamps(&mut live, Row { complex_deletions: vec![(0, deletion(4))], ..row(cells()) }), [5]);
+        live.filter(start(DeletionTime::LIVE));
+        assert_eq!(timestamps(&mut live, row(cells())).len(), 5);
+    }
+
+    #[test]
+    fn what_expired_is_gone() {
+        let mut live = LiveRows::new(100);
+        let expiring = |at| Cell { ttl: 10, local_deletion_time: at, ..cell(0, 7) };
+        assert_eq!(timestamps(&mut live, row(vec![expiring(100)])).len(), 0);
+        assert_eq!(timestamps(&mut live, row(vec![expiring(101)])).len(), 1);
+        let marker = Liveness { timestamp: 7, ttl: 10, local_expiration_time: 100 };
+        assert_eq!(live.filter(Fragment::Row(Row { liveness: marker, ..row(Vec::new()) })), None);
+        let marker = Liveness { local_expiration_time: 101, ..marker };
+        assert!(live.filter(Fragment::Row(Row { liveness: marker, ..row(Vec::new()) })).is_some());
+    }
+}

@@ -1,0 +1,89 @@
+//! Which SSTables a path names.
+
+use std::path::{Path, PathBuf};
+
+use runtime::Disk;
+use sstable::component::{Component, Descriptor};
+
+use crate::error::{Error, Result};
+
+/// The data files that a path names: of the SSTable that a file belongs to, or of all in a folder.
+///
+/// A folder's SSTables are in the order of their generations; those of folders inside are not among them.
+/// Names that are no SSTable's are passed over, but not the data of one in a version that is not read.
+///
+/// # Errors
+/// If there is nothing at the path, no SSTable in the folder, or one in a version that is not read.
+pub fn data_files(disk: &Disk, path: &Path) -> Result<Vec<PathBuf>> {
+    if !disk.exists(path) {
+        return Err(Error::file(path, "there is no such file or folder"));
+    }
+    if !disk.is_dir(path) {
+        let descriptor = Descriptor::parse(path)?;
+        return Ok(vec![descriptor.path_of(&Component::Data)]);
+    }
+    let mut found = Vec::new();
+    for file in disk.list(path).map_err(sstable::Error::from)? {
+        if file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db") {
+            found.push((Descriptor::parse(&file)?, file));
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::file(path, "there is no SSTable in this folder"));
+    }
+    found.sort_by(|(a, _), (b, _)| order(a).cmp(&order(b)));
+    Ok(found.into_iter().map(|(_, file)| file).collect())
+}
+
+/// The data files that several paths name, in the order of the paths.
+///
+/// # Errors
+/// As of [`data_files`].
+pub fn all_data_files(disk: &Disk, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let files = paths.iter().map(|path| data_files(disk, path)).collect::<Result<Vec<_>>>()?;
+    Ok(files.concat())
+}
+
+/// Numbers ascend; ids that are times come after them and ascend as text.
+fn order(descriptor: &Descriptor) -> (u64, &str, &str) {
+    let number = descriptor.generation.parse().unwrap_or(u64::MAX);
+    (number, &descriptor.generation, descriptor.version.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::{SimOptions, run_simulated};
+
+    use super::*;
+
+    fn names_of(files: &[&str], path: &str) -> std::result::Result<Vec<String>, String> {
+        run_simulated(SimOptions::default(), async |shard| {
+            let disk = shard.disk().as_simulated().expect("simulated");
+            files.iter().for_each(|file| disk.add_file(file, Vec::new()));
+            let found = data_files(shard.disk(), Path::new(path)).map_err(|error| error.to_string())?;
+            Ok(found.iter().map(|file| file.display().to_string()).collect())
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_folder_is_its_own_sstables_by_generation() {
+        let files = ["/t/me-10-big-Data.db", "/t/me-9-big-Data.db", "/t/me-9-big-TOC.txt", "/t/.i/me-1-big-Data.db"];
+        let time_based = "/t/nb-3gyd_0wz8_01bn52h3rn8frpo3ut-big-Data.db";
+        let all = [&files[..], &[time_based]].concat();
+        assert_eq!(names_of(&all, "/t").unwrap(), [files[1], files[0], time_based]);
+    }
+
+    #[test]
+    fn any_component_names_its_sstable() {
+        assert_eq!(names_of(&["/t/me-9-big-TOC.txt"], "/t/me-9-big-TOC.txt").unwrap(), ["/t/me-9-big-Data.db"]);
+    }
+
+    #[test]
+    fn what_names_nothing_is_an_error() {
+        let error = |files: &[&str], path: &str| names_of(files, path).unwrap_err();
+        assert_eq!(error(&["/t/a"], "/t"), "/t: there is no SSTable in this folder");
+        assert_eq!(error(&["/t/a"], "/u"), "/u: there is no such file or folder");
+        assert!(error(&["/t/ab-1-big-Data.db"], "/t").starts_with("/t/ab-1-big-Data.db: "));
+    }
+}

@@ -1,0 +1,275 @@
+//! Slices of one partition, from one SSTable or merged from several.
+
+use std::io::Write;
+use std::rc::Rc;
+
+use model::merge::{Direction, Mapped, Merge, UnifiedSchema};
+use model::{Fragment, FragmentReader, Next, PartitionKey, Position, Schema, Slice};
+use runtime::{Disk, IoStats};
+use sstable::cache::cached_file::PageStats;
+use sstable::component::{DATA_IO, INDEX_IO};
+use sstable::{PartitionReader, ReadOptions, SSTable};
+
+use crate::error::{Error, Result};
+use crate::fragment_json::FragmentJson;
+use crate::json::{JsonWriter, Layout};
+use crate::live::LiveRows;
+
+/// The SSTables of one table, seen as one.
+#[derive(Debug)]
+pub struct Tables {
+    tables: Vec<Rc<SSTable>>,
+    unified: UnifiedSchema,
+    schema: Rc<Schema>,
+}
+
+/// Reads a partition: straight from the one SSTable that has it, or merged.
+#[derive(Debug)]
+pub enum Rows {
+    /// As it stands in the one SSTable.
+    One(Box<PartitionReader>),
+    /// What several SSTables say together.
+    Merged(Box<Merge<Mapped<PartitionReader>>>),
+}
+
+impl Tables {
+    /// These SSTables as one table.
+    ///
+    /// # Errors
+    /// If there are none, or if they are not of one table: their keys or columns do not go together.
+    pub fn new(tables: Vec<Rc<SSTable>>) -> Result<Tables> {
+        let Some(first) = tables.first() else {
+            return Err(Error::Usage("there is no SSTable to read".to_owned()));
+        };
+        let schemas: Vec<&Schema> = tables.iter().map(|table| &**table.schema()).collect();
+        let path = first.data().file.path();
+        let unified = UnifiedSchema::of(&schemas).map_err(|error| Error::merge(path, &error))?;
+        let schema = Rc::new(unified.schema.clone());
+        Ok(Tables { tables, unified, schema })
+    }
+
+    /// The columns of all.
+    pub fn schema(&self) -> &Rc<Schema> {
+        &self.schema
+    }
+
+    /// The SSTables, in the order in which they were given.
+    pub fn tables(&self) -> &[Rc<SSTable>] {
+        &self.tables
+    }
+
+    /// A partition key of this table, from its serialized bytes.
+    pub fn key(&self, bytes: model::Bytes) -> PartitionKey {
+        self.tables[0].key(bytes)
+    }
+
+    /// A slice of one partition; `None` if no SSTable has the partition, or if the slice ends before it begins.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn read(&self, key: &PartitionKey, slice: &Slice, options: ReadOptions) -> Result<Option<Rows>> {
+        if self.schema.compare(&slice.start, &slice.end).is_gt() {
+            return Ok(None);
+        }
+        let mut readers = Vec::new();
+        for (table, map) in self.tables.iter().zip(&self.unified.maps) {
+            if let Some(reader) = table.read(key, slice, options).await? {
+                readers.push((reader, map.clone()));
+            }
+        }
+        if self.tables.len() == 1 {
+            return Ok(readers.pop().map(|(reader, _)| Rows::One(Box::new(reader))));
+        }
+        if readers.is_empty() {
+            return Ok(None);
+        }
+        let direction = if options.reverse { Direction::Reverse } else { Direction::Forward };
+        let sources = readers.into_iter().map(|(reader, map)| Mapped::new(reader, map)).collect();
+        Ok(Some(Rows::Merged(Box::new(Merge::new(&self.schema, direction, sources)))))
+    }
+
+    /// How reads of all index files found their pages so far.
+    pub fn page_stats(&self) -> PageStats {
+        let mut sum = PageStats::default();
+        for stats in self.tables.iter().map(|table| table.page_stats()) {
+            sum.hits += stats.hits;
+            sum.misses += stats.misses;
+        }
+        sum
+    }
+}
+
+impl FragmentReader for Rows {
+    type Error = sstable::Error;
+
+    fn pop(&mut self) -> sstable::Result<Next> {
+        match self {
+            Rows::One(reader) => reader.pop(),
+            Rows::Merged(reader) => reader.pop(),
+        }
+    }
+
+    async fn fill(&mut self) -> sstable::Result<()> {
+        match self {
+            Rows::One(reader) => reader.fill().await,
+            Rows::Merged(reader) => reader.fill().await,
+        }
+    }
+}
+
+/// What of a partition is wanted, and how it is read.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The partition.
+    pub key: PartitionKey,
+    /// The rows of it.
+    pub slice: Slice,
+    /// How to read them.
+    pub options: ReadOptions,
+    /// At most so many rows, the static one not counted; all where there is no limit.
+    pub limit: Option<u64>,
+    /// Whether only what is neither deleted nor expired is wanted.
+    pub live: bool,
+}
+
+/// The rows between two clusterings, or beginnings of them, both included.
+pub fn slice_between(from: Option<model::Clustering>, to: Option<model::Clustering>) -> Slice {
+    Slice {
+        start: from.map_or_else(Position::start, Position::before),
+        end: to.map_or_else(Position::end, Position::after),
+    }
+}
+
+/// Prints the rows of a query, an object a line; whether the partition is there.
+///
+/// A line is that of a dump with [`crate::dump::Format::JsonLines`], but without a position. Range tombstones
+/// and the deletion of the partition are not printed. `now` is in seconds since the epoch.
+///
+/// # Errors
+/// What cannot be read or written; what was read before is written.
+pub async fn print_rows(tables: &Tables, query: &Query, now: i64, out: &mut dyn Write) -> Result<bool> {
+    let Some(mut rows) = tables.read(&query.key, &query.slice, query.options).await? else {
+        return Ok(false);
+    };
+    let mut printer = Printer::new(tables, query, now)?;
+    let printed = printer.print(&mut rows, out).await;
+    let drained = printer.json.drain(out);
+    printed?;
+    drained?;
+    Ok(true)
+}
+
+struct Printer {
+    fragments: FragmentJson,
+    json: JsonWriter,
+    key: String,
+    live: Option<LiveRows>,
+    left: u64,
+    path: std::path::PathBuf,
+}
+
+impl Printer {
+    fn new(tables: &Tables, query: &Query, now: i64) -> Result<Printer> {
+        let path = tables.tables[0].data().file.path().to_path_buf();
+        let mut fragments = FragmentJson::new(tables.schema.clone(), now);
+        let key = fragments.key_text(&query.key.bytes);
+        Ok(Printer {
+            key: key.map_err(|value| corrupt(&path, value))?,
+            fragments,
+            json: JsonWriter::new(Layout::Line),
+            live: query.live.then(|| LiveRows::new(now)),
+            left: query.limit.unwrap_or(u64::MAX),
+            path,
+        })
+    }
+
+    async fn print(&mut self, rows: &mut Rows, out: &mut dyn Write) -> Result<()> {
+        while self.left > 0 {
+            match rows.pop()? {
+                Next::Fragment(fragment) => self.fragment(fragment)?,
+                Next::Fill => rows.fill().await?,
+                Next::End => break,
+            }
+            self.json.drain_if_full(out)?;
+        }
+        Ok(())
+    }
+
+    fn fragment(&mut self, fragment: Fragment) -> Result<()> {
+        let fragment = match &mut self.live {
+            Some(live) => live.filter(fragment),
+            None => Some(fragment),
+        };
+        if let Some(Fragment::Row(row)) = fragment {
+            self.left -= u64::from(self.row(row, false)?);
+        } else if let Some(Fragment::StaticRow(row)) = fragment {
+            self.row(row, true)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a row, if there is anything in it; whether there is.
+    fn row(&mut self, mut row: model::Row, is_static: bool) -> Result<bool> {
+        row.normalize();
+        if row.is_empty() {
+            return Ok(false);
+        }
+        self.json.begin_object();
+        self.json.key("type");
+        self.json.string(if is_static { "static_block" } else { "row" });
+        self.json.key("key");
+        self.json.literal(&self.key);
+        let written = self.fragments.write_row(&row, is_static, None, &mut self.json);
+        written.map_err(|value| corrupt(&self.path, value))?;
+        self.json.end_object();
+        self.json.end_line();
+        Ok(true)
+    }
+}
+
+fn corrupt(path: &std::path::Path, value: crate::error::ValueError) -> Error {
+    Error::Value { path: path.to_path_buf(), place: "in this SSTable or one merged with it".to_owned(), value }
+}
+
+/// What a read asked of the operating system, and how it found the pages of indexes.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadStats {
+    io: IoStats,
+    pages: PageStats,
+}
+
+impl ReadStats {
+    /// All since the start.
+    pub fn now(disk: &Disk, tables: &Tables) -> ReadStats {
+        ReadStats { io: disk.stats(), pages: tables.page_stats() }
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(&self, earlier: &ReadStats) -> ReadStats {
+        let hits = self.pages.hits - earlier.pages.hits;
+        let misses = self.pages.misses - earlier.pages.misses;
+        ReadStats { io: self.io.since(&earlier.io), pages: PageStats { hits, misses } }
+    }
+
+    /// One JSON object on one line.
+    pub fn to_json(&self) -> String {
+        let (total, index, data) = (self.io.total(), self.io.class(INDEX_IO), self.io.class(DATA_IO));
+        let mut json = JsonWriter::new(Layout::Line);
+        json.begin_object();
+        for (name, value) in [
+            ("requests", total.requests),
+            ("bytes", total.bytes),
+            ("index_requests", index.requests),
+            ("index_bytes", index.bytes),
+            ("data_requests", data.requests),
+            ("data_bytes", data.bytes),
+            ("page_hits", self.pages.hits),
+            ("page_misses", self.pages.misses),
+        ] {
+            json.key(name);
+            json.integer(value);
+        }
+        json.end_object();
+        json.into_text()
+    }
+}

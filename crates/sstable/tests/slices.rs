@@ -1,0 +1,258 @@
+//! Slices agree with filtering the whole partition, however they are read.
+//!
+//! The whole partition, read by a scan, is the oracle. Every slice is then read forward and backwards,
+//! with binary search and linear scan, with and without caches, with small and large buffers, with and
+//! without io_uring and direct I/O: each must give what filtering the oracle gives.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use model::{
+    Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, Position, RangeTombstoneChange, Schema, Slice,
+};
+use runtime::{Cache, Shard, ShardOptions, SimOptions};
+use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
+
+const LARGE: [&str; 2] = [
+    "me/large/sstables/large_none/me-1-big-Data.db",
+    "oa/large/sstables/large_rev/oa-1-big-Data.db",
+];
+const SMALL: [&str; 6] = [
+    "mc/small/sstables/tombs/mc-2-big-Data.db",
+    "me/small/sstables/tombs_rev/me-1-big-Data.db",
+    "me/small/sstables/comp_deflate/me-1-big-Data.db",
+    "nb/small/sstables/comp_zstd/nb-1-big-Data.db",
+    "oa/small/sstables/tombs/oa-2-big-Data.db",
+    "oa/small/sstables/statics/oa-1-big-Data.db",
+];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cassandra").join(name)
+}
+
+/// A way to read that may not change what is read.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    cache: usize,
+    read_buffer: u64,
+    search: Search,
+    stop_early: bool,
+}
+
+const WAYS: [Way; 5] = [
+    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Binary, stop_early: false },
+    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Scan, stop_early: false },
+    Way { cache: 0, read_buffer: 700, search: Search::Binary, stop_early: true },
+    Way { cache: 10 << 10, read_buffer: 5000, search: Search::Binary, stop_early: true },
+    Way { cache: 40 << 10, read_buffer: 100_000, search: Search::Scan, stop_early: true },
+];
+
+struct Partition {
+    key: PartitionKey,
+    fragments: Vec<Fragment>,
+}
+
+async fn partitions(table: &SSTable) -> Vec<Partition> {
+    let mut found: Vec<Partition> = Vec::new();
+    let mut scan = table.scan();
+    while let Some(fragment) = scan.next().await.unwrap() {
+        if let Fragment::PartitionStart(start) = &fragment {
+            found.push(Partition { key: start.key.clone(), fragments: Vec::new() });
+        }
+        found.last_mut().unwrap().fragments.push(fragment);
+    }
+    found
+}
+
+/// What a slice of the partition must give: the oracle.
+fn filtered(schema: &Schema, fragments: &[Fragment], slice: &Slice, with_static: bool) -> Vec<Fragment> {
+    let change = |position: &Position, deletion| {
+        Fragment::RangeTombstone(RangeTombstoneChange { position: position.clone(), deletion })
+    };
+    let (mut head, mut rows, mut open, mut open_at_start) = (vec![], vec![], DeletionTime::LIVE, None);
+    for fragment in fragments {
+        match fragment {
+            Fragment::PartitionStart(_) => head.push(fragment.clone()),
+            Fragment::StaticRow(_) if with_static => head.push(fragment.clone()),
+            Fragment::Row(row) => {
+                if schema.compare_row(&row.clustering, &slice.start).is_gt()
+                    && schema.compare_row(&row.clustering, &slice.end).is_lt()
+                {
+                    open_at_start.get_or_insert(open);
+                    rows.push(fragment.clone());
+                }
+            }
+            Fragment::RangeTombstone(tombstone) => {
+                if schema.compare(&tombstone.position, &slice.end).is_lt() {
+                    if schema.compare(&tombstone.position, &slice.start).is_gt() {
+                        open_at_start.get_or_insert(open);
+                        rows.push(fragment.clone());
+                    }
+                    open = tombstone.deletion;
+                }
+            }
+            _ => {}
+        }
+    }
+    let open_at_start = open_at_start.unwrap_or(open);
+    if !open_at_start.is_live() {
+        rows.insert(0, change(&slice.start, open_at_start));
+    }
+    if !open.is_live() {
+        rows.push(change(&slice.end, DeletionTime::LIVE));
+    }
+    head.into_iter().chain(rows).chain([Fragment::PartitionEnd]).collect()
+}
+
+/// The stream that the same slice gives backwards.
+fn reversed(fragments: &[Fragment]) -> Vec<Fragment> {
+    let is_row = |fragment: &&Fragment| matches!(fragment, Fragment::Row(_) | Fragment::RangeTombstone(_));
+    let mut head: Vec<_> = fragments.iter().filter(|f| !is_row(f)).cloned().collect();
+    let end = head.pop();
+    let mut rows: Vec<_> = fragments.iter().filter(is_row).cloned().collect();
+    let mut below = DeletionTime::LIVE;
+    for fragment in &mut rows {
+        if let Fragment::RangeTombstone(change) = fragment {
+            std::mem::swap(&mut change.deletion, &mut below);
+        }
+    }
+    head.into_iter().chain(rows.into_iter().rev()).chain(end).collect()
+}
+
+/// Positions worth cutting at: around rows, around prefixes, around the ends of index blocks, outside.
+async fn cuts(table: &Rc<SSTable>, partition: &Partition, every: usize) -> Vec<Position> {
+    let mut prefixes: Vec<Clustering> = Vec::new();
+    let rows = partition.fragments.iter().filter_map(|fragment| match fragment {
+        Fragment::Row(row) => Some(row.clustering.clone()),
+        Fragment::RangeTombstone(change) => Some(change.position.prefix.clone()),
+        _ => None,
+    });
+    prefixes.extend(rows.step_by(every));
+    let mut entries = table.entries();
+    while let Some(entry) = entries.next().await.unwrap() {
+        if entry.key == partition.key.bytes
+            && let Some((_, blocks)) = table.blocks(&entry).await.unwrap()
+        {
+            let some = blocks.iter().step_by(blocks.len().div_ceil(5)).chain(blocks.last());
+            prefixes.extend(some.flat_map(|block| [block.first.prefix.clone(), block.last.prefix.clone()]));
+        }
+    }
+    let shorter: Vec<_> = prefixes.iter().filter(|prefix| prefix.len() > 1).map(first_column).collect();
+    prefixes.extend(shorter);
+    let around = |prefix: Clustering| [Position::before(prefix.clone()), Position::after(prefix)];
+    let mut cuts: Vec<_> = prefixes.into_iter().flat_map(around).collect();
+    cuts.extend([Position::start(), Position::end()]);
+    cuts.sort_by(|a, b| table.schema().compare(a, b));
+    cuts.dedup();
+    cuts
+}
+
+fn first_column(prefix: &Clustering) -> Clustering {
+    Clustering { values: prefix.values[..1].iter().cloned().collect() }
+}
+
+/// All slices between neighbouring cuts, and some longer ones.
+fn slices(cuts: &[Position]) -> Vec<Slice> {
+    let mut slices = Vec::new();
+    for (i, start) in cuts.iter().enumerate() {
+        for step in [1, 2, 5] {
+            if let Some(end) = cuts.get(i + step) {
+                slices.push(Slice { start: start.clone(), end: end.clone() });
+            }
+        }
+        if i % (cuts.len() / 4).max(1) == 1 {
+            slices.push(Slice { start: start.clone(), end: Position::end() });
+            slices.push(Slice { start: Position::start(), end: start.clone() });
+        }
+    }
+    slices.push(Slice::all());
+    slices.retain(|slice| slice.start != slice.end);
+    slices
+}
+
+async fn read(table: &Rc<SSTable>, key: &PartitionKey, slice: &Slice, options: ReadOptions) -> Vec<Fragment> {
+    let mut reader = table.read(key, slice, options).await.unwrap().expect("the partition is there");
+    let mut fragments = Vec::new();
+    while let Some(fragment) = reader.next().await.unwrap() {
+        fragments.push(fragment);
+    }
+    fragments
+}
+
+async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
+    let mut checked = 0;
+    for way in ways {
+        let options = OpenOptions { cache: Cache::new(way.cache), read_buffer: way.read_buffer };
+        let table = SSTable::open(shard.disk(), &fixture(name), &options).await.unwrap();
+        for partition in partitions(&table).await {
+            let cuts = cuts(&table, &partition, every).await;
+            for slice in slices(&cuts) {
+                for (reverse, static_row) in [(false, true), (true, true), (false, false), (true, false)] {
+                    let options = ReadOptions {
+                        search: way.search,
+                        reverse,
+                        static_row,
+                        may_stop_early: way.stop_early,
+                    };
+                    let mut found = read(&table, &partition.key, &slice, options).await;
+                    if !static_row {
+                        // Where it costs nothing, the static row may come unasked.
+                        found.retain(|fragment| !matches!(fragment, Fragment::StaticRow(_)));
+                    }
+                    let expected = filtered(table.schema(), &partition.fragments, &slice, static_row);
+                    let expected = if reverse { reversed(&expected) } else { expected };
+                    assert!(found == expected, "{name} {way:?} {options:?} {slice:?}\n{found:?}\n{expected:?}");
+                    checked += 1;
+                }
+            }
+        }
+    }
+    checked
+}
+
+/// Runs over a disk in memory whose reads are cut short at random.
+fn with_files_in_memory(names: &[&str], test: impl AsyncFnOnce(Shard) + Send) {
+    let options = SimOptions { seed: 11, short_read_chance: 0.1, alignment: 512, ..SimOptions::default() };
+    runtime::run_simulated(options, async |shard: Shard| {
+        let disk = shard.disk().as_simulated().expect("the disk is simulated");
+        for name in names {
+            for file in std::fs::read_dir(fixture(name).parent().unwrap()).unwrap() {
+                let path = file.unwrap().path();
+                disk.add_file(&path, std::fs::read(&path).unwrap());
+            }
+        }
+        test(shard).await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn slices_of_small_partitions_agree_with_filtering() {
+    with_files_in_memory(&SMALL, async |shard: Shard| {
+        for name in SMALL {
+            assert!(check(&shard, name, 5, &WAYS).await > 100, "{name} has slices to check");
+        }
+    });
+}
+
+#[test]
+fn slices_of_large_partitions_agree_with_filtering() {
+    with_files_in_memory(&LARGE, async |shard: Shard| {
+        for name in LARGE {
+            assert!(check(&shard, name, 5000, &WAYS).await > 1000, "{name} has slices to check");
+        }
+    });
+}
+
+#[test]
+fn neither_io_uring_nor_direct_io_changes_what_is_read() {
+    for (io_uring, direct_io) in [(true, false), (false, true), (false, false)] {
+        let options = ShardOptions { io_uring, direct_io, ..ShardOptions::default() };
+        runtime::run(options, async |shard: Shard| {
+            for name in [SMALL[0], LARGE[0], LARGE[1]] {
+                assert!(check(&shard, name, 9000, &WAYS[3..4]).await > 100);
+            }
+        })
+        .unwrap();
+    }
+}
