@@ -29,6 +29,7 @@ pub use bytes::Bytes;
 pub use clustering::{Clustering, Position, Slice, Weight};
 pub use fragment::{Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange};
 pub use key::{PartitionKey, Token};
+pub use merge::{Direction, Merge, UnifiedSchema};
 pub use row::{Cell, CellValue, Row};
 pub use schema::{Column, Schema};
 pub use time::{DeletionTime, Liveness};

@@ -15,8 +15,8 @@ pub struct Row {
     pub liveness: Liveness,
     /// The deletion of the whole row.
     pub deletion: DeletionTime,
-    /// Whether `deletion` ends to count once a newer row marker is there (materialized views write it).
-    pub shadowable: bool,
+    /// A deletion of the whole row that a newer row marker lifts; updates of materialized views write it.
+    pub shadowable: DeletionTime,
     /// Deletions of whole multi-cell columns, by the column's place in the schema.
     pub complex_deletions: Vec<(u16, DeletionTime)>,
     /// All cells of all columns.
@@ -30,7 +30,7 @@ impl Row {
             clustering,
             liveness: Liveness::NONE,
             deletion: DeletionTime::LIVE,
-            shadowable: false,
+            shadowable: DeletionTime::LIVE,
             complex_deletions: Vec::new(),
             cells: Vec::new(),
         }
@@ -39,9 +39,14 @@ impl Row {
     /// Whether the row says nothing at all: no marker, no deletion, no cell.
     pub fn is_empty(&self) -> bool {
         self.liveness.is_none()
-            && self.deletion.is_live()
+            && self.row_deletion().is_live()
             && self.cells.is_empty()
             && self.complex_deletions.is_empty()
+    }
+
+    /// The greater of the row's two deletions: the one that counts as long as no marker lifts it.
+    pub fn row_deletion(&self) -> DeletionTime {
+        self.deletion.max(self.shadowable)
     }
 
     /// Drops what the row's own deletions shadow, as Cassandra does whenever it reads a row: what it
@@ -50,7 +55,7 @@ impl Row {
     ///
     /// A cell of a deleted collection goes only if it is older; one of the same timestamp stays.
     pub fn normalize(&mut self) {
-        if !self.deletion.is_live() {
+        if !self.row_deletion().is_live() {
             self.drop_shadowed();
         }
         for &(column, deletion) in &self.complex_deletions {
@@ -64,17 +69,15 @@ impl Row {
     }
 
     fn drop_shadowed(&mut self) {
-        let deletion = self.deletion;
+        let deletion = self.row_deletion();
         if !self.liveness.is_none() && deletion.deletes(self.liveness.timestamp) {
             self.liveness = Liveness::NONE;
         }
         if self.cells.iter().any(|cell| deletion.deletes(cell.timestamp)) {
             self.cells.retain(|cell| !deletion.deletes(cell.timestamp));
         }
-        let has_newer_marker = self.liveness.timestamp > deletion.marked_for_delete_at;
-        if self.shadowable && has_newer_marker && !self.liveness.is_none() {
-            self.deletion = DeletionTime::LIVE;
-            self.shadowable = false;
+        if self.liveness.timestamp > self.shadowable.marked_for_delete_at {
+            self.shadowable = DeletionTime::LIVE;
         }
     }
 
@@ -177,11 +180,15 @@ mod tests {
     fn a_shadowable_deletion_ends_with_a_newer_marker() {
         for (shadowable, at, stays) in [(true, 6, false), (true, 5, true), (false, 6, true)] {
             let mut row = Row::new(Clustering::empty());
-            (row.deletion, row.shadowable) = (deletion(5), shadowable);
+            *(if shadowable { &mut row.shadowable } else { &mut row.deletion }) = deletion(5);
             row.liveness = marker(at);
             row.cells = vec![cell(0, 5), cell(1, 6)];
             let row = normalized(row);
-            assert_eq!((!row.deletion.is_live(), left(&row)), (stays, vec![(1, 6)]), "{shadowable} {at}");
+            assert_eq!(
+                (!row.row_deletion().is_live(), left(&row)),
+                (stays, vec![(1, 6)]),
+                "{shadowable} {at}"
+            );
         }
     }
 

@@ -142,7 +142,7 @@ impl FragmentJson {
             self.write_clustering(&row.clustering, json)?;
         }
         self.write_liveness(&row.liveness, json);
-        self.write_deletion(&row.deletion, json);
+        self.write_deletion(&row.row_deletion(), json);
         json.key("cells");
         json.begin_array();
         self.write_cells(row, is_static, json)?;

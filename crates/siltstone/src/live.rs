@@ -38,7 +38,7 @@ impl LiveRows {
 
     fn live(&self, mut row: Row, around: DeletionTime) -> Option<Row> {
         row.normalize();
-        let deletion = row.deletion.max(around);
+        let deletion = row.row_deletion().max(around);
         if deletion.deletes(row.liveness.timestamp) || !row.liveness.is_live(self.now) {
             row.liveness = Liveness::NONE;
         }
@@ -51,7 +51,7 @@ impl LiveRows {
                 && !deletion.deletes(cell.timestamp)
                 && !is_deleted(cell.column, cell.timestamp)
         });
-        (row.deletion, row.shadowable) = (DeletionTime::LIVE, false);
+        (row.deletion, row.shadowable) = (DeletionTime::LIVE, DeletionTime::LIVE);
         (!row.is_empty()).then_some(row)
     }
 }

@@ -146,7 +146,9 @@ impl Index {
     fn floor(&self, key: &PartitionKey) -> Option<usize> {
         match self.partitioner {
             Partitioner::Murmur3 => self.summary.floor(key.token, &key.bytes),
-            Partitioner::Local => self.summary.floor_by(|sample| self.schema.partition_key.compare(sample, &key.bytes)),
+            Partitioner::Local => {
+                self.summary.floor_by(|sample| self.schema.partition_key.compare(sample, &key.bytes))
+            }
         }
     }
 

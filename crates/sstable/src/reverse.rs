@@ -42,7 +42,13 @@ enum Left {
     /// All of a partition without index blocks.
     Partition(Range<u64>),
     /// Blocks, the last one first; before them the head of the partition, if it is wanted.
-    Blocks { head: Option<Range<u64>>, partition: u64, promoted: Promoted, numbers: Range<u32>, open: DeletionTime },
+    Blocks {
+        head: Option<Range<u64>>,
+        partition: u64,
+        promoted: Promoted,
+        numbers: Range<u32>,
+        open: DeletionTime,
+    },
     /// Nothing.
     Nothing,
 }

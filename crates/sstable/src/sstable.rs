@@ -239,7 +239,11 @@ impl SSTable {
 
     /// The entries of Index.db, read once from end to end.
     pub fn entries(&self) -> EntryScanner {
-        EntryScanner::new(IndexSource::Streamed(self.index_file.clone()), 0..self.index_file.len(), INDEX_STEP)
+        EntryScanner::new(
+            IndexSource::Streamed(self.index_file.clone()),
+            0..self.index_file.len(),
+            INDEX_STEP,
+        )
     }
 
     /// The blocks of a partition's promoted index, by their numbers; empty where it has none.
@@ -292,7 +296,8 @@ impl SSTable {
         let start = PartitionStart { key: key.clone(), deletion: promoted.deletion };
         let wants_head = options.static_row && self.data.codec.has_static_row();
         if options.reverse {
-            let reader = ReverseReader::blocks(self.clone(), start, head, wants_head, promoted, found, slice.clone());
+            let reader =
+                ReverseReader::blocks(self.clone(), start, head, wants_head, promoted, found, slice.clone());
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
         let pace = self.pace(options, found.first_end - found.bytes.start);
@@ -394,7 +399,9 @@ impl Opener<'_> {
 
     async fn summary(&self, partitioner: Partitioner) -> Result<Option<Summary>> {
         match self.read(&Component::Summary).await? {
-            Some((path, bytes)) => Summary::parse(&path, &bytes, self.descriptor.version, partitioner).map(Some),
+            Some((path, bytes)) => {
+                Summary::parse(&path, &bytes, self.descriptor.version, partitioner).map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -431,7 +438,11 @@ async fn rebuild_summary(index: &File, partitioner: Partitioner) -> Result<Summa
     while let Some(entry) = entries.next().await? {
         let token = token_for(partitioner, &entry.key);
         if last.replace(token).is_some_and(|last| last > token) {
-            return Err(Error::corrupt(index.path(), entry.at, "the partitions of the index are out of order"));
+            return Err(Error::corrupt(
+                index.path(),
+                entry.at,
+                "the partitions of the index are out of order",
+            ));
         }
         builder.push(&entry.key, entry.at);
     }

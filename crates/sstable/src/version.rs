@@ -29,7 +29,8 @@ pub enum Version {
 
 impl Version {
     /// All of them, oldest first.
-    pub const ALL: [Version; 6] = [Version::Mc, Version::Md, Version::Me, Version::Na, Version::Nb, Version::Oa];
+    pub const ALL: [Version; 6] =
+        [Version::Mc, Version::Md, Version::Me, Version::Na, Version::Nb, Version::Oa];
 
     /// The version of that name, as file names have it.
     pub fn parse(name: &str) -> Option<Version> {

@@ -8,15 +8,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use model::{
-    Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, Position, RangeTombstoneChange, Schema, Slice,
+    Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, Position, RangeTombstoneChange, Schema,
+    Slice,
 };
 use runtime::{Cache, Shard, ShardOptions, SimOptions};
 use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
 
-const LARGE: [&str; 2] = [
-    "me/large/sstables/large_none/me-1-big-Data.db",
-    "oa/large/sstables/large_rev/oa-1-big-Data.db",
-];
+const LARGE: [&str; 2] =
+    ["me/large/sstables/large_none/me-1-big-Data.db", "oa/large/sstables/large_rev/oa-1-big-Data.db"];
 const SMALL: [&str; 6] = [
     "mc/small/sstables/tombs/mc-2-big-Data.db",
     "me/small/sstables/tombs_rev/me-1-big-Data.db",
@@ -201,7 +200,10 @@ async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
                     }
                     let expected = filtered(table.schema(), &partition.fragments, &slice, static_row);
                     let expected = if reverse { reversed(&expected) } else { expected };
-                    assert!(found == expected, "{name} {way:?} {options:?} {slice:?}\n{found:?}\n{expected:?}");
+                    assert!(
+                        found == expected,
+                        "{name} {way:?} {options:?} {slice:?}\n{found:?}\n{expected:?}"
+                    );
                     checked += 1;
                 }
             }

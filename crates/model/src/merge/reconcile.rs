@@ -47,6 +47,9 @@ impl RowMerger {
     /// Empties `rows`. The result does not depend on their order. Nor does it matter whether some of them
     /// were merged before, with two exceptions that Cassandra has too: a shadowable deletion and the marker
     /// that lifts it must not meet too late, and neither must a counter's shards and what deletes some.
+    ///
+    /// A row's lasting deletion stays when a greater shadowable one is lifted, as in ScyllaDB. Cassandra
+    /// keeps but one deletion a row and forgets the lasting one.
     pub fn merge(&mut self, rows: &mut Vec<Row>, is_static: bool, active: DeletionTime) -> Option<Row> {
         let head = RowHead::of(rows, active);
         let mut merged = take_largest(rows)?;
@@ -178,7 +181,7 @@ fn merge_contexts(cell: &mut Cell, other: Cell) {
 struct RowHead {
     liveness: Liveness,
     deletion: DeletionTime,
-    shadowable: bool,
+    shadowable: DeletionTime,
     /// The deletion in force for the row's columns.
     active: DeletionTime,
 }
@@ -186,19 +189,25 @@ struct RowHead {
 impl RowHead {
     fn of(rows: &[Row], active: DeletionTime) -> RowHead {
         let liveness = rows.iter().map(|row| row.liveness).fold(Liveness::NONE, greater_liveness);
-        // Of equal deletions the one that is not shadowable counts: it deletes in any case.
-        let greatest = rows.iter().map(|row| (row.deletion, !row.shadowable)).max();
-        let (deletion, lasting) = greatest.unwrap_or((DeletionTime::LIVE, true));
-        let shadowed = !lasting && liveness.timestamp > deletion.marked_for_delete_at;
-        let counts = !shadowed && deletion.supersedes(&active);
-        let active = if counts { deletion } else { active };
+        let greatest = |of: fn(&Row) -> DeletionTime| rows.iter().map(of).max().unwrap_or(DeletionTime::LIVE);
+        let deletion = beyond(greatest(|row| row.deletion), active);
+        let active = active.max(deletion);
+        let shadowable = beyond(greatest(|row| row.shadowable), active);
+        let is_lifted = liveness.timestamp > shadowable.marked_for_delete_at;
+        let shadowable = if is_lifted { DeletionTime::LIVE } else { shadowable };
+        let active = active.max(shadowable);
         RowHead {
             liveness: if active.deletes(liveness.timestamp) { Liveness::NONE } else { liveness },
-            deletion: if counts { deletion } else { DeletionTime::LIVE },
-            shadowable: counts && !lasting,
+            deletion,
+            shadowable,
             active,
         }
     }
+}
+
+/// A deletion, if another one does not delete all that it does.
+fn beyond(deletion: DeletionTime, other: DeletionTime) -> DeletionTime {
+    if deletion.supersedes(&other) { deletion } else { DeletionTime::LIVE }
 }
 
 fn greater_liveness(a: Liveness, b: Liveness) -> Liveness {

@@ -161,7 +161,9 @@ impl EntryScanner {
         loop {
             if let Some(bytes) = self.at_hand(needed) {
                 match decode(bytes) {
-                    Ok((key, data, promoted_len, len)) => return self.entry(key, data, promoted_len, len).map(Some),
+                    Ok((key, data, promoted_len, len)) => {
+                        return self.entry(key, data, promoted_len, len).map(Some);
+                    }
                     Err(DecodeError::Truncated { needed: more }) => needed = more as u64,
                     Err(error) => return Err(self.corrupt(error.at(), error.what())),
                 }

@@ -193,7 +193,12 @@ impl<'a> PromotedCursor<'a> {
 
     /// The last block, from `lower` on, whose first position is not after `position`. Looks next to
     /// `lower` first, then ever farther away: most slices end soon after they begin.
-    async fn last_beginning_at_or_before(&self, lower: u32, first: &Block, position: &Position) -> Result<u32> {
+    async fn last_beginning_at_or_before(
+        &self,
+        lower: u32,
+        first: &Block,
+        position: &Position,
+    ) -> Result<u32> {
         let count = self.promoted.count;
         if self.schema.compare(&first.last, position).is_ge() {
             return Ok(lower);
@@ -238,7 +243,11 @@ impl<'a> PromotedCursor<'a> {
         let offset = u32::from_be_bytes(bytes[..].try_into().expect("four bytes"));
         let place = self.promoted.blocks.start + u64::from(offset);
         if place >= self.promoted.map {
-            return Err(Error::corrupt(self.index.file.path(), at, "a block's offset points past the blocks"));
+            return Err(Error::corrupt(
+                self.index.file.path(),
+                at,
+                "a block's offset points past the blocks",
+            ));
         }
         Ok(place)
     }
@@ -281,7 +290,9 @@ impl<'a> PromotedCursor<'a> {
                 let hand = window.slice(((at - window_start) as usize).min(window.len())..window.len());
                 match self.decode(&hand) {
                     Ok(decoded) => break decoded,
-                    Err(DecodeError::Truncated { needed }) if window_start + (window.len() as u64) < self.promoted.map => {
+                    Err(DecodeError::Truncated { needed })
+                        if window_start + (window.len() as u64) < self.promoted.map =>
+                    {
                         let end = self.promoted.map.min(at + SCAN_STEP.max(needed as u64));
                         (window, window_start) = (self.index.file.read(at..end).await?, at);
                     }
@@ -316,7 +327,10 @@ impl<'a> PromotedCursor<'a> {
         Ok((Block { first, last, offset, width, end_open }, at - start + cursor.position()))
     }
 
-    fn decode_tail(&self, cursor: &mut Cursor<'_>) -> std::result::Result<(u64, u64, DeletionTime), DecodeError> {
+    fn decode_tail(
+        &self,
+        cursor: &mut Cursor<'_>,
+    ) -> std::result::Result<(u64, u64, DeletionTime), DecodeError> {
         let offset = cursor.vint()?;
         let Some(width) = cursor.signed_vint()?.checked_add(WIDTH_BASE).filter(|&width| width >= 0) else {
             return cursor.invalid("a block's width is impossible");

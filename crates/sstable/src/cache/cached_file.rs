@@ -213,7 +213,8 @@ mod tests {
         runtime::run_simulated(options, async move |shard: Shard| {
             let disk = shard.disk().as_simulated().expect("the disk is simulated");
             disk.add_file(Path::new("/Index.db"), content());
-            let file = shard.disk().open(Path::new("/Index.db"), IoClass::new(0)).await.expect("the file is there");
+            let file =
+                shard.disk().open(Path::new("/Index.db"), IoClass::new(0)).await.expect("the file is there");
             test(shard, CachedFile::new(file, Cache::new(capacity))).await
         })
         .expect("the shard runs")

@@ -160,7 +160,9 @@ impl IndexPage {
         let scaled = distance(self.first_token, key.token) >> self.shift;
         let scaled = u32::try_from(scaled).ok()?;
         let start = self.first_at_or_above(scaled);
-        (start..self.count).take_while(|&i| self.scaled_token(i) == scaled).find(|&i| self.key(i) == &*key.bytes)
+        (start..self.count)
+            .take_while(|&i| self.scaled_token(i) == scaled)
+            .find(|&i| self.key(i) == &*key.bytes)
     }
 
     /// What the page knows of its partition of this number.
@@ -258,7 +260,8 @@ mod tests {
             let (fixed, keys) = page((0..128u64).map(|i| i.to_be_bytes().repeat(2)), data_step);
             assert_eq!(fixed.keys, Keys::Fixed(16));
             check(&fixed, &keys, data_step);
-            let (varied, keys) = page((0..300u64).map(|i| vec![b'k'; i as usize % 97 + 3 * i as usize]), data_step);
+            let (varied, keys) =
+                page((0..300u64).map(|i| vec![b'k'; i as usize % 97 + 3 * i as usize]), data_step);
             assert_eq!(varied.keys, Keys::Ends);
             check(&varied, &keys, data_step);
             for absent in 1000..2000u64 {

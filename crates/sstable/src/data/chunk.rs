@@ -143,7 +143,12 @@ impl DataFile {
         Ok(join(tail, buffer, bytes, range.start))
     }
 
-    async fn read_chunks(&self, info: &CompressionInfo, tail: &Stretch, range: Range<u64>) -> Result<Stretch> {
+    async fn read_chunks(
+        &self,
+        info: &CompressionInfo,
+        tail: &Stretch,
+        range: Range<u64>,
+    ) -> Result<Stretch> {
         let chunk_len = u64::from(info.chunk_len());
         let (first, last) = (range.start / chunk_len, (range.end - 1) / chunk_len);
         let start = info.chunk(first as usize).start;
@@ -174,7 +179,13 @@ impl DataFile {
     }
 
     /// Checks a chunk and appends its `len` uncompressed bytes to the buffer.
-    fn unpack(&self, info: &CompressionInfo, chunk: &[u8], len: usize, to: &mut Vec<u8>) -> std::result::Result<(), String> {
+    fn unpack(
+        &self,
+        info: &CompressionInfo,
+        chunk: &[u8],
+        len: usize,
+        to: &mut Vec<u8>,
+    ) -> std::result::Result<(), String> {
         let (packed, crc) = chunk
             .split_last_chunk::<{ CHUNK_CRC as usize }>()
             .ok_or_else(|| format!("a chunk of {} bytes is too short for its checksum", chunk.len()))?;
@@ -185,7 +196,9 @@ impl DataFile {
         let start = to.len();
         if info.is_raw(packed.len()) {
             // The last chunk of a file is padded with zeros up to the length from which chunks are raw.
-            let raw = packed.get(..len).ok_or_else(|| format!("a chunk holds {} bytes, not {len}", packed.len()))?;
+            let raw = packed
+                .get(..len)
+                .ok_or_else(|| format!("a chunk holds {} bytes, not {len}", packed.len()))?;
             to.extend_from_slice(raw);
             return Ok(());
         }
@@ -219,9 +232,13 @@ fn decompress(compressor: Compressor, packed: &[u8], to: &mut [u8]) -> std::resu
     let wanted = to.len();
     let found = match compressor {
         Compressor::Lz4 => {
-            let (len, block) = packed.split_first_chunk::<4>().ok_or("a chunk is too short for its length")?;
+            let (len, block) =
+                packed.split_first_chunk::<4>().ok_or("a chunk is too short for its length")?;
             if u32::from_le_bytes(*len) as usize != wanted {
-                return Err(format!("a chunk says it holds {} bytes, not {wanted}", u32::from_le_bytes(*len)));
+                return Err(format!(
+                    "a chunk says it holds {} bytes, not {wanted}",
+                    u32::from_le_bytes(*len)
+                ));
             }
             lz4_flex::block::decompress_into(block, to).map_err(|error| unpacking(&error))?
         }
@@ -233,7 +250,9 @@ fn decompress(compressor: Compressor, packed: &[u8], to: &mut [u8]) -> std::resu
             snap::raw::Decoder::new().decompress(packed, to).map_err(|error| unpacking(&error))?
         }
         Compressor::Deflate => inflate(packed, to)?,
-        Compressor::Zstd => zstd::bulk::decompress_to_buffer(packed, to).map_err(|error| unpacking(&error))?,
+        Compressor::Zstd => {
+            zstd::bulk::decompress_to_buffer(packed, to).map_err(|error| unpacking(&error))?
+        }
         Compressor::Noop => {
             to.get_mut(..packed.len()).ok_or("a chunk holds more than it should")?.copy_from_slice(packed);
             packed.len()
@@ -244,7 +263,8 @@ fn decompress(compressor: Compressor, packed: &[u8], to: &mut [u8]) -> std::resu
 
 fn inflate(packed: &[u8], to: &mut [u8]) -> std::result::Result<usize, String> {
     let mut stream = flate2::Decompress::new(true);
-    let status = stream.decompress(packed, to, flate2::FlushDecompress::Finish).map_err(|error| unpacking(&error))?;
+    let status =
+        stream.decompress(packed, to, flate2::FlushDecompress::Finish).map_err(|error| unpacking(&error))?;
     match status {
         flate2::Status::StreamEnd => Ok(stream.total_out() as usize),
         _ => Err("a chunk cannot be decompressed: the zlib stream does not end".into()),

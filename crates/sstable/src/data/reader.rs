@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::{
-    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position, RangeTombstoneChange,
-    Row, Schema, Slice,
+    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    RangeTombstoneChange, Row, Schema, Slice,
 };
 
 use super::chunk::DataFile;
@@ -106,7 +106,13 @@ impl DataReader {
     }
 
     /// A slice of a partition of which the index told enough: only blocks are read.
-    pub fn blocks(data: Rc<Data>, start: PartitionStart, blocks: Blocks, pace: Pace, slice: Slice) -> DataReader {
+    pub fn blocks(
+        data: Rc<Data>,
+        start: PartitionStart,
+        blocks: Blocks,
+        pace: Pace,
+        slice: Slice,
+    ) -> DataReader {
         let mut reader = DataReader::new(data, blocks.range, pace, Plan::Slice(slice), State::Rows);
         reader.open = blocks.open;
         reader.ready.push_back(Fragment::PartitionStart(start));
@@ -171,7 +177,8 @@ impl DataReader {
         if !self.data.codec.has_static_row() {
             return Ok((start, None, end));
         }
-        let (row, row_end) = self.data.codec.static_row(source, end).map_err(|error| error.behind(end - at))?;
+        let (row, row_end) =
+            self.data.codec.static_row(source, end).map_err(|error| error.behind(end - at))?;
         Ok((start, Some(row), row_end))
     }
 

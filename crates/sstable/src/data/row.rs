@@ -5,9 +5,11 @@
 //!             unfiltereds, 01
 //! unfiltered  flags: 01 end of partition   02 marker   04 timestamp   08 TTL   10 deletion
 //!                    20 all columns        40 complex deletions       80 an extended byte follows
-//!             extended: 01 static   02 shadowable deletion (80 where ScyllaDB wrote it)
+//!             extended: 01 static   02 the deletion is shadowable
+//!                       80 a shadowable deletion follows the other one (ScyllaDB)
 //! row         flags, clustering values, vint body size, { vint previous size,
-//!             [timestamp [TTL, local expiration]] [deletion] [column subset], columns }
+//!             [timestamp [TTL, local expiration]] [deletion] [shadowable deletion]
+//!             [column subset], columns }
 //! cell        flags: 01 deleted  02 expiring  04 no value  08 row's timestamp  10 row's TTL
 //!             [timestamp] [local deletion time] [TTL] [path] [value]
 //! complex     [deletion], vint cells, cells
@@ -21,7 +23,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::time::NO_DELETION_TIME;
-use model::{Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Schema, Weight};
+use model::{
+    Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Schema, Weight,
+};
 
 use crate::Version;
 use crate::decode::{Cursor, DecodeError};
@@ -355,9 +359,12 @@ impl RowCodec {
             row.liveness = self.liveness(&mut place.cursor, flags & flag::TTL != 0)?;
         }
         if flags & flag::DELETION != 0 {
-            row.deletion = self.row_deletion(&mut place.cursor)?;
-            let shadowable = flag::EXTENDED_SHADOWABLE | flag::EXTENDED_SCYLLA_SHADOWABLE;
-            row.shadowable = lead.extended & shadowable != 0;
+            let deletion = self.row_deletion(&mut place.cursor)?;
+            let is_shadowable = lead.extended & flag::EXTENDED_SHADOWABLE != 0;
+            *(if is_shadowable { &mut row.shadowable } else { &mut row.deletion }) = deletion;
+        }
+        if lead.extended & flag::EXTENDED_SCYLLA_SHADOWABLE != 0 {
+            row.shadowable = self.row_deletion(&mut place.cursor)?;
         }
         let of_static = lead.extended & flag::EXTENDED_STATIC != 0;
         let columns = if of_static { &self.statics } else { &self.regulars };
@@ -401,7 +408,9 @@ impl RowCodec {
                 .try_for_each(|index| self.column(place, columns, index, has_complex_deletion, row));
         }
         let present = present_columns(&mut place.cursor, columns.len())?;
-        present.into_iter().try_for_each(|index| self.column(place, columns, index, has_complex_deletion, row))
+        present
+            .into_iter()
+            .try_for_each(|index| self.column(place, columns, index, has_complex_deletion, row))
     }
 
     #[inline]
@@ -471,7 +480,11 @@ impl RowCodec {
         let delta = cursor.vint()?;
         let sum = self.minima.local_deletion_time.wrapping_add(delta as i64);
         if self.version.has_uint_deletion_time() {
-            return if delta <= u64::from(u32::MAX) { Ok(sum) } else { cursor.invalid("a deletion time is out of range") };
+            return if delta <= u64::from(u32::MAX) {
+                Ok(sum)
+            } else {
+                cursor.invalid("a deletion time is out of range")
+            };
         }
         Ok(i64::from(sum as i32))
     }

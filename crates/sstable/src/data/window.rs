@@ -120,7 +120,8 @@ impl Window {
         if self.stretch.end() != start {
             return Stretch::empty(start);
         }
-        let bytes = self.stretch.bytes.start + (self.at - self.stretch.start) as usize..self.stretch.bytes.end;
+        let bytes =
+            self.stretch.bytes.start + (self.at - self.stretch.start) as usize..self.stretch.bytes.end;
         Stretch { owner: self.stretch.owner.clone(), bytes, start: self.at }
     }
 }

@@ -219,7 +219,7 @@ fn tombstones_and_expired_cells_stay() {
 
 #[test]
 fn a_newer_marker_lifts_a_shadowable_deletion() {
-    let shadowable = |at| Row { deletion: deletion(at), shadowable: true, ..row(Vec::new()) };
+    let shadowable = |at| Row { shadowable: deletion(at), ..row(Vec::new()) };
     let with_marker = |at| Row { liveness: marker(at), ..row(vec![value(3, b"a")]) };
     // The marker is newer: even the older cell is there again.
     assert_eq!(merged(&[shadowable(5), with_marker(6)], DeletionTime::LIVE), Some(with_marker(6)));
@@ -227,9 +227,11 @@ fn a_newer_marker_lifts_a_shadowable_deletion() {
     assert_eq!(merged(&[shadowable(5), with_marker(5)], DeletionTime::LIVE), Some(shadowable(5)));
     let no_marker = Row { liveness: marker(NO_TIMESTAMP), ..with_marker(0) };
     assert_eq!(merged(&[shadowable(5), no_marker], DeletionTime::LIVE), Some(shadowable(5)));
-    // Of equal deletions the lasting one counts.
+    // A lasting deletion beside it is not lifted, be it equal or smaller.
     let lasting = Row { deletion: deletion(5), ..row(Vec::new()) };
     let expected = Row { liveness: marker(6), deletion: deletion(5), ..row(Vec::new()) };
+    let greater = [shadowable(7), lasting.clone(), with_marker(8)];
+    assert_eq!(merged(&greater, DeletionTime::LIVE), Some(Row { liveness: marker(8), ..expected.clone() }));
     assert_eq!(merged(&[shadowable(5), lasting, with_marker(6)], DeletionTime::LIVE), Some(expected));
 }
 
