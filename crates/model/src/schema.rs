@@ -1,7 +1,7 @@
 //! The columns of a table, as the header of an SSTable lists them.
 //!
 //! Cells name their column by its place here. The order is the one of the bytes in a row: columns of
-//! one cell first, then multi-cell ones, each by name.
+//! one cell first, then multi-cell ones, each as the writer's family orders names.
 
 use std::cmp::Ordering;
 
@@ -27,7 +27,7 @@ impl Column {
 
 /// The columns of a table.
 ///
-/// Invariant: `statics` and `regulars` are in the order that [`Schema::new`] gives them.
+/// Invariant: in `statics` and `regulars`, columns of one cell come before multi-cell ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schema {
     /// The type of the partition key: a composite where it has several columns.
@@ -41,7 +41,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Puts the columns into the order in which rows hold them.
+    /// Puts the columns into Cassandra's order.
     pub fn new(
         partition_key: CqlType,
         clustering: Vec<CqlType>,
@@ -50,6 +50,20 @@ impl Schema {
     ) -> Schema {
         for columns in [&mut statics, &mut regulars] {
             columns.sort_by(|a, b| column_order(a).cmp(&column_order(b)));
+        }
+        Schema { partition_key, clustering, statics, regulars }
+    }
+
+    /// Takes the columns in the order in which a file lists them, which is its writer's: Cassandra and
+    /// ScyllaDB order names that are not ASCII differently. Multi-cell columns still come last.
+    pub fn as_listed(
+        partition_key: CqlType,
+        clustering: Vec<CqlType>,
+        mut statics: Vec<Column>,
+        mut regulars: Vec<Column>,
+    ) -> Schema {
+        for columns in [&mut statics, &mut regulars] {
+            columns.sort_by_key(|column| column.data_type.is_multi_cell());
         }
         Schema { partition_key, clustering, statics, regulars }
     }
@@ -76,7 +90,44 @@ impl Schema {
     }
 }
 
-/// Simple columns before multi-cell ones, then by the bytes of the name.
-fn column_order(column: &Column) -> (bool, &[u8]) {
-    (column.data_type.is_multi_cell(), &column.name)
+/// Simple columns before multi-cell ones, then by name: by its first six bytes, the first of them with
+/// its top bit flipped so that ASCII comes last, then by all of its bytes.
+fn column_order(column: &Column) -> (bool, [u8; 6], &[u8]) {
+    let mut prefix = [0; 6];
+    for (to, from) in prefix.iter_mut().zip(&column.name) {
+        *to = *from;
+    }
+    prefix[0] ^= 0x80;
+    (column.data_type.is_multi_cell(), prefix, &column.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(names: &[(&str, &str)]) -> Vec<Column> {
+        let column = |&(name, of): &(&str, &str)| Column {
+            name: name.as_bytes().into(),
+            data_type: CqlType::parse(of).unwrap(),
+        };
+        names.iter().map(column).collect()
+    }
+
+    fn names(columns: &[Column]) -> Vec<String> {
+        columns.iter().map(|column| column.name_text().into_owned()).collect()
+    }
+
+    #[test]
+    fn names_that_are_not_ascii_come_first() {
+        let listed = columns(&[
+            ("b", "Int32Type"),
+            ("l", "ListType(Int32Type)"),
+            ("żó", "Int32Type"),
+            ("a", "Int32Type"),
+        ]);
+        let sorted = Schema::new(CqlType::Int, vec![], vec![], listed.clone());
+        assert_eq!(names(&sorted.regulars), ["żó", "a", "b", "l"]);
+        let as_listed = Schema::as_listed(CqlType::Int, vec![], vec![], listed);
+        assert_eq!(names(&as_listed.regulars), ["b", "żó", "a", "l"]);
+    }
 }

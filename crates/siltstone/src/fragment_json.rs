@@ -10,6 +10,7 @@
 
 use std::rc::Rc;
 
+use model::types::counter::CounterContext;
 use model::types::{TypeError, maybe_quote};
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Liveness, Position, Row, Schema, Weight,
@@ -210,10 +211,25 @@ impl FragmentJson {
             return Ok(());
         }
         json.key("clustering");
+        self.write_values(clustering, self.schema.clustering.len(), json)
+    }
+
+    /// A clustering, or the beginning of one, as JSON on one line.
+    ///
+    /// # Errors
+    /// A value that is not of its type.
+    pub fn clustering_text(&self, clustering: &Clustering) -> Result<String, ValueError> {
+        let mut json = JsonWriter::new(Layout::Line);
+        self.write_values(clustering, clustering.len(), &mut json)?;
+        Ok(json.into_text())
+    }
+
+    /// As many values as that; an asterisk for each that the clustering does not have.
+    fn write_values(&self, clustering: &Clustering, count: usize, json: &mut JsonWriter) -> Written {
         json.inline_objects(true);
         json.begin_array();
         json.inline_arrays(true);
-        for (index, column) in self.schema.clustering.iter().enumerate() {
+        for (index, column) in self.schema.clustering.iter().take(count).enumerate() {
             match clustering.values.get(index) {
                 Some(Some(value)) => write_value(column, value, json).map_err(|source| {
                     ValueError { what: format!("clustering column {}", index + 1), source }
@@ -354,7 +370,7 @@ impl FragmentJson {
             CellValue::Value(value) => {
                 let value_type = column.data_type.cell_value_type(path.map(|path| &path[..]));
                 json.key("value");
-                write_value(value_type.ok_or_else(unknown_field)?, value, json)
+                write_cell_value(value_type.ok_or_else(unknown_field)?, value, json)
             }
         }
     }
@@ -395,6 +411,18 @@ impl ColumnJson {
 
 fn write_value(data_type: &CqlType, value: &[u8], json: &mut JsonWriter) -> Result<(), TypeError> {
     json.raw(|out| data_type.write_json(value, out))
+}
+
+/// Of a counter, what `sstabledump` takes for its value is printed. Where it has no shards, that fails,
+/// and what was counted is printed: nothing.
+fn write_cell_value(data_type: &CqlType, value: &[u8], json: &mut JsonWriter) -> Result<(), TypeError> {
+    match data_type {
+        CqlType::Counter if value.len() < 8 => {
+            json.integer(CounterContext::parse(value)?.total());
+            Ok(())
+        }
+        other => write_value(other, value, json),
+    }
 }
 
 fn key_error(source: TypeError) -> ValueError {

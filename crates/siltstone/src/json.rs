@@ -105,6 +105,14 @@ impl JsonWriter {
         self.after_key = true;
     }
 
+    /// The name of the next entry, of any text.
+    pub fn any_key(&mut self, name: &str) {
+        self.separate(self.inline_objects);
+        push_string(name, &mut self.out);
+        self.out.push_str(if self.layout == Layout::Pretty { " : " } else { ":" });
+        self.after_key = true;
+    }
+
     /// A string of any text.
     #[inline]
     pub fn string(&mut self, text: &str) {

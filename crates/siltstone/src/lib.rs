@@ -10,13 +10,18 @@
 //! | [`dump`] | all of an SSTable as JSON |
 //! | [`read`] | a slice of a partition, of one SSTable or merged from several |
 //! | [`live`] | what a `SELECT` would return |
+//! | [`info`], [`facts`] | what is known of an SSTable as a whole, as text and as JSON |
+//! | [`index_list`] | its partitions, and the index blocks of one |
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
 //! | [`json`], [`instants`] | JSON and times, written quickly |
 //! | [`error`] | what can go wrong |
 
 pub mod dump;
 pub mod error;
+pub mod facts;
 pub mod fragment_json;
+pub mod index_list;
+pub mod info;
 pub mod instants;
 pub mod json;
 pub mod keys;

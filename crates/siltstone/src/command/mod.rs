@@ -1,6 +1,8 @@
 //! The arguments of the command, a file a subcommand.
 
 mod dump;
+mod index;
+mod info;
 mod progress;
 mod read;
 
@@ -35,6 +37,8 @@ enum Group {
 enum Command {
     Dump(dump::Dump),
     Read(read::Read),
+    Info(info::Info),
+    Index(index::Index),
 }
 
 /// The SSTables that a command is about.
@@ -53,6 +57,8 @@ impl Siltstone {
         match command {
             Command::Dump(command) => command.run(),
             Command::Read(command) => command.run(),
+            Command::Info(command) => command.run(),
+            Command::Index(command) => command.run(),
         }
     }
 }

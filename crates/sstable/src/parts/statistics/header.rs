@@ -51,7 +51,7 @@ impl Header {
         let raw = Raw::decode(part.cursor(), version).map_err(|error| part.error(error))?;
         let clustering = raw.clustering.iter().map(|text| parse_type(part, text)).collect::<Result<_>>()?;
         let (statics, regulars) = (columns(part, &raw.statics)?, columns(part, &raw.regulars)?);
-        let schema = Schema::new(parse_type(part, &raw.partition_key)?, clustering, statics, regulars);
+        let schema = Schema::as_listed(parse_type(part, &raw.partition_key)?, clustering, statics, regulars);
         Ok(Header {
             encoding: raw.encoding,
             statics_as_listed: places(part, &raw.statics, &schema.statics)?,
