@@ -124,7 +124,7 @@ pub struct Query {
     pub key: PartitionKey,
     /// The rows of it.
     pub slice: Slice,
-    /// How to read them.
+    /// How to read them. The static row is printed only where it is wanted.
     pub options: ReadOptions,
     /// At most so many rows, the static one not counted; all where there is no limit.
     pub limit: Option<u64>,
@@ -164,6 +164,8 @@ struct Printer {
     json: JsonWriter,
     key: String,
     live: Option<LiveRows>,
+    /// A reader that comes past the static row may give it unasked.
+    wants_static: bool,
     left: u64,
     path: std::path::PathBuf,
 }
@@ -178,6 +180,7 @@ impl Printer {
             fragments,
             json: JsonWriter::new(Layout::Line),
             live: query.live.then(|| LiveRows::new(now)),
+            wants_static: query.options.static_row,
             left: query.limit.unwrap_or(u64::MAX),
             path,
         })
@@ -202,7 +205,9 @@ impl Printer {
         };
         if let Some(Fragment::Row(row)) = fragment {
             self.left -= u64::from(self.row(row, false)?);
-        } else if let Some(Fragment::StaticRow(row)) = fragment {
+        } else if let Some(Fragment::StaticRow(row)) = fragment
+            && self.wants_static
+        {
             self.row(row, true)?;
         }
         Ok(())

@@ -10,6 +10,8 @@
 //!
 //! The clustering columns and those of the partition key are nowhere named.
 
+use std::collections::HashSet;
+
 use model::{Column, CqlType, Schema};
 
 use super::Part;
@@ -40,10 +42,6 @@ pub struct Header {
     pub encoding: EncodingStats,
     /// The columns, in the order in which rows hold them.
     pub schema: Schema,
-    /// For each static column in the header's order, its place in [`Schema::statics`].
-    pub statics_as_listed: Vec<usize>,
-    /// For each regular column in the header's order, its place in [`Schema::regulars`].
-    pub regulars_as_listed: Vec<usize>,
 }
 
 impl Header {
@@ -52,12 +50,7 @@ impl Header {
         let clustering = raw.clustering.iter().map(|text| parse_type(part, text)).collect::<Result<_>>()?;
         let (statics, regulars) = (columns(part, &raw.statics)?, columns(part, &raw.regulars)?);
         let schema = Schema::as_listed(parse_type(part, &raw.partition_key)?, clustering, statics, regulars);
-        Ok(Header {
-            encoding: raw.encoding,
-            statics_as_listed: places(part, &raw.statics, &schema.statics)?,
-            regulars_as_listed: places(part, &raw.regulars, &schema.regulars)?,
-            schema,
-        })
+        Ok(Header { encoding: raw.encoding, schema })
     }
 }
 
@@ -120,6 +113,7 @@ fn raw_columns<'a>(cursor: &mut Cursor<'a>) -> Decoded<Vec<RawColumn<'a>>> {
 }
 
 fn columns(part: &Part, raw: &[RawColumn]) -> Result<Vec<Column>> {
+    check_names(part, raw)?;
     let column = |raw: &RawColumn| {
         Ok(Column { name: raw.name.bytes.into(), data_type: parse_type(part, &raw.data_type)? })
     };
@@ -135,19 +129,14 @@ fn parse_type(part: &Part, text: &Text) -> Result<CqlType> {
     parse_type_at(part, text.at, text.bytes)
 }
 
-/// Where the columns of the header are among those of the schema. No name is there twice.
-fn places(part: &Part, raw: &[RawColumn], columns: &[Column]) -> Result<Vec<usize>> {
-    let mut by_name: Vec<usize> = (0..columns.len()).collect();
-    by_name.sort_by(|&a, &b| columns[a].name.cmp(&columns[b].name));
-    let place = |raw: &RawColumn| {
-        let first = by_name.partition_point(|&column| &*columns[column].name < raw.name.bytes);
-        match by_name.get(first + 1) {
-            Some(&next) if &*columns[next].name == raw.name.bytes => {
-                let name = String::from_utf8_lossy(raw.name.bytes).into_owned();
-                Err(part.corrupt(raw.name.at, format!("the column {name:?} is listed twice")))
-            }
-            _ => Ok(by_name[first]),
+/// No name may be there twice.
+fn check_names(part: &Part, raw: &[RawColumn]) -> Result<()> {
+    let mut names = HashSet::new();
+    match raw.iter().find(|column| !names.insert(column.name.bytes)) {
+        None => Ok(()),
+        Some(twice) => {
+            let name = String::from_utf8_lossy(twice.name.bytes).into_owned();
+            Err(part.corrupt(twice.name.at, format!("the column {name:?} is listed twice")))
         }
-    };
-    raw.iter().map(place).collect()
+    }
 }

@@ -134,10 +134,7 @@ fn all_fields_of_all_versions() {
         };
         assert_eq!(header.encoding, expected);
         let names: Vec<_> = header.schema.regulars.iter().map(|column| column.name_text()).collect();
-        assert_eq!(
-            (names, &header.regulars_as_listed[..]),
-            (vec!["a".into(), "z".into(), "l".into()], &[2, 1, 0][..])
-        );
+        assert_eq!(names, ["z", "a", "l"], "as listed, save that the list comes last");
         assert_eq!((header.schema.clustering.len(), header.schema.statics.len()), (1, 0));
     }
 }
