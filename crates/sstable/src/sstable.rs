@@ -87,8 +87,8 @@ impl SSTable {
         let components = opener.components().await?;
         let statistics = opener.statistics().await?;
         let partitioner = statistics.validation.partitioner;
-        let schema = Rc::new(statistics.header.schema.clone());
-        let data = Rc::new(opener.data(&statistics, &schema).await?);
+        let data = Rc::new(opener.data(&statistics, &components).await?);
+        let schema = data.schema.clone();
 
         let index_file = opener.open(&Component::Index, "it tells where the partitions are").await?;
         let pages = CachedFile::new(index_file.clone(), options.cache.clone());
@@ -339,49 +339,59 @@ impl SSTable {
 const FIRST_GUESS: u64 = 16 << 10;
 
 /// Reads the components of one SSTable.
-struct Opener<'a> {
-    disk: &'a Disk,
-    descriptor: &'a Descriptor,
+pub(crate) struct Opener<'a> {
+    pub(crate) disk: &'a Disk,
+    pub(crate) descriptor: &'a Descriptor,
 }
 
 impl Opener<'_> {
-    async fn components(&self) -> Result<Vec<Component>> {
+    pub(crate) async fn components(&self) -> Result<Vec<Component>> {
         match self.read(&Component::Toc).await? {
             Some((path, bytes)) => Component::parse_toc(&path, &bytes),
             None => self.descriptor.list(self.disk),
         }
     }
 
-    async fn statistics(&self) -> Result<Statistics> {
+    pub(crate) async fn statistics(&self) -> Result<Statistics> {
         match self.read(&Component::Statistics).await? {
             Some((path, bytes)) => Statistics::parse(&path, &bytes, self.descriptor.version),
             None => Err(self.missing(&Component::Statistics, "it tells the columns and their types")),
         }
     }
 
-    async fn data(&self, statistics: &Statistics, schema: &Rc<Schema>) -> Result<Data> {
-        let file = self.open(&Component::Data, "it holds the rows").await?;
-        let version = self.descriptor.version;
-        let file = match self.read(&Component::CompressionInfo).await? {
-            Some((path, bytes)) => {
-                let info = CompressionInfo::parse(&path, &bytes, version, file.len())?;
-                DataFile::compressed(file, info)
-            }
-            None => {
-                let crc = self.crc(file.len()).await?;
-                DataFile::plain(file, crc)
-            }
-        };
-        let encoding = &statistics.header.encoding;
-        let minima = Minima {
-            timestamp: encoding.min_timestamp,
-            local_deletion_time: encoding.min_local_deletion_time,
-            ttl: encoding.min_ttl,
-        };
-        Ok(Data { file, codec: RowCodec::new(schema, minima, version), schema: schema.clone() })
+    async fn data(&self, statistics: &Statistics, components: &[Component]) -> Result<Data> {
+        let file = self.data_file(components).await?;
+        Ok(Data::new(file, statistics, self.descriptor.version))
     }
 
-    async fn crc(&self, data_len: u64) -> Result<Option<Rc<Crc>>> {
+    /// Data.db, compressed or not.
+    pub(crate) async fn data_file(&self, components: &[Component]) -> Result<DataFile> {
+        let file = self.open(&Component::Data, "it holds the rows").await?;
+        if let Some(info) = self.compression_info(components, file.len()).await? {
+            return Ok(DataFile::compressed(file, info));
+        }
+        let crc = self.crc(file.len()).await?;
+        Ok(DataFile::plain(file, crc))
+    }
+
+    /// CompressionInfo.db; `None` where the data is not compressed.
+    async fn compression_info(
+        &self,
+        components: &[Component],
+        data_len: u64,
+    ) -> Result<Option<CompressionInfo>> {
+        match self.read(&Component::CompressionInfo).await? {
+            Some((path, bytes)) => {
+                CompressionInfo::parse(&path, &bytes, self.descriptor.version, data_len).map(Some)
+            }
+            None if components.contains(&Component::CompressionInfo) => {
+                Err(self.missing(&Component::CompressionInfo, "without it compressed data cannot be read"))
+            }
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) async fn crc(&self, data_len: u64) -> Result<Option<Rc<Crc>>> {
         let Some((path, bytes)) = self.read(&Component::Crc).await? else {
             return Ok(None);
         };
@@ -390,14 +400,14 @@ impl Opener<'_> {
         Ok(Some(Rc::new(crc)))
     }
 
-    async fn filter(&self) -> Result<Option<Filter>> {
+    pub(crate) async fn filter(&self) -> Result<Option<Filter>> {
         match self.read(&Component::Filter).await? {
             Some((path, bytes)) => Filter::parse(&path, bytes, self.descriptor.version).map(Some),
             None => Ok(None),
         }
     }
 
-    async fn summary(&self, partitioner: Partitioner) -> Result<Option<Summary>> {
+    pub(crate) async fn summary(&self, partitioner: Partitioner) -> Result<Option<Summary>> {
         match self.read(&Component::Summary).await? {
             Some((path, bytes)) => {
                 Summary::parse(&path, &bytes, self.descriptor.version, partitioner).map(Some)
@@ -407,7 +417,7 @@ impl Opener<'_> {
     }
 
     /// All of a component, if it is there.
-    async fn read(&self, component: &Component) -> Result<Option<(std::path::PathBuf, Vec<u8>)>> {
+    pub(crate) async fn read(&self, component: &Component) -> Result<Option<(std::path::PathBuf, Vec<u8>)>> {
         let path = self.descriptor.path_of(component);
         if !self.disk.exists(&path) {
             return Ok(None);
@@ -417,7 +427,7 @@ impl Opener<'_> {
         Ok(Some((path, bytes)))
     }
 
-    async fn open(&self, component: &Component, why: &str) -> Result<File> {
+    pub(crate) async fn open(&self, component: &Component, why: &str) -> Result<File> {
         let path = self.descriptor.path_of(component);
         if !self.disk.exists(&path) {
             return Err(self.missing(component, why));
@@ -425,7 +435,7 @@ impl Opener<'_> {
         Ok(self.disk.open(&path, component.io_class()).await?)
     }
 
-    fn missing(&self, component: &Component, why: &str) -> Error {
+    pub(crate) fn missing(&self, component: &Component, why: &str) -> Error {
         Error::missing(&self.descriptor.path_of(component), format!("this file is missing; {why}"))
     }
 }

@@ -8,12 +8,14 @@
 //! A range becomes one request: the chunks that hold it lie side by side. Chunks are checked on every
 //! read; uncompressed data is checked where the reader asks for it, in whole stretches of CRC.db.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use runtime::File;
+use runtime::{File, Window};
 
+use super::sums::{BadSum, Sums, Units};
 use crate::parts::compression_info::{CompressionInfo, Compressor};
 use crate::parts::crc::Crc;
 use crate::{Error, Result};
@@ -21,16 +23,21 @@ use crate::{Error, Result};
 /// The CRC32 behind each compressed chunk, in bytes.
 const CHUNK_CRC: u64 = 4;
 
+/// How much is read at a time for its checksum alone. Bytes.
+const SUM_STEP: u64 = 256 << 10;
+
 /// The data of an SSTable.
 #[derive(Debug)]
 pub struct DataFile {
     file: File,
     form: Form,
+    /// Sees all that is read, where checksums are worked out.
+    sums: Option<RefCell<Sums>>,
 }
 
 #[derive(Debug)]
 enum Form {
-    Compressed(CompressionInfo),
+    Compressed(Rc<CompressionInfo>),
     Plain { crc: Option<Rc<Crc>> },
 }
 
@@ -60,12 +67,55 @@ impl Stretch {
 impl DataFile {
     /// Data that is compressed as `info` tells.
     pub fn compressed(file: File, info: CompressionInfo) -> DataFile {
-        DataFile { file, form: Form::Compressed(info) }
+        DataFile { file, form: Form::Compressed(Rc::new(info)), sums: None }
     }
 
     /// Data that is not compressed. With checksums, reads may ask to be checked.
     pub fn plain(file: File, crc: Option<Rc<Crc>>) -> DataFile {
-        DataFile { file, form: Form::Plain { crc } }
+        DataFile { file, form: Form::Plain { crc }, sums: None }
+    }
+
+    /// The same data, whose checksums are worked out as it is read from its start on.
+    pub(crate) fn summed(self) -> DataFile {
+        let units = match &self.form {
+            Form::Compressed(info) => Units::Chunks(info.clone()),
+            Form::Plain { crc: Some(crc) } => Units::Stretches(crc.clone(), self.file.len()),
+            Form::Plain { crc: None } => Units::None,
+        };
+        DataFile { sums: Some(RefCell::new(Sums::new(units))), ..self }
+    }
+
+    /// Reads what no reader has read, up to where the uncompressed `position` is on disk; at its end, all.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) async fn sum_up_to(&self, position: u64) -> Result<()> {
+        let Some(sums) = &self.sums else { return Ok(()) };
+        let end = match &self.form {
+            Form::Compressed(info) if position < self.len() => info.chunk(info.chunk_of(position)).start,
+            Form::Plain { .. } if position < self.len() => position,
+            _ => self.file.len(),
+        };
+        loop {
+            let at = sums.borrow().at();
+            if at >= end {
+                return Ok(());
+            }
+            let len = (end - at).min(SUM_STEP) as usize;
+            let window = self.file.read_exact_at(at, len).await?;
+            sums.borrow_mut().see(at, &window);
+        }
+    }
+
+    /// The CRC32 of all bytes of the file, once they have been read.
+    pub(crate) fn digest(&self) -> Option<u32> {
+        let sums = self.sums.as_ref()?.borrow();
+        (sums.at() == self.file.len()).then(|| sums.digest())
+    }
+
+    /// What was found not to match its checksum since this was last asked.
+    pub(crate) fn take_bad_sums(&self) -> Vec<BadSum> {
+        self.sums.as_ref().map(|sums| sums.borrow_mut().take_bad()).unwrap_or_default()
     }
 
     /// The file on disk.
@@ -101,11 +151,12 @@ impl DataFile {
 
     /// Reads the data of `tail`, as far as it is in `range`, and what follows, with one request.
     ///
-    /// The stretch begins at `range.start` or where `tail` does, whichever is later. It ends at
-    /// `range.end` or, because chunks are read whole, up to a chunk later.
+    /// The stretch begins at `range.start` or where `tail` does, whichever is earlier. It ends at
+    /// `range.end` or, because chunks are read whole, up to a chunk later; or before a damaged chunk,
+    /// if that is not the first.
     ///
     /// # Errors
-    /// What the operating system says; chunks whose checksum or size is wrong.
+    /// What the operating system says; if the checksum or size of the first chunk is wrong.
     ///
     /// # Panics
     /// If the range is not within the data, or `tail` does not end at its start.
@@ -118,9 +169,17 @@ impl DataFile {
         }
     }
 
+    async fn read_raw(&self, start: u64, len: usize) -> Result<Window> {
+        let window = self.file.read_exact_at(start, len).await?;
+        if let Some(sums) = &self.sums {
+            sums.borrow_mut().see(start, &window);
+        }
+        Ok(window)
+    }
+
     async fn read_plain(&self, tail: &Stretch, range: Range<u64>) -> Result<Stretch> {
         let len = (range.end - range.start) as usize;
-        let (buffer, window) = self.file.read_exact_at(range.start, len).await?.into_parts();
+        let (buffer, window) = self.read_raw(range.start, len).await?.into_parts();
         Ok(join(tail, buffer, window, range.start))
     }
 
@@ -130,15 +189,21 @@ impl DataFile {
         let first = range.start / size;
         let start = first * size;
         let end = range.end.next_multiple_of(size).min(self.len());
-        let window = self.file.read_exact_at(start, (end - start) as usize).await?;
+        let window = self.read_raw(start, (end - start) as usize).await?;
+        let mut good = window.len();
         for (chunk, bytes) in (first..).zip(window.chunks(size as usize)) {
-            let expected = crc.get(chunk as usize);
-            if expected != Some(crc32fast::hash(bytes)) {
+            if crc.get(chunk as usize) == Some(crc32fast::hash(bytes)) {
+                continue;
+            }
+            if chunk == first {
                 let what = format!("{} bytes do not match their checksum in CRC.db", bytes.len());
                 return Err(Error::corrupt(self.path(), chunk * size, what));
             }
+            good = (chunk * size - start) as usize;
+            break;
         }
         let (buffer, mut bytes) = window.into_parts();
+        bytes.end = bytes.start + good;
         bytes.start += (range.start - start) as usize;
         Ok(join(tail, buffer, bytes, range.start))
     }
@@ -153,7 +218,7 @@ impl DataFile {
         let (first, last) = (range.start / chunk_len, (range.end - 1) / chunk_len);
         let start = info.chunk(first as usize).start;
         let end = info.chunk(last as usize).end;
-        let window = self.file.read_exact_at(start, (end - start) as usize).await?;
+        let window = self.read_raw(start, (end - start) as usize).await?;
 
         let data_start = first * chunk_len;
         let data_end = ((last + 1) * chunk_len).min(info.uncompressed_len());
@@ -167,8 +232,15 @@ impl DataFile {
             let chunk = info.chunk(index as usize);
             let bytes = &window[(chunk.start - start) as usize..(chunk.end - start) as usize];
             let len = (((index + 1) * chunk_len).min(info.uncompressed_len()) - index * chunk_len) as usize;
-            self.unpack(info, bytes, len, &mut buffer)
-                .map_err(|what| Error::corrupt(self.path(), chunk.start, what))?;
+            let before = buffer.len();
+            let Err(what) = self.unpack(info, bytes, len, &mut buffer) else { continue };
+            if index == first {
+                let what = format!("{what} (at offset {} of the file, compressed)", chunk.start);
+                return Err(Error::corrupt(self.path(), index * chunk_len, what));
+            }
+            // What is before it may be all that is wanted.
+            buffer.truncate(before);
+            break;
         }
         if skipped == 0 {
             let bytes = 0..buffer.len();

@@ -3,4 +3,6 @@
 pub mod chunk;
 pub mod reader;
 pub mod row;
+pub(crate) mod sums;
+pub(crate) mod walk;
 mod window;

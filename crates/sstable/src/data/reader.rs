@@ -17,11 +17,12 @@ use model::{
 };
 
 use super::chunk::DataFile;
-use super::row::{Lead, Marker, RowCodec, RowLead};
+use super::row::{Lead, Marker, Minima, RowCodec, RowLead};
 pub use super::window::Pace;
 use super::window::Window;
 use crate::decode::DecodeError;
-use crate::{Error, Result};
+use crate::parts::statistics::Statistics;
+use crate::{Error, Result, Version};
 
 /// Data.db with all that is needed to understand it.
 #[derive(Debug)]
@@ -32,6 +33,20 @@ pub struct Data {
     pub codec: RowCodec,
     /// What the rows hold.
     pub schema: Rc<Schema>,
+}
+
+impl Data {
+    /// The data of a file with these statistics.
+    pub fn new(file: DataFile, statistics: &Statistics, version: Version) -> Data {
+        let encoding = &statistics.header.encoding;
+        let minima = Minima {
+            timestamp: encoding.min_timestamp,
+            local_deletion_time: encoding.min_local_deletion_time,
+            ttl: encoding.min_ttl,
+        };
+        let schema = Rc::new(statistics.header.schema.clone());
+        Data { file, codec: RowCodec::new(&schema, minima, version), schema }
+    }
 }
 
 /// Index blocks of one partition, read without its head.

@@ -1,0 +1,259 @@
+//! The command's arguments, exit codes and messages, on a few small tables.
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use testkit::fixtures;
+
+fn run<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>) -> Output {
+    let arguments = arguments.into_iter().map(Into::into);
+    Command::new(env!("CARGO_BIN_EXE_siltstone")).args(arguments).output().unwrap()
+}
+
+/// `siltstone sstable …`, with the folder in place of `@`.
+fn on(folder: &Path, arguments: &[&str]) -> Output {
+    let place = |argument: &&str| if *argument == "@" { folder.into() } else { OsString::from(argument) };
+    run([OsString::from("sstable")].into_iter().chain(arguments.iter().map(place)))
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    assert_eq!(code(output), 0, "{}", stderr(output));
+    stdout(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn clusterings(output: &Output) -> Vec<i64> {
+    let rows = lines(output);
+    rows.iter().filter(|row| row["type"] == "row").map(|row| row["clustering"][0].as_i64().unwrap()).collect()
+}
+
+/// A table of `PRIMARY KEY (k int, c int)` with static columns; the folder has two SSTables.
+fn statics() -> Option<PathBuf> {
+    fixtures::table("cassandra/nb/small/sstables/statics")
+}
+
+#[test]
+fn wrong_arguments_exit_with_2() {
+    let nothing: [&[&str]; 6] = [
+        &[],
+        &["sstable"],
+        &["sstable", "dump"],
+        &["sstable", "fold", "x"],
+        &["sstable", "dump", "x", "--format", "yaml"],
+        &["sstable", "read", "x"],
+    ];
+    for arguments in nothing {
+        assert_eq!(code(&run(arguments)), 2, "{arguments:?}");
+    }
+    let Some(folder) = statics() else { return };
+    let wrong: [(&[&str], &str); 7] = [
+        (&["dump", "@", "--key", "[\"x\"]"], "expected a partition key of type int"),
+        (&["dump", "@", "--key", "[\"1\", \"2\"]"], "it has 2 values; expected a partition key of type int"),
+        (&["dump", "@", "--key", "1"], "it is not a JSON array"),
+        (&["read", "@", "--key", "[\"1\"]", "--from", "[1, 2]"], "expected a clustering of type int"),
+        (&["read", "@", "--key", "[\"1\"]", "--from", "[\"x\"]"], "expected a clustering of type int"),
+        (&["read", "@", "--key", "[\"1\"]", "--limit", "0"], "--limit"),
+        (&["index", "@", "--key", "[]"], "expected a partition key of type int"),
+    ];
+    for (arguments, message) in wrong {
+        let output = on(&folder, arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}");
+        assert!(stderr(&output).contains(message), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn bad_data_exits_with_1_and_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["dump", "info", "index"] {
+        let output = on(folder.path(), &[command, "@"]);
+        assert_eq!((code(&output), stdout(&output)), (1, ""));
+        let expected = format!("siltstone: {}: there is no SSTable in this folder\n", folder.path().display());
+        assert_eq!(stderr(&output), expected);
+        let output = on(&folder.path().join("me-1-big-Data.db"), &[command, "@"]);
+        assert_eq!(code(&output), 1);
+        assert!(stderr(&output).ends_with("me-1-big-Data.db: there is no such file or folder\n"));
+    }
+    let Some(table) = statics() else { return };
+    for file in std::fs::read_dir(&table).unwrap().map(|file| file.unwrap()) {
+        let mut bytes = std::fs::read(file.path()).unwrap();
+        if file.file_name() == "nb-1-big-Data.db" {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0xff;
+        }
+        std::fs::write(folder.path().join(file.file_name()), bytes).unwrap();
+    }
+    let output = on(folder.path(), &["dump", "@"]);
+    assert_eq!(code(&output), 1);
+    let message = stderr(&output);
+    assert!(message.contains("nb-1-big-Data.db: corrupt at offset "), "{message}");
+}
+
+#[test]
+fn help_has_examples() {
+    assert_eq!(code(&run(["--version"])), 0);
+    assert_eq!(code(&run(["help"])), 0);
+    for command in ["dump", "read", "info", "index"] {
+        let output = run(["sstable", command, "--help"]);
+        assert_eq!(code(&output), 0);
+        let example = format!("Examples:\n  siltstone sstable {command} ");
+        assert!(stdout(&output).contains(&example), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_a_quiet_end() {
+    let Some(folder) = fixtures::table("cassandra/nb/small/sstables/comp_lz4") else { return };
+    for arguments in [&["dump"][..], &["dump", "--format", "jsonl"], &["index"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_siltstone"));
+        command.arg("sstable").args(arguments).arg(&folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        let mut errors = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert_eq!((child.wait().unwrap().code(), errors.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn keys_are_picked_in_the_order_of_the_file() {
+    let Some(folder) = statics() else { return };
+    let file = folder.join("nb-1-big-Data.db");
+    let keys_of = |output: &Output| -> Vec<String> {
+        let dump: Value = serde_json::from_slice(&output.stdout).unwrap();
+        dump.as_array().unwrap().iter().map(|p| p["partition"]["key"][0].as_str().unwrap().to_owned()).collect()
+    };
+    let all = keys_of(&on(&file, &["dump", "@"]));
+    assert!(all.len() > 2);
+    let (first, last) = (format!("[\"{}\"]", all[0]), format!("[\"{}\"]", all[all.len() - 1]));
+    let output = on(&file, &["dump", "@", "--key", &last, "--key", "[\"12345\"]", "--key", &first, "--key", &last]);
+    assert_eq!(code(&output), 0);
+    assert_eq!(keys_of(&output), [all[0].as_str(), all[all.len() - 1].as_str()]);
+    assert!(stderr(&output).contains("no partition has the key [\"12345\"]"), "{}", stderr(&output));
+    let whole: Value = serde_json::from_slice(&on(&file, &["dump", "@"]).stdout).unwrap();
+    let picked: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(picked[1], whole[all.len() - 1]);
+}
+
+#[test]
+fn a_folder_gives_an_array_for_each_sstable() {
+    let Some(folder) = statics() else { return };
+    let both = on(&folder, &["dump", "@"]);
+    let each = ["nb-1-big-Data.db", "nb-2-big-TOC.txt"].map(|file| on(&folder.join(file), &["dump", "@"]));
+    assert_eq!(stdout(&both), format!("{}{}", stdout(&each[0]), stdout(&each[1])));
+}
+
+#[test]
+fn slices_limits_and_directions() {
+    let Some(folder) = statics() else { return };
+    let file = folder.join("nb-1-big-Data.db");
+    let read = |more: &[&str]| on(&file, &[&["read", "@", "--key", "[\"5\"]"], more].concat());
+    let all = clusterings(&read(&[]));
+    assert!(all.len() > 3 && all.is_sorted(), "{all:?}");
+    let (from, to) = (format!("[{}]", all[1]), format!("[\"{}\"]", all[2]));
+    assert_eq!(clusterings(&read(&["--from", &from])), all[1..]);
+    assert_eq!(clusterings(&read(&["--to", &from])), all[..2]);
+    assert_eq!(clusterings(&read(&["--from", &from, "--to", &to])), all[1..3]);
+    assert_eq!(clusterings(&read(&["--from", &to, "--to", &from])), [0; 0]);
+    assert_eq!(clusterings(&read(&["--limit", "2"])), all[..2]);
+    assert_eq!(clusterings(&read(&["--reverse", "--limit", "1"])), all[all.len() - 1..]);
+    assert_eq!(clusterings(&read(&["--repeat", "2", "--limit", "1"])), [all[0], all[0]]);
+    assert_eq!(clusterings(&read(&["--index-search", "scan"])), all);
+    assert_eq!(clusterings(&read(&["--no-io-uring", "--no-direct-io", "--cache-mib", "0"])), all);
+    let missing = on(&file, &["read", "@", "--key", "[\"12345\"]"]);
+    assert_eq!((code(&missing), stdout(&missing)), (0, ""));
+}
+
+#[test]
+fn the_static_row_comes_first_where_it_is_wanted() {
+    let Some(folder) = fixtures::table("cassandra/nb/small/sstables/statics") else { return };
+    let whole = lines(&on(&folder, &["dump", "@", "--format", "jsonl"]));
+    let with_static = whole.iter().find(|line| line["type"] == "static_block").unwrap();
+    let key = with_static["key"].to_string();
+    let kinds = |more: &[&str]| -> Vec<bool> {
+        let rows = lines(&on(&folder, &[&["read", "@", "--key", &key], more].concat()));
+        rows.iter().map(|row| row["type"] == "static_block").collect()
+    };
+    for more in [&["--limit", "1"][..], &["--reverse", "--limit", "1"], &["--static", "--from", "[0]", "--limit", "1"]] {
+        let kinds = kinds(more);
+        assert!(kinds[0] && kinds[1..].iter().all(|is_static| !is_static), "{more:?}: {kinds:?}");
+    }
+    assert!(kinds(&["--from", "[0]"]).iter().all(|is_static| !is_static));
+}
+
+#[test]
+fn statistics_are_one_line_a_repetition() {
+    let Some(folder) = statics() else { return };
+    let output = on(&folder, &["read", "@", "--key", "[\"5\"]", "--stats", "--repeat", "2"]);
+    let stats: Vec<Value> = stderr(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(stats.len(), 2);
+    let names = "requests bytes index_requests index_bytes data_requests data_bytes page_hits page_misses";
+    for line in &stats {
+        let members: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(members.join(" "), names);
+    }
+    assert!(stats[0]["index_requests"].as_u64().unwrap() > 0);
+    assert_eq!(stats[1]["index_requests"], 0);
+    assert_eq!(stats[0]["data_requests"], stats[1]["data_requests"]);
+}
+
+#[test]
+fn only_what_is_live() {
+    let Some(folder) = fixtures::table("cassandra/nb/small/sstables/tombs") else { return };
+    let dead = ["deletion_info", "marked_deleted"];
+    let mut shown = [0; 2];
+    for key in 0..30 {
+        let key = format!("[\"{key}\"]");
+        let stored = lines(&on(&folder, &["read", "@", "--key", &key]));
+        let live = lines(&on(&folder, &["read", "@", "--key", &key, "--live"]));
+        assert!(live.iter().all(|row| dead.iter().all(|member| !row.to_string().contains(member))), "{key}");
+        assert!(live.len() <= stored.len());
+        shown[0] += stored.len();
+        shown[1] += live.len();
+    }
+    assert!(shown[1] > 0 && shown[1] < shown[0], "{shown:?}");
+}
+
+#[test]
+fn the_index_names_every_partition() {
+    let Some(folder) = statics() else { return };
+    let file = folder.join("nb-1-big-Data.db");
+    let dump: Value = serde_json::from_slice(&on(&file, &["dump", "@"]).stdout).unwrap();
+    let keys: Vec<String> = dump.as_array().unwrap().iter().map(|p| p["partition"]["key"].to_string()).collect();
+    let listed = lines(&on(&file, &["index", "@", "--json"]));
+    assert_eq!(listed.iter().map(|line| line["key"].to_string()).collect::<Vec<_>>(), keys);
+    let text = on(&file, &["index", "@"]);
+    let last: Vec<&str> = stdout(&text).lines().skip(1).map(|line| line.rsplit("  ").next().unwrap()).collect();
+    assert_eq!(last, keys);
+    let one = lines(&on(&file, &["index", "@", "--json", "--key", &keys[0]]));
+    assert_eq!(one[0], listed[0]);
+}
+
+#[test]
+fn info_is_text_and_json() {
+    let Some(folder) = statics() else { return };
+    let output = on(&folder.join("nb-1-big-Data.db"), &["info", "@", "--json"]);
+    assert_eq!(code(&output), 0);
+    let info: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(info["columns"]["partition_key"][0], "int");
+    assert_eq!(info["compression"]["compressor"], "LZ4Compressor");
+    let text = on(&folder, &["info", "@"]);
+    for piece in ["version  nb (Cassandra 4.0.1)", "Data.db", "least timestamp  ", "partition sizes\n  count "] {
+        assert!(stdout(&text).contains(piece), "{piece} is missing from {}", stdout(&text));
+    }
+}
