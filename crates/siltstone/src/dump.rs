@@ -149,7 +149,7 @@ impl Dump {
 
     fn corrupt(&self, value: ValueError) -> Error {
         let place = format!("behind offset {}", self.position);
-        Error::Value { path: self.table.data().file.path().to_path_buf(), place, value }
+        Error::Value { path: self.table.data().file.path().to_path_buf(), place, value: Box::new(value) }
     }
 
     fn begin(&mut self) {

@@ -23,7 +23,7 @@ pub enum Error {
         /// Where in it, in words.
         place: String,
         /// What is wrong.
-        value: ValueError,
+        value: Box<ValueError>,
     },
     /// Something is wrong with a file, or with several together, that is not corrupt bytes.
     #[error("{}: {what}", path.display())]

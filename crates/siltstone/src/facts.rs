@@ -66,7 +66,8 @@ pub enum Unit {
 }
 
 /// Shares of the values of a histogram whose sizes are told.
-const PERCENTILES: [(&str, f64); 5] = [("p50", 0.5), ("p75", 0.75), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
+const PERCENTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p75", 0.75), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
 
 /// A histogram's lines of text; what has more buckets has some of them together.
 const MOST_LINES: usize = 16;
@@ -223,7 +224,11 @@ fn write_histogram(histogram: &Histogram, unit: Unit, indent: usize, out: &mut S
     let show = |value: u64| if unit == Unit::Bytes { bytes_text(value) } else { value.to_string() };
     line(out, indent, format_args!("count {}, mean {mean:.1}", histogram.count()));
     let shares = PERCENTILES.map(|(name, share)| format!("{name} {}", histogram.percentile(share)));
-    line(out, indent, format_args!("least {}, {}, greatest {}", histogram.min(), shares.join(", "), histogram.max()));
+    line(
+        out,
+        indent,
+        format_args!("least {}, {}, greatest {}", histogram.min(), shares.join(", "), histogram.max()),
+    );
     let rows: Vec<(u64, u64)> = filled(histogram).collect();
     let rows: Vec<(String, u64)> = rows
         .chunks(rows.len().div_ceil(MOST_LINES).max(1))

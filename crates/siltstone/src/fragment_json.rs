@@ -13,7 +13,8 @@ use std::rc::Rc;
 use model::types::counter::CounterContext;
 use model::types::{TypeError, maybe_quote};
 use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Liveness, Position, Row, Schema, Weight,
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Liveness, Position, Row, Schema,
+    Weight,
 };
 
 use crate::error::ValueError;
@@ -134,7 +135,13 @@ impl FragmentJson {
     ///
     /// # Errors
     /// A value that is not of its type.
-    pub fn write_row(&mut self, row: &Row, is_static: bool, position: Option<u64>, json: &mut JsonWriter) -> Written {
+    pub fn write_row(
+        &mut self,
+        row: &Row,
+        is_static: bool,
+        position: Option<u64>,
+        json: &mut JsonWriter,
+    ) -> Written {
         if let Some(position) = position {
             json.key("position");
             json.integer(position);
@@ -231,8 +238,9 @@ impl FragmentJson {
         json.inline_arrays(true);
         for (index, column) in self.schema.clustering.iter().take(count).enumerate() {
             match clustering.values.get(index) {
-                Some(Some(value)) => write_value(column, value, json).map_err(|source| {
-                    ValueError { what: format!("clustering column {}", index + 1), source }
+                Some(Some(value)) => write_value(column, value, json).map_err(|source| ValueError {
+                    what: format!("clustering column {}", index + 1),
+                    source,
                 })?,
                 Some(None) => json.null(),
                 None => json.literal("\"*\""),
@@ -293,7 +301,12 @@ impl FragmentJson {
         Ok(())
     }
 
-    fn write_complex_deletion(&mut self, column: &ColumnJson, deletion: &DeletionTime, json: &mut JsonWriter) {
+    fn write_complex_deletion(
+        &mut self,
+        column: &ColumnJson,
+        deletion: &DeletionTime,
+        json: &mut JsonWriter,
+    ) {
         json.inline_objects(true);
         json.begin_object();
         json.key("name");
@@ -333,7 +346,12 @@ impl FragmentJson {
         Ok(())
     }
 
-    fn write_path(&mut self, column: &ColumnJson, path: &Bytes, json: &mut JsonWriter) -> Result<(), TypeError> {
+    fn write_path(
+        &mut self,
+        column: &ColumnJson,
+        path: &Bytes,
+        json: &mut JsonWriter,
+    ) -> Result<(), TypeError> {
         json.key("path");
         json.inline_arrays(true);
         json.begin_array();

@@ -130,7 +130,11 @@ impl IndexList {
         let table = self.table.clone();
         let cursor = table.index().cursor(&table.data().codec, promoted);
         if self.json.is_none() {
-            writeln!(out, "\n{:>7}  {:>14}  {:>10}  first, last, open tombstone at its end", "block", "offset", "width")?;
+            writeln!(
+                out,
+                "\n{:>7}  {:>14}  {:>10}  first, last, open tombstone at its end",
+                "block", "offset", "width"
+            )?;
         }
         for number in 0..promoted.count {
             let block = cursor.block(number).await?;
@@ -143,7 +147,8 @@ impl IndexList {
     }
 
     fn print_block(&mut self, number: u32, block: &Block, out: &mut dyn Write) -> Result<()> {
-        let [first, last] = [&block.first, &block.last].map(|position| position_text(&self.fragments, position));
+        let [first, last] =
+            [&block.first, &block.last].map(|position| position_text(&self.fragments, position));
         let mut line = format!("{number:>7}  {:>14}  {:>10}  {first}, {last}", block.offset, block.width);
         if !block.end_open.is_live() {
             let mut json = JsonWriter::new(Layout::Line);
@@ -159,7 +164,8 @@ impl IndexList {
         let [first, last] = [&block.first, &block.last].map(|position| self.position(position));
         let Some(json) = &mut self.json else { return Ok(()) };
         json.begin_object();
-        for (name, number) in [("block", u64::from(number)), ("offset", block.offset), ("width", block.width)] {
+        for (name, number) in [("block", u64::from(number)), ("offset", block.offset), ("width", block.width)]
+        {
             json.key(name);
             json.integer(number);
         }
@@ -213,5 +219,9 @@ fn write_open(fragments: &mut FragmentJson, open: &DeletionTime, json: &mut Json
 
 fn corrupt(table: &SSTable, position: u64, value: ValueError) -> Error {
     let place = format!("where the data is at {position}");
-    Error::Value { path: table.descriptor().path_of(&sstable::component::Component::Index), place, value }
+    Error::Value {
+        path: table.descriptor().path_of(&sstable::component::Component::Index),
+        place,
+        value: Box::new(value),
+    }
 }

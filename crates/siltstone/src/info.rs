@@ -123,7 +123,10 @@ fn contents(table: &Rc<SSTable>) -> Vec<Fact> {
         Fact::new("rows from and to are accurate", Value::Bool(covered.is_accurate)),
         Fact::new("may have partition deletions", Value::Bool(stats.may_have_partition_deletions)),
         Fact::new("has legacy counter shards", Value::Bool(stats.has_legacy_counter_shards)),
-        Fact::new("share of the token space", stats.token_space_coverage.map_or(Value::None("not told"), Value::Number)),
+        Fact::new(
+            "share of the token space",
+            stats.token_space_coverage.map_or(Value::None("not told"), Value::Number),
+        ),
     ]);
     facts
 }
@@ -160,7 +163,8 @@ fn times(stats: &Stats) -> Vec<Fact> {
 
 fn state(stats: &Stats) -> Vec<Fact> {
     let id = |id: Option<[u8; 16]>, none| id.map_or(Value::None(none), |id| Value::Text(uuid_text(id)));
-    let repaired = if stats.repaired_at == 0 { Value::None("never") } else { Value::Millis(stats.repaired_at) };
+    let repaired =
+        if stats.repaired_at == 0 { Value::None("never") } else { Value::Millis(stats.repaired_at) };
     vec![
         Fact::new("level", Value::Count(u64::from(stats.level))),
         Fact::new("repaired at", repaired),
@@ -215,7 +219,8 @@ fn compression(info: Option<&CompressionInfo>) -> Vec<Fact> {
 }
 
 fn filter(filter: Option<&Filter>, statistics: &Statistics) -> Vec<Fact> {
-    let wanted = Fact::new("wanted chance of false positives", Value::Number(statistics.validation.filter_fp_chance));
+    let wanted =
+        Fact::new("wanted chance of false positives", Value::Number(statistics.validation.filter_fp_chance));
     let Some(filter) = filter else {
         return vec![Fact::new("filter", Value::None("none: every key may be there")), wanted];
     };
@@ -243,7 +248,10 @@ fn histograms(stats: &Stats) -> [Fact; 3] {
     [
         Fact::new("partition sizes", Value::Histogram(Box::new(stats.partition_sizes.clone()), Unit::Bytes)),
         Fact::new("cells a partition", Value::Histogram(Box::new(stats.cell_counts.clone()), Unit::Cells)),
-        Fact::new("tombstones become droppable", Value::DropTimes(Box::new(stats.tombstone_drop_times.clone()))),
+        Fact::new(
+            "tombstones become droppable",
+            Value::DropTimes(Box::new(stats.tombstone_drop_times.clone())),
+        ),
     ]
 }
 

@@ -52,7 +52,8 @@ pub fn clustering(schema: &Schema, json: &str) -> Result<Clustering> {
         Value::Null => Ok(None),
         item => typed_value(column, item).map(|bytes| Some(Bytes::from(bytes))),
     };
-    let values = schema.clustering.iter().zip(&items).map(value).collect::<std::result::Result<_, TypeError>>();
+    let values =
+        schema.clustering.iter().zip(&items).map(value).collect::<std::result::Result<_, TypeError>>();
     Ok(Clustering { values: values.map_err(|error| refuse(error.to_string()))? })
 }
 
@@ -145,7 +146,10 @@ mod tests {
         assert_eq!(partition_key(&schema(CqlType::Int), "[\"-2\"]").unwrap(), (-2i32).to_be_bytes());
         assert_eq!(partition_key(&schema(CqlType::Int), "[7]").unwrap(), 7i32.to_be_bytes());
         let composite = CqlType::Composite(vec![CqlType::Text, CqlType::Boolean]);
-        assert_eq!(partition_key(&schema(composite), "[\"a:b\", \"true\"]").unwrap(), b"\0\x03a:b\0\0\x01\x01\0");
+        assert_eq!(
+            partition_key(&schema(composite), "[\"a:b\", \"true\"]").unwrap(),
+            b"\0\x03a:b\0\0\x01\x01\0"
+        );
     }
 
     #[test]
@@ -157,7 +161,9 @@ mod tests {
         let composite = schema(CqlType::Composite(vec![CqlType::Text, CqlType::Int]));
         let error = partition_key(&composite, "[\"a\"]").unwrap_err();
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().ends_with("it has one value; expected a partition key of types (text, int)"));
+        assert!(
+            error.to_string().ends_with("it has one value; expected a partition key of types (text, int)")
+        );
     }
 
     #[test]
@@ -168,6 +174,9 @@ mod tests {
         assert_eq!(clustering(&schema, "[\"7\", \"b\"]").unwrap(), both);
         assert_eq!(clustering(&schema, "[null]").unwrap().values[0], None);
         let error = clustering(&schema, "[1, \"b\", 3]").unwrap_err().to_string();
-        assert!(error.ends_with("expected a clustering of types (int, text), or the first few of them"), "{error}");
+        assert!(
+            error.ends_with("expected a clustering of types (int, text), or the first few of them"),
+            "{error}"
+        );
     }
 }

@@ -100,7 +100,10 @@ mod tests {
         live.filter(Fragment::RangeTombstone(RangeTombstoneChange { position, deletion: range }));
         assert_eq!(timestamps(&mut live, row(cells())), [3, 4, 5]);
         assert_eq!(timestamps(&mut live, Row { deletion: deletion(3), ..row(cells()) }), [4, 5]);
-        assert_eq!(timestamps(&mut live, Row { complex_deletions: vec![(0, deletion(4))], ..row(cells()) }), [5]);
+        assert_eq!(
+            timestamps(&mut live, Row { complex_deletions: vec![(0, deletion(4))], ..row(cells()) }),
+            [5]
+        );
         live.filter(start(DeletionTime::LIVE));
         assert_eq!(timestamps(&mut live, row(cells())).len(), 5);
     }

@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn a_folder_is_its_own_sstables_by_generation() {
-        let files = ["/t/me-10-big-Data.db", "/t/me-9-big-Data.db", "/t/me-9-big-TOC.txt", "/t/.i/me-1-big-Data.db"];
+        let files =
+            ["/t/me-10-big-Data.db", "/t/me-9-big-Data.db", "/t/me-9-big-TOC.txt", "/t/.i/me-1-big-Data.db"];
         let time_based = "/t/nb-3gyd_0wz8_01bn52h3rn8frpo3ut-big-Data.db";
         let all = [&files[..], &[time_based]].concat();
         assert_eq!(names_of(&all, "/t").unwrap(), [files[1], files[0], time_based]);
@@ -76,7 +77,10 @@ mod tests {
 
     #[test]
     fn any_component_names_its_sstable() {
-        assert_eq!(names_of(&["/t/me-9-big-TOC.txt"], "/t/me-9-big-TOC.txt").unwrap(), ["/t/me-9-big-Data.db"]);
+        assert_eq!(
+            names_of(&["/t/me-9-big-TOC.txt"], "/t/me-9-big-TOC.txt").unwrap(),
+            ["/t/me-9-big-Data.db"]
+        );
     }
 
     #[test]

@@ -67,7 +67,12 @@ impl Tables {
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.
-    pub async fn read(&self, key: &PartitionKey, slice: &Slice, options: ReadOptions) -> Result<Option<Rows>> {
+    pub async fn read(
+        &self,
+        key: &PartitionKey,
+        slice: &Slice,
+        options: ReadOptions,
+    ) -> Result<Option<Rows>> {
         if self.schema.compare(&slice.start, &slice.end).is_gt() {
             return Ok(None);
         }
@@ -233,7 +238,8 @@ impl Printer {
 }
 
 fn corrupt(path: &std::path::Path, value: crate::error::ValueError) -> Error {
-    Error::Value { path: path.to_path_buf(), place: "in this SSTable or one merged with it".to_owned(), value }
+    let place = "in this SSTable or one merged with it".to_owned();
+    Error::Value { path: path.to_path_buf(), place, value: Box::new(value) }
 }
 
 /// What a read asked of the operating system, and how it found the pages of indexes.

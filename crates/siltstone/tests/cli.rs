@@ -83,7 +83,8 @@ fn bad_data_exits_with_1_and_names_the_file() {
     for command in ["dump", "info", "index"] {
         let output = on(folder.path(), &[command, "@"]);
         assert_eq!((code(&output), stdout(&output)), (1, ""));
-        let expected = format!("siltstone: {}: there is no SSTable in this folder\n", folder.path().display());
+        let expected =
+            format!("siltstone: {}: there is no SSTable in this folder\n", folder.path().display());
         assert_eq!(stderr(&output), expected);
         let output = on(&folder.path().join("me-1-big-Data.db"), &[command, "@"]);
         assert_eq!(code(&output), 1);
@@ -136,12 +137,17 @@ fn keys_are_picked_in_the_order_of_the_file() {
     let file = folder.join("nb-1-big-Data.db");
     let keys_of = |output: &Output| -> Vec<String> {
         let dump: Value = serde_json::from_slice(&output.stdout).unwrap();
-        dump.as_array().unwrap().iter().map(|p| p["partition"]["key"][0].as_str().unwrap().to_owned()).collect()
+        dump.as_array()
+            .unwrap()
+            .iter()
+            .map(|p| p["partition"]["key"][0].as_str().unwrap().to_owned())
+            .collect()
     };
     let all = keys_of(&on(&file, &["dump", "@"]));
     assert!(all.len() > 2);
     let (first, last) = (format!("[\"{}\"]", all[0]), format!("[\"{}\"]", all[all.len() - 1]));
-    let output = on(&file, &["dump", "@", "--key", &last, "--key", "[\"12345\"]", "--key", &first, "--key", &last]);
+    let output =
+        on(&file, &["dump", "@", "--key", &last, "--key", "[\"12345\"]", "--key", &first, "--key", &last]);
     assert_eq!(code(&output), 0);
     assert_eq!(keys_of(&output), [all[0].as_str(), all[all.len() - 1].as_str()]);
     assert!(stderr(&output).contains("no partition has the key [\"12345\"]"), "{}", stderr(&output));
@@ -189,7 +195,11 @@ fn the_static_row_comes_first_where_it_is_wanted() {
         let rows = lines(&on(&folder, &[&["read", "@", "--key", &key], more].concat()));
         rows.iter().map(|row| row["type"] == "static_block").collect()
     };
-    for more in [&["--limit", "1"][..], &["--reverse", "--limit", "1"], &["--static", "--from", "[0]", "--limit", "1"]] {
+    for more in [
+        &["--limit", "1"][..],
+        &["--reverse", "--limit", "1"],
+        &["--static", "--from", "[0]", "--limit", "1"],
+    ] {
         let kinds = kinds(more);
         assert!(kinds[0] && kinds[1..].iter().all(|is_static| !is_static), "{more:?}: {kinds:?}");
     }
@@ -234,11 +244,13 @@ fn the_index_names_every_partition() {
     let Some(folder) = statics() else { return };
     let file = folder.join("nb-1-big-Data.db");
     let dump: Value = serde_json::from_slice(&on(&file, &["dump", "@"]).stdout).unwrap();
-    let keys: Vec<String> = dump.as_array().unwrap().iter().map(|p| p["partition"]["key"].to_string()).collect();
+    let keys: Vec<String> =
+        dump.as_array().unwrap().iter().map(|p| p["partition"]["key"].to_string()).collect();
     let listed = lines(&on(&file, &["index", "@", "--json"]));
     assert_eq!(listed.iter().map(|line| line["key"].to_string()).collect::<Vec<_>>(), keys);
     let text = on(&file, &["index", "@"]);
-    let last: Vec<&str> = stdout(&text).lines().skip(1).map(|line| line.rsplit("  ").next().unwrap()).collect();
+    let last: Vec<&str> =
+        stdout(&text).lines().skip(1).map(|line| line.rsplit("  ").next().unwrap()).collect();
     assert_eq!(last, keys);
     let one = lines(&on(&file, &["index", "@", "--json", "--key", &keys[0]]));
     assert_eq!(one[0], listed[0]);
@@ -253,7 +265,9 @@ fn info_is_text_and_json() {
     assert_eq!(info["columns"]["partition_key"][0], "int");
     assert_eq!(info["compression"]["compressor"], "LZ4Compressor");
     let text = on(&folder, &["info", "@"]);
-    for piece in ["version  nb (Cassandra 4.0.1)", "Data.db", "least timestamp  ", "partition sizes\n  count "] {
+    for piece in
+        ["version  nb (Cassandra 4.0.1)", "Data.db", "least timestamp  ", "partition sizes\n  count "]
+    {
         assert!(stdout(&text).contains(piece), "{piece} is missing from {}", stdout(&text));
     }
 }

@@ -29,7 +29,11 @@ fn timeless(text: &str) -> String {
 fn check(fixture: &Fixture) -> Result<(), String> {
     if let Some((_, why)) = REFUSED.iter().find(|(name, _)| fixture.name.contains(name)) {
         let error = dump(fixture, &[]).err().ok_or("it is not refused")?;
-        return if error.contains(why) { Ok(()) } else { Err(format!("the error does not say why: {error}")) };
+        return if error.contains(why) {
+            Ok(())
+        } else {
+            Err(format!("the error does not say why: {error}"))
+        };
     }
     let ours = dump(fixture, &[])?;
     let Some(theirs) = fixture.dump_text() else {
@@ -39,7 +43,8 @@ fn check(fixture: &Fixture) -> Result<(), String> {
     if timeless(&ours).trim_end() == timeless(&theirs).trim_end() {
         return Ok(());
     }
-    let parse = |text: &str| serde_json::from_str(text).map(without_expired).map_err(|error| error.to_string());
+    let parse =
+        |text: &str| serde_json::from_str(text).map(without_expired).map_err(|error| error.to_string());
     match difference(&parse(&ours)?, &parse(&theirs)?) {
         Some(difference) => Err(difference),
         None => Err("the layout differs, though the JSON is equal".to_owned()),

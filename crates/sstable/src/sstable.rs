@@ -13,7 +13,6 @@ use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::component::{Component, Descriptor};
 use crate::data::chunk::DataFile;
 use crate::data::reader::{Blocks, Data, DataReader, Pace};
-use crate::data::row::{Minima, RowCodec};
 use crate::index::{Index, Place, token_for};
 use crate::parts::compression_info::CompressionInfo;
 use crate::parts::crc::Crc;

@@ -21,12 +21,10 @@ pub fn difference(ours: &Value, theirs: &Value) -> Option<String> {
 
 fn describe(ours: &Value, theirs: &Value, at: &str) -> String {
     match (ours, theirs) {
-        (Value::Array(a), Value::Array(b)) => {
-            match a.iter().zip(b).enumerate().find(|(_, (a, b))| a != b) {
-                Some((index, (a, b))) => describe(a, b, &format!("{at}/{index}")),
-                None => format!("at {at}: {} items, but {} are expected", a.len(), b.len()),
-            }
-        }
+        (Value::Array(a), Value::Array(b)) => match a.iter().zip(b).enumerate().find(|(_, (a, b))| a != b) {
+            Some((index, (a, b))) => describe(a, b, &format!("{at}/{index}")),
+            None => format!("at {at}: {} items, but {} are expected", a.len(), b.len()),
+        },
         (Value::Object(a), Value::Object(b)) => {
             match a.iter().find(|(name, value)| b.get(*name) != Some(value)) {
                 Some((name, value)) => match b.get(name) {

@@ -53,7 +53,9 @@ enum FormatArg {
 
 impl Dump {
     pub(super) fn run(self) -> Result<()> {
-        on_shard(ShardOptions::default(), async move |shard| self.dump_all(&shard).await)
+        on_shard(ShardOptions { direct_io: false, ..ShardOptions::default() }, async move |shard| {
+            self.dump_all(&shard).await
+        })
     }
 
     async fn dump_all(&self, shard: &Shard) -> Result<()> {

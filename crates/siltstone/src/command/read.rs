@@ -126,9 +126,8 @@ impl Read {
 
     fn query(&self, tables: &Tables) -> Result<Query> {
         let schema = tables.schema();
-        let clustering = |json: &Option<String>| {
-            json.as_ref().map(|json| keys::clustering(schema, json)).transpose()
-        };
+        let clustering =
+            |json: &Option<String>| json.as_ref().map(|json| keys::clustering(schema, json)).transpose();
         let search = match self.index_search {
             SearchArg::Binary => Search::Binary,
             SearchArg::Scan => Search::Scan,
