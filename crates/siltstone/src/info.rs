@@ -47,11 +47,11 @@ pub async fn facts(disk: &Disk, table: &Rc<SSTable>) -> Result<Vec<Fact>> {
 /// Which servers write this version.
 fn version_text(version: Version) -> &'static str {
     match version {
-        Version::Mc => "mc (Cassandra 3.0.8, ScyllaDB 3)",
-        Version::Md => "md (Cassandra 3.0.18 and 3.11.4, ScyllaDB 4.4)",
-        Version::Me => "me (Cassandra 3.0.25 and 3.11.11, ScyllaDB 5)",
-        Version::Na => "na (Cassandra 4.0.0)",
-        Version::Nb => "nb (Cassandra 4.0.1)",
+        Version::Mc => "mc (Cassandra 3.0.8 to 3.11, ScyllaDB 3)",
+        Version::Md => "md (Cassandra 3.11, ScyllaDB 4)",
+        Version::Me => "me (Cassandra 3.11.11, ScyllaDB 5)",
+        Version::Na => "na (Cassandra 4.0 before its release)",
+        Version::Nb => "nb (Cassandra 4.0 to 5.0)",
         Version::Oa => "oa (Cassandra 5.0)",
     }
 }

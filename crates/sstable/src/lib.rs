@@ -11,6 +11,7 @@
 //! | [`big`] | the BIG format's index: entries, and the search in a large partition |
 //! | [`cache`] | what is kept of an index between reads |
 //! | [`reader`], [`reverse`] | a slice of a partition, in either direction |
+//! | [`verify`] | whether an SSTable is sound |
 
 pub mod big;
 pub mod cache;
@@ -23,6 +24,7 @@ pub mod parts;
 pub mod reader;
 pub mod reverse;
 pub mod sstable;
+pub mod verify;
 pub mod version;
 
 pub use big::promoted_cursor::Search;

@@ -49,6 +49,12 @@ impl Version {
         }
     }
 
+    /// Whether ScyllaDB writes it too. Its early releases left range tombstones out of Statistics and
+    /// counted the columns of a row twice; Cassandra's counts are exact.
+    pub fn may_be_scyllas(self) -> bool {
+        self <= Version::Me
+    }
+
     /// Whether min and max clustering in Statistics can be trusted.
     pub fn has_accurate_min_max(self) -> bool {
         self >= Version::Md

@@ -227,20 +227,37 @@ impl CqlType {
 }
 
 /// Appends a JSON string, with the escapes that Cassandra's writer uses.
-fn quote(text: &str, out: &mut String) {
+pub(super) fn quote(text: &str, out: &mut String) {
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\0'..' ' => out.push_str(&format!("\\u{:04X}", u32::from(c))),
-            other => out.push(other),
-        }
+    // Most texts need no escape; that all bytes are looked at lets them be looked at together.
+    if text.bytes().fold(false, |any, byte| any | needs_escape(byte)) {
+        escape(text, out);
+    } else {
+        out.push_str(text);
     }
     out.push('"');
+}
+
+#[inline]
+fn needs_escape(byte: u8) -> bool {
+    (byte < b' ') | (byte == b'"') | (byte == b'\\')
+}
+
+fn escape(text: &str, out: &mut String) {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(needs_escape) {
+        out.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x8 => out.push_str("\\b"),
+            0xc => out.push_str("\\f"),
+            control => out.push_str(&format!("\\u{control:04X}")),
+        }
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
 }

@@ -68,11 +68,11 @@ impl CqlType {
         let kind = self.kind();
         match self {
             CqlType::Boolean => out.push_str(if head::<1>(kind, bytes)? == [0] { "false" } else { "true" }),
-            CqlType::TinyInt => out.push_str(&i8::from_be_bytes(head(kind, bytes)?).to_string()),
-            CqlType::SmallInt => out.push_str(&i16::from_be_bytes(head(kind, bytes)?).to_string()),
-            CqlType::Int => out.push_str(&i32::from_be_bytes(head(kind, bytes)?).to_string()),
+            CqlType::TinyInt => push_integer(i8::from_be_bytes(head(kind, bytes)?), out),
+            CqlType::SmallInt => push_integer(i16::from_be_bytes(head(kind, bytes)?), out),
+            CqlType::Int => push_integer(i32::from_be_bytes(head(kind, bytes)?), out),
             CqlType::BigInt | CqlType::Counter => {
-                out.push_str(&i64::from_be_bytes(head(kind, bytes)?).to_string())
+                push_integer(i64::from_be_bytes(head(kind, bytes)?), out)
             }
             CqlType::Float => float::write_float(f32::from_be_bytes(head(kind, bytes)?), out),
             CqlType::Double => float::write_double(f64::from_be_bytes(head(kind, bytes)?), out),
@@ -85,7 +85,7 @@ impl CqlType {
 
     /// The bytes of `ascii` or `text`, once they are known to be it.
     pub(super) fn read_str<'v>(&self, bytes: &'v [u8]) -> Result<&'v str, TypeError> {
-        let is_good = *self == CqlType::Text || bytes.is_ascii();
+        let is_good = matches!(self, CqlType::Text) || bytes.is_ascii();
         let text = std::str::from_utf8(bytes).ok().filter(|_| is_good);
         text.ok_or_else(|| TypeError::bytes(self.kind(), "it is not text"))
     }
@@ -132,4 +132,9 @@ pub(super) fn parse_hex(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}
+
+/// Appends an integer's digits.
+fn push_integer(number: impl itoa::Integer, out: &mut String) {
+    out.push_str(itoa::Buffer::new().format(number));
 }

@@ -1,4 +1,5 @@
 //! The BIG format's index: Index.db.
 
+pub(crate) mod block_walk;
 pub mod entry;
 pub mod promoted_cursor;

@@ -20,6 +20,7 @@ use std::rc::Rc;
 use model::{Bytes, DeletionTime, Position, Schema, Slice};
 use runtime::{Cache, CacheKey};
 
+use super::block_walk::BlockWalk;
 use super::entry::{OFFSET, Promoted};
 use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time};
@@ -31,9 +32,6 @@ const WIDTH_BASE: i64 = 64 << 10;
 
 /// Where what may hold the answer fits into this many bytes of the index, it is read as a whole.
 const SMALL: u64 = 4 * PAGE;
-
-/// The linear scan reads this many bytes at a time.
-const SCAN_STEP: u64 = 32 << 10;
 
 /// How blocks are searched for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,6 +63,42 @@ impl Block {
     pub fn end(&self) -> u64 {
         self.offset + self.width
     }
+
+    /// The block whose bytes these begin with, and how many of them it has.
+    pub(super) fn decode(
+        codec: &RowCodec,
+        version: Version,
+        bytes: &Bytes,
+    ) -> std::result::Result<(Block, usize), DecodeError> {
+        let (owner, range) = bytes.parts();
+        let (source, start) = (Source { owner, end: range.end }, range.start);
+        let (first, at) = codec.clustering_prefix(source, start)?;
+        let (last, at) = codec.clustering_prefix(source, at).map_err(|error| error.behind(at - start))?;
+        let mut cursor = Cursor::new(&owner[at..range.end]);
+        let (offset, width, end_open) =
+            decode_tail(&mut cursor, version).map_err(|error| error.behind(at - start))?;
+        Ok((Block { first, last, offset, width, end_open }, at - start + cursor.position()))
+    }
+}
+
+/// A block's offset, its width, and the tombstone that is open at its end.
+fn decode_tail(
+    cursor: &mut Cursor<'_>,
+    version: Version,
+) -> std::result::Result<(u64, u64, DeletionTime), DecodeError> {
+    let offset = cursor.vint()?;
+    let Some(width) = cursor.signed_vint()?.checked_add(WIDTH_BASE).filter(|&width| width >= 0) else {
+        return cursor.invalid("a block's width is impossible");
+    };
+    if offset.checked_add(width as u64).is_none() {
+        return cursor.invalid("a block's offset is impossible");
+    }
+    let end_open = match cursor.u8()? {
+        0 => DeletionTime::LIVE,
+        1 => deletion_time(cursor, version)?,
+        _ => return cursor.invalid("a block's flag is neither 0 nor 1"),
+    };
+    Ok((offset, width as u64, end_open))
 }
 
 /// The blocks that can hold a slice.
@@ -284,31 +318,17 @@ impl<'a> PromotedCursor<'a> {
     /// what was walked over.
     async fn find_by_scan(&self, slice: &Slice) -> Result<Found> {
         let mut found = Found::nothing(0, 0, DeletionTime::LIVE);
-        let (mut at, mut window, mut window_start) = (self.promoted.blocks.start, Bytes::default(), 0);
-        for number in 0..self.promoted.count {
-            let (block, len) = loop {
-                let hand = window.slice(((at - window_start) as usize).min(window.len())..window.len());
-                match self.decode(&hand) {
-                    Ok(decoded) => break decoded,
-                    Err(DecodeError::Truncated { needed })
-                        if window_start + (window.len() as u64) < self.promoted.map =>
-                    {
-                        let end = self.promoted.map.min(at + SCAN_STEP.max(needed as u64));
-                        (window, window_start) = (self.index.file.read(at..end).await?, at);
-                    }
-                    Err(error) => return Err(self.corrupt(at, error)),
-                }
-            };
-            at += len as u64;
+        let mut walk = BlockWalk::new(self.promoted.clone(), self.index.version);
+        while let Some(block) = walk.next(&self.index.file, self.codec).await? {
             if self.schema.compare(&block.last, &slice.start).is_lt() {
-                found = Found::nothing(number + 1, block.end(), block.end_open);
+                found = Found::nothing(walk.number(), block.end(), block.end_open);
             } else if self.schema.compare(&block.first, &slice.end).is_gt() {
                 break;
             } else {
                 if found.blocks.is_empty() {
                     (found.bytes.start, found.first_end) = (block.offset, block.end());
                 }
-                found.blocks.end = number + 1;
+                found.blocks.end = walk.number();
                 found.bytes.end = block.end();
             }
         }
@@ -316,34 +336,7 @@ impl<'a> PromotedCursor<'a> {
     }
 
     fn decode(&self, bytes: &Bytes) -> std::result::Result<(Block, usize), DecodeError> {
-        let (owner, range) = bytes.parts();
-        let (source, start) = (Source { owner, end: range.end }, range.start);
-        let (first, at) = self.codec.clustering_prefix(source, start)?;
-        let (last, at) =
-            self.codec.clustering_prefix(source, at).map_err(|error| error.behind(at - start))?;
-        let mut cursor = Cursor::new(&owner[at..range.end]);
-        let (offset, width, end_open) =
-            self.decode_tail(&mut cursor).map_err(|error| error.behind(at - start))?;
-        Ok((Block { first, last, offset, width, end_open }, at - start + cursor.position()))
-    }
-
-    fn decode_tail(
-        &self,
-        cursor: &mut Cursor<'_>,
-    ) -> std::result::Result<(u64, u64, DeletionTime), DecodeError> {
-        let offset = cursor.vint()?;
-        let Some(width) = cursor.signed_vint()?.checked_add(WIDTH_BASE).filter(|&width| width >= 0) else {
-            return cursor.invalid("a block's width is impossible");
-        };
-        if offset.checked_add(width as u64).is_none() {
-            return cursor.invalid("a block's offset is impossible");
-        }
-        let end_open = match cursor.u8()? {
-            0 => DeletionTime::LIVE,
-            1 => deletion_time(cursor, self.index.version)?,
-            _ => return cursor.invalid("a block's flag is neither 0 nor 1"),
-        };
-        Ok((offset, width as u64, end_open))
+        Block::decode(self.codec, self.index.version, bytes)
     }
 
     fn corrupt(&self, at: u64, error: DecodeError) -> Error {

@@ -32,11 +32,11 @@ pub(super) enum Units {
 
 /// A chunk or stretch that is not what its checksum says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BadSum {
+pub(crate) struct BadSum {
     /// Where its data begins, uncompressed.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// What is wrong.
-    pub what: String,
+    pub(crate) what: String,
 }
 
 /// The checksums of a file's first bytes.
