@@ -7,17 +7,23 @@ use crate::json::push_digits;
 /// Microseconds from here on, in the year 2262, are printed in a way of their own.
 const FAR: i64 = 9_000_000_000_000_000;
 
-/// Prints times as `sstabledump` does, and keeps the text of the last second.
+/// How many seconds are kept: more than one, because writes and deletions alternate.
+const KEPT: usize = 16;
+
+/// Bytes of a second's text, without the `Z` at its end, up to the year 9999.
+const LEN: usize = "1970-01-01T00:00:00".len();
+
+/// Prints times as `sstabledump` does, and keeps the text of the last few seconds.
 #[derive(Debug)]
 pub struct Instants {
-    second: i64,
-    /// Without the `Z` at its end.
-    text: String,
+    /// Each in the place that its remainder gives.
+    seconds: [i64; KEPT],
+    texts: [[u8; LEN]; KEPT],
 }
 
 impl Default for Instants {
     fn default() -> Instants {
-        Instants { second: 0, text: "1970-01-01T00:00:00".to_owned() }
+        Instants { seconds: [0; KEPT], texts: [*b"1970-01-01T00:00:00"; KEPT] }
     }
 }
 
@@ -53,13 +59,19 @@ impl Instants {
 
     #[inline]
     fn write_second(&mut self, second: i64, out: &mut String) {
-        if second != self.second {
-            self.text.clear();
-            instant_seconds(second, &mut self.text);
-            self.text.pop();
-            self.second = second;
+        let place = second as usize % KEPT;
+        if second != self.seconds[place] {
+            self.keep(second, place);
         }
-        out.push_str(&self.text);
+        out.push_str(std::str::from_utf8(&self.texts[place]).expect("the text of a second is ASCII"));
+    }
+
+    #[cold]
+    fn keep(&mut self, second: i64, place: usize) {
+        let mut text = String::new();
+        instant_seconds(second, &mut text);
+        self.texts[place].copy_from_slice(&text.as_bytes()[..LEN]);
+        self.seconds[place] = second;
     }
 }
 

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 /// From this many bytes on, the buffer is worth writing out.
 const FULL: usize = 64 << 10;
 
-/// Two of them a level.
-const SPACES: &str = "                                ";
+/// A new line, and two spaces for each of as many levels as are ever open here.
+const NEW_LINE: &str = "\n                                ";
 
 /// How entries are set apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,16 +28,13 @@ pub enum Layout {
 pub struct JsonWriter {
     out: String,
     layout: Layout,
-    open: Vec<Open>,
+    /// How many objects and arrays are open, at most 64.
+    depth: u32,
+    /// Bit `i`: something was written in the one at depth `i`.
+    filled: u64,
     after_key: bool,
     inline_objects: bool,
     inline_arrays: bool,
-}
-
-/// An object or array that is not yet closed.
-#[derive(Debug)]
-struct Open {
-    is_empty: bool,
 }
 
 impl JsonWriter {
@@ -46,7 +43,8 @@ impl JsonWriter {
         JsonWriter {
             out: String::with_capacity(FULL + FULL / 8),
             layout,
-            open: Vec::with_capacity(8),
+            depth: 0,
+            filled: 0,
             after_key: false,
             inline_objects: false,
             inline_arrays: false,
@@ -69,8 +67,7 @@ impl JsonWriter {
     #[inline]
     pub fn begin_object(&mut self) {
         self.before_value();
-        self.out.push('{');
-        self.open.push(Open { is_empty: true });
+        self.begin('{');
     }
 
     /// Closes the object.
@@ -84,8 +81,7 @@ impl JsonWriter {
     #[inline]
     pub fn begin_array(&mut self) {
         self.before_value();
-        self.out.push('[');
-        self.open.push(Open { is_empty: true });
+        self.begin('[');
     }
 
     /// Closes the array.
@@ -96,7 +92,7 @@ impl JsonWriter {
     }
 
     /// The name of the next entry; it must need no escapes.
-    #[inline]
+    #[inline(always)]
     pub fn key(&mut self, name: &str) {
         self.separate(self.inline_objects);
         self.out.push('"');
@@ -167,7 +163,7 @@ impl JsonWriter {
 
     /// Ends the line; nothing may be open.
     pub fn end_line(&mut self) {
-        assert!(self.open.is_empty(), "a line ends behind a whole value");
+        assert!(self.depth == 0, "a line ends behind a whole value");
         self.out.push('\n');
     }
 
@@ -195,26 +191,33 @@ impl JsonWriter {
     fn before_value(&mut self) {
         if self.after_key {
             self.after_key = false;
-        } else if !self.open.is_empty() {
+        } else if self.depth > 0 {
             self.separate(self.inline_arrays);
         }
     }
 
     #[inline]
+    fn begin(&mut self, bracket: char) {
+        assert!(self.depth < u64::BITS, "JSON is nested at most 64 deep");
+        self.out.push(bracket);
+        self.filled &= !(1 << self.depth);
+        self.depth += 1;
+    }
+
+    #[inline]
     fn separate(&mut self, inline: bool) {
-        let Some(open) = self.open.last_mut() else { return };
-        if open.is_empty {
-            open.is_empty = false;
-        } else {
+        let bit = 1 << (self.depth - 1);
+        if self.filled & bit != 0 {
             self.out.push(',');
         }
+        self.filled |= bit;
         self.indent(inline);
     }
 
     #[inline]
     fn end(&mut self, inline: bool) {
-        let closed = self.open.pop();
-        if closed.is_some_and(|closed| closed.is_empty) {
+        self.depth -= 1;
+        if self.filled & (1 << self.depth) == 0 {
             self.out.push_str(if self.layout == Layout::Pretty { " " } else { "" });
         } else {
             self.indent(inline);
@@ -227,8 +230,8 @@ impl JsonWriter {
             (Layout::Line, _) => {}
             (Layout::Pretty, true) => self.out.push(' '),
             (Layout::Pretty, false) => {
-                self.out.push('\n');
-                self.out.push_str(&SPACES[..(2 * self.open.len()).min(SPACES.len())]);
+                let len = 1 + 2 * self.depth as usize;
+                self.out.push_str(&NEW_LINE[..len.min(NEW_LINE.len())]);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The command's arguments, exit codes and messages, on a few small tables.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::ffi::OsString;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

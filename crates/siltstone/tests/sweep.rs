@@ -1,5 +1,7 @@
 //! Every fixture through the command: what Cassandra dumps, we dump; what it cannot, we read or refuse.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::process::Command;
 
 use serde_json::Value;
