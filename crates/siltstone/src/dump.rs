@@ -45,6 +45,26 @@ pub struct Dump {
     /// Where the last fragment that was written ends in the data.
     position: u64,
     partition: Partition,
+    /// Whether fragments are only followed, because another share of the dump has them.
+    is_muted: bool,
+}
+
+/// A part of a dump, for one of several that dump the same SSTable at the same time: of the stretches of the
+/// data, counted from 0, those whose number leaves `remainder` when divided by `of`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// Below `of`.
+    pub remainder: u64,
+    /// How many shares there are.
+    pub of: u64,
+    /// Bytes of data in a stretch. A fragment belongs to the stretch in which it begins.
+    pub stretch: u64,
+}
+
+impl Share {
+    fn has(&self, stretch: u64) -> bool {
+        stretch % self.of == self.remainder
+    }
 }
 
 /// What is known of the partition at hand.
@@ -77,7 +97,70 @@ impl Dump {
                 open: DeletionTime::LIVE,
                 has_lines: false,
             },
+            is_muted: false,
         }
+    }
+
+    /// Dumps a share: follows everything, but writes only the stretches that belong to it. `send` is given the
+    /// text of each of them in order, be it empty, and says whether more is wanted.
+    ///
+    /// # Errors
+    /// What cannot be read; what was read before has been sent.
+    pub async fn share(&mut self, share: Share, send: &mut dyn FnMut(String) -> bool) -> Result<()> {
+        let mut stretch = 0;
+        self.is_muted = !share.has(stretch);
+        self.begin();
+        let read = self.share_partitions(share, &mut stretch, send).await;
+        let last = self.table.data().file.len() / share.stretch;
+        if read.is_ok() && self.go_to(share, &mut stretch, last, send) {
+            self.close();
+        }
+        if share.has(stretch) {
+            send(self.json.take());
+        }
+        read
+    }
+
+    async fn share_partitions(
+        &mut self,
+        share: Share,
+        stretch: &mut u64,
+        send: &mut dyn FnMut(String) -> bool,
+    ) -> Result<()> {
+        let mut reader = self.table.scan();
+        loop {
+            match reader.pop()? {
+                Next::Fragment(fragment) => {
+                    let at = reader.position();
+                    if !self.go_to(share, stretch, self.position / share.stretch, send) {
+                        return Ok(());
+                    }
+                    let written = self.fragment(fragment, at);
+                    written.map_err(|value| self.corrupt(value))?;
+                }
+                Next::Fill => reader.fill().await?,
+                Next::End => return Ok(()),
+            }
+        }
+    }
+
+    /// Goes on to a stretch, and sends those of the share that are behind.
+    #[inline]
+    fn go_to(
+        &mut self,
+        share: Share,
+        stretch: &mut u64,
+        to: u64,
+        send: &mut dyn FnMut(String) -> bool,
+    ) -> bool {
+        while *stretch < to {
+            if share.has(*stretch) && !send(self.json.take()) {
+                return false;
+            }
+            *stretch += 1;
+            self.is_muted = !share.has(*stretch);
+        }
+        true
     }
 
     /// Writes all partitions. `progress` is told, now and then, how many bytes of data are done.
@@ -153,16 +236,24 @@ impl Dump {
     }
 
     fn begin(&mut self) {
-        if self.format == Format::Cassandra {
-            self.json.begin_array();
+        match self.format {
+            Format::Cassandra if self.is_muted => self.json.skip_begin(),
+            Format::Cassandra => self.json.begin_array(),
+            Format::JsonLines => {}
+        }
+    }
+
+    fn close(&mut self) {
+        if self.format == Format::Cassandra && !self.is_muted {
+            self.json.end_array();
+            self.json.end_line();
         }
     }
 
     /// Closes the array if all went well, and writes out what there is in any case.
     fn end(&mut self, read: Result<()>, out: &mut dyn Write) -> Result<()> {
-        if read.is_ok() && self.format == Format::Cassandra {
-            self.json.end_array();
-            self.json.end_line();
+        if read.is_ok() {
+            self.close();
         }
         let written = self.json.drain(out);
         read.and(written.map_err(Error::from))
@@ -190,6 +281,10 @@ impl Dump {
         (partition.position, partition.open) = (self.position, DeletionTime::LIVE);
         partition.has_lines = false;
         match self.format {
+            Format::Cassandra if self.is_muted => {
+                self.json.skip_begin();
+                self.json.skip_begin();
+            }
             Format::Cassandra => {
                 self.json.begin_object();
                 self.json.key("table kind");
@@ -209,6 +304,7 @@ impl Dump {
             Format::JsonLines => {
                 partition.key = self.fragments.key_text(&start.key.bytes)?;
                 if !start.deletion.is_live() {
+                    self.partition.has_lines = true;
                     self.partition_line(&start.deletion);
                 }
             }
@@ -218,6 +314,10 @@ impl Dump {
 
     fn finish(&mut self) {
         match self.format {
+            Format::Cassandra if self.is_muted => {
+                self.json.skip_end();
+                self.json.skip_end();
+            }
             Format::Cassandra => {
                 self.json.end_array();
                 self.json.end_object();
@@ -228,6 +328,9 @@ impl Dump {
     }
 
     fn partition_line(&mut self, deletion: &DeletionTime) {
+        if self.is_muted {
+            return;
+        }
         self.begin_item("partition");
         self.json.key("position");
         self.json.integer(self.partition.position);
@@ -240,9 +343,13 @@ impl Dump {
         if row.is_empty() {
             return Ok(());
         }
-        self.begin_item(if is_static { "static_block" } else { "row" });
-        self.fragments.write_row(&row, is_static, Some(self.position), &mut self.json)?;
-        self.end_item();
+        if self.is_muted {
+            self.skip_item();
+        } else {
+            self.begin_item(if is_static { "static_block" } else { "row" });
+            self.fragments.write_row(&row, is_static, Some(self.position), &mut self.json)?;
+            self.end_item();
+        }
         self.position = at;
         Ok(())
     }
@@ -250,11 +357,22 @@ impl Dump {
     fn change(&mut self, change: &RangeTombstoneChange, at: u64) -> std::result::Result<(), ValueError> {
         let closes = std::mem::replace(&mut self.partition.open, change.deletion);
         let is_boundary = !closes.is_live() && !change.deletion.is_live();
-        self.begin_item(if is_boundary { "range_tombstone_boundary" } else { "range_tombstone_bound" });
-        self.fragments.write_change(&change.position, &closes, &change.deletion, &mut self.json)?;
-        self.end_item();
+        if self.is_muted {
+            self.skip_item();
+        } else {
+            self.begin_item(if is_boundary { "range_tombstone_boundary" } else { "range_tombstone_bound" });
+            self.fragments.write_change(&change.position, &closes, &change.deletion, &mut self.json)?;
+            self.end_item();
+        }
         self.position = at;
         Ok(())
+    }
+
+    fn skip_item(&mut self) {
+        self.partition.has_lines = true;
+        if self.format == Format::Cassandra {
+            self.json.skip_value();
+        }
     }
 
     fn begin_item(&mut self, kind: &str) {

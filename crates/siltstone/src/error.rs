@@ -33,6 +33,14 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A verification found damage, which has been told.
+    #[error("{damaged} of {of} SSTables are damaged or cannot be read")]
+    NotSound {
+        /// How many.
+        damaged: usize,
+        /// Of how many that were verified.
+        of: usize,
+    },
     /// The shard could not be started.
     #[error(transparent)]
     Runtime(#[from] runtime::RuntimeError),

@@ -161,6 +161,34 @@ impl JsonWriter {
         write(&mut self.out)
     }
 
+    /// As if a value had been written here that somebody else writes.
+    #[inline]
+    pub fn skip_value(&mut self) {
+        self.after_key = false;
+        if let Some(depth) = self.depth.checked_sub(1) {
+            self.filled |= 1 << depth;
+        }
+    }
+
+    /// As if an object or array had been opened here that somebody else opens.
+    #[inline]
+    pub fn skip_begin(&mut self) {
+        self.skip_value();
+        self.filled &= !(1 << self.depth);
+        self.depth += 1;
+    }
+
+    /// As if it had been closed.
+    #[inline]
+    pub fn skip_end(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Takes the text out of the buffer.
+    pub fn take(&mut self) -> String {
+        std::mem::take(&mut self.out)
+    }
+
     /// Ends the line; nothing may be open.
     pub fn end_line(&mut self) {
         assert!(self.depth == 0, "a line ends behind a whole value");

@@ -12,6 +12,7 @@
 //! | [`live`] | what a `SELECT` would return |
 //! | [`info`], [`facts`] | what is known of an SSTable as a whole, as text and as JSON |
 //! | [`index_list`] | its partitions, and the index blocks of one |
+//! | [`verify`] | what a verification found, in words and as JSON |
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
 //! | [`json`], [`instants`] | JSON and times, written quickly |
 //! | [`error`] | what can go wrong |
@@ -26,8 +27,10 @@ pub mod instants;
 pub mod json;
 pub mod keys;
 pub mod live;
+pub mod parallel_dump;
 pub mod paths;
 pub mod read;
+pub mod verify;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -82,7 +82,7 @@ fn wrong_arguments_exit_with_2() {
 #[test]
 fn bad_data_exits_with_1_and_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
-    for command in ["dump", "info", "index"] {
+    for command in ["dump", "info", "index", "verify"] {
         let output = on(folder.path(), &[command, "@"]);
         assert_eq!((code(&output), stdout(&output)), (1, ""));
         let expected =
@@ -105,13 +105,29 @@ fn bad_data_exits_with_1_and_names_the_file() {
     assert_eq!(code(&output), 1);
     let message = stderr(&output);
     assert!(message.contains("nb-1-big-Data.db: corrupt at offset "), "{message}");
+    let output = on(folder.path(), &["verify", "@"]);
+    assert_eq!(code(&output), 1);
+    assert!(stdout(&output).contains("nb-1-big: DAMAGED: "), "{}", stdout(&output));
+    assert!(stdout(&output).contains("nb-2-big: sound: "), "{}", stdout(&output));
+    assert_eq!(stderr(&output), "siltstone: 1 of 2 SSTables are damaged or cannot be read\n");
+}
+
+#[test]
+fn sound_tables_verify() {
+    let Some(folder) = statics() else { return };
+    assert_eq!(code(&on(&folder, &["verify", "@"])), 0);
+    let reports = lines(&on(&folder, &["verify", "@", "--json"]));
+    assert_eq!(reports.len(), 2);
+    for report in reports {
+        assert_eq!((&report["sound"], &report["problems"]), (&true.into(), &Value::Array(Vec::new())));
+    }
 }
 
 #[test]
 fn help_has_examples() {
     assert_eq!(code(&run(["--version"])), 0);
     assert_eq!(code(&run(["help"])), 0);
-    for command in ["dump", "read", "info", "index"] {
+    for command in ["dump", "read", "info", "index", "verify"] {
         let output = run(["sstable", command, "--help"]);
         assert_eq!(code(&output), 0);
         let example = format!("Examples:\n  siltstone sstable {command} ");

@@ -133,8 +133,7 @@ impl ReverseReader {
         self.blocks = (self.blocks * 2).min(MOST_BLOCKS);
 
         let open = cursor.open_before(first).await?;
-        let range = partition + start..partition + end;
-        table.check_range(&range)?;
+        let range = table.part_of_partition(partition, start..end)?;
         let pace = Pace::steady(table.read_buffer().max(end - start), false);
         let blocks = Blocks { range, open };
         let piece = DataReader::piece(table.data().clone(), blocks, pace, self.slice.clone());

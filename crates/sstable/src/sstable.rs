@@ -94,7 +94,10 @@ impl SSTable {
         let summary = opener.summary(partitioner).await?;
         let summary_was_missing = summary.is_none();
         let summary = match summary {
-            Some(summary) => summary,
+            Some(summary) => {
+                summary.check_index_len(&descriptor.path_of(&Component::Summary), index_file.len())?;
+                summary
+            }
             None => rebuild_summary(&index_file, partitioner).await?,
         };
         let index = Index {
@@ -288,10 +291,8 @@ impl SSTable {
         options: ReadOptions,
     ) -> Result<PartitionReader> {
         let found = self.index.find_blocks(&self.data.codec, &promoted, slice, options.search).await?;
-        let bytes = place.start + found.bytes.start..place.start + found.bytes.end;
-        let head = place.start..place.start + promoted.head_len;
-        self.check_range(&bytes)?;
-        self.check_range(&head)?;
+        let bytes = self.part_of_partition(place.start, found.bytes.clone())?;
+        let head = self.part_of_partition(place.start, 0..promoted.head_len)?;
         let start = PartitionStart { key: key.clone(), deletion: promoted.deletion };
         let wants_head = options.static_row && self.data.codec.has_static_row();
         if options.reverse {
@@ -313,6 +314,17 @@ impl SSTable {
     fn pace(&self, options: ReadOptions, first: u64) -> Pace {
         let first = if options.may_stop_early { first.min(self.read_buffer) } else { self.read_buffer };
         Pace { first, most: self.read_buffer, check: false }
+    }
+
+    /// A range that is relative to a partition's start. What the index says must lie within the data.
+    pub(crate) fn part_of_partition(
+        &self,
+        partition: u64,
+        part: std::ops::Range<u64>,
+    ) -> Result<std::ops::Range<u64>> {
+        let range = partition.saturating_add(part.start)..partition.saturating_add(part.end);
+        self.check_range(&range)?;
+        Ok(range)
     }
 
     /// The index may be corrupt: what it says must lie within the data.

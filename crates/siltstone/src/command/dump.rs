@@ -7,6 +7,7 @@ use model::{Bytes, PartitionKey};
 use runtime::{Cache, Shard, ShardOptions};
 use siltstone::dump::{Dump as Dumper, Format};
 use siltstone::fragment_json::FragmentJson;
+use siltstone::parallel_dump::ParallelDump;
 use siltstone::{Result, keys};
 use sstable::{OpenOptions, SSTable};
 
@@ -43,6 +44,16 @@ pub(super) struct Dump {
     format: FormatArg,
 }
 
+/// Data of this many bytes, uncompressed, is dumped by several threads.
+const SHARED: u64 = 1 << 20;
+
+/// More threads than this have too little to share: each of them reads everything.
+const MOST_THREADS: usize = 4;
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS)
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FormatArg {
     /// An array of partitions, as Cassandra's sstabledump.
@@ -69,12 +80,17 @@ impl Dump {
                 FormatArg::Jsonl => Format::JsonLines,
             };
             let keys = self.keys_of(&table)?;
-            let mut dump = Dumper::new(&table, format, siltstone::now());
-            if keys.is_empty() {
-                let mut progress = Progress::new(&table.descriptor().to_string(), table.data().file.len());
-                dump.all(&mut out, &mut |done| progress.set(done)).await?;
+            let now = siltstone::now();
+            let len = table.data().file.len();
+            let mut progress = Progress::new(&table.descriptor().to_string(), len);
+            if !keys.is_empty() {
+                let missing = Dumper::new(&table, format, now).keys(&keys, &mut out).await?;
+                report_missing(&table, &missing);
+            } else if len < SHARED {
+                Dumper::new(&table, format, now).all(&mut out, &mut |done| progress.set(done)).await?;
             } else {
-                report_missing(&table, &dump.keys(&keys, &mut out).await?);
+                let dump = ParallelDump { format, threads: threads(), now };
+                dump.run(&file, &mut out, &mut |done| progress.set(done.min(len)))?;
             }
         }
         Ok(out.flush()?)

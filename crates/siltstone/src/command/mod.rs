@@ -5,6 +5,7 @@ mod index;
 mod info;
 mod progress;
 mod read;
+mod verify;
 
 use std::error::Error as _;
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ enum Command {
     Read(read::Read),
     Info(info::Info),
     Index(index::Index),
+    Verify(verify::Verify),
 }
 
 /// The SSTables that a command is about.
@@ -59,6 +61,7 @@ impl Siltstone {
             Command::Read(command) => command.run(),
             Command::Info(command) => command.run(),
             Command::Index(command) => command.run(),
+            Command::Verify(command) => command.run(),
         }
     }
 }

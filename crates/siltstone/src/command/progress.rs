@@ -33,6 +33,12 @@ impl Progress {
         }
     }
 
+    /// So many bytes of so many are done.
+    pub(super) fn set_of(&mut self, done: u64, total: u64) {
+        self.total = total;
+        self.set(done);
+    }
+
     fn draw(&self, done: u64) -> ProgressBar {
         let template = "{prefix} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -1,0 +1,60 @@
+//! An allocator that remembers the largest single allocation and the most that was ever held at once.
+
+#![expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// The system's allocator, watched.
+pub(super) struct Watched;
+
+/// The largest single allocation so far, in bytes.
+pub(super) fn largest() -> usize {
+    LARGEST.load(Relaxed)
+}
+
+/// The most bytes that were held at once so far.
+pub(super) fn peak() -> usize {
+    PEAK.load(Relaxed)
+}
+
+fn add(len: usize) {
+    LARGEST.fetch_max(len, Relaxed);
+    PEAK.fetch_max(HELD.fetch_add(len, Relaxed) + len, Relaxed);
+}
+
+fn sub(len: usize) {
+    HELD.fetch_sub(len, Relaxed);
+}
+
+// SAFETY: every call is handed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        sub(layout.size());
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, len: usize) -> *mut u8 {
+        add(len);
+        sub(layout.size());
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(pointer, layout, len) }
+    }
+}
