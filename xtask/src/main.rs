@@ -1,3 +1,49 @@
-//! The chores of the project; `cargo xtask help` lists them.
+//! `cargo xtask`: reads the arguments and starts a chore.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::tidy::tree::Tree;
+use xtask::{Result, compare_dump, interop, tidy, workspace};
+
+/// The chores of the project.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_version_flag = true)]
+struct Xtask {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Check the habits of the house.
+    Tidy,
+    /// Dump fixtures with Cassandra's own sstabledump and with ours, and compare the rows.
+    Interop(interop::Options),
+    /// Time Cassandra's sstabledump and ours side by side, on the same files.
+    CompareDump(compare_dump::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Xtask::parse().chore {
+        Chore::Tidy => print_findings(),
+        Chore::Interop(options) => interop::run(&options),
+        Chore::CompareDump(options) => compare_dump::run(&options).map(|()| true),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_findings() -> Result<bool> {
+    let tree = Tree::read(&workspace::root())?;
+    let findings = tidy::findings(&tree);
+    findings.iter().for_each(|finding| println!("{finding}"));
+    println!("{}; {} findings", tidy::Sizes::of(&tree), findings.len());
+    Ok(findings.is_empty())
+}

@@ -10,9 +10,15 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub enum PartitionReader {
     /// Rows ascend.
-    Forward(DataReader),
+    Forward(Box<DataReader>),
     /// Rows descend.
     Reverse(Box<ReverseReader>),
+}
+
+impl PartitionReader {
+    pub(crate) fn forward(reader: DataReader) -> PartitionReader {
+        PartitionReader::Forward(Box::new(reader))
+    }
 }
 
 impl FragmentReader for PartitionReader {

@@ -40,7 +40,7 @@ pub struct ReverseReader {
 #[derive(Debug)]
 enum Left {
     /// All of a partition without index blocks.
-    Partition(Range<u64>),
+    Partition { range: Range<u64>, with_static: bool },
     /// Blocks, the last one first; before them the head of the partition, if it is wanted.
     Blocks {
         head: Option<Range<u64>>,
@@ -54,8 +54,13 @@ enum Left {
 }
 
 impl ReverseReader {
-    pub(crate) fn whole(table: Rc<SSTable>, range: Range<u64>, slice: Slice) -> ReverseReader {
-        ReverseReader::new(table, slice, Left::Partition(range))
+    pub(crate) fn whole(
+        table: Rc<SSTable>,
+        range: Range<u64>,
+        with_static: bool,
+        slice: Slice,
+    ) -> ReverseReader {
+        ReverseReader::new(table, slice, Left::Partition { range, with_static })
     }
 
     pub(crate) fn blocks(
@@ -85,11 +90,11 @@ impl ReverseReader {
     async fn next_piece(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.left, Left::Nothing) {
             Left::Nothing => Ok(()),
-            Left::Partition(range) => {
+            Left::Partition { range, with_static } => {
                 let pace = Pace::steady(self.table.read_buffer(), false);
                 let data = self.table.data().clone();
                 let piece = DataReader::whole_piece(data, range, pace, self.slice.clone());
-                self.take(piece).await?;
+                self.take(if with_static { piece } else { piece.without_static_row() }).await?;
                 self.finish(DeletionTime::LIVE);
                 Ok(())
             }

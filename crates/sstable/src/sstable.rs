@@ -275,11 +275,12 @@ impl SSTable {
         let range = self.index.range(&place).await?;
         self.check_range(&range)?;
         if options.reverse {
-            let reader = ReverseReader::whole(self.clone(), range, slice.clone());
+            let reader = ReverseReader::whole(self.clone(), range, options.static_row, slice.clone());
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
         let pace = self.pace(options, FIRST_GUESS);
-        Ok(PartitionReader::Forward(DataReader::partition(self.data.clone(), range, pace, slice.clone())))
+        let reader = DataReader::partition(self.data.clone(), range, pace, slice.clone());
+        Ok(PartitionReader::forward(if options.static_row { reader } else { reader.without_static_row() }))
     }
 
     async fn read_blocks(
@@ -302,7 +303,7 @@ impl SSTable {
         }
         let pace = self.pace(options, found.first_end - found.bytes.start);
         let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
-        Ok(PartitionReader::Forward(if !wants_head {
+        Ok(PartitionReader::forward(if !wants_head {
             DataReader::blocks(data, start, blocks, pace, slice.clone())
         } else if head.end == bytes.start && !bytes.is_empty() {
             DataReader::partition(data, head.start..bytes.end, pace, slice.clone())

@@ -86,6 +86,8 @@ pub struct DataReader {
     state: State,
     /// Decoded, not popped.
     ready: VecDeque<Fragment>,
+    /// Whether the static row is part of the stream.
+    with_static: bool,
     /// Where to go on once the partition's head is read.
     then: Option<(Blocks, Pace)>,
     /// The range tombstone in force.
@@ -149,7 +151,13 @@ impl DataReader {
     fn new(data: Rc<Data>, range: Range<u64>, pace: Pace, plan: Plan, state: State) -> DataReader {
         let window = Window::new(range, pace);
         let (ready, then, open, open_at_entry) = (VecDeque::new(), None, DeletionTime::LIVE, None);
-        DataReader { data, window, plan, state, ready, then, open, open_at_entry }
+        DataReader { data, window, plan, state, ready, with_static: true, then, open, open_at_entry }
+    }
+
+    /// Leaves the static row out, wherever it stands among what is read.
+    pub fn without_static_row(mut self) -> DataReader {
+        self.with_static = false;
+        self
     }
 
     /// The place in the data behind what was decoded last; behind the static row after a partition's start.
@@ -174,7 +182,9 @@ impl DataReader {
                 self.window.advance_to(end);
                 self.state = State::Rows;
                 self.open = DeletionTime::LIVE;
-                self.ready.extend(static_row.filter(|row| !row.is_empty()).map(Fragment::StaticRow));
+                self.ready.extend(
+                    static_row.filter(|row| self.with_static && !row.is_empty()).map(Fragment::StaticRow),
+                );
                 if let Some((blocks, pace)) = self.then.take() {
                     self.window.jump(blocks.range, pace);
                     self.open = blocks.open;

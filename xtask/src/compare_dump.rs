@@ -1,0 +1,198 @@
+//! How long Cassandra's `sstabledump` and ours take for the same files, side by side.
+//!
+//! Both print to `/dev/null` and run in turn; Java's start is part of its time, and shown by the first line of the
+//! table, a file of a few rows. Before that both are run once and must print the same rows.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use clap::Args;
+use serde_json::Value;
+use testkit::json::difference;
+
+use crate::Result;
+use crate::cassandra::{Cassandra, VERSION};
+use crate::interop::parse;
+use crate::measure::{checked, median, peak_kib, seconds};
+use crate::workspace::{dump, root, short_name, siltstone};
+
+/// A file of a few rows: what a start costs.
+const TINY: &str = "fixtures/cassandra/nb/small/sstables/comp_lz4/nb-1-big-Data.db";
+
+/// What is compared where it is there.
+const LARGE: [&str; 2] = [
+    "../shared/fixtures/cassandra/nb/many/sstables/many/nb-1-big-Data.db",
+    "../shared/fixtures/cassandra/me/large/sstables/large/me-1-big-Data.db",
+];
+
+/// What is compared otherwise.
+const COMMITTED: [&str; 2] = [
+    "fixtures/cassandra/me/large/sstables/large_none/me-1-big-Data.db",
+    "fixtures/cassandra/oa/large/sstables/large_rev/oa-1-big-Data.db",
+];
+
+/// The page that `--write` writes.
+const PAGE: &str = "docs/performance/dump.md";
+
+/// What can be chosen.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// A folder with the jars of cassandra-all; without it Maven brings them.
+    #[arg(long, value_name = "DIR")]
+    cassandra: Option<PathBuf>,
+
+    /// How often each is run.
+    #[arg(long, value_name = "N", default_value = "5")]
+    runs: NonZeroU32,
+
+    /// Write the table to docs/performance/dump.md as well.
+    #[arg(long)]
+    write: bool,
+
+    /// The Data.db files to dump; without them, the largest fixtures that are there.
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// A line of the table.
+#[derive(Debug)]
+struct Line {
+    name: String,
+    rows: usize,
+    theirs: f64,
+    ours: f64,
+    peak_kib: u64,
+}
+
+/// Both commands, ready to be started.
+struct Dumpers {
+    cassandra: Cassandra,
+    siltstone: PathBuf,
+}
+
+/// Compares, and prints the table.
+///
+/// # Errors
+/// If a dump fails, or the two are not equal.
+pub fn run(options: &Options) -> Result<()> {
+    let siltstone = siltstone()?;
+    let dumpers = Dumpers { cassandra: Cassandra::prepare(options.cassandra.as_deref())?, siltstone };
+    let mut lines = Vec::new();
+    for file in files(options) {
+        eprintln!("{}", short_name(&file));
+        lines.push(dumpers.compare(&file, options.runs)?);
+    }
+    let table = table(&lines);
+    print!("{table}");
+    if options.write {
+        fs::write(root().join(PAGE), page(&table, options.runs))?;
+    }
+    Ok(())
+}
+
+fn files(options: &Options) -> Vec<PathBuf> {
+    let there = |files: [&str; 2]| {
+        let files = files.into_iter().filter_map(|file| root().join(file).canonicalize().ok());
+        files.collect::<Vec<_>>()
+    };
+    let chosen = match &options.files[..] {
+        [] if there(LARGE).is_empty() => there(COMMITTED),
+        [] => there(LARGE),
+        files => files.to_vec(),
+    };
+    [root().join(TINY)].into_iter().chain(chosen).collect()
+}
+
+impl Dumpers {
+    fn compare(&self, data: &Path, runs: NonZeroU32) -> Result<Line> {
+        let rows = self.equal_rows(data)?;
+        let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..runs.get() {
+            theirs.push(seconds(&mut self.cassandra.sstabledump(data)?)?);
+            ours.push(seconds(&mut dump(&self.siltstone, data))?);
+        }
+        Ok(Line {
+            name: short_name(data),
+            rows,
+            theirs: median(theirs),
+            ours: median(ours),
+            peak_kib: peak_kib(&mut dump(&self.siltstone, data))?,
+        })
+    }
+
+    /// How many rows both print, if they print the same.
+    fn equal_rows(&self, data: &Path) -> Result<usize> {
+        let theirs = parse(&checked(&mut self.cassandra.sstabledump(data)?)?.stdout)?;
+        let ours = parse(&checked(&mut dump(&self.siltstone, data))?.stdout)?;
+        match difference(&ours, &theirs) {
+            None => Ok(count_rows(&ours)),
+            Some(difference) => Err(format!("{}: the dumps differ {difference}", data.display()).into()),
+        }
+    }
+}
+
+/// The rows of a dump, static rows included; range tombstones are none.
+fn count_rows(dump: &Value) -> usize {
+    let partitions = dump.as_array().into_iter().flatten();
+    let fragments = partitions.filter_map(|partition| partition["rows"].as_array()).flatten();
+    fragments.filter(|fragment| fragment["type"] == "row" || fragment["type"] == "static_block").count()
+}
+
+fn table(lines: &[Line]) -> String {
+    let mut table = "| file | rows | Cassandra, s | Siltstone, s | ratio | Siltstone's peak memory, KiB |\n\
+                     |---|---:|---:|---:|---:|---:|\n"
+        .to_owned();
+    for Line { name, rows, theirs, ours, peak_kib } in lines {
+        let ratio = theirs / ours;
+        writeln!(table, "| `{name}` | {rows} | {theirs:.3} | {ours:.4} | {ratio:.1}× | {peak_kib} |")
+            .expect("a string takes all");
+    }
+    table
+}
+
+fn page(table: &str, runs: NonZeroU32) -> String {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    format!(
+        "# Dumping an SSTable\n\n\
+         `sstabledump` of Cassandra {VERSION} and `siltstone sstable dump`, on the same files. Printed by\n\n\
+         ```sh\ncargo xtask compare-dump --write\n```\n\n\
+         {table}\n\
+         - Median of {runs} runs each, in turn, on {cores} cores. Times are good for the ratio only.\n\
+         - Both print to `/dev/null`. Before that, both outputs were compared and are equal, `expired` aside, which\n  \
+         depends on the hour.\n\
+         - Java's start is part of Cassandra's time. The first line, a file of a few rows, shows what it is.\n\
+         - Java 17 with its default garbage collector and compiler, a heap of 1 GiB, assertions off.\n\
+         - Files are in the page cache of the operating system, which Cassandra reads through and Siltstone, with\n  \
+         direct I/O, does not.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_are_counted() {
+        let dump = json!([
+            {"partition": {}, "rows": [{"type": "static_block"}, {"type": "row"}, {"type": "range_tombstone_bound"}]},
+            {"partition": {}, "rows": [{"type": "row"}]},
+        ]);
+        assert_eq!(count_rows(&dump), 3);
+    }
+
+    #[test]
+    fn the_table_is_markdown() {
+        let line = Line { name: "a".to_owned(), rows: 7, theirs: 1.0, ours: 0.02, peak_kib: 900 };
+        let table = table(&[line]);
+        assert!(
+            table.ends_with("|---|---:|---:|---:|---:|---:|\n| `a` | 7 | 1.000 | 0.0200 | 50.0× | 900 |\n"),
+            "{table}"
+        );
+        assert!(page(&table, NonZeroU32::MIN).contains(&table));
+    }
+}

@@ -1,0 +1,20 @@
+//! The chores of the project; `cargo xtask help` lists them.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`tidy`] | the habits of the house, as far as they can be measured |
+//! | [`interop`] | what Cassandra dumps, we dump: asked of Cassandra afresh |
+//! | [`compare_dump`] | how long both take for it |
+//! | [`cassandra`] | Cassandra's offline tools, as Maven brings them |
+//! | [`measure`] | times and memory of commands |
+//! | [`workspace`] | where things are, and the command under test |
+
+pub mod cassandra;
+pub mod compare_dump;
+pub mod interop;
+pub mod measure;
+pub mod tidy;
+pub mod workspace;
+
+/// What a chore ends with; its error is a sentence for whoever started it.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
