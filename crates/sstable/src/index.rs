@@ -43,8 +43,8 @@ pub struct Place {
     pub promoted: Option<Range<u64>>,
     /// Where it ends in the data, if the index page told.
     end: OnceCell<u64>,
-    /// Where in Index.db the entry behind its page is.
-    next_page: Option<u64>,
+    /// Where in Index.db the next entry is, if there is one and the page did not tell.
+    next_entry: Option<u64>,
 }
 
 impl Index {
@@ -72,7 +72,7 @@ impl Index {
         };
         let (start, next_page) = self.summary.stretch(sample);
         let end = next_page.unwrap_or_else(|| self.file().len());
-        let page = self.pages.page(start..end).await?;
+        let page = self.pages.page(start..end, key).await?;
         let Some(number) = page.find(key) else {
             return Ok(None);
         };
@@ -81,7 +81,8 @@ impl Index {
         if number + 1 < page.len() {
             end.get_or_init(|| page.entry(number + 1).data);
         }
-        Ok(Some(Place { start: entry.data, promoted: entry.promoted, end, next_page }))
+        let next_entry = page.rest().or(next_page);
+        Ok(Some(Place { start: entry.data, promoted: entry.promoted, end, next_entry }))
     }
 
     /// The partition's range in the data.
@@ -92,7 +93,7 @@ impl Index {
         if let Some(&end) = place.end.get() {
             return Ok(place.start..end);
         }
-        let end = match place.next_page {
+        let end = match place.next_entry {
             Some(next) => self.first_data_from(next).await?,
             None => self.data_len,
         };

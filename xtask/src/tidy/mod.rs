@@ -17,6 +17,7 @@ pub mod source;
 pub mod texts;
 pub mod tree;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -81,8 +82,15 @@ pub fn findings(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-fn sources(tree: &Tree) -> impl Iterator<Item = Source<'_>> {
-    tree.texts().filter(|(path, _)| path.ends_with(".rs")).map(|(path, text)| Source::new(path, text))
+/// All Rust files. Those of a module that is declared for tests only are tests as a whole.
+fn sources(tree: &Tree) -> Vec<Source<'_>> {
+    let rust = tree.texts().filter(|(path, _)| path.ends_with(".rs"));
+    let mut sources: Vec<Source<'_>> = rust.map(|(path, text)| Source::new(path, text)).collect();
+    let test_modules: BTreeSet<String> = sources.iter().flat_map(Source::test_modules).collect();
+    for source in &mut sources {
+        source.is_test_file |= test_modules.contains(source.path);
+    }
+    sources
 }
 
 /// How large the functions of a tree are.
@@ -146,6 +154,15 @@ mod tests {
         let found = findings(&tree);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].to_string(), "Cargo.toml: the median function has 32 lines, more than 15");
+    }
+
+    #[test]
+    fn modules_for_tests_are_tests() {
+        let lib = "//! L.\n\n#[cfg(test)]\npub(crate) mod samples;\nmod parts;\n";
+        let file = "//! F.\n\nfn a() {\n    b().unwrap();\n}\n";
+        let tree = Tree::of(&[("src/lib.rs", lib), ("src/samples.rs", file), ("src/parts.rs", file)]);
+        let found: Vec<String> = findings(&tree).into_iter().map(|finding| finding.path).collect();
+        assert_eq!(found, ["src/parts.rs"]);
     }
 
     #[test]

@@ -15,7 +15,9 @@ pub struct Source<'a> {
     pub masked: Masked,
     /// All functions that have a body.
     pub functions: Vec<Function>,
-    /// Where tests are, in bytes.
+    /// Whether all of it is tests.
+    pub is_test_file: bool,
+    /// Where tests are otherwise, in bytes.
     tests: Vec<Range<usize>>,
     line_starts: Vec<usize>,
 }
@@ -36,8 +38,10 @@ impl<'a> Source<'a> {
     pub fn new(path: &'a str, text: &'a str) -> Source<'a> {
         let masked = Masked::new(text);
         let line_starts = [0].into_iter().chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        let tests = if is_test_file(path) { vec![0..text.len()] } else { test_items(&masked.code) };
-        let mut source = Source { path, text, masked, functions: Vec::new(), tests, line_starts };
+        let tests = test_items(&masked.code);
+        let is_test_file = is_test_path(path);
+        let mut source =
+            Source { path, text, masked, functions: Vec::new(), is_test_file, tests, line_starts };
         source.functions = source.find_functions();
         source
     }
@@ -49,7 +53,22 @@ impl<'a> Source<'a> {
 
     /// Whether there is a test at this offset.
     pub fn is_test(&self, offset: usize) -> bool {
-        self.tests.iter().any(|range| range.contains(&offset))
+        self.is_test_file || self.tests.iter().any(|range| range.contains(&offset))
+    }
+
+    /// The files that may hold the modules which are declared for tests only, `#[cfg(test)] mod name;`.
+    pub fn test_modules(&self) -> Vec<String> {
+        let (folder, name) = self.path.rsplit_once('/').unwrap_or(("", self.path));
+        let folder = match name.trim_end_matches(".rs") {
+            "lib" | "main" | "mod" => folder.to_owned(),
+            stem => format!("{folder}/{stem}"),
+        };
+        let items = self.tests.iter().map(|range| &self.masked.code[range.clone()]);
+        let names = items.filter_map(|item| {
+            let at = words(item, "mod").next()?;
+            item[at + "mod".len()..].trim().strip_suffix(';')
+        });
+        names.flat_map(|name| [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")]).collect()
     }
 
     fn find_functions(&self) -> Vec<Function> {
@@ -69,7 +88,7 @@ impl<'a> Source<'a> {
 }
 
 /// Whether all of a file is tests: by its folder or its name.
-fn is_test_file(path: &str) -> bool {
+fn is_test_path(path: &str) -> bool {
     let mut folders = path.split('/').rev();
     let name = folders.next().unwrap_or_default();
     name.ends_with("tests.rs") || folders.any(|folder| ["tests", "benches", "fuzz"].contains(&folder))
@@ -115,6 +134,7 @@ mod tests {
         let source = Source::new("src/a.rs", text);
         let is_test = |what: &str| source.is_test(text.find(what).unwrap());
         assert_eq!(["a()", "mod b", "c()", "d()"].map(is_test), [false, true, true, false]);
+        assert_eq!(source.test_modules(), ["src/a/b.rs", "src/a/b/mod.rs"]);
         for (path, expected) in [
             ("a/tests/b.rs", true),
             ("src/shard_tests.rs", true),

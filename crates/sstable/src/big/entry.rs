@@ -149,6 +149,11 @@ impl EntryScanner {
         self.at
     }
 
+    /// Whether the next entry begins among the bytes at hand, or the range is at its end.
+    pub fn is_next_at_hand(&self) -> bool {
+        self.at >= self.end || self.at_hand(1).is_some()
+    }
+
     /// The next entry; `None` at the end of the range.
     ///
     /// # Errors

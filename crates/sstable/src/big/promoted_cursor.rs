@@ -31,7 +31,7 @@ use crate::{Error, Result, Version};
 const WIDTH_BASE: i64 = 64 << 10;
 
 /// Where what may hold the answer fits into this many bytes of the index, it is read as a whole.
-const SMALL: u64 = 4 * PAGE;
+const SMALL: u64 = 8 * PAGE;
 
 /// How blocks are searched for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

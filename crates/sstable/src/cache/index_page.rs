@@ -10,6 +10,9 @@
 //! All of that is one allocation, and the few partitions with a promoted index are another: what a
 //! page costs to drop does not depend on how many partitions it holds. With 16-byte keys a partition
 //! takes 24 bytes.
+//!
+//! A page may end early, before the entries that nobody asked for yet: to step over the index of a large
+//! partition costs a request.
 
 use std::ops::Range;
 
@@ -29,6 +32,8 @@ pub struct IndexPage {
     first_data: u64,
     data_width: usize,
     keys: Keys,
+    last_token: Token,
+    rest: Option<u64>,
 }
 
 /// How the page's keys are told apart.
@@ -64,33 +69,56 @@ pub struct IndexPageBuilder {
     key_ends: Vec<u32>,
     keys: Vec<u8>,
     promoted: Vec<PromotedPlace>,
+    rest: Option<u64>,
 }
 
 impl IndexPageBuilder {
+    /// Goes on where a page ended early. `token_of` gives the token of a key.
+    pub fn resume(page: &IndexPage, token_of: impl Fn(&[u8]) -> Token) -> IndexPageBuilder {
+        let mut builder = IndexPageBuilder::default();
+        for number in 0..page.len() {
+            let PageEntry { data, promoted } = page.entry(number);
+            let key = page.key(number);
+            builder
+                .add(key, token_of(key), data, promoted.unwrap_or_default())
+                .expect("it was in a page before");
+        }
+        builder
+    }
+
     /// Adds the next entry, whose key has this token.
     ///
     /// # Errors
     /// Says what is wrong where the entries are out of order or one is beyond all measure.
     pub fn push(&mut self, entry: &Entry, token: Token) -> Result<(), &'static str> {
+        self.add(&entry.key, token, entry.data, entry.promoted.clone())
+    }
+
+    /// The entries behind the last one, from this place of Index.db on, are left to whoever asks for them.
+    pub fn end_early(&mut self, rest: u64) {
+        self.rest = Some(rest);
+    }
+
+    fn add(&mut self, key: &[u8], token: Token, data: u64, promoted: Range<u64>) -> Result<(), &'static str> {
         if self.tokens.last().is_some_and(|&last| last > token) {
             return Err("the partitions of the index are out of order");
         }
-        if self.data.last().is_some_and(|&last| last >= entry.data) {
+        if self.data.last().is_some_and(|&last| last >= data) {
             return Err("the positions in the index do not ascend");
         }
-        let Ok(end) = u32::try_from(self.keys.len() + entry.key.len()) else {
+        let Ok(end) = u32::try_from(self.keys.len() + key.len()) else {
             return Err("the keys between two summary entries exceed 4 GiB");
         };
-        if !entry.promoted.is_empty() {
-            let Ok(len) = u32::try_from(entry.promoted.end - entry.promoted.start) else {
+        if !promoted.is_empty() {
+            let Ok(len) = u32::try_from(promoted.end - promoted.start) else {
                 return Err("a promoted index exceeds 4 GiB");
             };
-            let entry_number = self.tokens.len() as u32;
-            self.promoted.push(PromotedPlace { entry: entry_number, len, start: entry.promoted.start });
+            let entry = self.tokens.len() as u32;
+            self.promoted.push(PromotedPlace { entry, len, start: promoted.start });
         }
         self.tokens.push(token);
-        self.data.push(entry.data);
-        self.keys.extend_from_slice(&entry.key);
+        self.data.push(data);
+        self.keys.extend_from_slice(key);
         self.key_ends.push(end);
         Ok(())
     }
@@ -125,6 +153,8 @@ impl IndexPageBuilder {
             first_data,
             data_width,
             keys,
+            last_token: self.tokens.last().copied().unwrap_or(Token::MAX),
+            rest: self.rest,
         }
     }
 
@@ -144,6 +174,16 @@ impl IndexPage {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Where in Index.db the entries begin that the page leaves out because it ends early.
+    pub fn rest(&self) -> Option<u64> {
+        self.rest
+    }
+
+    /// Whether the page tells if there is a partition with this key.
+    pub fn decides(&self, key: &PartitionKey) -> bool {
+        self.rest.is_none() || key.token < self.last_token || self.find(key).is_some()
     }
 
     /// All of the page's memory, in bytes.
@@ -313,6 +353,25 @@ mod tests {
             panic!("keys of one length are not listed");
         };
         assert!(!std::mem::needs_drop::<PromotedPlace>() && !std::mem::needs_drop::<Keys>());
+    }
+
+    #[test]
+    fn a_page_that_ended_early_goes_on() {
+        let (whole, keys) = page((0..100u64).map(|i| i.to_be_bytes().to_vec()), 9);
+        let entry = |number: usize| {
+            let PageEntry { data, promoted } = whole.entry(number);
+            Entry { at: 0, key: keys[number].bytes.clone(), data, promoted: promoted.unwrap_or_default() }
+        };
+        let mut builder = IndexPageBuilder::default();
+        (0..40).for_each(|number| builder.push(&entry(number), keys[number].token).unwrap());
+        builder.end_early(777);
+        let early = builder.build();
+        assert_eq!(early.rest(), Some(777));
+        assert!(early.decides(&keys[3]) && early.decides(&keys[39]) && !early.decides(&keys[40]));
+
+        let mut builder = IndexPageBuilder::resume(&early, model::key::token_of);
+        (40..100).for_each(|number| builder.push(&entry(number), keys[number].token).unwrap());
+        assert_eq!(builder.build(), whole);
     }
 
     #[test]

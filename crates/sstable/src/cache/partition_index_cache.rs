@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use model::PartitionKey;
 use runtime::{Cache, CacheKey, SingleFlight};
 
 use super::cached_file::{CachedFile, PAGE};
@@ -24,7 +25,7 @@ pub struct PartitionIndexCache {
     cache: Cache,
     owner: u64,
     partitioner: Partitioner,
-    flights: SingleFlight<u64, Result<Rc<IndexPage>>>,
+    flights: SingleFlight<(u64, usize), Result<Rc<IndexPage>>>,
 }
 
 impl std::fmt::Debug for PartitionIndexCache {
@@ -44,30 +45,55 @@ impl PartitionIndexCache {
         &self.file
     }
 
-    /// The page of the entries in `range` of Index.db, which begins and ends between two.
+    /// The page of the entries in `range` of Index.db, which begins and ends between two. It may end early,
+    /// but not before it is decided whether the key is there.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.
-    pub async fn page(&self, range: Range<u64>) -> Result<Rc<IndexPage>> {
-        let key = CacheKey { owner: self.owner, index: range.start };
-        if let Some(page) = self.cache.get(key) {
-            return Ok(page);
+    pub async fn page(&self, range: Range<u64>, key: &PartitionKey) -> Result<Rc<IndexPage>> {
+        let mut page: Option<Rc<IndexPage>> = self.cache.get(self.place(&range));
+        loop {
+            let known = match page {
+                Some(page) if page.decides(key) => return Ok(page),
+                other => other,
+            };
+            let flight = (range.start, known.as_ref().map_or(0, |page| page.len()));
+            let load = self.load(range.clone(), known.as_deref(), key);
+            // Whoever waited for a load by another key looks again.
+            page = Some(self.flights.run(flight, load).await?);
         }
-        self.flights.run(range.start, self.load(key, range)).await
     }
 
-    async fn load(&self, key: CacheKey, range: Range<u64>) -> Result<Rc<IndexPage>> {
-        let len = range.end - range.start;
-        let first = if len <= SMALL { len } else { PAGE - range.start % PAGE };
-        let mut scanner = EntryScanner::new(IndexSource::Cached(self.file.clone()), range, first);
-        let mut builder = IndexPageBuilder::default();
+    fn place(&self, range: &Range<u64>) -> CacheKey {
+        CacheKey { owner: self.owner, index: range.start }
+    }
+
+    /// Reads the entries that a known page leaves out, up to the key's and as far as they come for free.
+    async fn load(
+        &self,
+        range: Range<u64>,
+        known: Option<&IndexPage>,
+        key: &PartitionKey,
+    ) -> Result<Rc<IndexPage>> {
+        let token_of = |key: &[u8]| token_for(self.partitioner, key);
+        let start = known.and_then(IndexPage::rest).unwrap_or(range.start);
+        let len = range.end - start;
+        let first = if len <= SMALL { len } else { PAGE - start % PAGE };
+        let source = IndexSource::Cached(self.file.clone());
+        let mut scanner = EntryScanner::new(source, start..range.end, first);
+        let mut builder =
+            known.map_or_else(IndexPageBuilder::default, |page| IndexPageBuilder::resume(page, token_of));
         while let Some(entry) = scanner.next().await? {
-            builder
-                .push(&entry, token_for(self.partitioner, &entry.key))
-                .map_err(|what| Error::corrupt(self.file.path(), entry.at, what))?;
+            let token = token_of(&entry.key);
+            builder.push(&entry, token).map_err(|what| Error::corrupt(self.file.path(), entry.at, what))?;
+            let is_decided = token > key.token || entry.key == key.bytes;
+            if is_decided && !entry.promoted.is_empty() && !scanner.is_next_at_hand() {
+                builder.end_early(scanner.position());
+                break;
+            }
         }
         let page = Rc::new(builder.build());
-        self.cache.insert(key, Rc::clone(&page), page.memory());
+        self.cache.insert(self.place(&range), Rc::clone(&page), page.memory());
         Ok(page)
     }
 }

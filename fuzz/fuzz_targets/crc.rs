@@ -1,0 +1,17 @@
+//! CRC.db.
+
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use sstable::Version;
+use sstable::parts::crc::Crc;
+
+fuzz_target!(|input: (u64, Vec<u8>)| {
+    let (data_len, bytes) = input;
+    if let Ok(crc) = Crc::parse(Path::new("CRC.db"), &bytes, Version::Nb) {
+        let _ = crc.check_data_len(Path::new("CRC.db"), data_len);
+        crc.get(crc.len());
+    }
+});

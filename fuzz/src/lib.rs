@@ -1,0 +1,127 @@
+//! What the fuzz targets share: small real SSTables, and everything that can be read of one.
+
+use std::path::{Path, PathBuf};
+
+use model::{Fragment, FragmentReader, Next, Position, Slice};
+use runtime::{Cache, Shard, SimOptions};
+use sstable::verify::verify;
+use sstable::{Error, OpenOptions, ReadOptions, Result, SSTable, Search, Version};
+
+/// A reader that gives or fills more often than this does not come to an end.
+const MOST_POPS: usize = 1_000_000;
+
+/// A real SSTable: the version and generation in its files' names, and its components.
+pub struct Table {
+    name: &'static str,
+    components: &'static [(&'static str, &'static [u8])],
+}
+
+macro_rules! table {
+    ($folder:literal, $name:literal, [$($component:literal),*]) => {
+        Table {
+            name: $name,
+            components: &[$((
+                $component,
+                include_bytes!(concat!("../../fixtures/cassandra/", $folder, "/", $name, "-", $component)),
+            )),*],
+        }
+    };
+}
+
+/// Tables of every family: not compressed with index blocks; compressed, with checksums in Statistics.db
+/// and without; with static rows, collections and counters.
+pub const TABLES: [Table; 4] = [
+    table!(
+        "me/large/sstables/large_none",
+        "me-2-big",
+        ["Data.db", "Index.db", "Summary.db", "Filter.db", "Statistics.db", "CRC.db", "Digest.crc32", "TOC.txt"]
+    ),
+    table!(
+        "mc/small/sstables/tombs",
+        "mc-2-big",
+        ["Data.db", "Index.db", "Summary.db", "Filter.db", "Statistics.db", "CompressionInfo.db", "TOC.txt"]
+    ),
+    table!(
+        "oa/large/sstables/large_rev",
+        "oa-2-big",
+        ["Data.db", "Index.db", "Summary.db", "Filter.db", "Statistics.db", "CompressionInfo.db", "TOC.txt"]
+    ),
+    table!(
+        "nb/small/sstables/statics",
+        "nb-1-big",
+        ["Data.db", "Index.db", "Summary.db", "Filter.db", "Statistics.db", "CompressionInfo.db", "TOC.txt"]
+    ),
+];
+
+impl Table {
+    /// Its files, to be changed.
+    pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let path = |component: &str| Path::new("/t").join(format!("{}-{component}", self.name));
+        self.components.iter().map(|(component, bytes)| (path(component), bytes.to_vec())).collect()
+    }
+
+    /// Its files with other bytes for a component.
+    pub fn with(&self, component: &str, bytes: &[u8]) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut files = self.files();
+        for (path, content) in &mut files {
+            if path.to_string_lossy().ends_with(component) {
+                *content = bytes.to_vec();
+            }
+        }
+        files
+    }
+}
+
+/// The version that a number stands for.
+pub fn version(number: u8) -> Version {
+    Version::ALL[usize::from(number) % Version::ALL.len()]
+}
+
+/// Runs over a disk that has these files.
+pub fn with_files(files: Vec<(PathBuf, Vec<u8>)>, test: impl AsyncFnOnce(Shard)) {
+    let done = runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+        let disk = shard.disk().as_simulated().expect("the disk is simulated");
+        files.into_iter().for_each(|(path, bytes)| disk.add_file(path, bytes));
+        test(shard).await;
+    });
+    done.expect("the shard comes to an end");
+}
+
+/// Reads everything of the SSTable at `path` in every way, and verifies it.
+pub async fn read_everything(shard: &Shard, path: &Path) {
+    let options = OpenOptions { read_buffer: 5000, ..OpenOptions::new(Cache::new(1 << 20)) };
+    let verified = verify(shard.disk(), path, &options, |done, total| assert!(done <= total)).await;
+    drop(verified);
+    let Ok(table) = SSTable::open(shard.disk(), path, &options).await else { return };
+    let mut places = Vec::new();
+    let _ = each(table.scan(), |fragment| match fragment {
+        Fragment::PartitionStart(start) => places.push((start.key, Vec::new())),
+        Fragment::Row(row) => places.last_mut().expect("a row is in a partition").1.push(row.clustering),
+        _ => {}
+    })
+    .await;
+    for (key, rows) in places.iter().take(5) {
+        let middle = rows.get(rows.len() / 2).cloned().map_or(Position::start(), Position::before);
+        let late = rows.get(rows.len() * 3 / 4).cloned().map_or(Position::end(), Position::after);
+        for slice in [Slice::all(), Slice { start: middle, end: late }] {
+            for (reverse, search) in [(false, Search::Binary), (true, Search::Binary), (true, Search::Scan)] {
+                let options = ReadOptions { search, reverse, static_row: true, may_stop_early: reverse };
+                if let Ok(Some(reader)) = table.read(&table.key(key.bytes.clone()), &slice, options).await {
+                    let _ = each(reader, drop).await;
+                }
+            }
+        }
+    }
+}
+
+/// Hands on all fragments of a reader that must come to an end.
+async fn each(mut reader: impl FragmentReader<Error = Error>, mut with: impl FnMut(Fragment)) -> Result<()> {
+    for _ in 0..MOST_POPS {
+        match reader.pop()? {
+            Next::Fragment(fragment) => with(fragment),
+            Next::End => return Ok(()),
+            Next::Fill => reader.fill().await?,
+        }
+    }
+    panic!("the reader does not come to an end");
+}
