@@ -37,6 +37,7 @@ public class ManyDumps
             }
             System.setOut(stdout);
         }
+        System.setSecurityManager(null);
         // Threads of Cassandra may still be running.
         Runtime.getRuntime().halt(0);
     }

@@ -78,6 +78,7 @@ partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 endpoint_snitch: SimpleSnitch
 commitlog_sync: periodic
 commitlog_sync_period: 10s
+storage_compatibility_mode: NONE
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
     parameters:

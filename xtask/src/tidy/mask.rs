@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn comments_and_literals_are_blanked() {
-        assert_eq!(code("a /* b /* c */ d */ e // f\ng"), "a                     e     \ng");
+        assert_eq!(code("a /* b /* c */ d */ e // f\ng"), "a                   e     \ng");
         assert_eq!(code(r#"x("a\"}", b"{", 'c', '\'')"#), r#"x("    ", b" ", ' ', '  ')"#);
         assert_eq!(code("'é' 'a: loop"), "'  ' 'a: loop");
         assert_eq!(code("r#\"a\"b\"# \"}\" br\"\\\" r#type"), "r#\"   \"# \" \" br\" \" r#type");
