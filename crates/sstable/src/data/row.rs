@@ -315,6 +315,10 @@ impl RowCodec {
             };
             clustering.values.push(value);
         }
+        let used = 2 * (count % 32);
+        if used != 0 && bits >> used != 0 {
+            return place.cursor.invalid("a clustering prefix tells of values that it does not have");
+        }
         Ok(clustering)
     }
 
@@ -609,3 +613,7 @@ fn bound(kind: u8) -> Option<Bound> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[path = "row_tests.rs"]
+mod tests;
