@@ -346,3 +346,7 @@ fn inflate(packed: &[u8], to: &mut [u8]) -> std::result::Result<usize, String> {
 fn unpacking(error: &dyn std::fmt::Display) -> String {
     format!("a chunk cannot be decompressed: {error}")
 }
+
+#[cfg(test)]
+#[path = "chunk_tests.rs"]
+mod tests;

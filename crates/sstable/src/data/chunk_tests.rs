@@ -1,0 +1,157 @@
+//! Data compressed in every way, read in every way, and bent.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use runtime::{IoClass, Shard, SimOptions};
+
+use super::*;
+use crate::Version;
+
+const CHUNK: usize = 1 << 10;
+/// Chunks of this many bytes and more are kept raw, where they are at all.
+const RAW_FROM: usize = 900;
+
+const COMPRESSORS: [Compressor; 5] =
+    [Compressor::Lz4, Compressor::Snappy, Compressor::Deflate, Compressor::Zstd, Compressor::Noop];
+
+/// Text that compresses, then noise that does not, then a short end.
+fn data() -> Vec<u8> {
+    let mut noise = 1u32;
+    let mut next = || {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (noise >> 24) as u8
+    };
+    let text =
+        b"silt settles in layers and is pressed into stone; ".iter().copied().cycle().take(3 * CHUNK - 100);
+    text.collect::<Vec<u8>>().into_iter().chain((0..2 * CHUNK + 77).map(|_| next())).collect()
+}
+
+fn pack(compressor: Compressor, chunk: &[u8]) -> Vec<u8> {
+    match compressor {
+        Compressor::Lz4 => lz4_flex::block::compress_prepend_size(chunk),
+        Compressor::Snappy => snap::raw::Encoder::new().compress_vec(chunk).unwrap(),
+        Compressor::Deflate => {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(chunk).unwrap();
+            encoder.finish().unwrap()
+        }
+        Compressor::Zstd => zstd::bulk::compress(chunk, 3).unwrap(),
+        Compressor::Noop => chunk.to_vec(),
+    }
+}
+
+/// Data.db and CompressionInfo.db. Raw chunks are padded, as the last one of a file is.
+fn file(compressor: Compressor, version: Version) -> (Vec<u8>, Vec<u8>) {
+    let (data, mut bytes, mut offsets) = (data(), Vec::new(), Vec::new());
+    for chunk in data.chunks(CHUNK) {
+        offsets.push(bytes.len() as u64);
+        let mut packed = pack(compressor, chunk);
+        if version.has_max_compressed_length() && packed.len() >= RAW_FROM {
+            packed = chunk.to_vec();
+            packed.resize(chunk.len().max(RAW_FROM), 0);
+        }
+        bytes.extend_from_slice(&packed);
+        bytes.extend_from_slice(&crc32fast::hash(&packed).to_be_bytes());
+    }
+    let name = compressor.class_name().as_bytes();
+    let mut info = [&(name.len() as u16).to_be_bytes()[..], name, &0u32.to_be_bytes()].concat();
+    info.extend_from_slice(&(CHUNK as u32).to_be_bytes());
+    if version.has_max_compressed_length() {
+        info.extend_from_slice(&(RAW_FROM as u32).to_be_bytes());
+    }
+    info.extend_from_slice(&(data.len() as u64).to_be_bytes());
+    info.extend_from_slice(&(offsets.len() as u32).to_be_bytes());
+    offsets.iter().for_each(|offset| info.extend_from_slice(&offset.to_be_bytes()));
+    (bytes, info)
+}
+
+async fn open(shard: &Shard, bytes: Vec<u8>, info: &[u8], version: Version) -> DataFile {
+    let path = Path::new("/me-1-big-Data.db");
+    let info = CompressionInfo::parse(path, info, version, bytes.len() as u64).unwrap();
+    shard.disk().as_simulated().expect("the disk is simulated").add_file(path, bytes);
+    DataFile::compressed(shard.disk().open(path, IoClass::new(1)).await.unwrap(), info)
+}
+
+/// Reads a range. What stands before a damaged chunk comes first, the error after it.
+async fn read(file: &DataFile, range: Range<u64>) -> Result<Vec<u8>> {
+    let mut stretch = Stretch::empty(range.start);
+    while stretch.end() < range.end {
+        stretch = file.read(&stretch, stretch.end()..range.end, false).await?;
+        assert!(stretch.start == range.start && stretch.end() > range.start);
+    }
+    let bytes = &stretch.owner[stretch.bytes];
+    Ok(bytes[..(range.end - range.start) as usize].to_vec())
+}
+
+#[test]
+fn every_compressor_in_one_request_a_range() {
+    runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+        let data = data();
+        for (compressor, version) in
+            COMPRESSORS.into_iter().flat_map(|c| [(c, Version::Me), (c, Version::Nb)])
+        {
+            let (bytes, info) = file(compressor, version);
+            let file = open(&shard, bytes, &info, version).await;
+            assert_eq!(file.len(), data.len() as u64);
+            for (start, end) in
+                [(0, 1), (0, data.len()), (CHUNK - 1, CHUNK + 1), (4000, 5000), (data.len() - 1, data.len())]
+            {
+                let before = shard.disk().stats();
+                let found = read(&file, start as u64..end as u64).await.unwrap();
+                assert!(found == data[start..end], "{compressor:?} {version} {start}..{end}");
+                assert_eq!(shard.disk().stats().since(&before).total().requests, 1);
+            }
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_tail_is_carried_into_the_next_stretch() {
+    runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+        let (bytes, info) = file(Compressor::Lz4, Version::Me);
+        let file = open(&shard, bytes, &info, Version::Me).await;
+        let first = file.read(&Stretch::empty(10), 10..20, false).await.unwrap();
+        assert_eq!((first.start, first.end()), (10, CHUNK as u64));
+        let tail = Stretch { bytes: first.bytes.end - 5..first.bytes.end, start: CHUNK as u64 - 5, ..first };
+        let second = file.read(&tail, CHUNK as u64..CHUNK as u64 + 9, false).await.unwrap();
+        assert_eq!((second.start, second.end()), (CHUNK as u64 - 5, 2 * CHUNK as u64));
+        assert!(second.owner[second.bytes] == data()[CHUNK - 5..2 * CHUNK]);
+    })
+    .unwrap();
+}
+
+/// A checksum covers every byte of a chunk, so no flip goes unnoticed.
+#[test]
+fn every_flip_is_an_error_that_names_the_chunk() {
+    runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+        for compressor in COMPRESSORS {
+            let (bytes, info) = file(compressor, Version::Nb);
+            for at in (0..bytes.len()).step_by(3) {
+                let mut bent = bytes.clone();
+                bent[at] ^= 0x10;
+                let file = open(&shard, bent, &info, Version::Nb).await;
+                let error = read(&file, 0..file.len()).await.expect_err("a byte is bent");
+                let Error::Corrupt { offset, .. } = &error else { panic!("{error}") };
+                assert!(*offset <= at as u64, "{error}: the byte is {at}");
+            }
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn checksums_that_are_right_do_not_make_a_chunk_right() {
+    let mut to = vec![0; CHUNK];
+    for compressor in COMPRESSORS {
+        for (what, packed) in [
+            ("nothing", Vec::new()),
+            ("noise", (0..200).map(|i| (i * 37) as u8).collect()),
+            ("too little", pack(compressor, &data()[..CHUNK - 1])),
+            ("too much", pack(compressor, &data()[..CHUNK + 1])),
+        ] {
+            assert!(decompress(compressor, &packed, &mut to).is_err(), "{compressor:?} of {what}");
+        }
+    }
+}
