@@ -24,7 +24,9 @@ fuzz_target!(|input: (u8, u16, u16, Vec<u8>)| {
     let data_len = packed.len() as u64;
     let path = Path::new("/t/nb-1-big-Data.db");
     with_files(vec![(path.to_path_buf(), packed)], async |shard| {
-        let Ok(info) = CompressionInfo::parse(Path::new("/t/i"), &info, Version::Nb, data_len) else { return };
+        let Ok(info) = CompressionInfo::parse(Path::new("/t/i"), &info, Version::Nb, data_len) else {
+            return;
+        };
         let file = shard.disk().open(path, IoClass::new(1)).await.expect("the file is there");
         let data = DataFile::compressed(file, info);
         if let Ok(stretch) = data.read(&Stretch::empty(0), 0..len, true).await {

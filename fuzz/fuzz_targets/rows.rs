@@ -5,9 +5,9 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use siltstone_fuzz::{TABLES, with_files};
 use model::FragmentReader;
 use runtime::Cache;
+use siltstone_fuzz::{TABLES, with_files};
 use sstable::{OpenOptions, SSTable};
 
 /// The names of the tables' files.

@@ -6,13 +6,15 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use model::key::token_of;
+use sstable::Version;
 use sstable::parts::statistics::Partitioner;
 use sstable::parts::summary::Summary;
-use sstable::Version;
 
 fuzz_target!(|bytes: &[u8]| {
     for partitioner in [Partitioner::Murmur3, Partitioner::Local] {
-        let Ok(summary) = Summary::parse(Path::new("Summary.db"), bytes, Version::Me, partitioner) else { continue };
+        let Ok(summary) = Summary::parse(Path::new("Summary.db"), bytes, Version::Me, partitioner) else {
+            continue;
+        };
         let _ = summary.check_index_len(Path::new("Summary.db"), 1000);
         for number in 0..summary.len() {
             let (key, _) = summary.entry(number);

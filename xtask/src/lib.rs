@@ -5,12 +5,14 @@
 //! | [`tidy`] | the habits of the house, as far as they can be measured |
 //! | [`interop`] | what Cassandra dumps, we dump: asked of Cassandra afresh |
 //! | [`compare_dump`] | how long both take for it |
+//! | [`golden`] | golden texts whose answers are Cassandra's, rewritten |
 //! | [`cassandra`] | Cassandra's offline tools, as Maven brings them |
 //! | [`measure`] | times and memory of commands |
 //! | [`workspace`] | where things are, and the command under test |
 
 pub mod cassandra;
 pub mod compare_dump;
+pub mod golden;
 pub mod interop;
 pub mod measure;
 pub mod tidy;

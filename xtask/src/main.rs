@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::tidy::tree::Tree;
-use xtask::{Result, compare_dump, interop, tidy, workspace};
+use xtask::{Result, compare_dump, golden, interop, tidy, workspace};
 
 /// The chores of the project.
 #[derive(Debug, Parser)]
@@ -20,6 +20,8 @@ enum Chore {
     Tidy,
     /// Dump fixtures with Cassandra's own sstabledump and with ours, and compare the rows.
     Interop(interop::Options),
+    /// Rewrite the golden texts whose answers are Cassandra's.
+    Golden(golden::Options),
     /// Time Cassandra's sstabledump and ours side by side, on the same files.
     CompareDump(compare_dump::Options),
 }
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let done = match Xtask::parse().chore {
         Chore::Tidy => print_findings(),
         Chore::Interop(options) => interop::run(&options),
+        Chore::Golden(options) => golden::run(&options).map(|()| true),
         Chore::CompareDump(options) => compare_dump::run(&options).map(|()| true),
     };
     match done {
@@ -44,6 +47,6 @@ fn print_findings() -> Result<bool> {
     let tree = Tree::read(&workspace::root())?;
     let findings = tidy::findings(&tree);
     findings.iter().for_each(|finding| println!("{finding}"));
-    println!("{}; {} findings", tidy::Sizes::of(&tree), findings.len());
+    println!("{}; {} findings", tidy::Sizes::of(&tidy::sources(&tree)), findings.len());
     Ok(findings.is_empty())
 }

@@ -39,7 +39,7 @@ pub fn dump(siltstone: &Path, data: &Path) -> Command {
 
 /// A short name of an SSTable for tables and messages: its path below `fixtures`, if it is a fixture.
 pub fn short_name(data: &Path) -> String {
-    let path = data.display().to_string();
+    let path = data.canonicalize().unwrap_or_else(|_| data.to_owned()).display().to_string();
     path.rsplit_once("/fixtures/").map_or(path.clone(), |(_, name)| name.to_owned())
 }
 

@@ -11,7 +11,7 @@
 use std::rc::Rc;
 
 use model::types::counter::CounterContext;
-use model::types::{TypeError, maybe_quote};
+use model::types::{TypeError, maybe_quote, quote};
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Liveness, Position, Row, Schema,
     Weight,
@@ -19,7 +19,7 @@ use model::{
 
 use crate::error::ValueError;
 use crate::instants::Instants;
-use crate::json::{JsonWriter, Layout, push_string};
+use crate::json::{JsonWriter, Layout};
 
 /// What the first two bytes of a composite are where it belongs to static columns.
 const STATIC_COMPOSITE: [u8; 2] = [0xff, 0xff];
@@ -413,7 +413,7 @@ impl FragmentJson {
 impl ColumnJson {
     fn new(column: &Column) -> ColumnJson {
         let mut name = String::new();
-        push_string(&maybe_quote(&column.name_text()), &mut name);
+        quote(&maybe_quote(&column.name_text()), &mut name);
         let path = match &column.data_type {
             data_type if !data_type.is_multi_cell() => PathKind::None,
             CqlType::Udt(_) => PathKind::Field,

@@ -6,6 +6,8 @@
 
 use std::io::{self, Write};
 
+use model::types::quote;
+
 /// From this many bytes on, the buffer is worth writing out.
 const FULL: usize = 64 << 10;
 
@@ -104,7 +106,7 @@ impl JsonWriter {
     /// The name of the next entry, of any text.
     pub fn any_key(&mut self, name: &str) {
         self.separate(self.inline_objects);
-        push_string(name, &mut self.out);
+        quote(name, &mut self.out);
         self.out.push_str(if self.layout == Layout::Pretty { " : " } else { ":" });
         self.after_key = true;
     }
@@ -113,7 +115,7 @@ impl JsonWriter {
     #[inline]
     pub fn string(&mut self, text: &str) {
         self.before_value();
-        push_string(text, &mut self.out);
+        quote(text, &mut self.out);
     }
 
     /// An integer.
@@ -262,32 +264,6 @@ impl JsonWriter {
                 self.out.push_str(&NEW_LINE[..len.min(NEW_LINE.len())]);
             }
         }
-    }
-}
-
-/// Appends a JSON string, with the escapes that Jackson uses.
-pub fn push_string(text: &str, out: &mut String) {
-    out.push('"');
-    let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
-        out.push_str(&rest[..at]);
-        push_escape(rest.as_bytes()[at], out);
-        rest = &rest[at + 1..];
-    }
-    out.push_str(rest);
-    out.push('"');
-}
-
-fn push_escape(byte: u8, out: &mut String) {
-    match byte {
-        b'"' => out.push_str("\\\""),
-        b'\\' => out.push_str("\\\\"),
-        b'\n' => out.push_str("\\n"),
-        b'\r' => out.push_str("\\r"),
-        b'\t' => out.push_str("\\t"),
-        0x08 => out.push_str("\\b"),
-        0x0c => out.push_str("\\f"),
-        other => out.push_str(&format!("\\u{other:04X}")),
     }
 }
 

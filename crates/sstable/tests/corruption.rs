@@ -7,6 +7,8 @@
 //! could compare: in Index.db, Summary.db and Filter.db, in Statistics.db before `na`, and for reads of
 //! a slice of uncompressed data. `verify` sees damage of the data in any case.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail where it likes")]
+
 #[path = "corruption/allocator.rs"]
 mod allocator;
 #[path = "corruption/subject.rs"]
@@ -231,6 +233,39 @@ fn damage_of_compressed_oa_with_index_blocks() {
         "oa/large/sstables/large_rev/oa-2-big-Data.db",
         Effort { large: 4000, flip_step: 3, cut_step: 11 },
     );
+}
+
+/// An entry whose position is the greatest number there is, of a partition that has index blocks.
+#[test]
+fn positions_beyond_all_measure_are_errors() {
+    runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+        let subject = Subject::load(&shard, "me/large/sstables/large_none/me-1-big-Data.db");
+        let questions = subject.questions(&shard).await;
+        let mut entries = subject.open(&shard).await.unwrap().entries();
+        while let Some(entry) = entries.next().await.unwrap() {
+            if entry.promoted.is_empty() {
+                continue;
+            }
+            let index = subject.files.iter().find(|file| file.component == Component::Index).unwrap();
+            let key_end = entry.at as usize + 2 + entry.key.len();
+            let position_len = index.bytes[key_end].leading_ones() as usize + 1;
+            let rest = key_end + position_len..entry.promoted.end as usize;
+            let parts = [&index.bytes[entry.at as usize..key_end], &[0xff; 9], &index.bytes[rest]];
+            subject.put(&shard, &index.path, parts.concat());
+            let summary = subject.files.iter().find(|file| file.component == Component::Summary).unwrap();
+            shard.disk().as_simulated().unwrap().remove_file(&summary.path);
+
+            let outcomes = subject.read_slices(&shard, &questions).await.unwrap();
+            let errors: Vec<_> = outcomes.slices.into_iter().filter_map(Result::err).collect();
+            assert!(!errors.is_empty());
+            errors.iter().for_each(|error| subject.expect_named(error));
+            let report = verify(shard.disk(), &subject.data, &subject.options(), |_, _| ()).await.unwrap();
+            assert!(!report.is_sound());
+            return;
+        }
+        panic!("a partition has index blocks");
+    })
+    .unwrap();
 }
 
 /// The tables of a set, with each compressor and without.

@@ -58,13 +58,15 @@ fn check_manifest(path: &str, name: &str, text: &str, found: &mut Vec<Finding>) 
 }
 
 /// A line of a manifest, with the table that it is in.
-struct Entry<'a> {
+pub(super) struct Entry<'a> {
     section: &'a str,
     line: &'a str,
-    number: usize,
+    /// Its number, from 1 on.
+    pub(super) number: usize,
 }
 
-fn entries(text: &str) -> impl Iterator<Item = Entry<'_>> {
+/// The lines of a manifest, without comments.
+pub(super) fn entries(text: &str) -> impl Iterator<Item = Entry<'_>> {
     let mut section = "";
     text.lines().enumerate().map(move |(index, line)| {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -79,22 +81,26 @@ impl<'a> Entry<'a> {
     /// The crate of the house that is depended on here.
     fn house_dependency(&self) -> Option<&'static str> {
         let name = self.dependency()?;
-        let name = name.trim().trim_matches('"');
         let name = name.strip_prefix("siltstone-").unwrap_or(name);
         ARROWS.iter().map(|(known, _)| *known).find(|known| *known == name)
     }
 
+    /// The name of what is depended on here, as Cargo knows it.
     fn dependency(&self) -> Option<&'a str> {
-        if let Some((_, name)) = self.section.split_once("dependencies.") {
-            return self.line.starts_with('[').then_some(name);
-        }
-        if !self.section.ends_with("dependencies") || self.line.starts_with('[') {
-            return None;
-        }
         match self.line.split_once("package = \"") {
             Some((_, package)) => package.split('"').next(),
-            None => self.line.split(['.', '=']).next(),
+            None => self.dependency_key(),
         }
+    }
+
+    /// The name of what is depended on here, as the sources know it.
+    pub(super) fn dependency_key(&self) -> Option<&'a str> {
+        let is_head = self.line.starts_with('[');
+        if let Some((_, name)) = self.section.split_once("dependencies.") {
+            return is_head.then_some(name);
+        }
+        let is_dependency = self.section.ends_with("dependencies") && !is_head && !self.line.is_empty();
+        is_dependency.then(|| self.line.split(['.', '=']).next().unwrap_or_default().trim())
     }
 }
 

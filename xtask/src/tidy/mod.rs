@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`rust`] | the size and shape of Rust files |
 //! | [`arrows`] | which crate may know which |
+//! | [`unused`] | that no dependency is left over |
 //! | [`texts`] | words, addresses and paths that do not belong here; white space |
 //! | [`links`] | that Markdown links lead somewhere |
 //!
@@ -16,6 +17,7 @@ pub mod rust;
 pub mod source;
 pub mod texts;
 pub mod tree;
+pub mod unused;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -65,15 +67,17 @@ pub fn tidy(root: &Path) -> Vec<Finding> {
 /// All that is not as the house wants it in a tree, by file and line.
 pub fn findings(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    for source in sources(tree) {
-        rust::check(&source, &mut found);
+    let sources = sources(tree);
+    for source in &sources {
+        rust::check(source, &mut found);
     }
+    unused::check(tree, &sources, &mut found);
     arrows::check(tree, &mut found);
     for (path, text) in tree.texts() {
         texts::check(path, text, &mut found);
         links::check(tree, path, text, &mut found);
     }
-    let median = Sizes::of(tree).median;
+    let median = Sizes::of(&sources).median;
     if median > MEDIAN_LIMIT {
         let what = format!("the median function has {median} lines, more than {MEDIAN_LIMIT}");
         found.push(Finding::new("Cargo.toml", 0, what));
@@ -83,7 +87,7 @@ pub fn findings(tree: &Tree) -> Vec<Finding> {
 }
 
 /// All Rust files. Those of a module that is declared for tests only are tests as a whole.
-fn sources(tree: &Tree) -> Vec<Source<'_>> {
+pub fn sources(tree: &Tree) -> Vec<Source<'_>> {
     let rust = tree.texts().filter(|(path, _)| path.ends_with(".rs"));
     let mut sources: Vec<Source<'_>> = rust.map(|(path, text)| Source::new(path, text)).collect();
     let test_modules: BTreeSet<String> = sources.iter().flat_map(Source::test_modules).collect();
@@ -93,7 +97,7 @@ fn sources(tree: &Tree) -> Vec<Source<'_>> {
     sources
 }
 
-/// How large the functions of a tree are.
+/// How large functions are.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// How many files of Rust there are.
@@ -107,17 +111,13 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes of a tree's functions.
-    pub fn of(tree: &Tree) -> Sizes {
-        let mut files = 0;
-        let mut lines = Vec::new();
-        for source in sources(tree) {
-            files += 1;
-            lines.extend(source.functions.iter().map(|function| function.lines));
-        }
+    /// The sizes of all functions.
+    pub fn of(sources: &[Source<'_>]) -> Sizes {
+        let functions = sources.iter().flat_map(|source| &source.functions);
+        let mut lines: Vec<usize> = functions.map(|function| function.lines).collect();
         lines.sort_unstable();
         Sizes {
-            files,
+            files: sources.len(),
             functions: lines.len(),
             median: lines.get(lines.len() / 2).copied().unwrap_or(0),
             longest: lines.last().copied().unwrap_or(0),
@@ -150,7 +150,7 @@ mod tests {
             "    x();\n".repeat(30)
         );
         let tree = Tree::of(&[("src/a.rs", &long)]);
-        assert_eq!(Sizes::of(&tree), Sizes { files: 1, functions: 2, median: 32, longest: 32 });
+        assert_eq!(Sizes::of(&sources(&tree)), Sizes { files: 1, functions: 2, median: 32, longest: 32 });
         let found = findings(&tree);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].to_string(), "Cargo.toml: the median function has 32 lines, more than 15");

@@ -227,7 +227,7 @@ impl CqlType {
 }
 
 /// Appends a JSON string, with the escapes that Cassandra's writer uses.
-pub(super) fn quote(text: &str, out: &mut String) {
+pub fn quote(text: &str, out: &mut String) {
     out.push('"');
     // Most texts need no escape; that all bytes are looked at lets them be looked at together.
     if text.bytes().fold(false, |any, byte| any | needs_escape(byte)) {

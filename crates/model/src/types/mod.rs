@@ -40,6 +40,7 @@ mod varint;
 mod vint;
 
 pub use error::TypeError;
+pub use json::quote;
 pub use names::maybe_quote;
 pub use time_format::{instant_micros, instant_seconds};
 

@@ -71,9 +71,7 @@ impl CqlType {
             CqlType::TinyInt => push_integer(i8::from_be_bytes(head(kind, bytes)?), out),
             CqlType::SmallInt => push_integer(i16::from_be_bytes(head(kind, bytes)?), out),
             CqlType::Int => push_integer(i32::from_be_bytes(head(kind, bytes)?), out),
-            CqlType::BigInt | CqlType::Counter => {
-                push_integer(i64::from_be_bytes(head(kind, bytes)?), out)
-            }
+            CqlType::BigInt | CqlType::Counter => push_integer(i64::from_be_bytes(head(kind, bytes)?), out),
             CqlType::Float => float::write_float(f32::from_be_bytes(head(kind, bytes)?), out),
             CqlType::Double => float::write_double(f64::from_be_bytes(head(kind, bytes)?), out),
             CqlType::VarInt => varint::write(bytes, out),

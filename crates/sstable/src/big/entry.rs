@@ -221,3 +221,95 @@ fn decode(bytes: &[u8]) -> std::result::Result<(Range<usize>, u64, u64, usize), 
     let promoted_len = cursor.vint()?;
     Ok((2..2 + key_len, data, promoted_len, cursor.position()))
 }
+
+#[cfg(test)]
+mod tests {
+    use runtime::{Cache, IoClass, Shard, SimOptions};
+
+    use super::*;
+
+    /// Entries of these keys; where a promoted index is given, it is of as many bytes.
+    fn encode(entries: &[(&[u8], u64, u16)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for &(key, data, promoted) in entries {
+            bytes.extend_from_slice(&(key.len() as u16).to_be_bytes());
+            bytes.extend_from_slice(key);
+            bytes.push(0xff);
+            bytes.extend_from_slice(&data.to_be_bytes());
+            bytes.push(0xff);
+            bytes.extend_from_slice(&u64::from(promoted).to_be_bytes());
+            bytes.resize(bytes.len() + usize::from(promoted), 0xee);
+        }
+        bytes
+    }
+
+    async fn scan(source: IndexSource, len: u64, first: u64) -> Result<Vec<Entry>> {
+        let mut scanner = EntryScanner::new(source, 0..len, first);
+        let mut found = Vec::new();
+        while let Some(entry) = scanner.next().await? {
+            found.push(entry);
+        }
+        Ok(found)
+    }
+
+    fn with_file(bytes: Vec<u8>, test: impl AsyncFnOnce(&Shard, File)) {
+        runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+            let path = Path::new("/me-1-big-Index.db");
+            shard.disk().as_simulated().expect("the disk is simulated").add_file(path, bytes);
+            let file = shard.disk().open(path, IoClass::new(2)).await.expect("the file is there");
+            test(&shard, file).await;
+        })
+        .expect("the shard runs");
+    }
+
+    #[test]
+    fn entries_are_found_whatever_is_read_at_a_time() {
+        let entries: [(&[u8], u64, u16); 4] =
+            [(b"a", 0, 0), (b"long key", 1 << 40, 60_000), (b"", 1 << 41, 0), (b"last", 1 << 42, 1)];
+        let bytes = encode(&entries);
+        let len = bytes.len() as u64;
+        with_file(bytes, async |shard, file| {
+            let cached = CachedFile::new(file.clone(), Cache::new(1 << 20));
+            for source in [IndexSource::Cached(cached), IndexSource::Streamed(file)] {
+                for first in [1, 7, 4096, 1 << 20] {
+                    let found = scan(source.clone(), len, first).await.expect("the index is sound");
+                    for (entry, (key, data, promoted)) in found.iter().zip(entries) {
+                        let promoted_len = entry.promoted.end - entry.promoted.start;
+                        assert_eq!((&*entry.key, entry.data, promoted_len), (key, data, u64::from(promoted)));
+                    }
+                    assert_eq!(found.len(), entries.len());
+                }
+            }
+            assert!(shard.disk().stats().total().bytes > 0);
+        });
+    }
+
+    #[test]
+    fn an_index_that_is_cut_off_is_an_error() {
+        let bytes = encode(&[(b"a", 5, 0), (b"b", 6, 9)]);
+        let first = encode(&[(b"a", 5, 0)]).len();
+        for len in 1..bytes.len() {
+            with_file(bytes[..len].to_vec(), async |_, file| {
+                let found = scan(IndexSource::Streamed(file), len as u64, 4096).await;
+                assert_eq!(found.is_ok(), len == first, "{len} bytes");
+            });
+        }
+    }
+
+    #[test]
+    fn the_head_of_a_promoted_index() {
+        let blocks = [0xbb; 20];
+        let head = [&[17, 0x80, 2][..], &blocks, &0u32.to_be_bytes(), &12u32.to_be_bytes()].concat();
+        let range = 100..100 + head.len() as u64;
+        let promoted = Promoted::decode(&head, &range, Version::Oa).expect("it is sound");
+        assert_eq!(
+            (promoted.head_len, promoted.count, promoted.blocks, promoted.map),
+            (17, 2, 103..123, 123)
+        );
+        for count in [0, 8, 0x7f] {
+            let mut bent = head.clone();
+            bent[2] = count;
+            assert!(Promoted::decode(&bent, &range, Version::Oa).is_err(), "{count} blocks do not fit");
+        }
+    }
+}
