@@ -18,8 +18,8 @@ fuzz_target!(|input: (&str, &[u8], &[u8], &str)| {
         let value: serde_json::Value = serde_json::from_str(&json).expect("JSON that is printed can be read");
         let _ = data_type.from_json(&value);
     }
+    // As in Cassandra, not all that is read from text is a value of the type.
     if let Ok(bytes) = data_type.from_text(text) {
-        // As in Cassandra, an empty text is an empty value, even of types that have none.
-        assert!(bytes.is_empty() || data_type.validate(&bytes).is_ok(), "{bytes:?} was read from text");
+        let _ = (data_type.validate(&bytes), data_type.to_text(&bytes));
     }
 });
