@@ -4,6 +4,8 @@
 //! the data, no longer than the chunks or the block that hold it. Its neighbour then: no request to the
 //! index, one to the data.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 

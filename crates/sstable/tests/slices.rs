@@ -4,6 +4,8 @@
 //! with binary search and linear scan, with and without caches, with small and large buffers, with and
 //! without io_uring and direct I/O: each must give what filtering the oracle gives.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -73,22 +75,21 @@ fn filtered(schema: &Schema, fragments: &[Fragment], slice: &Slice, with_static:
         match fragment {
             Fragment::PartitionStart(_) => head.push(fragment.clone()),
             Fragment::StaticRow(_) if with_static => head.push(fragment.clone()),
-            Fragment::Row(row) => {
+            Fragment::Row(row)
                 if schema.compare_row(&row.clustering, &slice.start).is_gt()
-                    && schema.compare_row(&row.clustering, &slice.end).is_lt()
-                {
+                    && schema.compare_row(&row.clustering, &slice.end).is_lt() =>
+            {
+                open_at_start.get_or_insert(open);
+                rows.push(fragment.clone());
+            }
+            Fragment::RangeTombstone(tombstone)
+                if schema.compare(&tombstone.position, &slice.end).is_lt() =>
+            {
+                if schema.compare(&tombstone.position, &slice.start).is_gt() {
                     open_at_start.get_or_insert(open);
                     rows.push(fragment.clone());
                 }
-            }
-            Fragment::RangeTombstone(tombstone) => {
-                if schema.compare(&tombstone.position, &slice.end).is_lt() {
-                    if schema.compare(&tombstone.position, &slice.start).is_gt() {
-                        open_at_start.get_or_insert(open);
-                        rows.push(fragment.clone());
-                    }
-                    open = tombstone.deletion;
-                }
+                open = tombstone.deletion;
             }
             _ => {}
         }
