@@ -9,8 +9,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail where it likes")]
 
-#[path = "corruption/allocator.rs"]
-mod allocator;
 #[path = "corruption/subject.rs"]
 mod subject;
 
@@ -19,6 +17,7 @@ use siltstone_sstable::Version;
 use siltstone_sstable::component::Component;
 use siltstone_sstable::verify::verify;
 use subject::{Answers, ComponentFile, Outcomes, Question, Subject};
+use testkit::allocator;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Watched = allocator::Watched;

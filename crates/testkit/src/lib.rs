@@ -1,9 +1,11 @@
-//! What tests share: fixtures, generators, golden texts. Never shipped.
+//! What tests share: fixtures, dumps, counts of memory. Never shipped.
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`allocator`] | counting memory |
 //! | [`fixtures`] | SSTables that other databases wrote |
 //! | [`json`] | what Cassandra's dumps and ours have in common |
 
+pub mod allocator;
 pub mod fixtures;
 pub mod json;

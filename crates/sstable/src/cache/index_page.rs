@@ -344,17 +344,6 @@ mod tests {
         assert!(each <= 28.0, "{each} bytes a partition");
     }
 
-    /// Dropping is freeing: one allocation for the partitions, one for promoted indexes, however many.
-    #[test]
-    fn a_page_is_two_allocations() {
-        let (page, _) = page((0..1000u64).map(|i| i.to_be_bytes().to_vec()), 1);
-        let IndexPage { bytes: _, promoted: _, count: _, first_token: _, shift: _, .. } = &page;
-        let IndexPage { first_data: _, data_width: _, keys: Keys::Fixed(_), .. } = &page else {
-            panic!("keys of one length are not listed");
-        };
-        assert!(!std::mem::needs_drop::<PromotedPlace>() && !std::mem::needs_drop::<Keys>());
-    }
-
     #[test]
     fn a_page_that_ended_early_goes_on() {
         let (whole, keys) = page((0..100u64).map(|i| i.to_be_bytes().to_vec()), 9);

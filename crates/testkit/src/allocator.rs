@@ -1,4 +1,7 @@
-//! An allocator that remembers the largest single allocation and the most that was ever held at once.
+//! An allocator that remembers what passed through it, for tests that count memory.
+//!
+//! A test binary that wants it says `#[global_allocator] static WATCHED: Watched = Watched;`. The counts are those of
+//! the whole process: a test that reads them runs alone in its binary.
 
 #![expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
 
@@ -8,18 +11,30 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static FREED: AtomicUsize = AtomicUsize::new(0);
 
 /// The system's allocator, watched.
-pub(super) struct Watched;
+#[derive(Debug)]
+pub struct Watched;
 
 /// The largest single allocation so far, in bytes.
-pub(super) fn largest() -> usize {
+pub fn largest() -> usize {
     LARGEST.load(Relaxed)
 }
 
 /// The most bytes that were held at once so far.
-pub(super) fn peak() -> usize {
+pub fn peak() -> usize {
     PEAK.load(Relaxed)
+}
+
+/// How many bytes are held now.
+pub fn held() -> usize {
+    HELD.load(Relaxed)
+}
+
+/// How many allocations were freed so far.
+pub fn freed() -> usize {
+    FREED.load(Relaxed)
 }
 
 fn add(len: usize) {
@@ -47,6 +62,7 @@ unsafe impl GlobalAlloc for Watched {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         sub(layout.size());
+        FREED.fetch_add(1, Relaxed);
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }

@@ -1,0 +1,48 @@
+//! What a page of the partition index costs, by the allocator's own count: at most 28 bytes a partition with 16-byte
+//! keys, and two allocations to drop, whatever the page holds.
+
+use model::{Bytes, PartitionKey};
+use siltstone_sstable::big::entry::Entry;
+use siltstone_sstable::cache::index_page::{IndexPage, IndexPageBuilder};
+use testkit::allocator::{self, Watched};
+
+#[global_allocator]
+static WATCHED: Watched = Watched;
+
+/// A page of as many partitions with 16-byte keys; every `large`th has a promoted index.
+fn page(partitions: u64, large: u64) -> IndexPage {
+    let mut keys: Vec<_> = (0..partitions)
+        .map(|i| {
+            PartitionKey::new(Bytes::from(i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().repeat(2)))
+        })
+        .collect();
+    keys.sort();
+    let mut builder = IndexPageBuilder::default();
+    for (i, key) in (0..).zip(&keys) {
+        let promoted = if i % large == 0 { i * 5000..i * 5000 + 4000 } else { 0..0 };
+        let entry = Entry { at: i * 5000, key: key.bytes.clone(), data: i * 1_000_000, promoted };
+        builder.push(&entry, key.token).expect("the entries are in order");
+    }
+    builder.build()
+}
+
+/// One test, because the counts are those of the process.
+#[test]
+fn a_page_is_small_and_cheap_to_drop() {
+    for partitions in [1, 128, 100_000] {
+        for large in [u64::MAX, 10, 1] {
+            let before = allocator::held();
+            let page = page(partitions, large);
+            let held = allocator::held() - before + size_of::<IndexPage>();
+            if large == u64::MAX && partitions >= 128 {
+                let each = held as f64 / partitions as f64;
+                assert!(each <= 28.0, "{each} bytes for each of {partitions} partitions");
+            }
+            // The page says of itself what it weighs, and two counts for whoever shares it.
+            assert_eq!(page.memory(), held + 2 * size_of::<usize>());
+            let freed = allocator::freed();
+            drop(page);
+            assert!(allocator::freed() - freed <= 2, "{partitions} partitions");
+        }
+    }
+}
