@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! token    u32 LE × n   how far the key's token is from the first one's, scaled to 32 bits
-//! data     u32 LE × n   how far the partition is from the first one in the data (u64 where need be)
+//! data     LE × n       how far the partition is from the first one in the data, in as few bytes as the last needs
 //! ends     u32 LE × n   where each key ends; left out where all keys have one length
 //! keys     the bytes of the keys
 //! ```
 //!
 //! All of that is one allocation, and the few partitions with a promoted index are another: what a
 //! page costs to drop does not depend on how many partitions it holds. With 16-byte keys a partition
-//! takes 24 bytes.
+//! takes at most 24 bytes where the page's data is less than 4 GiB.
 //!
 //! A page may end early, before the entries that nobody asked for yet: to step over the index of a large
 //! partition costs a request.
@@ -130,7 +130,7 @@ impl IndexPageBuilder {
         let shift = (u64::BITS - span.leading_zeros()).saturating_sub(u32::BITS);
         let first_data = self.data.first().copied().unwrap_or(0);
         let reach = self.data.last().map_or(0, |&last| last - first_data);
-        let data_width = if reach <= u64::from(u32::MAX) { 4 } else { 8 };
+        let data_width = (u64::BITS - reach.leading_zeros()).div_ceil(8).max(1) as usize;
         let keys = self.key_form();
 
         let mut bytes = Vec::with_capacity(self.tokens.len() * (4 + data_width + 4) + self.keys.len());
