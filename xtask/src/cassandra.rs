@@ -199,8 +199,6 @@ fn bring_jars(home: &Path) -> Result<PathBuf> {
         "-DincludeScope=runtime",
     ]);
     maven.arg("dependency:copy-dependencies").arg(format!("-DoutputDirectory={}", jars.display()));
-    // Maven tells on stdout what went wrong.
-    maven.stdout(std::io::stderr());
     checked(&mut maven)?;
     fs::write(complete, "")?;
     Ok(jars)
