@@ -66,10 +66,11 @@ impl Disk {
         .map_err(|error| IoError::list(dir, &error))
     }
 
-    /// Whether there is a file or folder of this path; `false` also where it cannot be found out.
+    /// Whether there is a file or folder of this path; `true` also where it cannot be found out, as without
+    /// the permission to look: opening it then tells why.
     pub fn exists(&self, path: &Path) -> bool {
         match &self.backend {
-            Backend::Real(_) => path.exists(),
+            Backend::Real(_) => path.try_exists().unwrap_or(true),
             Backend::Simulated(disk) => disk.is_file(path) || disk.is_dir(path),
         }
     }
@@ -141,6 +142,20 @@ mod tests {
             assert!(missing.to_string().starts_with(&dir.join("c").display().to_string()));
             let folder = shard.disk().open(dir, IoClass::default()).await.unwrap_err();
             assert_eq!(folder.kind(), io::ErrorKind::IsADirectory);
+        })
+        .unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_looked_at_is_not_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        run(ShardOptions::default(), async |shard| {
+            assert!(shard.disk().exists(&path) && !shard.disk().is_dir(&path));
+            let error = shard.disk().open(&path, IoClass::default()).await.unwrap_err();
+            assert_ne!(error.kind(), io::ErrorKind::NotFound);
         })
         .unwrap();
     }

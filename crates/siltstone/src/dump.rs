@@ -47,6 +47,8 @@ pub struct Dump {
     partition: Partition,
     /// Whether fragments are only followed, because another share of the dump has them.
     is_muted: bool,
+    /// The SSTable's name in quotes, where each line is to have it.
+    name: Option<String>,
 }
 
 /// A part of a dump, for one of several that dump the same SSTable at the same time: of the stretches of the
@@ -98,7 +100,13 @@ impl Dump {
                 has_lines: false,
             },
             is_muted: false,
+            name: None,
         }
+    }
+
+    /// Has each line name the SSTable, for dumps of several; [`Format::Cassandra`] has no place for that.
+    pub fn name_sstable(&mut self) {
+        self.name = Some(format!("\"{}\"", self.table.descriptor()));
     }
 
     /// Dumps a share: follows everything, but writes only the stretches that belong to it. `send` is given the
@@ -380,6 +388,10 @@ impl Dump {
         self.json.key("type");
         self.json.string(kind);
         if self.format == Format::JsonLines {
+            if let Some(name) = &self.name {
+                self.json.key("sstable");
+                self.json.literal(name);
+            }
             self.json.key("key");
             self.json.literal(&self.partition.key);
         }

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use model::merge::MergeError;
 use model::types::TypeError;
 
 /// Why something could not be done.
@@ -65,9 +64,9 @@ impl Error {
         Error::File { path: path.to_path_buf(), what: what.into() }
     }
 
-    /// SSTables that cannot be merged; the path is that of one of them.
-    pub fn merge(path: &Path, error: &MergeError) -> Error {
-        Error::file(path, format!("it cannot be merged with the others: {error}"))
+    /// Two SSTables that cannot be merged.
+    pub fn merge(path: &Path, other: &Path, why: &str) -> Error {
+        Error::file(path, format!("it cannot be merged with {}: {why}", other.display()))
     }
 
     /// Whether the reader of the output has gone away: no error, but an end.

@@ -32,6 +32,8 @@ pub enum Value {
     Count(u64),
     /// A number with a fraction, such as a share.
     Number(f64),
+    /// A share of all, from 0 to 1.
+    Share(f64),
     /// An integer of no unit.
     Integer(i64),
     /// A length in bytes.
@@ -118,8 +120,14 @@ pub fn write_json(facts: &[Fact], json: &mut JsonWriter) {
 }
 
 impl Value {
+    /// Whether its text is one line.
     fn is_simple(&self) -> bool {
-        !matches!(self, Value::Group(_) | Value::List(_) | Value::Histogram(..) | Value::DropTimes(_))
+        match self {
+            Value::Group(facts) => facts.is_empty(),
+            Value::List(items) => items.is_empty(),
+            Value::Histogram(..) | Value::DropTimes(_) => false,
+            _ => true,
+        }
     }
 
     fn to_text(&self) -> String {
@@ -129,6 +137,7 @@ impl Value {
             Value::Bool(false) => "no".to_owned(),
             Value::Count(count) => count.to_string(),
             Value::Number(number) => number.to_string(),
+            Value::Share(share) => percent_text(*share),
             Value::Integer(number) => number.to_string(),
             Value::Bytes(bytes) => bytes_text(*bytes),
             Value::Micros(micros) => format!("{}  ({micros} µs)", self.time_text()),
@@ -136,7 +145,8 @@ impl Value {
             Value::Seconds(seconds) => format!("{}  ({seconds} s)", self.time_text()),
             Value::Span(seconds) => span_text(*seconds),
             Value::None(why) => (*why).to_owned(),
-            _ => String::new(),
+            Value::Group(_) | Value::List(_) => "none".to_owned(),
+            Value::Histogram(..) | Value::DropTimes(_) => String::new(),
         }
     }
 
@@ -157,7 +167,7 @@ impl Value {
             Value::Text(text) => json.string(text),
             Value::Bool(value) => json.boolean(*value),
             Value::Count(number) | Value::Bytes(number) | Value::Span(number) => json.integer(*number),
-            Value::Number(number) => json.float(*number),
+            Value::Number(number) | Value::Share(number) => json.float(*number),
             Value::Integer(number) => json.integer(*number),
             Value::Micros(micros) => self.write_time("micros", *micros, json),
             Value::Millis(millis) => self.write_time("millis", *millis, json),
@@ -199,6 +209,18 @@ pub fn bytes_text(bytes: u64) -> String {
         (amount, unit) = (amount / 1024.0, larger);
     }
     if bytes < 1024 { format!("{bytes} bytes") } else { format!("{bytes} bytes ({amount:.1} {unit})") }
+}
+
+/// A share in percent, with four significant digits at the most.
+fn percent_text(share: f64) -> String {
+    let percent = share * 100.0;
+    if !percent.is_normal() {
+        return format!("{percent} %");
+    }
+    let digits = (3.0 - percent.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{percent:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
 }
 
 /// A span of seconds and, if it is a long one, in a unit that says more.
@@ -353,6 +375,20 @@ files
         let expected = "{\"least_timestamp\":{\"micros\":1700000000000000,\"time\":\"2023-11-14T22:13:20Z\"},\
              \"ttl\":172800,\"repaired\":null,\"files\":{\"a b\":2048}}";
         assert_eq!(json.into_text(), expected);
+    }
+
+    #[test]
+    fn what_is_empty_says_so() {
+        let mut text = String::new();
+        let empty = [Fact::new("static", Value::Group(vec![])), Fact::new("list", Value::List(vec![]))];
+        write_text(&empty, 0, &mut text);
+        assert_eq!(text, "static  none\nlist    none\n");
+    }
+
+    #[test]
+    fn shares_have_four_digits() {
+        let texts = [0.01, 0.010_234_567, 0.000_123_456, 1.0, 0.0].map(percent_text);
+        assert_eq!(texts, ["1 %", "1.023 %", "0.01235 %", "100 %", "0 %"]);
     }
 
     #[test]

@@ -34,6 +34,17 @@ pub struct FragmentJson {
     now: i64,
     instants: Instants,
     scratch: String,
+    counters: Counters,
+}
+
+/// What is printed as the value of a counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Counters {
+    /// What `sstabledump` takes for it: the first eight bytes of the context, as an integer.
+    #[default]
+    AsDumped,
+    /// What a `SELECT` returns: the sum of what all nodes counted.
+    Totals,
 }
 
 /// What is worth knowing of a column before any of its cells is written.
@@ -74,7 +85,13 @@ impl FragmentJson {
             now,
             instants: Instants::default(),
             scratch: String::new(),
+            counters: Counters::default(),
         }
+    }
+
+    /// Counters are printed so from now on.
+    pub fn print_counters(&mut self, counters: Counters) {
+        self.counters = counters;
     }
 
     /// A partition key: the text of each of its columns.
@@ -388,7 +405,7 @@ impl FragmentJson {
             CellValue::Value(value) => {
                 let value_type = column.data_type.cell_value_type(path.map(|path| &path[..]));
                 json.key("value");
-                write_cell_value(value_type.ok_or_else(unknown_field)?, value, json)
+                write_cell_value(value_type.ok_or_else(unknown_field)?, value, self.counters, json)
             }
         }
     }
@@ -431,11 +448,16 @@ fn write_value(data_type: &CqlType, value: &[u8], json: &mut JsonWriter) -> Resu
     json.raw(|out| data_type.write_json(value, out))
 }
 
-/// Of a counter, what `sstabledump` takes for its value is printed. Where it has no shards, that fails,
-/// and what was counted is printed: nothing.
-fn write_cell_value(data_type: &CqlType, value: &[u8], json: &mut JsonWriter) -> Result<(), TypeError> {
+/// What `sstabledump` takes for the value of a counter is not there where it has no shards: then its total is
+/// printed, which is 0.
+fn write_cell_value(
+    data_type: &CqlType,
+    value: &[u8],
+    counters: Counters,
+    json: &mut JsonWriter,
+) -> Result<(), TypeError> {
     match data_type {
-        CqlType::Counter if value.len() < 8 => {
+        CqlType::Counter if counters == Counters::Totals || value.len() < 8 => {
             json.integer(CounterContext::parse(value)?.total());
             Ok(())
         }

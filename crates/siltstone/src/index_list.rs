@@ -28,6 +28,8 @@ pub struct IndexList {
     table: Rc<SSTable>,
     fragments: FragmentJson,
     json: Option<JsonWriter>,
+    /// The SSTable's name in quotes, for each line of JSON.
+    name: String,
 }
 
 /// A partition, as the index tells of it.
@@ -45,7 +47,20 @@ impl IndexList {
             table: table.clone(),
             fragments: FragmentJson::new(table.schema().clone(), 0),
             json: as_json.then(|| JsonWriter::new(Layout::Line)),
+            name: format!("\"{}\"", table.descriptor()),
         }
+    }
+
+    /// Writes a line that names the SSTable, where the list is text; lines of JSON name it anyway.
+    ///
+    /// # Errors
+    /// What cannot be written.
+    pub fn head(&self, out: &mut dyn Write) -> Result<()> {
+        if self.json.is_none() {
+            let descriptor = self.table.descriptor();
+            writeln!(out, "{}:", descriptor.dir.join(descriptor.to_string()).display())?;
+        }
+        Ok(())
     }
 
     /// Lists all partitions, in the order of the file.
@@ -102,16 +117,25 @@ impl IndexList {
     fn print_partition(&mut self, partition: &Partition, out: &mut dyn Write) -> Result<()> {
         let Partition { key, position, size, promoted } = partition;
         let text = self.fragments.key_text(&key.bytes).map_err(|value| self.corrupt(*position, value))?;
+        let is_index = self.table.descriptor().is_index_table();
         let blocks = promoted.as_ref().map_or(0, |promoted| promoted.count);
         let Some(json) = &mut self.json else {
-            writeln!(out, "{:>20}  {position:>14}  {size:>12}  {blocks:>6}  {text}", key.token)?;
+            // Tables of secondary indexes are in the order of their keys, which have no tokens.
+            let token = if is_index { String::new() } else { key.token.to_string() };
+            writeln!(out, "{token:>20}  {position:>14}  {size:>12}  {blocks:>6}  {text}")?;
             return Ok(());
         };
         json.begin_object();
+        json.key("sstable");
+        json.literal(&self.name);
         json.key("key");
         json.literal(&text);
         json.key("token");
-        json.integer(key.token);
+        if is_index {
+            json.null()
+        } else {
+            json.integer(key.token)
+        }
         for (name, number) in [("position", *position), ("size", *size), ("blocks", u64::from(blocks))] {
             json.key(name);
             json.integer(number);
@@ -164,6 +188,8 @@ impl IndexList {
         let [first, last] = [&block.first, &block.last].map(|position| self.position(position));
         let Some(json) = &mut self.json else { return Ok(()) };
         json.begin_object();
+        json.key("sstable");
+        json.literal(&self.name);
         for (name, number) in [("block", u64::from(number)), ("offset", block.offset), ("width", block.width)]
         {
             json.key(name);

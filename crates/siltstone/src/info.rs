@@ -15,6 +15,7 @@ use sstable::{SSTable, Version};
 use crate::error::Result;
 use crate::facts::{Fact, Unit, Value};
 use crate::fragment_json::FragmentJson;
+use crate::keys;
 
 /// Everything about an SSTable that can be told without reading its rows.
 ///
@@ -49,7 +50,7 @@ fn version_text(version: Version) -> &'static str {
     match version {
         Version::Mc => "mc (Cassandra 3.0.8 to 3.11, ScyllaDB 3)",
         Version::Md => "md (Cassandra 3.11, ScyllaDB 4)",
-        Version::Me => "me (Cassandra 3.11.11, ScyllaDB 5)",
+        Version::Me => "me (since Cassandra 3.11.11, ScyllaDB 5)",
         Version::Na => "na (Cassandra 4.0 before its release)",
         Version::Nb => "nb (Cassandra 4.0 to 5.0)",
         Version::Oa => "oa (Cassandra 5.0)",
@@ -81,13 +82,9 @@ fn columns(schema: &Schema) -> Vec<Fact> {
         CqlType::Composite(columns) => columns.iter().map(CqlType::cql_name).collect(),
         column => vec![column.cql_name()],
     };
-    let clustering = schema.clustering.iter().map(|column| {
-        let order = if column.is_reversed() { ", descending" } else { "" };
-        format!("{}{order}", column.cql_name())
-    });
     vec![
         Fact::new("partition key", Value::List(key)),
-        Fact::new("clustering", Value::List(clustering.collect())),
+        Fact::new("clustering", Value::List(keys::clustering_types(&schema.clustering))),
         group("static", schema.statics.iter().map(column).collect()),
         group("regular", schema.regulars.iter().map(column).collect()),
     ]
@@ -220,13 +217,13 @@ fn compression(info: Option<&CompressionInfo>) -> Vec<Fact> {
 
 fn filter(filter: Option<&Filter>, statistics: &Statistics) -> Vec<Fact> {
     let wanted =
-        Fact::new("wanted chance of false positives", Value::Number(statistics.validation.filter_fp_chance));
+        Fact::new("wanted chance of false positives", Value::Share(statistics.validation.filter_fp_chance));
     let Some(filter) = filter else {
         return vec![Fact::new("filter", Value::None("none: every key may be there")), wanted];
     };
     vec![
         wanted,
-        Fact::new("chance of false positives as filled", Value::Number(filter.false_positive_rate())),
+        Fact::new("chance of false positives as filled", Value::Share(filter.false_positive_rate())),
         Fact::new("hashes", Value::Count(u64::from(filter.hash_count()))),
         Fact::new("bits", Value::Count(filter.bits())),
         Fact::new("memory", Value::Bytes(filter.memory_bytes() as u64)),

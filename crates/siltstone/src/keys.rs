@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 pub fn partition_key(schema: &Schema, json: &str) -> Result<Vec<u8>> {
     let expected = expected_key(&schema.partition_key);
     let refuse = |what: String| Error::Usage(format!("key {json}: {what}; expected a {expected}"));
-    let items = parse_array(json).map_err(&refuse)?;
     let columns = key_columns(&schema.partition_key);
+    let items = parse_array(json).ok_or_else(|| refuse(no_array("--key", columns.len())))?;
     if items.len() != columns.len() {
         return Err(refuse(count(items.len())));
     }
@@ -44,7 +44,8 @@ pub fn clustering(schema: &Schema, json: &str) -> Result<Clustering> {
         let expected = expected_clustering(&schema.clustering);
         Error::Usage(format!("clustering {json}: {what}; expected {expected}"))
     };
-    let items = parse_array(json).map_err(&refuse)?;
+    let columns = schema.clustering.len();
+    let items = parse_array(json).ok_or_else(|| refuse(no_array("--from", columns)))?;
     if items.len() > schema.clustering.len() {
         return Err(refuse(count(items.len())));
     }
@@ -54,7 +55,7 @@ pub fn clustering(schema: &Schema, json: &str) -> Result<Clustering> {
     };
     let values =
         schema.clustering.iter().zip(&items).map(value).collect::<std::result::Result<_, TypeError>>();
-    Ok(Clustering { values: values.map_err(|error| refuse(error.to_string()))? })
+    Ok(Clustering { values: values.map_err(|error| refuse(in_words(error)))? })
 }
 
 /// What a partition key consists of, in words: `partition key of type int`.
@@ -63,6 +64,15 @@ pub fn expected_key(data_type: &CqlType) -> String {
         CqlType::Composite(columns) => format!("partition key of types {}", names(columns)),
         column => format!("partition key of type {}", column.cql_name()),
     }
+}
+
+/// The types of clustering columns, each with its order: `int, descending`.
+pub fn clustering_types(columns: &[CqlType]) -> Vec<String> {
+    let name = |column: &CqlType| {
+        let order = if column.is_reversed() { ", descending" } else { "" };
+        format!("{}{order}", column.cql_name())
+    };
+    columns.iter().map(name).collect()
 }
 
 fn expected_clustering(columns: &[CqlType]) -> String {
@@ -92,11 +102,27 @@ fn count(values: usize) -> String {
     }
 }
 
-fn parse_array(json: &str) -> std::result::Result<Vec<Value>, String> {
+fn parse_array(json: &str) -> Option<Vec<Value>> {
     match serde_json::from_str(json) {
-        Ok(Value::Array(items)) => Ok(items),
-        Ok(_) => Err("it is not a JSON array".to_owned()),
-        Err(error) => Err(format!("it is not a JSON array: {error}")),
+        Ok(Value::Array(items)) => Some(items),
+        _ => None,
+    }
+}
+
+/// What is wrong with something that is no array, and how one of so many values is written.
+fn no_array(option: &str, values: usize) -> String {
+    let items = vec!["\"1\""; values].join(", ");
+    format!("it is not a JSON array, as in {option} '[{items}]'")
+}
+
+/// An error in words, with the article that the type's name has.
+fn in_words(error: TypeError) -> String {
+    match error {
+        TypeError::Text { kind, text, what } => {
+            let article = if kind.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+            format!("{text} is not {article} {kind}: {what}")
+        }
+        other => other.to_string(),
     }
 }
 
@@ -107,8 +133,8 @@ fn key_value(column: &CqlType, item: &Value) -> std::result::Result<Vec<u8>, Str
         Value::Number(_) | Value::Bool(_) => item.to_string(),
         other => return Err(format!("{other} is not a string")),
     };
-    let bytes = column.from_text(&text).map_err(|error| error.to_string())?;
-    column.validate(&bytes).map_err(|error| error.to_string())?;
+    let bytes = column.from_text(&text).map_err(in_words)?;
+    column.validate(&bytes).map_err(in_words)?;
     Ok(bytes)
 }
 
@@ -164,6 +190,15 @@ mod tests {
         assert!(
             error.to_string().ends_with("it has one value; expected a partition key of types (text, int)")
         );
+    }
+
+    #[test]
+    fn messages_say_what_is_wrong_and_how_it_is_written() {
+        let integer = "abc is not an int: an integer of 32 bits was expected";
+        assert!(error("[\"abc\"]").contains(integer), "{}", error("[\"abc\"]"));
+        assert!(error("[").contains("it is not a JSON array, as in --key '[\"1\"]'"), "{}", error("["));
+        let clustering = clustering(&schema(CqlType::Int), "-1").unwrap_err().to_string();
+        assert!(clustering.contains("as in --from '[\"1\", \"1\"]'"), "{clustering}");
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct ParallelDump {
     pub threads: usize,
     /// Seconds since the epoch: decides what is said to have expired.
     pub now: i64,
+    /// Whether each line names the SSTable, see [`Dump::name_sstable`].
+    pub names_sstable: bool,
 }
 
 type Text = Result<String>;
@@ -68,6 +70,9 @@ impl ParallelDump {
         let dumped = runtime::run(options, async |shard: Shard| -> Result<()> {
             let table = SSTable::open(shard.disk(), path, &OpenOptions::new(Cache::new(0))).await?;
             let mut dump = Dump::new(&table, self.format, self.now);
+            if self.names_sstable {
+                dump.name_sstable();
+            }
             dump.share(share, &mut |text| to.send(Ok(text)).is_ok()).await
         });
         if let Err(error) = dumped.map_err(Error::from).and_then(|dumped| dumped) {

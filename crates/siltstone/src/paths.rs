@@ -1,5 +1,6 @@
 //! Which SSTables a path names.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use runtime::Disk;
@@ -15,24 +16,47 @@ use crate::error::{Error, Result};
 /// # Errors
 /// If there is nothing at the path, no SSTable in the folder, or one in a version that is not read.
 pub fn data_files(disk: &Disk, path: &Path) -> Result<Vec<PathBuf>> {
+    each_data_file(disk, path).into_iter().map(|(file, found)| found.map(|_| file)).collect()
+}
+
+/// The data files that a path names, as [`data_files`], but each with what keeps it from being read. A path that
+/// names none stands for itself. Those in a version that is not read come last.
+pub fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<Descriptor>)> {
+    let file_of = |descriptor: &Descriptor| descriptor.path_of(&Component::Data);
+    if !disk.is_dir(path) {
+        return match single(disk, path) {
+            Ok(descriptor) => vec![(file_of(&descriptor), Ok(descriptor))],
+            Err(error) => vec![(path.to_path_buf(), Err(error))],
+        };
+    }
+    let files = match disk.list(path) {
+        Ok(files) => files,
+        Err(error) => return vec![(path.to_path_buf(), Err(sstable::Error::from(error).into()))],
+    };
+    let data = files.into_iter().filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db"));
+    let mut found: Vec<(PathBuf, Result<Descriptor>)> =
+        data.map(|file| (file.clone(), Descriptor::parse(&file).map_err(Error::from))).collect();
+    if found.is_empty() {
+        let error = Error::file(path, "there is no SSTable in this folder");
+        return vec![(path.to_path_buf(), Err(error))];
+    }
+    found.sort_by(|(_, a), (_, b)| match (a, b) {
+        (Ok(a), Ok(b)) => order(a).cmp(&order(b)),
+        (a, b) => a.is_err().cmp(&b.is_err()),
+    });
+    found
+}
+
+/// The SSTable that a path which is no folder names.
+fn single(disk: &Disk, path: &Path) -> Result<Descriptor> {
     if !disk.exists(path) {
         return Err(Error::file(path, "there is no such file or folder"));
     }
-    if !disk.is_dir(path) {
-        let descriptor = Descriptor::parse(path)?;
-        return Ok(vec![descriptor.path_of(&Component::Data)]);
-    }
-    let mut found = Vec::new();
-    for file in disk.list(path).map_err(sstable::Error::from)? {
-        if file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db") {
-            found.push((Descriptor::parse(&file)?, file));
-        }
-    }
-    if found.is_empty() {
-        return Err(Error::file(path, "there is no SSTable in this folder"));
-    }
-    found.sort_by(|(a, _), (b, _)| order(a).cmp(&order(b)));
-    Ok(found.into_iter().map(|(_, file)| file).collect())
+    // What cannot be looked at may be a folder all the same: then its name is not what is wrong.
+    Descriptor::parse(path).map_err(|error| match disk.list(path) {
+        Err(why) if why.kind() != ErrorKind::NotADirectory => sstable::Error::from(why).into(),
+        _ => error.into(),
+    })
 }
 
 /// The data files that several paths name, in the order of the paths.

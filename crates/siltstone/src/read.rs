@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use model::merge::{Direction, Mapped, Merge, UnifiedSchema};
+use model::merge::{Direction, Mapped, Merge, MergeError, UnifiedSchema};
 use model::{Fragment, FragmentReader, Next, PartitionKey, Position, Schema, Slice};
 use runtime::{Disk, IoStats};
 use sstable::cache::cached_file::PageStats;
@@ -11,8 +11,9 @@ use sstable::component::{DATA_IO, INDEX_IO};
 use sstable::{PartitionReader, ReadOptions, SSTable};
 
 use crate::error::{Error, Result};
-use crate::fragment_json::FragmentJson;
+use crate::fragment_json::{Counters, FragmentJson};
 use crate::json::{JsonWriter, Layout};
+use crate::keys;
 use crate::live::LiveRows;
 
 /// The SSTables of one table, seen as one.
@@ -43,7 +44,10 @@ impl Tables {
         };
         let schemas: Vec<&Schema> = tables.iter().map(|table| &**table.schema()).collect();
         let path = first.data().file.path();
-        let unified = UnifiedSchema::of(&schemas).map_err(|error| Error::merge(path, &error))?;
+        let unified = UnifiedSchema::of(&schemas).map_err(|error| {
+            let other = || Error::file(path, format!("it cannot be merged with the others: {error}"));
+            unmergeable(&tables).unwrap_or_else(other)
+        })?;
         let schema = Rc::new(unified.schema.clone());
         Ok(Tables { tables, unified, schema })
     }
@@ -104,6 +108,49 @@ impl Tables {
     }
 }
 
+/// The first two SSTables that do not go together, if it is because of two.
+fn unmergeable(tables: &[Rc<SSTable>]) -> Option<Error> {
+    for (index, table) in tables.iter().enumerate() {
+        for other in &tables[..index] {
+            let (a, b) = (other.schema(), table.schema());
+            if let Err(error) = UnifiedSchema::of(&[a, b]) {
+                let why = difference(a, b, &error);
+                return Some(Error::merge(other.data().file.path(), table.data().file.path(), &why));
+            }
+        }
+    }
+    None
+}
+
+/// Why two schemas do not go together, with the names that CQL has for their types.
+fn difference(a: &Schema, b: &Schema, error: &MergeError) -> String {
+    match error {
+        MergeError::PartitionKey(a, b) => {
+            format!("the partition keys differ: {} and {}", keys::expected_key(a), keys::expected_key(b))
+        }
+        MergeError::Clustering(a, b) => {
+            let [a, b] = [a, b].map(|columns| keys::clustering_types(columns).join("; "));
+            format!("the clustering columns differ: ({a}) and ({b})")
+        }
+        MergeError::Column { column, .. } => {
+            let of = |schema: &Schema| {
+                let columns = schema.statics.iter().chain(&schema.regulars);
+                columns
+                    .filter(|known| known.name_text() == *column)
+                    .map(|known| known.data_type.cql_name())
+                    .next()
+            };
+            match (of(a), of(b)) {
+                (Some(a), Some(b)) if a != b => {
+                    format!("the column {column} is {a} in one and {b} in the other")
+                }
+                _ => error.to_string(),
+            }
+        }
+        MergeError::TooManyColumns(_) => error.to_string(),
+    }
+}
+
 impl FragmentReader for Rows {
     type Error = sstable::Error;
 
@@ -145,23 +192,40 @@ pub fn slice_between(from: Option<model::Clustering>, to: Option<model::Clusteri
     }
 }
 
-/// Prints the rows of a query, an object a line; whether the partition is there.
+/// What a query found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Rows, be it only the static one; they are printed.
+    Rows,
+    /// The partition, but no rows to print.
+    NoRows,
+    /// No SSTable has the partition.
+    NoPartition,
+    /// Nothing was looked for: the slice ends before it begins.
+    EmptySlice,
+}
+
+/// Prints the rows of a query, an object a line, and says what was found.
 ///
 /// A line is that of a dump with [`crate::dump::Format::JsonLines`], but without a position. Range tombstones
-/// and the deletion of the partition are not printed. `now` is in seconds since the epoch.
+/// and the deletion of the partition are not printed. Of a counter, the total is printed where only what is live is
+/// wanted, and what `sstabledump` prints otherwise. `now` is in seconds since the epoch.
 ///
 /// # Errors
 /// What cannot be read or written; what was read before is written.
-pub async fn print_rows(tables: &Tables, query: &Query, now: i64, out: &mut dyn Write) -> Result<bool> {
+pub async fn print_rows(tables: &Tables, query: &Query, now: i64, out: &mut dyn Write) -> Result<Found> {
+    if tables.schema.compare(&query.slice.start, &query.slice.end).is_gt() {
+        return Ok(Found::EmptySlice);
+    }
     let Some(mut rows) = tables.read(&query.key, &query.slice, query.options).await? else {
-        return Ok(false);
+        return Ok(Found::NoPartition);
     };
     let mut printer = Printer::new(tables, query, now)?;
     let printed = printer.print(&mut rows, out).await;
     let drained = printer.json.drain(out);
     printed?;
     drained?;
-    Ok(true)
+    Ok(if printer.has_rows { Found::Rows } else { Found::NoRows })
 }
 
 struct Printer {
@@ -172,6 +236,7 @@ struct Printer {
     /// A reader that comes past the static row may give it unasked.
     wants_static: bool,
     left: u64,
+    has_rows: bool,
     path: std::path::PathBuf,
 }
 
@@ -179,6 +244,9 @@ impl Printer {
     fn new(tables: &Tables, query: &Query, now: i64) -> Result<Printer> {
         let path = tables.tables[0].data().file.path().to_path_buf();
         let mut fragments = FragmentJson::new(tables.schema.clone(), now);
+        if query.live {
+            fragments.print_counters(Counters::Totals);
+        }
         let key = fragments.key_text(&query.key.bytes);
         Ok(Printer {
             key: key.map_err(|value| corrupt(&path, value))?,
@@ -187,6 +255,7 @@ impl Printer {
             live: query.live.then(|| LiveRows::new(now)),
             wants_static: query.options.static_row,
             left: query.limit.unwrap_or(u64::MAX),
+            has_rows: false,
             path,
         })
     }
@@ -224,6 +293,7 @@ impl Printer {
         if row.is_empty() {
             return Ok(false);
         }
+        self.has_rows = true;
         self.json.begin_object();
         self.json.key("type");
         self.json.string(if is_static { "static_block" } else { "row" });

@@ -3,8 +3,10 @@
 //! The checks themselves are [`sstable::verify`].
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use sstable::verify::{Findings, Report};
+use sstable::component::Descriptor;
+use sstable::verify::{Findings, Problem, Report};
 
 use crate::facts::bytes_text;
 use crate::json::{JsonWriter, Layout};
@@ -13,10 +15,17 @@ use crate::json::{JsonWriter, Layout};
 pub fn report_text(report: &Report, with_notes: bool) -> String {
     let mut text = String::new();
     let verdict = if report.is_sound() { "sound" } else { "DAMAGED" };
+    let notes = unique(&report.notes).count() as u64 + report.notes.left_out();
+    let hint = match notes {
+        _ if with_notes => String::new(),
+        0 => String::new(),
+        1 => "; 1 note, see --notes".to_owned(),
+        notes => format!("; {notes} notes, see --notes"),
+    };
     let path = report.descriptor.dir.join(report.descriptor.to_string());
     writeln!(
         text,
-        "{}: {verdict}: {} partitions, {} rows, {} static rows, {} range tombstones, {} cells, {}",
+        "{}: {verdict}{hint}: {} partitions, {} rows, {} static rows, {} range tombstones, {} cells, {}",
         path.display(),
         report.partitions,
         report.rows,
@@ -39,8 +48,18 @@ pub fn report_text(report: &Report, with_notes: bool) -> String {
     text
 }
 
+/// The findings that are listed, each once: a file that cannot be opened may have been tried twice.
+fn unique(findings: &Findings) -> impl Iterator<Item = &Problem> {
+    let listed = findings.listed();
+    listed
+        .iter()
+        .enumerate()
+        .filter(|(index, finding)| !listed[..*index].contains(finding))
+        .map(|found| found.1)
+}
+
 fn append_findings(text: &mut String, kind: &str, findings: &Findings) {
-    for finding in findings.listed() {
+    for finding in unique(findings) {
         append(text, format_args!("  {kind}: {finding}"));
     }
     if findings.left_out() > 0 {
@@ -84,10 +103,35 @@ pub fn report_json(report: &Report) -> String {
     json.into_text()
 }
 
+/// What could not be verified, and why, as a JSON object on one line: an SSTable, or a path that names none.
+pub fn refusal_json(path: &Path, descriptor: Option<&Descriptor>, why: &str) -> String {
+    let mut json = JsonWriter::new(Layout::Line);
+    json.begin_object();
+    match descriptor {
+        Some(descriptor) => {
+            json.key("sstable");
+            json.string(&descriptor.to_string());
+            json.key("folder");
+            json.string(&descriptor.dir.display().to_string());
+        }
+        None => {
+            json.key("path");
+            json.string(&path.display().to_string());
+        }
+    }
+    json.key("sound");
+    json.boolean(false);
+    json.key("error");
+    json.string(why);
+    json.end_object();
+    json.end_line();
+    json.into_text()
+}
+
 fn write_findings(name: &str, findings: &Findings, json: &mut JsonWriter) {
     json.key(name);
     json.begin_array();
-    for finding in findings.listed() {
+    for finding in unique(findings) {
         json.begin_object();
         json.key("path");
         json.string(&finding.path.display().to_string());

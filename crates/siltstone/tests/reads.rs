@@ -8,7 +8,7 @@ use model::{Bytes, Slice};
 use runtime::{Cache, Shard, ShardOptions};
 use serde_json::Value;
 use siltstone::dump::{Dump, Format};
-use siltstone::read::{Query, Tables, print_rows};
+use siltstone::read::{Found, Query, Tables, print_rows};
 use siltstone::{Result, keys};
 use sstable::{OpenOptions, ReadOptions, SSTable, Search};
 use testkit::fixtures::{self, Fixture};
@@ -43,7 +43,8 @@ async fn read(tables: &Tables, key: &str, options: ReadOptions, limit: Option<u6
     let key = tables.key(Bytes::from(key));
     let query = Query { key, slice: Slice::all(), options, limit, live: false };
     let mut text = Vec::new();
-    assert!(print_rows(tables, &query, NOW, &mut text).await.unwrap());
+    let found = print_rows(tables, &query, NOW, &mut text).await.unwrap();
+    assert_eq!(found, if text.is_empty() { Found::NoRows } else { Found::Rows });
     std::str::from_utf8(&text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

@@ -153,7 +153,7 @@ impl Verifier<'_> {
     fn digest(&mut self, data: &DataFile, digest: Option<Digest>) {
         let (Some(Digest(expected)), Some(found)) = (digest, data.digest()) else { return };
         if expected != found {
-            let what = format!("the digest of Data.db is {found}, not {expected}");
+            let what = format!("the digest of Data.db: computed {found}, stored {expected}");
             self.report.wrong_file(&self.descriptor.path_of(&Component::Digest), what);
         }
     }

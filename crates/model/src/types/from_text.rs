@@ -71,7 +71,8 @@ impl CqlType {
     where
         I: std::str::FromStr<Err = std::num::ParseIntError>,
     {
-        let parsed = text.parse::<I>().map_err(|error| self.refuse_text(text, &error.to_string()))?;
+        let refuse = || self.refuse_text(text, &format!("an integer of {} bits was expected", 8 * N));
+        let parsed = text.parse::<I>().map_err(|_| refuse())?;
         Ok(write(parsed).to_vec())
     }
 

@@ -21,22 +21,29 @@ const CACHE: usize = 4 << 20;
 ///
 /// The output is that of the sstabledump of Cassandra 5.0, one JSON array an SSTable; several SSTables give
 /// several arrays, one after the other. With --format jsonl each row or tombstone is a JSON object on a line
-/// of its own, which names the key of its partition.
+/// of its own, which names the key of its partition and, where there are several SSTables, the SSTable.
 ///
-/// Positions are bytes from the start of the uncompressed data. Memory stays small whatever the size.
+/// Positions are bytes from the start of the uncompressed data, as sstabledump prints them: that of a partition
+/// is the end of its head, which is its key and its deletion; that of a row or tombstone is its start. Memory
+/// stays small whatever the size.
+///
+/// A counter's value is what sstabledump takes for it, the first eight bytes of what is stored; read --live
+/// prints its total. A float that is NaN is printed as null; read takes it as "NaN" in --from and --to.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   siltstone sstable dump /backup/users-7b8c/me-1-big-Data.db > users.json
   siltstone sstable dump --key '[\"7\"]' --key '[\"9\"]' /backup/users-7b8c
-  siltstone sstable dump --format jsonl /backup/users-7b8c | jq -c 'select(.type == \"row\") | .key'")]
+  siltstone sstable dump --format jsonl /backup/users-7b8c | jq -c 'select(.type == \"row\") | .key'
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
 pub(super) struct Dump {
     #[command(flatten)]
     paths: Paths,
 
     /// Only the partition of this key: a JSON array of the text of each of its columns, as the dump prints
     /// it. May be given several times; keys that are not there are left out.
-    #[arg(long = "key", value_name = "JSON")]
+    #[arg(long = "key", value_name = "JSON", allow_hyphen_values = true)]
     keys: Vec<String>,
 
     /// How to print.
@@ -73,6 +80,7 @@ impl Dump {
         let files = siltstone::paths::all_data_files(shard.disk(), &self.paths.paths)?;
         let options = OpenOptions::new(Cache::new(CACHE));
         let mut out = io::stdout().lock();
+        let names_sstable = files.len() > 1;
         for file in files {
             let table = SSTable::open(shard.disk(), &file, &options).await?;
             let format = match self.format {
@@ -83,13 +91,17 @@ impl Dump {
             let now = siltstone::now();
             let len = table.data().file.len();
             let mut progress = Progress::new(&table.descriptor().to_string(), len);
+            let mut dumper = Dumper::new(&table, format, now);
+            if names_sstable {
+                dumper.name_sstable();
+            }
             if !keys.is_empty() {
-                let missing = Dumper::new(&table, format, now).keys(&keys, &mut out).await?;
+                let missing = dumper.keys(&keys, &mut out).await?;
                 report_missing(&table, &missing);
             } else if len < SHARED {
-                Dumper::new(&table, format, now).all(&mut out, &mut |done| progress.set(done)).await?;
+                dumper.all(&mut out, &mut |done| progress.set(done)).await?;
             } else {
-                let dump = ParallelDump { format, threads: threads(), now };
+                let dump = ParallelDump { format, threads: threads(), now, names_sstable };
                 dump.run(&file, &mut out, &mut |done| progress.set(done.min(len)))?;
             }
         }

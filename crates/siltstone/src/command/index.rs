@@ -16,21 +16,24 @@ const CACHE: usize = 16 << 20;
 /// Print the index of an SSTable: its partitions, or the index blocks of one partition.
 ///
 /// Positions and sizes are bytes of the uncompressed data; the offset of a block counts from the start of its
-/// partition. Only partitions larger than the writer's column index size have blocks.
+/// partition. Only partitions larger than the writer's column index size have blocks. Partitions of a secondary
+/// index's table have no token. Where there are several SSTables, a line names each.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   siltstone sstable index /backup/events-1f/oa-7-big-Data.db | sort -n -k 3 | tail   # the largest partitions
-  siltstone sstable index /backup/events-1f/oa-7-big-Data.db --key '[\"42\"]'")]
+  siltstone sstable index /backup/events-1f/oa-7-big-Data.db --key '[\"42\"]'
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
 pub(super) struct Index {
     #[command(flatten)]
     paths: Paths,
 
     /// Only the partition of this key, with its index blocks: a JSON array of the text of each of its columns.
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     key: Option<String>,
 
-    /// Print a JSON object for each partition or block, one a line.
+    /// Print a JSON object for each partition or block, one a line, which names its SSTable.
     #[arg(long)]
     json: bool,
 }
@@ -42,8 +45,12 @@ impl Index {
 
     async fn print(&self, shard: &Shard) -> Result<()> {
         let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-        for table in self.paths.open(shard, &Cache::new(CACHE)).await? {
-            let mut list = IndexList::new(&table, self.json);
+        let tables = self.paths.open(shard, &Cache::new(CACHE)).await?;
+        for table in &tables {
+            let mut list = IndexList::new(table, self.json);
+            if tables.len() > 1 {
+                list.head(&mut out)?;
+            }
             let Some(json) = &self.key else {
                 list.partitions(&mut out).await?;
                 continue;

@@ -17,7 +17,9 @@ use super::{Paths, on_shard};
 #[command(after_help = "\
 Examples:
   siltstone sstable info /backup/users-7b8c/me-1-big-Data.db
-  siltstone sstable info --json /backup/users-7b8c | jq '.contents.rows'")]
+  siltstone sstable info --json /backup/users-7b8c | jq '.contents.rows'
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
 pub(super) struct Info {
     #[command(flatten)]
     paths: Paths,

@@ -8,6 +8,7 @@ mod read;
 mod verify;
 
 use std::error::Error as _;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -85,6 +86,11 @@ fn on_shard(options: ShardOptions, main: impl AsyncFnOnce(Shard) -> Result<()> +
 
 /// Says on stderr what went wrong, and why.
 pub(crate) fn complain(error: &Error) {
+    eprintln!("siltstone: {}", in_words(error));
+}
+
+/// What went wrong, and why.
+fn in_words(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -94,7 +100,12 @@ pub(crate) fn complain(error: &Error) {
         }
         cause = error.source();
     }
-    eprintln!("siltstone: {text}");
+    text
+}
+
+/// The number of an option that counts something.
+fn positive(text: &str) -> std::result::Result<NonZeroU64, String> {
+    text.parse().map_err(|_| "an integer of at least 1 was expected".to_owned())
 }
 
 /// A note on stderr that is no error.

@@ -1,17 +1,19 @@
 //! `siltstone sstable verify`: whether SSTables are sound.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use clap::Args;
 use runtime::{Cache, Shard, ShardOptions};
-use siltstone::verify::{report_json, report_text};
+use siltstone::paths::each_data_file;
+use siltstone::verify::{refusal_json, report_json, report_text};
 use siltstone::{Error, Result};
 use sstable::OpenOptions;
 use sstable::component::Descriptor;
-use sstable::verify::verify;
+use sstable::verify::{Report, verify};
 
 use super::progress::Progress;
-use super::{Paths, complain, on_shard};
+use super::{Paths, complain, in_words, on_shard};
 
 /// For the blocks of large partitions' indexes. Bytes.
 const CACHE: usize = 8 << 20;
@@ -19,23 +21,26 @@ const CACHE: usize = 8 << 20;
 /// Check SSTables from end to end: every checksum, every order, and what each component says of the others.
 ///
 /// Prints a line for each SSTable and one for each problem, with file and offset in bytes; for Data.db that
-/// is the offset in the uncompressed data. Goes on behind a problem as far as that makes sense.
-///
-/// Exits with 0 if all are sound, with 1 if one is not or cannot be read.
+/// is the offset in the uncompressed data. Goes on behind a problem as far as that makes sense, and with the other
+/// SSTables behind one that cannot be read: a missing path, a version or partitioner that is not read.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   siltstone sstable verify /backup/users-7b8c
-  siltstone sstable verify --json /backup/users-7b8c/me-1-big-Data.db | jq .problems")]
+  siltstone sstable verify --json /backup/users-7b8c/me-1-big-Data.db | jq .problems
+  find /var/lib/cassandra/data -name '*-Data.db' -print0 | xargs -0 siltstone sstable verify
+
+Exit codes: 0 if all are sound, 1 if one is not or cannot be read, 2 for wrong arguments.")]
 pub(super) struct Verify {
     #[command(flatten)]
     paths: Paths,
 
-    /// Print what is unusual but legal too.
+    /// Print what is unusual but legal too. Without this, only how many such notes there are.
     #[arg(long)]
     notes: bool,
 
-    /// Print a JSON object for each SSTable, one a line, with problems and notes.
+    /// Print a JSON object for each SSTable, one a line, with problems and notes; for a path or SSTable that
+    /// cannot be read, with the error.
     #[arg(long)]
     json: bool,
 }
@@ -47,29 +52,39 @@ impl Verify {
 
     async fn verify_all(&self, shard: &Shard) -> Result<()> {
         let options = OpenOptions::new(Cache::new(CACHE));
-        let files = siltstone::paths::all_data_files(shard.disk(), &self.paths.paths)?;
+        let paths = self.paths.paths.iter();
+        let found: Vec<_> = paths.flat_map(|path| each_data_file(shard.disk(), path)).collect();
         let mut out = io::stdout().lock();
-        let mut damaged = 0;
-        for file in &files {
-            let name = Descriptor::parse(file)?.to_string();
-            let mut progress = Progress::new(&name, 0);
-            let verified =
-                verify(shard.disk(), file, &options, |done, total| progress.set_of(done, total)).await;
-            drop(progress);
-            match verified {
-                Ok(report) => {
-                    damaged += usize::from(!report.is_sound());
-                    let text =
-                        if self.json { report_json(&report) } else { report_text(&report, self.notes) };
-                    out.write_all(text.as_bytes())?;
-                    out.flush()?;
+        let (mut damaged, of) = (0, found.len());
+        for (path, descriptor) in found {
+            let (descriptor, verified) = match descriptor {
+                Ok(descriptor) => {
+                    let mut progress = Progress::new(&descriptor.to_string(), 0);
+                    let tell = |done, total| progress.set_of(done, total);
+                    let verified = verify(shard.disk(), &path, &options, tell).await;
+                    (Some(descriptor), verified.map_err(Error::from))
                 }
-                Err(error) => {
-                    damaged += 1;
-                    complain(&error.into());
-                }
+                Err(error) => (None, Err(error)),
+            };
+            let (is_sound, text) = self.told(&path, descriptor.as_ref(), verified);
+            damaged += usize::from(!is_sound);
+            out.write_all(text.as_bytes())?;
+            out.flush()?;
+        }
+        if damaged == 0 { Ok(()) } else { Err(Error::NotSound { damaged, of }) }
+    }
+
+    /// Whether something is sound, and what to print of it; what cannot be verified is told on stderr too.
+    fn told(&self, path: &Path, descriptor: Option<&Descriptor>, verified: Result<Report>) -> (bool, String) {
+        match verified {
+            Ok(report) if self.json => (report.is_sound(), report_json(&report)),
+            Ok(report) => (report.is_sound(), report_text(&report, self.notes)),
+            Err(error) => {
+                complain(&error);
+                let why = in_words(&error);
+                let text = if self.json { refusal_json(path, descriptor, &why) } else { String::new() };
+                (false, text)
             }
         }
-        if damaged == 0 { Ok(()) } else { Err(Error::NotSound { damaged, of: files.len() }) }
     }
 }

@@ -192,11 +192,16 @@ impl DataFile {
         let window = self.read_raw(start, (end - start) as usize).await?;
         let mut good = window.len();
         for (chunk, bytes) in (first..).zip(window.chunks(size as usize)) {
-            if crc.get(chunk as usize) == Some(crc32fast::hash(bytes)) {
+            let (stored, computed) = (crc.get(chunk as usize), crc32fast::hash(bytes));
+            if stored == Some(computed) {
                 continue;
             }
             if chunk == first {
-                let what = format!("{} bytes do not match their checksum in CRC.db", bytes.len());
+                let stored = stored.map_or("none".to_owned(), |stored| format!("{stored:08x}"));
+                let what = format!(
+                    "the checksum of {} bytes: computed {computed:08x}, stored in CRC.db {stored}",
+                    bytes.len()
+                );
                 return Err(Error::corrupt(self.path(), chunk * size, what));
             }
             good = (chunk * size - start) as usize;
@@ -263,7 +268,7 @@ impl DataFile {
             .ok_or_else(|| format!("a chunk of {} bytes is too short for its checksum", chunk.len()))?;
         let (expected, found) = (u32::from_be_bytes(*crc), crc32fast::hash(packed));
         if expected != found {
-            return Err(format!("a chunk's checksum is {found:08x}, not {expected:08x}"));
+            return Err(format!("a chunk's checksum: computed {found:08x}, stored {expected:08x}"));
         }
         let start = to.len();
         if info.is_raw(packed.len()) {

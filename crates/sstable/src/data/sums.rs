@@ -115,7 +115,10 @@ impl Sums {
         };
         if let Some(expected) = expected.filter(|&expected| expected != found) {
             let which = if matches!(self.units, Units::Chunks(_)) { "chunk" } else { "stretch" };
-            let what = format!("{which} {} has checksum {found:08x}, not {expected:08x}", self.number);
+            let what = format!(
+                "the checksum of {which} {}: computed {found:08x}, stored {expected:08x}",
+                self.number
+            );
             self.bad.push(BadSum { offset, what });
         }
         self.number += 1;

@@ -101,7 +101,7 @@ impl CompressionInfo {
         let head = Head::decode(&mut cursor, version).map_err(|error| error.in_file(path, 0))?;
         let compressor =
             Compressor::parse(&head.class_name).ok_or_else(|| refused(path, &head.class_name))?;
-        let offsets = decode_offsets(cursor, &head, data_file_len).map_err(|error| error.in_file(path, 0))?;
+        let offsets = decode_offsets(path, cursor, &head, data_file_len)?;
         Ok(CompressionInfo {
             compressor,
             options: head.options,
@@ -239,11 +239,26 @@ fn max_compressed_len(cursor: &mut Cursor) -> std::result::Result<u32, DecodeErr
     }
 }
 
-fn decode_offsets(
-    mut cursor: Cursor,
+fn decode_offsets(path: &Path, mut cursor: Cursor, head: &Head, data_file_len: u64) -> Result<Offsets> {
+    let start = cursor.clone();
+    let (mut offsets, count) = listed_offsets(&mut cursor, head).map_err(|error| error.in_file(path, 0))?;
+    let last = offsets.previous;
+    if count > 0 && data_file_len.checked_sub(last).is_none_or(|len| len < CHUNK_CRC) {
+        let what = format!(
+            "Data.db has {data_file_len} bytes, but chunks are listed up to offset {last}: it seems cut short"
+        );
+        return Err(Error::corrupt(path, start.position() as u64, what));
+    }
+    // The end of the file is the offset of the chunk that is not there any more.
+    offsets.push(&start, count, data_file_len).map_err(|error| error.in_file(path, 0))?;
+    Ok(offsets.finish())
+}
+
+/// The offsets that are listed, and how many they are.
+fn listed_offsets(
+    cursor: &mut Cursor,
     head: &Head,
-    data_file_len: u64,
-) -> std::result::Result<Offsets, DecodeError> {
+) -> std::result::Result<(OffsetsBuilder, usize), DecodeError> {
     let start = cursor.clone();
     let count = cursor.count(8)?;
     let needed = head.uncompressed_len.div_ceil(u64::from(head.chunk_len));
@@ -257,9 +272,7 @@ fn decode_offsets(
         offsets.push(&here, index, cursor.u64()?)?;
     }
     cursor.end()?;
-    // The end of the file is the offset of the chunk that is not there any more.
-    offsets.push(&start, count, data_file_len)?;
-    Ok(offsets.finish())
+    Ok((offsets, count))
 }
 
 struct OffsetsBuilder {
@@ -405,7 +418,8 @@ mod tests {
         assert!(error_of(&with(&[0, 100, 100]), me, 300).contains(off));
         assert!(error_of(&with(&[0, 100, 99]), me, 300).contains(&format!("offset 61: {off}")));
         assert!(error_of(&with(&[7, 100, 200]), me, 300).contains(&format!("offset 45: {off}")));
-        assert!(error_of(&with(&[0, 100, 200]), me, 200).contains(&format!("offset 41: {off}")));
+        let cut = "offset 41: Data.db has 200 bytes, but chunks are listed up to offset 200";
+        assert!(error_of(&with(&[0, 100, 200]), me, 200).contains(cut));
         assert!(error_of(&with(&[0, 100, 1 << 40]), me, 1 << 41).contains(off));
         assert!(error_of(&encode("LZ4Compressor", me, 4095, 10, &[0]), me, 50).contains("power of two"));
         assert!(error_of(&encode("LZ4Compressor", me, 32 << 20, 10, &[0]), me, 50).contains("16 MiB"));

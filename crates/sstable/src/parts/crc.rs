@@ -55,7 +55,11 @@ impl Crc {
         if wanted == self.len() as u64 {
             return Ok(());
         }
-        let what = format!("{} checksums for {data_len} bytes of data, which need {wanted}", self.len());
+        let what = format!(
+            "Data.db has {data_len} bytes, which need {wanted} checksums, but there are {}: \
+             one of the two files is not whole",
+            self.len()
+        );
         Err(Error::corrupt(path, 4, what))
     }
 
@@ -91,7 +95,7 @@ mod tests {
         assert_eq!([crc.get(0), crc.get(1), crc.get(2)], [Some(7), Some(0xff00_0001), None]);
         assert!(crc.check_data_len(Path::new("x"), 65537).is_ok());
         let error = crc.check_data_len(Path::new("x"), 65536).unwrap_err().to_string();
-        assert!(error.contains("2 checksums for 65536 bytes"), "{error}");
+        assert!(error.contains("65536 bytes, which need 1 checksums, but there are 2"), "{error}");
     }
 
     #[test]
