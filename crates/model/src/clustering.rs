@@ -40,6 +40,11 @@ impl Clustering {
         self.values.is_empty()
     }
 
+    /// Bytes of memory that the list of values takes besides the struct itself: many columns do not fit into it.
+    pub fn spilled_bytes(&self) -> usize {
+        if self.values.spilled() { self.values.capacity() * size_of::<Option<Bytes>>() } else { 0 }
+    }
+
     /// A copy whose values no longer keep the buffer they were read from alive.
     pub fn detached(&self) -> Clustering {
         Clustering { values: self.values.iter().map(|v| v.as_ref().map(Bytes::detached)).collect() }

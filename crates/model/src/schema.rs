@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use crate::CqlType;
 use crate::clustering::{PositionRef, Weight, compare_positions};
-use crate::{Clustering, Position};
+use crate::{Clustering, Position, Slice};
 
 /// A static or regular column.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,6 +81,15 @@ impl Schema {
     /// The order of two positions in a partition.
     pub fn compare(&self, a: &Position, b: &Position) -> Ordering {
         compare_positions(&self.clustering, a.as_view(), b.as_view())
+    }
+
+    /// Whether no row can be in the slice: it ends before it begins, or where it begins, beside a row.
+    pub fn is_empty_slice(&self, slice: &Slice) -> bool {
+        match self.compare(&slice.start, &slice.end) {
+            Ordering::Less => false,
+            Ordering::Equal => slice.start.weight != Weight::At,
+            Ordering::Greater => true,
+        }
     }
 
     /// Where a row stands relative to a position.

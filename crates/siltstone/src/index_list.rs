@@ -30,6 +30,7 @@ pub struct IndexList {
     json: Option<JsonWriter>,
     /// The SSTable's name in quotes, for each line of JSON.
     name: String,
+    is_named: bool,
 }
 
 /// A partition, as the index tells of it.
@@ -48,19 +49,13 @@ impl IndexList {
             fragments: FragmentJson::new(table.schema().clone(), 0),
             json: as_json.then(|| JsonWriter::new(Layout::Line)),
             name: format!("\"{}\"", table.descriptor()),
+            is_named: false,
         }
     }
 
-    /// Writes a line that names the SSTable, where the list is text; lines of JSON name it anyway.
-    ///
-    /// # Errors
-    /// What cannot be written.
-    pub fn head(&self, out: &mut dyn Write) -> Result<()> {
-        if self.json.is_none() {
-            let descriptor = self.table.descriptor();
-            writeln!(out, "{}:", descriptor.dir.join(descriptor.to_string()).display())?;
-        }
-        Ok(())
+    /// Puts a line that names the SSTable above the list, where that is text; lines of JSON name it anyway.
+    pub fn name_sstable(&mut self) {
+        self.is_named = true;
     }
 
     /// Lists all partitions, in the order of the file.
@@ -68,9 +63,7 @@ impl IndexList {
     /// # Errors
     /// What cannot be read or written.
     pub async fn partitions(&mut self, out: &mut dyn Write) -> Result<()> {
-        if self.json.is_none() {
-            writeln!(out, "{:>20}  {:>14}  {:>12}  {:>6}  key", "token", "position", "size", "blocks")?;
-        }
+        self.write_head(out)?;
         let mut entries = self.table.entries();
         let mut next = entries.next().await?;
         while let Some(entry) = next {
@@ -94,15 +87,24 @@ impl IndexList {
         let promoted = self.table.index().promoted(&place).await?;
         let size = range.end.saturating_sub(range.start);
         let partition = Partition { key: key.clone(), position: range.start, size, promoted };
-        if self.json.is_none() {
-            writeln!(out, "{:>20}  {:>14}  {:>12}  {:>6}  key", "token", "position", "size", "blocks")?;
-        }
+        self.write_head(out)?;
         self.print_partition(&partition, out)?;
         if let Some(promoted) = &partition.promoted {
             self.print_blocks(promoted, out).await?;
         }
         self.drain(out)?;
         Ok(true)
+    }
+
+    fn write_head(&self, out: &mut dyn Write) -> Result<()> {
+        if self.json.is_some() {
+            return Ok(());
+        }
+        if self.is_named {
+            let descriptor = self.table.descriptor();
+            writeln!(out, "{}:", descriptor.dir.join(descriptor.to_string()).display())?;
+        }
+        Ok(writeln!(out, "{:>20}  {:>14}  {:>12}  {:>6}  key", "token", "position", "size", "blocks")?)
     }
 
     async fn look_up(&self, entry: &Entry, end: u64) -> Result<Partition> {

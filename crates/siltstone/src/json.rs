@@ -188,7 +188,7 @@ impl JsonWriter {
 
     /// Takes the text out of the buffer.
     pub fn take(&mut self) -> String {
-        std::mem::take(&mut self.out)
+        std::mem::replace(&mut self.out, String::with_capacity(FULL))
     }
 
     /// Ends the line; nothing may be open.

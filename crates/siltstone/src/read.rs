@@ -28,7 +28,7 @@ pub struct Tables {
 #[derive(Debug)]
 pub enum Rows {
     /// As it stands in the one SSTable.
-    One(Box<PartitionReader>),
+    One(Box<Mapped<PartitionReader>>),
     /// What several SSTables say together.
     Merged(Box<Merge<Mapped<PartitionReader>>>),
 }
@@ -87,7 +87,7 @@ impl Tables {
             }
         }
         if self.tables.len() == 1 {
-            return Ok(readers.pop().map(|(reader, _)| Rows::One(Box::new(reader))));
+            return Ok(readers.pop().map(|(reader, map)| Rows::One(Box::new(Mapped::new(reader, map)))));
         }
         if readers.is_empty() {
             return Ok(None);

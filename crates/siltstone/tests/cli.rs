@@ -62,13 +62,19 @@ fn wrong_arguments_exit_with_2() {
         assert_eq!(code(&run(arguments)), 2, "{arguments:?}");
     }
     let Some(folder) = statics() else { return };
-    let wrong: [(&[&str], &str); 7] = [
+    let wrong: [(&[&str], &str); 10] = [
         (&["dump", "@", "--key", "[\"x\"]"], "expected a partition key of type int"),
         (&["dump", "@", "--key", "[\"1\", \"2\"]"], "it has 2 values; expected a partition key of type int"),
         (&["dump", "@", "--key", "1"], "it is not a JSON array"),
         (&["read", "@", "--key", "[\"1\"]", "--from", "[1, 2]"], "expected a clustering of type int"),
         (&["read", "@", "--key", "[\"1\"]", "--from", "[\"x\"]"], "expected a clustering of type int"),
-        (&["read", "@", "--key", "[\"1\"]", "--limit", "0"], "--limit"),
+        (
+            &["read", "@", "--key", "[\"1\"]", "--from", "-1"],
+            "it is not a JSON array, as in --from '[\"1\"]'",
+        ),
+        (&["dump", "@", "--key", "[\"abc\"]"], "abc is not an int: an integer of 32 bits was expected"),
+        (&["read", "@", "--key", "[\"1\"]", "--limit", "0"], "an integer of at least 1 was expected"),
+        (&["read", "@", "--key", "[\"1\"]", "--limit", "-1"], "an integer of at least 1 was expected"),
         (&["index", "@", "--key", "[]"], "expected a partition key of type int"),
     ];
     for (arguments, message) in wrong {
@@ -82,7 +88,7 @@ fn wrong_arguments_exit_with_2() {
 #[test]
 fn bad_data_exits_with_1_and_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
-    for command in ["dump", "info", "index", "verify"] {
+    for command in ["dump", "info", "index"] {
         let output = on(folder.path(), &[command, "@"]);
         assert_eq!((code(&output), stdout(&output)), (1, ""));
         let expected =
@@ -132,6 +138,7 @@ fn help_has_examples() {
         assert_eq!(code(&output), 0);
         let example = format!("Examples:\n  siltstone sstable {command} ");
         assert!(stdout(&output).contains(&example), "{}", stdout(&output));
+        assert!(stdout(&output).contains("\nExit codes: 0 if all "), "{}", stdout(&output));
     }
 }
 
@@ -288,4 +295,157 @@ fn info_is_text_and_json() {
     {
         assert!(stdout(&text).contains(piece), "{piece} is missing from {}", stdout(&text));
     }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for file in std::fs::read_dir(from).unwrap().map(|file| file.unwrap()) {
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn a_verification_goes_on_behind_what_is_refused() {
+    let Some(table) = fixtures::table("cassandra/me/small/sstables/statics") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    copy(&table, folder.path());
+    std::fs::write(folder.path().join("da-1-bti-Data.db"), "").unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    let paths = [empty.path().join("gone"), empty.path().into(), folder.path().into()];
+    let verify = |more: &[&str]| {
+        let arguments = ["sstable", "verify"].iter().chain(more).map(OsString::from);
+        run(arguments.chain(paths.iter().map(OsString::from)))
+    };
+    let output = verify(&[]);
+    assert_eq!(code(&output), 1);
+    assert!(stdout(&output).contains("me-1-big: sound"), "{}", stdout(&output));
+    let reasons = [
+        "gone: there is no such file or folder",
+        "there is no SSTable in this folder",
+        "da-1-bti-Data.db: ",
+        " SSTables are damaged or cannot be read",
+    ];
+    for (line, reason) in stderr(&output).lines().zip(reasons) {
+        assert!(line.contains(reason), "{line} has no {reason}");
+    }
+    assert_eq!(stderr(&output).lines().count(), reasons.len(), "{}", stderr(&output));
+    let output = verify(&["--json"]);
+    let objects: Vec<Value> =
+        stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let refused: Vec<&Value> = objects.iter().filter(|object| object["sound"] == false).collect();
+    assert_eq!((code(&output), refused.len()), (1, 3), "{}", stdout(&output));
+    assert!(refused.iter().all(|object| object["path"].is_string() && object["error"].is_string()));
+    assert!(objects.iter().any(|object| object["sstable"] == "me-1-big" && object["sound"] == true));
+}
+
+#[test]
+fn another_partitioner_does_not_end_a_verification() {
+    let mut fixtures = fixtures::all();
+    fixtures.retain(|fixture| fixture.name.contains("random_partitioner"));
+    let (Some(refused), Some(folder)) = (fixtures.first(), statics()) else { return };
+    let paths = [refused.data.clone(), folder].map(OsString::from);
+    let output = run(["sstable", "verify", "--json"].map(OsString::from).into_iter().chain(paths));
+    let objects: Vec<Value> =
+        stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((code(&output), objects.len()), (1, 3), "{}", stdout(&output));
+    assert!(objects[0]["sstable"].is_string() && objects[0]["error"].is_string(), "{}", objects[0]);
+    assert_eq!([&objects[1]["sound"], &objects[2]["sound"]], [&Value::Bool(true); 2]);
+}
+
+#[test]
+fn a_missing_component_is_not_passed_over_in_silence() {
+    let Some(table) = fixtures::table("cassandra/nb/small/sstables/comp_none") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    copy(&table, folder.path());
+    let path = folder.path().join("nb-1-big-Data.db");
+    for component in ["CRC.db", "Digest.crc32"] {
+        std::fs::remove_file(folder.path().join(format!("nb-1-big-{component}"))).unwrap();
+    }
+    let output = on(&path, &["verify", "@"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stdout(&output).contains("nb-1-big: sound; 2 notes, see --notes: "), "{}", stdout(&output));
+    let output = on(&path, &["verify", "@", "--notes"]);
+    assert!(stdout(&output).contains("nb-1-big: sound: "), "{}", stdout(&output));
+    assert_eq!(stdout(&output).matches("  note: ").count(), 2);
+}
+
+#[test]
+fn what_cannot_be_opened_is_told_once() {
+    let Some(table) = fixtures::table("cassandra/nb/small/sstables/comp_none") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    copy(&table, folder.path());
+    let path = folder.path().join("nb-1-big-Data.db");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let output = on(&folder.path().join("nb-1-big-TOC.txt"), &["verify", "@"]);
+    assert_eq!(code(&output), 1);
+    let problems: Vec<&str> =
+        stdout(&output).lines().filter(|line| line.contains("nb-1-big-Data.db")).collect();
+    assert_eq!(problems.len(), 1, "{}", stdout(&output));
+}
+
+#[test]
+fn nothing_found_is_said_and_no_error() {
+    let Some(folder) = statics() else { return };
+    let read = |more: &[&str]| on(&folder, &[&["read", "@", "--key"], more].concat());
+    let cases: [(&[&str], &str); 3] = [
+        (&["[\"12345\"]"], "siltstone: no partition has the key [\"12345\"]\n"),
+        (
+            &["[\"5\"]", "--from", "[99999999]"],
+            "siltstone: the partition is there, but it has no such rows\n",
+        ),
+        (&["[\"5\"]", "--from", "[2]", "--to", "[1]"], "siltstone: no rows: --from lies behind --to "),
+    ];
+    for (arguments, message) in cases {
+        let output = read(arguments);
+        assert_eq!((code(&output), stdout(&output)), (0, ""), "{arguments:?}");
+        assert!(stderr(&output).starts_with(message), "{arguments:?}: {}", stderr(&output));
+    }
+    assert_eq!(stderr(&read(&["[\"5\"]"])), "");
+}
+
+#[test]
+fn a_live_counter_is_its_total() {
+    let Some(folder) = fixtures::table("cassandra/me/small/sstables/counters") else { return };
+    let values = |more: &[&str], name: &str| -> Vec<Value> {
+        let rows = lines(&on(&folder, &[&["read", "@", "--key", "[\"1\"]"], more].concat()));
+        let cells = rows.iter().flat_map(|row| row["cells"].as_array().unwrap());
+        cells.filter(|cell| cell["name"] == name).map(|cell| cell["value"].clone()).collect()
+    };
+    // What Cassandra answers to a SELECT of this partition, in counters.jsonl.gz beside the fixtures.
+    for (name, totals) in [("n", &[4, 4, 5][..]), ("m", &[-1, -1, -1]), ("sc", &[1])] {
+        assert_eq!(values(&["--live"], name), totals, "{name}");
+        assert!(values(&[], name).iter().all(|value| value.as_i64().unwrap() > 1 << 32), "{name}");
+    }
+}
+
+#[test]
+fn lists_of_several_sstables_name_each() {
+    let Some(folder) = statics() else { return };
+    let file = folder.join("nb-1-big-Data.db");
+    let names = |output: &Output| -> Vec<String> {
+        let mut names: Vec<String> =
+            lines(output).iter().map(|line| line["sstable"].as_str().unwrap_or("none").to_owned()).collect();
+        names.dedup();
+        names
+    };
+    assert_eq!(names(&on(&folder, &["index", "@", "--json"])), ["nb-1-big", "nb-2-big"]);
+    assert_eq!(names(&on(&folder, &["dump", "@", "--format", "jsonl"])), ["nb-1-big", "nb-2-big"]);
+    assert_eq!(names(&on(&file, &["dump", "@", "--format", "jsonl"])), ["none"]);
+    let heads = |output: &Output| stdout(output).lines().filter(|line| line.ends_with("-big:")).count();
+    assert_eq!((heads(&on(&folder, &["index", "@"])), heads(&on(&file, &["index", "@"]))), (2, 0));
+}
+
+#[test]
+fn a_merge_that_is_refused_names_both() {
+    let (Some(folder), Some(other)) = (statics(), fixtures::table("cassandra/nb/small/sstables/tombs_rev"))
+    else {
+        return;
+    };
+    let arguments = ["sstable", "read", "--key", "[\"1\"]"].map(OsString::from);
+    let paths = [folder.join("nb-1-big-Data.db"), other.join("nb-1-big-Data.db")];
+    let output = run(arguments.into_iter().chain(paths.iter().map(OsString::from)));
+    assert_eq!(code(&output), 1);
+    let message = stderr(&output);
+    assert!(paths.iter().all(|path| message.contains(&path.display().to_string())), "{message}");
+    assert!(message.contains(", descending") && !message.contains("Type"), "{message}");
 }

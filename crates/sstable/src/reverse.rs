@@ -11,7 +11,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::{
-    DeletionTime, Fragment, FragmentReader, Next, PartitionStart, Position, RangeTombstoneChange, Slice,
+    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    RangeTombstoneChange, Slice,
 };
 
 use crate::big::entry::Promoted;
@@ -40,7 +41,7 @@ pub struct ReverseReader {
 #[derive(Debug)]
 enum Left {
     /// All of a partition without index blocks.
-    Partition { range: Range<u64>, with_static: bool },
+    Partition { key: PartitionKey, range: Range<u64>, with_static: bool },
     /// Blocks, the last one first; before them the head of the partition, if it is wanted.
     Blocks {
         head: Option<Range<u64>>,
@@ -56,11 +57,12 @@ enum Left {
 impl ReverseReader {
     pub(crate) fn whole(
         table: Rc<SSTable>,
+        key: PartitionKey,
         range: Range<u64>,
         with_static: bool,
         slice: Slice,
     ) -> ReverseReader {
-        ReverseReader::new(table, slice, Left::Partition { range, with_static })
+        ReverseReader::new(table, slice, Left::Partition { key, range, with_static })
     }
 
     pub(crate) fn blocks(
@@ -90,10 +92,12 @@ impl ReverseReader {
     async fn next_piece(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.left, Left::Nothing) {
             Left::Nothing => Ok(()),
-            Left::Partition { range, with_static } => {
+            Left::Partition { key, range, with_static } => {
                 let pace = Pace::steady(self.table.read_buffer(), false);
                 let data = self.table.data().clone();
-                let piece = DataReader::whole_piece(data, range, pace, self.slice.clone());
+                let piece = DataReader::whole_piece(data, range, pace, self.slice.clone())
+                    .expecting(&key)
+                    .to_its_end();
                 self.take(if with_static { piece } else { piece.without_static_row() }).await?;
                 self.finish(DeletionTime::LIVE);
                 Ok(())
@@ -115,7 +119,7 @@ impl ReverseReader {
     }
 
     async fn read_head(&mut self, head: Range<u64>) -> Result<()> {
-        let pace = Pace::steady(head.end - head.start, false);
+        let pace = Pace::steady((head.end - head.start).min(self.table.read_buffer()), false);
         let data = self.table.data().clone();
         let mut reader = DataReader::whole_piece(data, head, pace, self.slice.clone());
         while let Some(fragment) = reader.next().await? {
@@ -131,15 +135,15 @@ impl ReverseReader {
         let end = cursor.block(numbers.end - 1).await?.end();
         let mut first = numbers.end.saturating_sub(self.blocks).max(numbers.start);
         let mut start = cursor.block(first).await?.offset;
-        if end.saturating_sub(start) > table.read_buffer() {
-            first = numbers.end - 1;
+        while first + 1 < numbers.end && end.saturating_sub(start) > table.read_buffer() {
+            first = numbers.end - (numbers.end - first) / 2;
             start = cursor.block(first).await?.offset;
         }
-        self.blocks = (self.blocks * 2).min(MOST_BLOCKS);
+        self.blocks = ((numbers.end - first) * 2).min(MOST_BLOCKS);
 
         let open = cursor.open_before(first).await?;
         let range = table.part_of_partition(partition, start..end)?;
-        let pace = Pace::steady(table.read_buffer().max(end - start), false);
+        let pace = Pace::steady(table.read_buffer(), false);
         let blocks = Blocks { range, open };
         let piece = DataReader::piece(table.data().clone(), blocks, pace, self.slice.clone());
         self.take(piece).await?;

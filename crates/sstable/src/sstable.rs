@@ -26,6 +26,9 @@ use crate::{Error, Result, Version};
 /// Every how many partitions a summary that is rebuilt has an entry: Cassandra's default.
 const SUMMARY_INTERVAL: u32 = 128;
 
+/// No request of data is larger, whatever buffer is asked for: values are addressed by 32 bits. Bytes.
+const LARGEST_BUFFER: u64 = 1 << 30;
+
 /// While all of Index.db is read once, this many bytes at a time.
 const INDEX_STEP: u64 = 64 << 10;
 
@@ -119,7 +122,7 @@ impl SSTable {
             schema,
             data_len: data.file.len(),
         };
-        let read_buffer = options.read_buffer.max(1);
+        let read_buffer = options.read_buffer.clamp(1, LARGEST_BUFFER);
         Ok(Rc::new(SSTable {
             descriptor,
             components,
@@ -208,7 +211,9 @@ impl SSTable {
         };
         let range = self.index.range(&place).await?;
         self.check_range(&range)?;
-        Ok(Some(DataReader::scan(self.data.clone(), range, Pace::steady(self.read_buffer, true))))
+        let pace = Pace::steady(self.read_buffer, true);
+        let reader = DataReader::partition(self.data.clone(), range, pace, Slice::all());
+        Ok(Some(reader.expecting(key).to_its_end()))
     }
 
     /// A slice of one partition; `None` if the partition is not there, or the slice ends before it begins.
@@ -224,7 +229,7 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<Option<PartitionReader>> {
-        if self.schema().compare(&slice.start, &slice.end).is_ge() {
+        if self.schema().is_empty_slice(slice) {
             return Ok(None);
         }
         let Some(place) = self.index.find(key).await? else {
@@ -234,7 +239,7 @@ impl SSTable {
         let promoted = if whole { None } else { self.index.promoted(&place).await? };
         let reader = match promoted {
             Some(promoted) => self.read_blocks(key, place, promoted, slice, options).await?,
-            None => self.read_partition(place, slice, options).await?,
+            None => self.read_partition(key, place, slice, options).await?,
         };
         Ok(Some(reader))
     }
@@ -268,6 +273,7 @@ impl SSTable {
 
     async fn read_partition(
         self: &Rc<SSTable>,
+        key: &PartitionKey,
         place: Place,
         slice: &Slice,
         options: ReadOptions,
@@ -275,11 +281,13 @@ impl SSTable {
         let range = self.index.range(&place).await?;
         self.check_range(&range)?;
         if options.reverse {
-            let reader = ReverseReader::whole(self.clone(), range, options.static_row, slice.clone());
+            let reader =
+                ReverseReader::whole(self.clone(), key.clone(), range, options.static_row, slice.clone());
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
         let pace = self.pace(options, FIRST_GUESS);
         let reader = DataReader::partition(self.data.clone(), range, pace, slice.clone());
+        let reader = reader.expecting(key).to_its_end();
         Ok(PartitionReader::forward(if options.static_row { reader } else { reader.without_static_row() }))
     }
 
@@ -306,9 +314,10 @@ impl SSTable {
         Ok(PartitionReader::forward(if !wants_head {
             DataReader::blocks(data, start, blocks, pace, slice.clone())
         } else if head.end == bytes.start && !bytes.is_empty() {
-            DataReader::partition(data, head.start..bytes.end, pace, slice.clone())
+            let pace = self.pace(options, found.first_end);
+            DataReader::partition(data, head.start..bytes.end, pace, slice.clone()).expecting(key)
         } else {
-            DataReader::head_and_blocks(data, head, blocks, pace, slice.clone())
+            DataReader::head_and_blocks(data, head, blocks, pace, slice.clone()).expecting(key)
         }))
     }
 

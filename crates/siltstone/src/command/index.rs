@@ -49,7 +49,7 @@ impl Index {
         for table in &tables {
             let mut list = IndexList::new(table, self.json);
             if tables.len() > 1 {
-                list.head(&mut out)?;
+                list.name_sstable();
             }
             let Some(json) = &self.key else {
                 list.partitions(&mut out).await?;

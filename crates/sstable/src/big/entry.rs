@@ -124,6 +124,7 @@ pub struct EntryScanner {
     path: PathBuf,
     at: u64,
     end: u64,
+    first: u64,
     step: u64,
     window: Bytes,
     window_start: u64,
@@ -138,6 +139,7 @@ impl EntryScanner {
             path,
             at: range.start,
             end: range.end,
+            first,
             step: first,
             window: Bytes::default(),
             window_start: range.start,
@@ -199,6 +201,10 @@ impl EntryScanner {
     async fn fill(&mut self, needed: u64) -> Result<()> {
         if self.at + needed > self.end {
             return Err(self.corrupt((self.end - self.at) as usize, "the index ends inside an entry"));
+        }
+        if self.at > self.window_start + self.window.len() as u64 {
+            // A promoted index was stepped over: what follows it is not near.
+            self.step = self.first;
         }
         let end = self.end.min(self.at + self.step.max(needed));
         self.window = self.source.read(self.at..end).await?;

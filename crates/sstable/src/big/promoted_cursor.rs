@@ -309,7 +309,9 @@ impl<'a> PromotedCursor<'a> {
         let (block, _) = self.decode(&own).map_err(|error| self.corrupt(at, error))?;
         let block = Rc::new(block);
         let counts = 4 * size_of::<usize>();
-        let memory = size_of::<Block>() + size_of::<Vec<u8>>() + counts + own.len();
+        let spilled: usize =
+            [&block.first, &block.last].map(|position| position.prefix.spilled_bytes()).iter().sum();
+        let memory = size_of::<Block>() + size_of::<Vec<u8>>() + counts + own.len() + spilled;
         self.index.cache.insert(key, Rc::clone(&block), memory);
         Ok(block)
     }

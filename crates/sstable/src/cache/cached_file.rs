@@ -37,7 +37,7 @@ type Loaded = Result<Rc<[Page]>>;
 struct Inner {
     file: File,
     cache: Cache,
-    flights: SingleFlight<u64, Loaded>,
+    flights: SingleFlight<Range<u64>, Loaded>,
     /// The runs of pages that are being read: first page → end.
     running: RefCell<BTreeMap<u64, u64>>,
     stats: Cell<PageStats>,
@@ -122,7 +122,7 @@ impl CachedFile {
                 continue;
             }
             let run = self.missing(number, numbers.end);
-            let loaded = self.0.flights.run(run.start, self.load(run.clone())).await?;
+            let loaded = self.0.flights.run(run.clone(), self.load(run.clone())).await?;
             let wanted = &loaded[(number - run.start) as usize..];
             let wanted = &wanted[..wanted.len().min((numbers.end - number) as usize)];
             self.count(0, wanted.len() as u64);
@@ -251,6 +251,23 @@ mod tests {
             let reads = ranges.map(|range| async { file.read(range).await.unwrap() });
             runtime::join_all(reads).await;
             assert_eq!(shard.disk().stats().total().requests, 2, "pages 0 to 3, then 4");
+        });
+    }
+
+    /// Who waited for a run of pages goes on when its reader is dropped, even if a third one reads a part of it.
+    #[test]
+    fn a_dropped_reader_leaves_the_others_whole() {
+        with_file(64 << 10, async |_, file| {
+            let (a, b, c) = (file.clone(), file.clone(), file.clone());
+            let first = runtime::spawn(async move { a.read(0..4 * PAGE).await });
+            runtime::yield_now().await;
+            let second = runtime::spawn(async move { b.read(3 * PAGE..3 * PAGE + 9).await });
+            runtime::yield_now().await;
+            drop(first);
+            let third = runtime::spawn(async move { c.read(0..9).await });
+            assert_eq!(*third.await.unwrap(), content()[..9]);
+            let at = 3 * PAGE as usize;
+            assert_eq!(*second.await.unwrap(), content()[at..at + 9]);
         });
     }
 

@@ -21,7 +21,8 @@ use super::row::{Lead, Marker, Minima, RowCodec, RowLead};
 pub use super::window::Pace;
 use super::window::Window;
 use crate::decode::DecodeError;
-use crate::parts::statistics::Statistics;
+use crate::index::token_for;
+use crate::parts::statistics::{Partitioner, Statistics};
 use crate::{Error, Result, Version};
 
 /// Data.db with all that is needed to understand it.
@@ -33,6 +34,8 @@ pub struct Data {
     pub codec: RowCodec,
     /// What the rows hold.
     pub schema: Rc<Schema>,
+    /// What puts the partitions in order.
+    pub partitioner: Partitioner,
 }
 
 impl Data {
@@ -45,7 +48,8 @@ impl Data {
             ttl: encoding.min_ttl,
         };
         let schema = Rc::new(statistics.header.schema.clone());
-        Data { file, codec: RowCodec::new(&schema, minima, version), schema }
+        let partitioner = statistics.validation.partitioner;
+        Data { file, codec: RowCodec::new(&schema, minima, version), schema, partitioner }
     }
 }
 
@@ -86,6 +90,10 @@ pub struct DataReader {
     state: State,
     /// Decoded, not popped.
     ready: VecDeque<Fragment>,
+    /// The key that the index promised.
+    expected: Option<PartitionKey>,
+    /// Whether the range ends with the partition.
+    is_whole: bool,
     /// Whether the static row is part of the stream.
     with_static: bool,
     /// Where to go on once the partition's head is read.
@@ -116,7 +124,7 @@ impl DataReader {
         pace: Pace,
         slice: Slice,
     ) -> DataReader {
-        let first = head.end - head.start;
+        let first = (head.end - head.start).min(pace.most);
         let mut reader = DataReader::new(data, head, Pace { first, ..pace }, Plan::Slice(slice), State::Head);
         reader.then = Some((blocks, pace));
         reader
@@ -151,7 +159,31 @@ impl DataReader {
     fn new(data: Rc<Data>, range: Range<u64>, pace: Pace, plan: Plan, state: State) -> DataReader {
         let window = Window::new(range, pace);
         let (ready, then, open, open_at_entry) = (VecDeque::new(), None, DeletionTime::LIVE, None);
-        DataReader { data, window, plan, state, ready, with_static: true, then, open, open_at_entry }
+        DataReader {
+            data,
+            window,
+            plan,
+            state,
+            ready,
+            expected: None,
+            is_whole: false,
+            with_static: true,
+            then,
+            open,
+            open_at_entry,
+        }
+    }
+
+    /// Refuses another partition than the one of this key, where the index may have pointed astray.
+    pub fn expecting(mut self, key: &PartitionKey) -> DataReader {
+        self.expected = Some(key.clone());
+        self
+    }
+
+    /// The range is said to end with the partition: it is an error if the partition goes on behind it.
+    pub fn to_its_end(mut self) -> DataReader {
+        self.is_whole = true;
+        self
     }
 
     /// Leaves the static row out, wherever it stands among what is read.
@@ -179,6 +211,10 @@ impl DataReader {
     fn head(&mut self) -> Result<Next> {
         match self.decode_head() {
             Ok((start, static_row, end)) => {
+                if self.expected.take().is_some_and(|key| key.bytes != start.key.bytes) {
+                    let what = "another partition stands here than the index promises";
+                    return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
+                }
                 self.window.advance_to(end);
                 self.state = State::Rows;
                 self.open = DeletionTime::LIVE;
@@ -198,7 +234,8 @@ impl DataReader {
     fn decode_head(&self) -> std::result::Result<(PartitionStart, Option<Row>, usize), DecodeError> {
         let (source, at) = self.window.source();
         let (head, end) = self.data.codec.partition_head(source, at)?;
-        let start = PartitionStart { key: PartitionKey::new(head.key), deletion: head.deletion };
+        let key = PartitionKey { token: token_for(self.data.partitioner, &head.key), bytes: head.key };
+        let start = PartitionStart { key, deletion: head.deletion };
         if !self.data.codec.has_static_row() {
             return Ok((start, None, end));
         }
@@ -316,13 +353,11 @@ impl DataReader {
 
     /// The bytes that hold the slice are at their end. Only index blocks end without a partition's end.
     fn end_of_range(&mut self) -> Result<Next> {
-        match self.plan {
-            Plan::Scan => {
-                let what = "the data ends inside a partition";
-                Err(Error::corrupt(self.data.file.path(), self.window.at(), what))
-            }
-            _ => self.end_of_slice(),
+        if self.is_whole || matches!(self.plan, Plan::Scan) {
+            let what = "the data ends inside a partition";
+            return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
         }
+        self.end_of_slice()
     }
 
     fn end_of_slice(&mut self) -> Result<Next> {

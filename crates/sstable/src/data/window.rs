@@ -107,7 +107,7 @@ impl Window {
     pub(super) async fn fill(&mut self, file: &DataFile) -> Result<()> {
         let start = self.stretch.end().max(self.at);
         let end = self.needed.max(start.saturating_add(self.step)).min(self.end);
-        self.step = (self.step * 2).min(self.pace.most);
+        self.step = (self.step * 2).clamp(1, self.pace.most.max(1));
         if start >= end {
             return Ok(());
         }

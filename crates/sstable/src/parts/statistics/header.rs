@@ -131,6 +131,11 @@ fn parse_type(part: &Part, text: &Text) -> Result<CqlType> {
 
 /// No name may be there twice.
 fn check_names(part: &Part, raw: &[RawColumn]) -> Result<()> {
+    if raw.len() > usize::from(u16::MAX) {
+        return Err(
+            part.corrupt(raw[0].name.at, format!("{} columns are more than a table can have", raw.len()))
+        );
+    }
     let mut names = HashSet::new();
     match raw.iter().find(|column| !names.insert(column.name.bytes)) {
         None => Ok(()),

@@ -1,0 +1,74 @@
+//! An index that points to another partition: no checksum covers it, so the key in the data has the last word.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail where it likes")]
+
+use std::path::{Path, PathBuf};
+
+use model::{Bytes, FragmentReader, Slice};
+use runtime::{Cache, Shard, SimOptions};
+use siltstone_sstable::{Error, OpenOptions, ReadOptions, SSTable};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cassandra/me/small/sstables/nock")
+}
+
+const DATA: &str = "me-1-big-Data.db";
+
+/// The entries of an index without promoted indexes: key, data position, and where in the file it is coded.
+fn entries(index: &[u8]) -> Vec<(Vec<u8>, std::ops::Range<usize>)> {
+    let (mut at, mut found) = (0, Vec::new());
+    while at < index.len() {
+        let key_len = usize::from(u16::from_be_bytes([index[at], index[at + 1]]));
+        let position = at + 2 + key_len;
+        let len = 1 + index[position].leading_ones() as usize;
+        found.push((index[at + 2..position].to_vec(), position..position + len));
+        assert_eq!(index[position + len], 0, "there is no promoted index");
+        at = position + len + 1;
+    }
+    found
+}
+
+#[test]
+fn a_wrong_position_is_an_error_and_no_other_row() {
+    runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+        let disk = shard.disk().as_simulated().expect("the disk is simulated");
+        let mut index = Vec::new();
+        for file in std::fs::read_dir(folder()).unwrap() {
+            let path = file.unwrap().path();
+            let bytes = std::fs::read(&path).unwrap();
+            if path.ends_with("me-1-big-Index.db") {
+                index.clone_from(&bytes);
+            }
+            disk.add_file(&path, bytes);
+        }
+        // The first entry of the second index page: its page cannot tell that the position is out of order.
+        let entries = entries(&index);
+        let ((key, to), (_, from)) = (entries[128].clone(), entries[100].clone());
+        let mut bent = index.clone();
+        bent.copy_within(from, to.start);
+        disk.add_file(folder().join("me-1-big-Index.db"), bent);
+
+        let options = OpenOptions::new(Cache::new(1 << 20));
+        let table = SSTable::open(shard.disk(), &folder().join(DATA), &options).await.unwrap();
+        let key = table.key(Bytes::from(key));
+        for reverse in [false, true] {
+            let options = ReadOptions { reverse, ..ReadOptions::default() };
+            let mut reader =
+                table.read(&key, &Slice::all(), options).await.unwrap().expect("the index has it");
+            let error = loop {
+                match reader.next().await {
+                    Ok(Some(fragment)) => panic!("{fragment:?} is of another partition"),
+                    Ok(None) => panic!("the partition is not empty"),
+                    Err(error) => break error,
+                }
+            };
+            assert!(
+                matches!(&error, Error::Corrupt { what, .. } if what.contains("another partition")),
+                "{error}"
+            );
+        }
+        let mut scan = table.scan_partition(&key).await.unwrap().expect("the index has it");
+        assert!(scan.next().await.is_err());
+    })
+    .unwrap();
+}
