@@ -80,9 +80,11 @@ impl Tables {
         if self.schema.compare(&slice.start, &slice.end).is_gt() {
             return Ok(None);
         }
+        // All indexes are asked at the same time.
+        let reads = self.tables.iter().map(|table| table.read(key, slice, options));
         let mut readers = Vec::new();
-        for (table, map) in self.tables.iter().zip(&self.unified.maps) {
-            if let Some(reader) = table.read(key, slice, options).await? {
+        for (reader, map) in runtime::join_all(reads).await.into_iter().zip(&self.unified.maps) {
+            if let Some(reader) = reader? {
                 readers.push((reader, map.clone()));
             }
         }

@@ -28,7 +28,8 @@ const CACHE: usize = 4 << 20;
 /// stays small whatever the size.
 ///
 /// A counter's value is what sstabledump takes for it, the first eight bytes of what is stored; read --live
-/// prints its total. A float that is NaN is printed as null; read takes it as "NaN" in --from and --to.
+/// prints its total. A float that is NaN or infinite is printed as null; read takes "NaN", "Infinity" and
+/// "-Infinity" in --from and --to.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

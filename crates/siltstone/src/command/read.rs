@@ -82,11 +82,15 @@ pub(super) struct Read {
 
     /// After each repetition, print on stderr as JSON, one a line, what that repetition alone asked of the disk.
     ///
-    /// Opening the SSTables is not counted. The members:
-    /// - requests, bytes: reads asked of the operating system, and how many bytes they were for;
-    /// - index_requests, index_bytes: those of them that were for Index.db;
-    /// - data_requests, data_bytes: those of them that were for Data.db, as it is on disk;
-    /// - page_hits, page_misses: pages of 4 KiB of Index.db that were in the cache, and that were not.
+    /// Opening the SSTables is not counted.
+    ///
+    /// requests, bytes: reads asked of the operating system, and how many bytes they were for.
+    ///
+    /// index_requests, index_bytes: those of them that were for Index.db.
+    ///
+    /// data_requests, data_bytes: those of them that were for Data.db, as it is on disk.
+    ///
+    /// page_hits, page_misses: pages of 4 KiB of Index.db that were in the cache, and that were not.
     #[arg(long)]
     stats: bool,
 
