@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use sstable::component::Descriptor;
-use sstable::verify::{Findings, Problem, Report};
+use sstable::verify::{Findings, Report};
 
 use crate::facts::bytes_text;
 use crate::json::{JsonWriter, Layout};
@@ -15,7 +15,7 @@ use crate::json::{JsonWriter, Layout};
 pub fn report_text(report: &Report, with_notes: bool) -> String {
     let mut text = String::new();
     let verdict = if report.is_sound() { "sound" } else { "DAMAGED" };
-    let notes = unique(&report.notes).count() as u64 + report.notes.left_out();
+    let notes = report.notes.listed().len() as u64 + report.notes.left_out();
     let hint = match notes {
         _ if with_notes => String::new(),
         0 => String::new(),
@@ -48,18 +48,8 @@ pub fn report_text(report: &Report, with_notes: bool) -> String {
     text
 }
 
-/// The findings that are listed, each once: a file that cannot be opened may have been tried twice.
-fn unique(findings: &Findings) -> impl Iterator<Item = &Problem> {
-    let listed = findings.listed();
-    listed
-        .iter()
-        .enumerate()
-        .filter(|(index, finding)| !listed[..*index].contains(finding))
-        .map(|found| found.1)
-}
-
 fn append_findings(text: &mut String, kind: &str, findings: &Findings) {
-    for finding in unique(findings) {
+    for finding in findings.listed() {
         append(text, format_args!("  {kind}: {finding}"));
     }
     if findings.left_out() > 0 {
@@ -131,7 +121,7 @@ pub fn refusal_json(path: &Path, descriptor: Option<&Descriptor>, why: &str) -> 
 fn write_findings(name: &str, findings: &Findings, json: &mut JsonWriter) {
     json.key(name);
     json.begin_array();
-    for finding in unique(findings) {
+    for finding in findings.listed() {
         json.begin_object();
         json.key("path");
         json.string(&finding.path.display().to_string());

@@ -65,11 +65,6 @@ impl Version {
         self == Version::Me || self >= Version::Nb
     }
 
-    /// Whether the commit log intervals are in Statistics. All versions read here have them.
-    pub fn has_commit_log_intervals(self) -> bool {
-        true
-    }
-
     /// Whether the bits of Filter.db are stored as bytes, not as big-endian words.
     pub fn has_bytewise_filter(self) -> bool {
         self >= Version::Na

@@ -24,7 +24,7 @@ pub enum TypeError {
         what: String,
     },
     /// The text or JSON is not a value of the type.
-    #[error("cannot read a {kind} from {text}: {what}")]
+    #[error("cannot read {text} as {kind}: {what}")]
     Text {
         /// The CQL name of the type.
         kind: &'static str,

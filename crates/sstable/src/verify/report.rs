@@ -113,8 +113,10 @@ impl Report {
     /// Adds an error, unless what is wrong at its place has been said.
     pub(super) fn error(&mut self, error: Error) {
         let problem = Problem::from(error);
-        let known = |other: &Problem| other.path == problem.path && other.offset == problem.offset;
-        if problem.offset.is_none() || !self.problems.listed.iter().any(known) {
+        let is_place = |other: &Problem| problem.offset.is_some() && other.offset == problem.offset;
+        let known =
+            |other: &Problem| other.path == problem.path && (is_place(other) || other.what == problem.what);
+        if !self.problems.listed.iter().any(known) {
             self.problems.push(problem);
         }
     }

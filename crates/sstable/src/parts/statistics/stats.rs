@@ -211,7 +211,7 @@ impl End {
             cell_count: cursor.u64()?,
             row_count: cursor.u64()?,
             commit_log_lower_bound: commit_log_position(cursor)?,
-            commit_log_intervals: commit_log_intervals(cursor, version)?,
+            commit_log_intervals: commit_log_intervals(cursor)?,
             pending_repair: when(version.has_pending_repair(), || uuid(cursor))?.flatten(),
             is_transient: when(version.has_is_transient(), || flag(cursor))?.unwrap_or(false),
             originating_host: when(version.has_originating_host(), || uuid(cursor))?.flatten(),
@@ -253,13 +253,7 @@ fn commit_log_position(cursor: &mut Cursor) -> Decoded<CommitLogPosition> {
     Ok(CommitLogPosition { segment: cursor.i64()?, position: cursor.i32()? })
 }
 
-fn commit_log_intervals(
-    cursor: &mut Cursor,
-    version: Version,
-) -> Decoded<Vec<(CommitLogPosition, CommitLogPosition)>> {
-    if !version.has_commit_log_intervals() {
-        return Ok(Vec::new());
-    }
+fn commit_log_intervals(cursor: &mut Cursor) -> Decoded<Vec<(CommitLogPosition, CommitLogPosition)>> {
     let count = cursor.count(24)?;
     (0..count).map(|_| Ok((commit_log_position(cursor)?, commit_log_position(cursor)?))).collect()
 }
