@@ -235,8 +235,6 @@ struct Printer {
     json: JsonWriter,
     key: String,
     live: Option<LiveRows>,
-    /// A reader that comes past the static row may give it unasked.
-    wants_static: bool,
     left: u64,
     has_rows: bool,
     path: std::path::PathBuf,
@@ -255,7 +253,6 @@ impl Printer {
             fragments,
             json: JsonWriter::new(Layout::Line),
             live: query.live.then(|| LiveRows::new(now)),
-            wants_static: query.options.static_row,
             left: query.limit.unwrap_or(u64::MAX),
             has_rows: false,
             path,
@@ -281,9 +278,7 @@ impl Printer {
         };
         if let Some(Fragment::Row(row)) = fragment {
             self.left -= u64::from(self.row(row, false)?);
-        } else if let Some(Fragment::StaticRow(row)) = fragment
-            && self.wants_static
-        {
+        } else if let Some(Fragment::StaticRow(row)) = fragment {
             self.row(row, true)?;
         }
         Ok(())

@@ -404,7 +404,7 @@ impl RowCodec {
     ) -> Decoded<()> {
         if columns.len() < 64 {
             let missing = place.cursor.vint()?;
-            if columns.len() < 64 && missing >> columns.len() != 0 {
+            if missing >> columns.len() != 0 {
                 return place.cursor.invalid("a row lacks columns that the table does not have");
             }
             return (0..columns.len())
