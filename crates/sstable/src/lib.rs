@@ -18,6 +18,7 @@ pub mod cache;
 pub mod component;
 pub mod data;
 pub mod decode;
+pub mod encode;
 pub mod error;
 pub mod index;
 pub mod parts;
