@@ -41,15 +41,20 @@ pub struct Data {
 impl Data {
     /// The data of a file with these statistics.
     pub fn new(file: DataFile, statistics: &Statistics, version: Version) -> Data {
+        let schema = Rc::new(statistics.header.schema.clone());
+        let partitioner = statistics.validation.partitioner;
+        let codec = RowCodec::new(&schema, Data::minima(statistics), version);
+        Data { file, codec, schema, partitioner }
+    }
+
+    /// What the rows of a file with these statistics are coded relative to.
+    pub fn minima(statistics: &Statistics) -> Minima {
         let encoding = &statistics.header.encoding;
-        let minima = Minima {
+        Minima {
             timestamp: encoding.min_timestamp,
             local_deletion_time: encoding.min_local_deletion_time,
             ttl: encoding.min_ttl,
-        };
-        let schema = Rc::new(statistics.header.schema.clone());
-        let partitioner = statistics.validation.partitioner;
-        Data { file, codec: RowCodec::new(&schema, minima, version), schema, partitioner }
+        }
     }
 }
 

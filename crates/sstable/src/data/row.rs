@@ -22,13 +22,17 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::time::NO_DELETION_TIME;
+use model::time::{NO_DELETION_TIME, NO_TIMESTAMP};
 use model::{
     Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Schema, Weight,
 };
 
 use crate::Version;
 use crate::decode::{Cursor, DecodeError};
+
+mod encode;
+
+pub use encode::put_deletion_time;
 
 /// What a local deletion time becomes where the bytes give one that cannot be.
 pub const INVALID_DELETION_TIME: i64 = u32::MAX as i64 - 1;
@@ -69,11 +73,22 @@ pub struct Minima {
     pub ttl: i64,
 }
 
+/// For whom a file is written, where the two families differ within one version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Family {
+    /// A row has one deletion, which may be shadowable. ScyllaDB refuses those that are.
+    #[default]
+    Cassandra,
+    /// A shadowable deletion stands beside the row's other one. Cassandra cannot read it.
+    Scylla,
+}
+
 /// How one file's rows are coded.
 #[derive(Debug)]
 pub struct RowCodec {
     minima: Minima,
     version: Version,
+    family: Family,
     clustering: Vec<Width>,
     statics: Vec<ColumnCodec>,
     regulars: Vec<ColumnCodec>,
@@ -189,10 +204,16 @@ impl RowCodec {
         RowCodec {
             minima,
             version,
+            family: Family::default(),
             clustering: schema.clustering.iter().map(CqlType::fixed_len).collect(),
             statics: columns(true),
             regulars: columns(false),
         }
+    }
+
+    /// The same codec, writing for this family. What it reads does not depend on it.
+    pub fn writing_for(self, family: Family) -> RowCodec {
+        RowCodec { family, ..self }
     }
 
     /// Whether partitions have a static row, be it empty.
@@ -432,11 +453,8 @@ impl RowCodec {
             row.cells.push(cell);
             return Ok(());
         }
-        if has_complex_deletion {
-            let deletion = self.row_deletion(&mut place.cursor)?;
-            if !deletion.is_live() {
-                row.complex_deletions.push((index as u16, deletion));
-            }
+        if has_complex_deletion && let Some(deletion) = self.complex_deletion(&mut place.cursor)? {
+            row.complex_deletions.push((index as u16, deletion));
         }
         let count = place.cursor.vint_len()?;
         for _ in 0..count {
@@ -479,18 +497,18 @@ impl RowCodec {
         Ok(self.minima.timestamp.wrapping_add(cursor.vint()? as i64))
     }
 
-    /// Seconds. Writers before `oa` kept 32 bits with a sign, and what they wrote may have overflowed.
+    /// Seconds. Writers before `oa` kept 32 bits with a sign, and what they wrote may have overflowed. Since then
+    /// the 32 bits have no sign; the delta is still written as if they had, in nine bytes where it is negative.
     fn local_deletion_time(&self, cursor: &mut Cursor<'_>) -> Decoded<i64> {
-        let delta = cursor.vint()?;
-        let sum = self.minima.local_deletion_time.wrapping_add(delta as i64);
-        if self.version.has_uint_deletion_time() {
-            return if delta <= u64::from(u32::MAX) {
-                Ok(sum)
-            } else {
-                cursor.invalid("a deletion time is out of range")
-            };
+        let delta = cursor.vint()? as i64;
+        let sum = self.minima.local_deletion_time.wrapping_add(delta);
+        if !self.version.has_uint_deletion_time() {
+            return Ok(i64::from(sum as i32));
         }
-        Ok(i64::from(sum as i32))
+        if (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&delta) {
+            return Ok(i64::from(sum as u32));
+        }
+        cursor.invalid("a deletion time is out of range")
     }
 
     fn ttl(&self, cursor: &mut Cursor<'_>) -> Decoded<u32> {
@@ -499,6 +517,18 @@ impl RowCodec {
             Some(ttl) if (0..=i64::from(i32::MAX)).contains(&ttl) => Ok(ttl as u32),
             _ => cursor.invalid("a TTL is out of range"),
         }
+    }
+
+    /// The deletion of a multi-cell column. All such columns of a row have one as soon as one of them has: with
+    /// the least of all timestamps it is live, whatever its local time, which is then of no meaning.
+    fn complex_deletion(&self, cursor: &mut Cursor<'_>) -> Decoded<Option<DeletionTime>> {
+        let marked_for_delete_at = self.timestamp(cursor)?;
+        if marked_for_delete_at == NO_TIMESTAMP {
+            cursor.vint()?;
+            return Ok(None);
+        }
+        let local = self.local_deletion_time(cursor)?;
+        Ok(Some(deletion_of(marked_for_delete_at, local)))
     }
 
     fn row_deletion(&self, cursor: &mut Cursor<'_>) -> Decoded<DeletionTime> {

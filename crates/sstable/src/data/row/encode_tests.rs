@@ -1,0 +1,182 @@
+//! Every row of every real file is written as it stands there; and by hand, what no real file has.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use model::{Bytes, Column, CqlType, Schema};
+use runtime::{Cache, Shard, ShardOptions};
+
+use super::*;
+use crate::data::reader::Data;
+use crate::data::row::{Lead, Marker, Minima, Source};
+use crate::data::walk::{Item, Step, Walk};
+use crate::parts::samples;
+use crate::{OpenOptions, SSTable};
+
+/// ScyllaDB has a layout of its own for shadowable deletions.
+fn is_scyllas(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "scylla")
+}
+
+/// The bytes of Data.db from one item to the next, written again.
+struct Rewriter {
+    codec: RowCodec,
+    scratch: Vec<u8>,
+    previous: u64,
+}
+
+impl Rewriter {
+    fn write(&mut self, item: &Item, at: u64) -> Vec<u8> {
+        let (mut bytes, codec) = (Vec::new(), &self.codec);
+        match item {
+            Item::Head { key, deletion, static_row } => {
+                self.previous = at;
+                codec.put_partition_head(key, deletion, &mut bytes);
+                if let Some(row) = static_row {
+                    codec.put_static_row(row, &mut self.scratch, &mut bytes);
+                }
+                return bytes;
+            }
+            Item::Row(row) => codec.put_row(row, at - self.previous, &mut self.scratch, &mut bytes),
+            Item::Marker(Marker { position, closes, opens }) => {
+                let previous = at - self.previous;
+                codec.put_marker(position, closes.as_ref(), opens.as_ref(), previous, &mut bytes);
+            }
+            Item::End => codec.put_end_of_partition(&mut bytes),
+        }
+        self.previous = at;
+        bytes
+    }
+}
+
+/// How many items were written as they stand.
+async fn rewrite(shard: &Shard, path: &Path) -> Result<usize, String> {
+    let options = OpenOptions::new(Cache::new(0));
+    let table = SSTable::open(shard.disk(), path, &options).await.map_err(|error| error.to_string())?;
+    let data = table.data().clone();
+    let len = data.file.len();
+    if len == 0 {
+        return Ok(0);
+    }
+    let whole = data.file.read(&crate::data::chunk::Stretch::empty(0), 0..len, false).await.unwrap();
+    let mut walk = Walk::new(data.clone(), 0..len, len);
+    let family = if is_scyllas(path) { Family::Scylla } else { Family::Cassandra };
+    let codec =
+        RowCodec::new(table.schema(), Data::minima(table.statistics()), table.version()).writing_for(family);
+    let mut rewriter = Rewriter { codec, scratch: Vec::new(), previous: 0 };
+    let mut items = 0;
+    loop {
+        match walk.pop().map_err(|error| error.to_string())? {
+            Step::Fill => walk.fill().await.map_err(|error| error.to_string())?,
+            Step::End => return Ok(items),
+            Step::Item(item, range) => {
+                let bytes = &whole.owner[whole.bytes.clone()][range.start as usize..range.end as usize];
+                let written = rewriter.write(&item, range.start);
+                if written != bytes {
+                    return Err(format!(
+                        "at {range:?}, {item:?}\n as it stands {bytes:02x?}\n as written   {written:02x?}"
+                    ));
+                }
+                items += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn real_rows_are_written_as_they_stand() {
+    let counts = runtime::run(ShardOptions::default(), async |shard| {
+        let mut counts = (0, 0);
+        for file in samples::real_files("Data.db") {
+            match rewrite(&shard, &file.path).await {
+                Ok(items) => counts = (counts.0 + 1, counts.1 + items),
+                Err(error) => {
+                    assert!(error.contains("RandomPartitioner"), "{}: {error}", file.path.display())
+                }
+            }
+        }
+        counts
+    });
+    let (files, items) = counts.unwrap();
+    assert!(files == 0 || (files > 100 && items > 10_000), "{items} items of {files} files");
+}
+
+const MINIMA: Minima = Minima { timestamp: 1000, local_deletion_time: 500, ttl: 10 };
+
+fn codec(columns: usize, version: Version) -> RowCodec {
+    let column = |n: usize| Column { name: format!("c{n:03}").into_bytes().into(), data_type: CqlType::Int };
+    let regulars = (0..columns).map(column).collect();
+    let schema = Schema::as_listed(CqlType::Int, vec![CqlType::Text; 40], Vec::new(), regulars);
+    RowCodec::new(&schema, MINIMA, version)
+}
+
+fn row(present: &[u16]) -> Row {
+    let mut row = Row::new((0..40).map(|n: u8| vec![n; usize::from(n % 3)]).collect());
+    row.liveness = Liveness { timestamp: 1001, ..Liveness::NONE };
+    row.clustering.values[35] = None;
+    let cell = |&column: &u16| {
+        let value = CellValue::Value(Bytes::from(u32::from(column).to_be_bytes().to_vec()));
+        Cell { column, ttl: 0, timestamp: 1001, local_deletion_time: NO_DELETION_TIME, path: None, value }
+    };
+    row.cells = present.iter().map(cell).collect();
+    row
+}
+
+fn read_back(codec: &RowCodec, bytes: Vec<u8>) -> Row {
+    let owner = Rc::new(bytes);
+    let source = Source { owner: &owner, end: owner.len() };
+    match codec.lead(source, 0).unwrap() {
+        (Lead::Row(lead), end) if end == owner.len() => codec.row(source, 0, lead).unwrap(),
+        (other, end) => panic!("{other:?} ends at {end} of {}", owner.len()),
+    }
+}
+
+/// Few, half and nearly all of many columns; more clustering columns than one header has.
+#[test]
+fn wide_rows_come_back() {
+    for columns in [3_u16, 63, 64, 65, 200] {
+        let codec = codec(usize::from(columns), Version::Oa);
+        let choices: [Box<dyn Fn(u16) -> bool>; 5] = [
+            Box::new(|_| true),
+            Box::new(|_| false),
+            Box::new(|n| n == 1),
+            Box::new(|n| n % 2 == 0),
+            Box::new(|n| n != 2),
+        ];
+        for choice in choices {
+            let row = row(&(0..columns).filter(|&n| choice(n)).collect::<Vec<_>>());
+            let mut bytes = Vec::new();
+            codec.put_row(&row, 300, &mut Vec::new(), &mut bytes);
+            assert_eq!(read_back(&codec, bytes), row);
+        }
+    }
+}
+
+#[test]
+fn both_families_write_shadowable_deletions() {
+    let deletion = |at| DeletionTime { marked_for_delete_at: at, local_deletion_time: 600 };
+    for (family, deletions) in [
+        (Family::Cassandra, DeletionTime::LIVE),
+        (Family::Scylla, DeletionTime::LIVE),
+        (Family::Scylla, deletion(1200)),
+    ] {
+        let codec = codec(3, Version::Me).writing_for(family);
+        let mut row = row(&[1]);
+        (row.deletion, row.shadowable) = (deletions, deletion(1300));
+        let mut bytes = Vec::new();
+        codec.put_row(&row, 7, &mut Vec::new(), &mut bytes);
+        assert_eq!(bytes[1], if family == Family::Scylla { 0x80 } else { 0x02 });
+        assert_eq!(read_back(&codec, bytes), row);
+    }
+}
+
+/// A local deletion time more than 2^31 seconds above the least one is a negative delta since `oa`.
+#[test]
+fn far_deletion_times_come_back() {
+    let codec = codec(3, Version::Oa);
+    let mut row = row(&[1]);
+    row.deletion = DeletionTime { marked_for_delete_at: 1200, local_deletion_time: i64::from(u32::MAX) - 7 };
+    let mut bytes = Vec::new();
+    codec.put_row(&row, 7, &mut Vec::new(), &mut bytes);
+    assert_eq!(read_back(&codec, bytes), row);
+}
