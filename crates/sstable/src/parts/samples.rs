@@ -24,6 +24,11 @@ impl RealFile {
         let prefix: Vec<&str> = name.splitn(4, '-').take(3).collect();
         self.path.with_file_name(format!("{}-{component}", prefix.join("-")))
     }
+
+    /// Whether it is of ScyllaDB's test data, where Cassandra's own habits do not hold.
+    pub(crate) fn is_scyllas(&self) -> bool {
+        self.path.components().any(|part| part.as_os_str() == "scylla")
+    }
 }
 
 /// Where real SSTables are, from this crate's folder: those of the project, and a larger collection
@@ -74,6 +79,12 @@ pub(crate) fn partitioner(file: &RealFile) -> Option<Partitioner> {
     let path = file.sibling_path("Statistics.db");
     let statistics = Statistics::parse(&path, &std::fs::read(&path).ok()?, file.version);
     statistics.ok().map(|statistics| statistics.validation.partitioner)
+}
+
+/// Statistics.db of the SSTable that a component belongs to.
+pub(crate) fn statistics(file: &RealFile) -> Statistics {
+    let path = file.sibling_path("Statistics.db");
+    Statistics::parse(&path, &std::fs::read(&path).unwrap(), file.version).unwrap()
 }
 
 /// What Cassandra's `sstablemetadata` says of SSTables: the path of each Statistics.db, and the text.
