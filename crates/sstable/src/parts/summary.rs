@@ -19,6 +19,7 @@ use model::Token;
 use model::key::token_of;
 
 use crate::decode::{Cursor, DecodeError};
+use crate::encode::Encode;
 use crate::parts::statistics::Partitioner;
 use crate::{Error, Result, Version};
 
@@ -28,6 +29,8 @@ const BASE_SAMPLING_LEVEL: u32 = 128;
 const HEADER: usize = 24;
 /// The offset in Index.db, behind each key.
 const OFFSET_LEN: usize = 8;
+/// Up to how many bytes of entries are sampled: Java counts no more.
+const MAX_ENTRIES_LEN: usize = i32::MAX as usize;
 
 /// A sample of the partition keys of an SSTable, in their order.
 ///
@@ -172,6 +175,25 @@ impl Summary {
         self.size_at_full_sampling
     }
 
+    /// The bytes of Summary.db.
+    pub fn encode(&self) -> Vec<u8> {
+        let positions_len = 4 * self.len();
+        let ends_len = 8 + self.first_key.len() + self.last_key.len();
+        let mut bytes = Vec::with_capacity(HEADER + positions_len + self.entries.len() + ends_len);
+        bytes.put_u32(self.min_index_interval);
+        bytes.put_u32(self.len() as u32);
+        bytes.put_u64((positions_len + self.entries.len()) as u64);
+        bytes.put_u32(self.sampling_level);
+        bytes.put_u32(self.size_at_full_sampling);
+        for start in &self.starts[..self.len()] {
+            bytes.put_u32_le(positions_len as u32 + start);
+        }
+        bytes.put(&self.entries);
+        bytes.put_long_bytes(&self.first_key);
+        bytes.put_long_bytes(&self.last_key);
+        bytes
+    }
+
     /// What the summary holds in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let keys = self.entries.len() + self.first_key.len() + self.last_key.len();
@@ -248,7 +270,8 @@ fn decode_starts(
     Ok(starts.into_boxed_slice())
 }
 
-/// Samples keys as they go by: makes the summary of a file that has none.
+/// Samples keys as they go by: makes the summary of a new file, or of one that has none. It holds no
+/// more than what it keeps.
 #[derive(Clone, Debug)]
 pub struct SummaryBuilder {
     interval: u32,
@@ -285,18 +308,17 @@ impl SummaryBuilder {
         }
     }
 
-    /// The next key of Index.db and the offset of its entry there, in bytes.
-    ///
-    /// # Panics
-    /// If the sampled keys exceed 4 GiB.
+    /// The next key of Index.db and the offset of its entry there, in bytes. Past 2 GiB of entries none is
+    /// sampled any more: the last one then stands for all that follow.
     pub fn push(&mut self, key: &[u8], index_offset: u64) {
         if self.seen == 0 {
             self.first_key = key.into();
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
-        if self.seen.is_multiple_of(u64::from(self.interval)) {
-            self.starts.push(self.next_start());
+        let is_sampled = self.seen.is_multiple_of(u64::from(self.interval));
+        if is_sampled && self.entries.len() + key.len() + OFFSET_LEN <= MAX_ENTRIES_LEN {
+            self.starts.push(self.entries.len() as u32);
             self.tokens.push(token_of(key));
             self.entries.extend_from_slice(key);
             self.entries.extend_from_slice(&index_offset.to_le_bytes());
@@ -306,21 +328,17 @@ impl SummaryBuilder {
 
     /// The summary of the keys so far.
     pub fn finish(mut self) -> Summary {
-        self.starts.push(self.next_start());
+        self.starts.push(self.entries.len() as u32);
         Summary {
             min_index_interval: self.interval,
             sampling_level: BASE_SAMPLING_LEVEL,
-            size_at_full_sampling: self.tokens.len() as u32,
+            size_at_full_sampling: self.seen.div_ceil(u64::from(self.interval)) as u32,
             entries: self.entries.into_boxed_slice(),
             starts: self.starts.into_boxed_slice(),
             tokens: self.tokens.into_boxed_slice(),
             first_key: self.first_key,
             last_key: self.last_key.into_boxed_slice(),
         }
-    }
-
-    fn next_start(&self) -> u32 {
-        u32::try_from(self.entries.len()).expect("a summary is below 4 GiB")
     }
 }
 
