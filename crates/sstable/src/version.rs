@@ -75,6 +75,11 @@ impl Version {
         self >= Version::Na
     }
 
+    /// How many bytes of data a chunk holds where the table does not say it.
+    pub fn default_chunk_len(self) -> u32 {
+        if self >= Version::Na { 16 << 10 } else { 64 << 10 }
+    }
+
     /// Whether the parts of Statistics.db are followed by their CRC32.
     pub fn has_metadata_checksum(self) -> bool {
         self >= Version::Na

@@ -9,7 +9,8 @@
 //! u32 count, then each chunk's u64 offset in Data.db; it ends where the next one begins
 //! ```
 //!
-//! Cassandra 3 at times writes chunks of no data behind the last one. They are not kept.
+//! Where it compacts, Cassandra at times writes chunks of no data behind the last one. They are not kept,
+//! nor written again.
 //!
 //! In memory the offsets take 4.06 bytes a chunk:
 //!
@@ -18,22 +19,25 @@
 //! deltas  u32 for each chunk: its offset, counted from the base
 //! ```
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use crate::decode::{Cursor, DecodeError};
+use crate::encode::Encode;
 use crate::{Error, Result, Version};
 
 /// Chunks that share a base. A chunk takes at most 2^25 + 2^16 bytes on disk, so 127 of them fit 32 bits.
 const GROUP: usize = 128;
 /// The longest chunks that are read, in uncompressed bytes.
 const MAX_CHUNK_LEN: u32 = 16 << 20;
+/// The max compressed length of files in which no chunk is raw.
+const NEVER_RAW: u32 = i32::MAX as u32;
 /// The CRC32 behind each chunk, in bytes.
 const CHUNK_CRC: u64 = 4;
 /// The longest chunk of no data, in bytes on disk. LZ4 takes 9 of them, Zstd up to 17.
 const MAX_EMPTY_CHUNK: u64 = 64;
 
-/// What the chunks of Data.db are compressed with.
+/// What the chunks of Data.db are compressed with. Cassandra knows the last two from 4.0 on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Compressor {
     /// A length (u32 LE), then one LZ4 block.
@@ -73,43 +77,62 @@ impl Compressor {
     }
 }
 
-/// How Data.db is compressed, and where its chunks stand.
+/// How the chunks of a Data.db are compressed.
 ///
-/// Invariants:
-/// 1. The chunk length is a power of two, at most 16 MiB.
-/// 2. There are as many chunks as the data's length needs.
-/// 3. Each chunk has room for its CRC32 and takes at most twice the chunk length and 64 KiB; the last
-///    one ends within Data.db.
+/// Invariant: the chunk length is a power of two, at most 16 MiB.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CompressionInfo {
+pub struct Compression {
     compressor: Compressor,
     options: Vec<(String, String)>,
     chunk_len: u32,
     max_compressed_len: u32,
-    uncompressed_len: u64,
-    offsets: Offsets,
 }
 
-impl CompressionInfo {
-    /// Decodes CompressionInfo.db. `data_file_len` is the length of Data.db on disk, in bytes.
+impl Compression {
+    /// What Cassandra does where the table tells no more than the compressor: chunks of 64 KiB, from 4.0
+    /// on of 16 KiB, and none of them raw.
+    pub fn new(compressor: Compressor, version: Version) -> Compression {
+        let chunk_len = version.default_chunk_len();
+        Compression { compressor, options: Vec::new(), chunk_len, max_compressed_len: NEVER_RAW }
+    }
+
+    /// The same with the compressor's options, such as `compression_level`, in the order of the file.
+    pub fn with_options(self, options: Vec<(String, String)>) -> Compression {
+        Compression { options, ..self }
+    }
+
+    /// The same with this many bytes of data in a chunk.
     ///
     /// # Errors
-    /// Where the bytes contradict the format or do not fit that Data.db; for compressors that are not
-    /// known.
-    pub fn parse(path: &Path, bytes: &[u8], version: Version, data_file_len: u64) -> Result<CompressionInfo> {
-        let mut cursor = Cursor::new(bytes);
-        let head = Head::decode(&mut cursor, version).map_err(|error| error.in_file(path, 0))?;
-        let compressor =
-            Compressor::parse(&head.class_name).ok_or_else(|| refused(path, &head.class_name))?;
-        let offsets = decode_offsets(path, cursor, &head, data_file_len)?;
-        Ok(CompressionInfo {
-            compressor,
-            options: head.options,
-            chunk_len: head.chunk_len,
-            max_compressed_len: head.max_compressed_len,
-            uncompressed_len: head.uncompressed_len,
-            offsets,
-        })
+    /// Where that is no power of two, or above 16 MiB.
+    pub fn with_chunk_len(self, chunk_len: u32) -> std::result::Result<Compression, CompressionError> {
+        match chunk_len.is_power_of_two() && chunk_len <= MAX_CHUNK_LEN {
+            true => Ok(Compression { chunk_len, ..self }),
+            false => Err(CompressionError::ChunkLen(chunk_len)),
+        }
+    }
+
+    /// The same with chunks kept raw that are not at least this many times smaller when compressed; with
+    /// 0, none. The chunk length is given before.
+    ///
+    /// # Errors
+    /// Where the ratio is below 1 but not 0, and for versions whose files have no raw chunks.
+    pub fn with_min_ratio(
+        self,
+        ratio: f64,
+        version: Version,
+    ) -> std::result::Result<Compression, CompressionError> {
+        if ratio == 0.0 {
+            return Ok(Compression { max_compressed_len: NEVER_RAW, ..self });
+        }
+        if ratio.is_nan() || ratio < 1.0 {
+            return Err(CompressionError::MinRatio(ratio));
+        }
+        if !version.has_max_compressed_length() {
+            return Err(CompressionError::NeverRaw(version));
+        }
+        let max_compressed_len = (f64::from(self.chunk_len) / ratio).ceil() as u32;
+        Ok(Compression { max_compressed_len, ..self })
     }
 
     /// What the chunks are compressed with.
@@ -131,11 +154,106 @@ impl CompressionInfo {
     pub fn max_compressed_len(&self) -> u32 {
         self.max_compressed_len
     }
+}
+
+/// Why chunks cannot be compressed that way.
+#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
+pub enum CompressionError {
+    /// No length of a chunk.
+    #[error("the length of a chunk must be a power of two and at most 16 MiB, but is {0} bytes")]
+    ChunkLen(u32),
+    /// No ratio of compression.
+    #[error("min_compress_ratio must be 0 or at least 1, but is {0}")]
+    MinRatio(f64),
+    /// The version has no raw chunks.
+    #[error("min_compress_ratio must be 0 in version {0}, which keeps no chunk uncompressed")]
+    NeverRaw(Version),
+}
+
+/// How Data.db is compressed, and where its chunks stand.
+///
+/// Invariants:
+/// 1. There are as many chunks as the data's length needs.
+/// 2. Each chunk has room for its CRC32 and takes at most twice the chunk length and 64 KiB; the last
+///    one ends within Data.db.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompressionInfo {
+    compression: Compression,
+    uncompressed_len: u64,
+    offsets: Offsets,
+}
+
+impl CompressionInfo {
+    /// Decodes CompressionInfo.db. `data_file_len` is the length of Data.db on disk, in bytes.
+    ///
+    /// # Errors
+    /// Where the bytes contradict the format or do not fit that Data.db; for compressors that are not
+    /// known.
+    pub fn parse(path: &Path, bytes: &[u8], version: Version, data_file_len: u64) -> Result<CompressionInfo> {
+        let mut cursor = Cursor::new(bytes);
+        let head = Head::decode(&mut cursor, version).map_err(|error| error.in_file(path, 0))?;
+        let compressor =
+            Compressor::parse(&head.class_name).ok_or_else(|| refused(path, &head.class_name))?;
+        let offsets = decode_offsets(path, cursor, &head, data_file_len)?;
+        let (chunk_len, max_compressed_len) = (head.chunk_len, head.max_compressed_len);
+        let compression = Compression { compressor, options: head.options, chunk_len, max_compressed_len };
+        Ok(CompressionInfo { compression, uncompressed_len: head.uncompressed_len, offsets })
+    }
+
+    /// The bytes of CompressionInfo.db.
+    ///
+    /// # Panics
+    /// If chunks may be raw, but not in that version.
+    pub fn encode(&self, version: Version) -> Vec<u8> {
+        let Compression { compressor, options, chunk_len, max_compressed_len } = &self.compression;
+        let mut bytes = Vec::with_capacity(64 + 8 * self.chunk_count());
+        bytes.put_short_bytes(compressor.class_name().as_bytes());
+        bytes.put_u32(options.len() as u32);
+        for (name, value) in options {
+            bytes.put_short_bytes(name.as_bytes());
+            bytes.put_short_bytes(value.as_bytes());
+        }
+        bytes.put_u32(*chunk_len);
+        if version.has_max_compressed_length() {
+            bytes.put_u32(*max_compressed_len);
+        } else {
+            assert_eq!(*max_compressed_len, NEVER_RAW, "raw chunks could not be told from others");
+        }
+        bytes.put_u64(self.uncompressed_len);
+        bytes.put_u32(self.chunk_count() as u32);
+        (0..self.chunk_count()).for_each(|index| bytes.put_u64(self.offsets.get(index)));
+        bytes
+    }
+
+    /// How the chunks are compressed.
+    pub fn compression(&self) -> &Compression {
+        &self.compression
+    }
+
+    /// What the chunks are compressed with.
+    pub fn compressor(&self) -> Compressor {
+        self.compression.compressor
+    }
+
+    /// The compressor's options, by name. Reading needs none of them.
+    pub fn options(&self) -> &[(String, String)] {
+        &self.compression.options
+    }
+
+    /// How many bytes of data a chunk holds, save the last one, which may hold fewer.
+    pub fn chunk_len(&self) -> u32 {
+        self.compression.chunk_len
+    }
+
+    /// From how many bytes on, without its CRC32, a chunk is raw; `i32::MAX` where none is.
+    pub fn max_compressed_len(&self) -> u32 {
+        self.compression.max_compressed_len
+    }
 
     /// Whether a chunk of this many bytes on disk, without its CRC32, holds the data as it is. Zeros
     /// may follow the data of the last chunk, up to [`CompressionInfo::max_compressed_len`].
     pub fn is_raw(&self, packed_len: usize) -> bool {
-        packed_len >= self.max_compressed_len as usize
+        packed_len >= self.compression.max_compressed_len as usize
     }
 
     /// The length of the data, uncompressed, in bytes.
@@ -151,7 +269,7 @@ impl CompressionInfo {
     /// The chunk that holds a position of the uncompressed data.
     #[inline]
     pub fn chunk_of(&self, position: u64) -> usize {
-        (position >> self.chunk_len.trailing_zeros()) as usize
+        (position >> self.compression.chunk_len.trailing_zeros()) as usize
     }
 
     /// Where a chunk stands in Data.db; its CRC32 is the last four bytes of the range.
@@ -167,10 +285,61 @@ impl CompressionInfo {
 
     /// What this holds in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        let options =
-            self.options.iter().map(|(name, value)| size_of_val(&(name, value)) + name.len() + value.len());
+        let options = self
+            .compression
+            .options
+            .iter()
+            .map(|(name, value)| size_of_val(&(name, value)) + name.len() + value.len());
         size_of::<CompressionInfo>() + options.sum::<usize>() + self.offsets.memory_bytes()
     }
+}
+
+/// Takes down the chunks of a new Data.db as they are written.
+#[derive(Clone, Debug)]
+pub struct CompressionInfoBuilder {
+    compression: Compression,
+    offsets: OffsetsBuilder,
+    end: u64,
+}
+
+impl CompressionInfoBuilder {
+    /// For a Data.db that has nothing in it yet.
+    pub fn new(compression: Compression) -> CompressionInfoBuilder {
+        CompressionInfoBuilder { compression, offsets: OffsetsBuilder::default(), end: 0 }
+    }
+
+    /// The next chunk, which takes that many bytes on disk, its CRC32 included.
+    ///
+    /// # Panics
+    /// If no chunk is as short or as long.
+    pub fn push(&mut self, disk_len: u64) {
+        let lengths = chunk_lengths(self.compression.chunk_len);
+        assert!(lengths.contains(&disk_len), "a chunk of {disk_len} bytes is not within {lengths:?}");
+        self.offsets.push(self.end);
+        self.end += disk_len;
+    }
+
+    /// The chunks so far, which hold that many bytes of data.
+    ///
+    /// # Panics
+    /// If that data needs more chunks or fewer.
+    pub fn finish(self, uncompressed_len: u64) -> CompressionInfo {
+        let (needed, count) =
+            (chunks_of(uncompressed_len, self.compression.chunk_len), self.offsets.deltas.len());
+        assert_eq!(needed, count as u64, "chunks of {uncompressed_len} bytes of data");
+        let offsets = self.offsets.finish(self.end);
+        CompressionInfo { compression: self.compression, uncompressed_len, offsets }
+    }
+}
+
+/// How many chunks data needs.
+fn chunks_of(uncompressed_len: u64, chunk_len: u32) -> u64 {
+    uncompressed_len.div_ceil(u64::from(chunk_len))
+}
+
+/// How many bytes a chunk may take on disk: no compressor makes data twice as long.
+fn chunk_lengths(chunk_len: u32) -> RangeInclusive<u64> {
+    CHUNK_CRC..=2 * u64::from(chunk_len) + (64 << 10)
 }
 
 /// Offsets that ascend, packed.
@@ -210,7 +379,7 @@ impl Head {
             .collect::<std::result::Result<Vec<_>, DecodeError>>()?;
         let chunk_len = chunk_len(cursor)?;
         let max_compressed_len =
-            if version.has_max_compressed_length() { max_compressed_len(cursor)? } else { i32::MAX as u32 };
+            if version.has_max_compressed_length() { max_compressed_len(cursor)? } else { NEVER_RAW };
         let uncompressed_len = cursor.u64()?;
         Ok(Head { class_name, options, chunk_len, max_compressed_len, uncompressed_len })
     }
@@ -251,22 +420,22 @@ fn decode_offsets(path: &Path, mut cursor: Cursor, head: &Head, data_file_len: u
     }
     // The end of the file is the offset of the chunk that is not there any more.
     offsets.push(&start, count, data_file_len).map_err(|error| error.in_file(path, 0))?;
-    Ok(offsets.finish())
+    Ok(offsets.offsets.finish(offsets.end))
 }
 
 /// The offsets that are listed, and how many they are.
 fn listed_offsets(
     cursor: &mut Cursor,
     head: &Head,
-) -> std::result::Result<(OffsetsBuilder, usize), DecodeError> {
+) -> std::result::Result<(ListedOffsets, usize), DecodeError> {
     let start = cursor.clone();
     let count = cursor.count(8)?;
-    let needed = head.uncompressed_len.div_ceil(u64::from(head.chunk_len));
+    let needed = chunks_of(head.uncompressed_len, head.chunk_len);
     if (count as u64) < needed {
         return start.invalid("there are fewer chunks than the data's length needs");
     }
     let needed = needed as usize;
-    let mut offsets = OffsetsBuilder::new(needed, head.chunk_len);
+    let mut offsets = ListedOffsets::new(needed, head.chunk_len);
     for index in 0..count {
         let here = cursor.clone();
         offsets.push(&here, index, cursor.u64()?)?;
@@ -275,56 +444,61 @@ fn listed_offsets(
     Ok((offsets, count))
 }
 
-struct OffsetsBuilder {
+/// The offsets of a file, checked one by one.
+struct ListedOffsets {
     needed: usize,
-    longest: u64,
-    bases: Vec<u64>,
-    deltas: Vec<u32>,
+    lengths: RangeInclusive<u64>,
+    offsets: OffsetsBuilder,
     previous: u64,
     end: u64,
 }
 
-impl OffsetsBuilder {
-    fn new(needed: usize, chunk_len: u32) -> OffsetsBuilder {
-        OffsetsBuilder {
-            needed,
-            // No compressor makes data twice as long.
-            longest: 2 * u64::from(chunk_len) + (64 << 10),
+impl ListedOffsets {
+    fn new(needed: usize, chunk_len: u32) -> ListedOffsets {
+        let offsets = OffsetsBuilder {
             bases: Vec::with_capacity(needed.div_ceil(GROUP)),
             deltas: Vec::with_capacity(needed),
-            previous: 0,
-            end: 0,
-        }
+        };
+        ListedOffsets { needed, lengths: chunk_lengths(chunk_len), offsets, previous: 0, end: 0 }
     }
 
     fn push(&mut self, here: &Cursor, index: usize, offset: u64) -> std::result::Result<(), DecodeError> {
         // How long the chunk before this offset may be.
-        let (least, most) = match index {
-            0 => (0, 0),
-            _ if index <= self.needed => (CHUNK_CRC, self.longest),
-            _ => (CHUNK_CRC, MAX_EMPTY_CHUNK),
+        let lengths = match index {
+            0 => 0..=0,
+            _ if index <= self.needed => self.lengths.clone(),
+            _ => CHUNK_CRC..=MAX_EMPTY_CHUNK,
         };
-        if !offset.checked_sub(self.previous).is_some_and(|len| (least..=most).contains(&len)) {
+        if !offset.checked_sub(self.previous).is_some_and(|len| lengths.contains(&len)) {
             return here.invalid("a chunk does not end a chunk's length after its start");
         }
         if index < self.needed {
-            if index.is_multiple_of(GROUP) {
-                self.bases.push(offset);
-            }
-            self.deltas.push((offset - self.bases[index / GROUP]) as u32);
+            self.offsets.push(offset);
         } else if index == self.needed {
             self.end = offset;
         }
         self.previous = offset;
         Ok(())
     }
+}
 
-    fn finish(self) -> Offsets {
-        Offsets {
-            bases: self.bases.into_boxed_slice(),
-            deltas: self.deltas.into_boxed_slice(),
-            end: self.end,
+#[derive(Clone, Debug, Default)]
+struct OffsetsBuilder {
+    bases: Vec<u64>,
+    deltas: Vec<u32>,
+}
+
+impl OffsetsBuilder {
+    fn push(&mut self, offset: u64) {
+        let index = self.deltas.len();
+        if index.is_multiple_of(GROUP) {
+            self.bases.push(offset);
         }
+        self.deltas.push((offset - self.bases[index / GROUP]) as u32);
+    }
+
+    fn finish(self, end: u64) -> Offsets {
+        Offsets { bases: self.bases.into_boxed_slice(), deltas: self.deltas.into_boxed_slice(), end }
     }
 }
 
@@ -345,25 +519,29 @@ mod tests {
     use super::*;
     use crate::parts::samples::{self, survives_corruption};
 
-    /// CompressionInfo.db of chunks at these offsets.
-    fn encode(class_name: &str, version: Version, chunk_len: u32, len: u64, offsets: &[u64]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let text = |bytes: &mut Vec<u8>, text: &str| {
-            bytes.extend((text.len() as u16).to_be_bytes());
-            bytes.extend(text.as_bytes());
-        };
-        text(&mut bytes, class_name);
-        bytes.extend(1u32.to_be_bytes());
-        text(&mut bytes, "level");
-        text(&mut bytes, "3");
-        bytes.extend(chunk_len.to_be_bytes());
-        if version.has_max_compressed_length() {
-            bytes.extend(3000u32.to_be_bytes());
-        }
-        bytes.extend(len.to_be_bytes());
-        bytes.extend((offsets.len() as u32).to_be_bytes());
-        bytes.extend(offsets.iter().flat_map(|offset| offset.to_be_bytes()));
-        bytes
+    /// CompressionInfo.db of chunks at these offsets, be they sound or not.
+    fn encode(
+        compressor: Compressor,
+        version: Version,
+        chunk_len: u32,
+        len: u64,
+        offsets: &[u64],
+    ) -> Vec<u8> {
+        let max_compressed_len = if version.has_max_compressed_length() { 3000 } else { NEVER_RAW };
+        let options = vec![("level".to_owned(), "3".to_owned())];
+        let compression = Compression { compressor, options, chunk_len, max_compressed_len };
+        let mut builder = OffsetsBuilder::default();
+        offsets.iter().for_each(|&offset| builder.push(offset));
+        let info = CompressionInfo { compression, uncompressed_len: len, offsets: builder.finish(0) };
+        info.encode(version)
+    }
+
+    /// The same bytes with another compressor's class.
+    fn renamed(bytes: &[u8], class_name: &str) -> Vec<u8> {
+        let mut renamed = Vec::new();
+        renamed.put_short_bytes(class_name.as_bytes());
+        renamed.put(&bytes[2 + usize::from(bytes[1])..]);
+        renamed
     }
 
     fn parse(bytes: &[u8], version: Version, data_file_len: u64) -> Result<CompressionInfo> {
@@ -377,13 +555,8 @@ mod tests {
     #[test]
     fn chunks_end_where_the_next_begin() {
         for version in Version::ALL {
-            let bytes = encode(
-                "org.apache.cassandra.io.compress.ZstdCompressor",
-                version,
-                4096,
-                9000,
-                &[0, 100, 250],
-            );
+            let bytes = encode(Compressor::Lz4, version, 4096, 9000, &[0, 100, 250]);
+            let bytes = renamed(&bytes, "org.apache.cassandra.io.compress.ZstdCompressor");
             let info = parse(&bytes, version, 300).unwrap();
             assert_eq!(
                 (info.compressor(), info.chunk_len(), info.chunk_count()),
@@ -400,7 +573,7 @@ mod tests {
     #[test]
     fn a_chunk_costs_at_most_five_bytes() {
         let offsets: Vec<u64> = (0..100_000).map(|i| i * (16 << 20)).collect();
-        let bytes = encode("LZ4Compressor", Version::Me, 16 << 20, 100_000 << 24, &offsets);
+        let bytes = encode(Compressor::Lz4, Version::Me, 16 << 20, 100_000 << 24, &offsets);
         let info = parse(&bytes, Version::Me, 100_000 << 24).unwrap();
         assert!(info.offsets.memory_bytes() <= 5 * offsets.len(), "{} bytes", info.offsets.memory_bytes());
         assert!(info.memory_bytes() <= info.offsets.memory_bytes() + 256);
@@ -411,7 +584,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let with = |offsets: &[u64]| encode("LZ4Compressor", Version::Me, 4096, 9000, offsets);
+        let with = |offsets: &[u64]| encode(Compressor::Lz4, Version::Me, 4096, 9000, offsets);
         let me = Version::Me;
         let off = "a chunk does not end a chunk's length after its start";
         assert!(error_of(&with(&[0, 100]), me, 300).contains("fewer chunks"));
@@ -420,25 +593,27 @@ mod tests {
         assert!(error_of(&with(&[7, 100, 200]), me, 300).contains(&format!("offset 45: {off}")));
         let cut = "offset 41: Data.db has 200 bytes, but chunks are listed up to offset 200";
         assert!(error_of(&with(&[0, 100, 200]), me, 200).contains(cut));
-        assert!(error_of(&with(&[0, 100, 1 << 40]), me, 1 << 41).contains(off));
-        assert!(error_of(&encode("LZ4Compressor", me, 4095, 10, &[0]), me, 50).contains("power of two"));
-        assert!(error_of(&encode("LZ4Compressor", me, 32 << 20, 10, &[0]), me, 50).contains("16 MiB"));
+        let mut far = with(&[0, 100, 200]);
+        far.splice(61.., (1_u64 << 40).to_be_bytes());
+        assert!(error_of(&far, me, 1 << 41).contains(off));
+        assert!(error_of(&encode(Compressor::Lz4, me, 4095, 10, &[0]), me, 50).contains("power of two"));
+        assert!(error_of(&encode(Compressor::Lz4, me, 32 << 20, 10, &[0]), me, 50).contains("16 MiB"));
     }
 
     #[test]
     fn chunks_of_no_data_are_left_out() {
-        let bytes = encode("LZ4Compressor", Version::Me, 4096, 9000, &[0, 100, 250, 300, 309]);
+        let bytes = encode(Compressor::Lz4, Version::Me, 4096, 9000, &[0, 100, 250, 300, 309]);
         let info = parse(&bytes, Version::Me, 318).unwrap();
         assert_eq!((info.chunk_count(), info.chunk(2)), (3, 250..300));
         assert!(parse(&bytes, Version::Me, 1000).is_err(), "the last chunk holds data");
-        let none = parse(&encode("NoopCompressor", Version::Nb, 4096, 0, &[]), Version::Nb, 0).unwrap();
+        let none = parse(&encode(Compressor::Noop, Version::Nb, 4096, 0, &[]), Version::Nb, 0).unwrap();
         assert_eq!(none.chunk_count(), 0);
     }
 
     #[test]
     fn unknown_compressors_are_named() {
         let me = Version::Me;
-        let of = |name: &str| error_of(&encode(name, me, 4096, 10, &[0]), me, 50);
+        let of = |name: &str| error_of(&renamed(&encode(Compressor::Lz4, me, 4096, 10, &[0]), name), me, 50);
         assert!(of("com.example.Brotli").contains("\"com.example.Brotli\", which is not known"));
         assert!(of("ZstdWithDictsCompressor").contains("dictionaries are not read"));
     }
@@ -446,12 +621,70 @@ mod tests {
     #[test]
     fn broken_bytes_never_panic() {
         for version in [Version::Me, Version::Nb] {
-            let sample = encode("LZ4Compressor", version, 4096, 9000, &[0, 100, 250]);
+            let sample = encode(Compressor::Lz4, version, 4096, 9000, &[0, 100, 250]);
             survives_corruption(&sample, |bytes| {
                 if let Ok(info) = parse(bytes, version, 300) {
                     (0..info.chunk_count()).for_each(|i| assert!(info.chunk(i).end <= 300));
                 }
             });
+        }
+    }
+
+    #[test]
+    fn chunks_are_taken_down_as_they_are_written() {
+        let compression = Compression::new(Compressor::Snappy, Version::Nb);
+        let compression = compression.with_chunk_len(4096).unwrap().with_min_ratio(1.1, Version::Nb).unwrap();
+        assert_eq!(compression.max_compressed_len(), 3724);
+        let mut builder = CompressionInfoBuilder::new(compression);
+        [100, 150, 50].iter().for_each(|&len| builder.push(len));
+        let info = builder.finish(9000);
+        assert_eq!([info.chunk(0), info.chunk(1), info.chunk(2)], [0..100, 100..250, 250..300]);
+        assert_eq!(parse(&info.encode(Version::Nb), Version::Nb, 300).unwrap(), info);
+    }
+
+    #[test]
+    fn compression_that_cannot_be_is_refused() {
+        let with = |version| Compression::new(Compressor::Lz4, version);
+        assert_eq!([with(Version::Me), with(Version::Na)].map(|new| new.chunk_len()), [65536, 16384]);
+        for len in [0, 4095, 32 << 20] {
+            assert_eq!(with(Version::Nb).with_chunk_len(len), Err(CompressionError::ChunkLen(len)));
+        }
+        for ratio in [0.5, -1.0, f64::NEG_INFINITY] {
+            let error = with(Version::Nb).with_min_ratio(ratio, Version::Nb).unwrap_err();
+            assert_eq!(error, CompressionError::MinRatio(ratio));
+        }
+        let never = with(Version::Me).with_min_ratio(0.0, Version::Me).unwrap();
+        assert_eq!(never.max_compressed_len(), NEVER_RAW);
+        let error = with(Version::Me).with_min_ratio(1.1, Version::Me).unwrap_err().to_string();
+        assert!(error.contains("version me, which keeps no chunk uncompressed"), "{error}");
+    }
+
+    #[test]
+    #[should_panic(expected = "raw chunks could not be told")]
+    fn old_versions_have_no_raw_chunks() {
+        let compression = Compression::new(Compressor::Lz4, Version::Nb);
+        let compression = compression.with_min_ratio(2.0, Version::Nb).unwrap();
+        CompressionInfoBuilder::new(compression).finish(0).encode(Version::Me);
+    }
+
+    /// Save for the chunk of no data behind those of compacted files, which is not kept.
+    #[test]
+    fn real_files_come_back() {
+        for file in samples::real_files("CompressionInfo.db") {
+            let data_len = std::fs::metadata(file.sibling_path("Data.db")).unwrap().len();
+            let info = CompressionInfo::parse(&file.path, &file.bytes, file.version, data_len).unwrap();
+            let name = file.path.display().to_string();
+            let mut builder = CompressionInfoBuilder::new(info.compression.clone());
+            for chunk in (0..info.chunk_count()).map(|index| info.chunk(index)) {
+                builder.push(chunk.end - chunk.start);
+            }
+            assert_eq!(builder.finish(info.uncompressed_len), info, "{name}");
+            let bytes = info.encode(file.version);
+            if name.contains("/compacted/") && bytes.len() + 8 == file.bytes.len() {
+                assert_eq!(parse(&bytes, file.version, info.offsets.end).unwrap(), info, "{name}");
+            } else {
+                assert_eq!(bytes, file.bytes, "{name}");
+            }
         }
     }
 
