@@ -110,6 +110,23 @@ impl Component {
         Ok(distinct(names()))
     }
 
+    /// The text of TOC.txt for an SSTable of these components: each on a line of its own, known ones in the
+    /// order in which they are made durable, then the others by name, and TOC.txt itself, whether it is
+    /// among them or not. Cassandra, to which the order means nothing, writes them in that of a hash map.
+    pub fn toc_text(components: &[Component]) -> String {
+        let known = SEALING_ORDER.iter().filter(|&known| *known != Component::Toc);
+        let listed = known.filter(|known| components.contains(known));
+        let mut others: Vec<_> = components.iter().filter(|component| component.is_other()).collect();
+        others.sort();
+        others.dedup();
+        let all = listed.chain(others).chain([&Component::Toc]);
+        all.flat_map(|component| [component.name(), "\n"]).collect()
+    }
+
+    fn is_other(&self) -> bool {
+        matches!(self, Component::Other(_))
+    }
+
     /// Under which class its reads are counted.
     pub fn io_class(&self) -> IoClass {
         match self {
@@ -286,6 +303,8 @@ fn older_name(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -392,6 +411,16 @@ mod tests {
     }
 
     #[test]
+    fn a_toc_is_written_in_one_order() {
+        let other = |name: &str| Component::Other(name.to_owned());
+        let components =
+            [other("SAI+b"), Component::Statistics, other("SAI+a"), Component::Data, other("SAI+b")];
+        let text = Component::toc_text(&components);
+        assert_eq!(text, "Data.db\nStatistics.db\nSAI+a\nSAI+b\nTOC.txt\n");
+        assert_eq!(Component::toc_text(&SEALING_ORDER).lines().count(), SEALING_ORDER.len());
+    }
+
+    #[test]
     fn a_folder_stands_in_for_a_toc() {
         let (descriptor, _) = parse("t/me-1-big-Data.db").unwrap();
         let names = [
@@ -411,7 +440,12 @@ mod tests {
         for file in crate::parts::samples::real_files("TOC.txt") {
             let (descriptor, component) = Descriptor::parse_component(&file.path).unwrap();
             assert_eq!((component, descriptor.version), (Component::Toc, file.version));
-            for component in Component::parse_toc(&file.path, &file.bytes).unwrap() {
+            let components = Component::parse_toc(&file.path, &file.bytes).unwrap();
+            let text = Component::toc_text(&components);
+            let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+            let (ours, theirs) = (sorted(&text), sorted(std::str::from_utf8(&file.bytes).unwrap()));
+            assert_eq!((ours, text.len()), (theirs, file.bytes.len()), "{}", file.path.display());
+            for component in components {
                 let path = descriptor.path_of(&component);
                 assert!(
                     path.exists() || path.components().any(|part| part.as_os_str() == "scylla"),

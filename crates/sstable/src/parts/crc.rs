@@ -8,7 +8,11 @@
 use std::path::Path;
 
 use crate::decode::{Cursor, DecodeError};
+use crate::encode::Encode;
 use crate::{Error, Result, Version};
+
+/// How many bytes of a new Data.db a checksum is of: Cassandra's choice.
+pub const CHUNK_LEN: u32 = 64 << 10;
 
 /// The checksums of an uncompressed Data.db.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +28,14 @@ impl Crc {
     /// Where the bytes contradict the format.
     pub fn parse(path: &Path, bytes: &[u8], _version: Version) -> Result<Crc> {
         Crc::decode(&mut Cursor::new(bytes)).map_err(|error| error.in_file(path, 0))
+    }
+
+    /// The bytes of CRC.db.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(4 + 4 * self.checksums.len());
+        bytes.put_u32(self.chunk_len);
+        self.checksums.iter().for_each(|&checksum| bytes.put_u32(checksum));
+        bytes
     }
 
     /// How many bytes of Data.db a checksum is of. Never 0.
@@ -77,6 +89,43 @@ impl Crc {
     }
 }
 
+/// Works out the checksums of a new Data.db as its bytes go by, [`CHUNK_LEN`] of them at a time.
+#[derive(Clone, Debug, Default)]
+pub struct CrcBuilder {
+    checksums: Vec<u32>,
+    hasher: crc32fast::Hasher,
+    /// How many bytes the hasher has of a stretch that is not whole.
+    pending: usize,
+}
+
+impl CrcBuilder {
+    /// The next bytes of Data.db, any number of them.
+    pub fn update(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(CHUNK_LEN as usize - self.pending));
+            self.hasher.update(now);
+            self.pending += now.len();
+            if self.pending == CHUNK_LEN as usize {
+                self.seal();
+            }
+            bytes = later;
+        }
+    }
+
+    /// The checksums of all bytes so far.
+    pub fn finish(mut self) -> Crc {
+        if self.pending > 0 {
+            self.seal();
+        }
+        Crc { chunk_len: CHUNK_LEN, checksums: self.checksums.into_boxed_slice() }
+    }
+
+    fn seal(&mut self) {
+        self.checksums.push(std::mem::take(&mut self.hasher).finalize());
+        self.pending = 0;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -102,7 +151,9 @@ mod tests {
     fn wrong_bytes_are_refused() {
         assert!(parse(&[0, 0, 0, 0]).unwrap_err().to_string().contains("offset 0"));
         assert!(parse(&[0, 0, 1, 0, 1]).is_err(), "a part of a checksum");
-        survives_corruption(&[0, 1, 0, 0, 0, 0, 0, 7, 0xff, 0, 0, 1], |bytes| drop(parse(bytes)));
+        let mut builder = CrcBuilder::default();
+        builder.update(&[7; CHUNK_LEN as usize + 1]);
+        survives_corruption(&builder.finish().encode(), |bytes| drop(parse(bytes)));
     }
 
     #[test]
@@ -114,7 +165,27 @@ mod tests {
             for (i, chunk) in data.chunks(crc.chunk_len() as usize).enumerate() {
                 assert_eq!(crc.get(i), Some(crc32fast::hash(chunk)), "{} stretch {i}", file.path.display());
             }
+            assert_eq!(crc.encode(), file.bytes, "{}", file.path.display());
+            let mut builder = CrcBuilder::default();
+            data.chunks(1000).for_each(|bytes| builder.update(bytes));
+            assert!(builder.finish() == crc || file.is_scyllas(), "{}", file.path.display());
         }
+    }
+
+    #[test]
+    fn data_may_come_in_any_pieces() {
+        let data: Vec<u8> = (0..3 * CHUNK_LEN).map(|i| (i % 251) as u8).collect();
+        let crc_of = |data: &[u8], piece: usize| {
+            let mut builder = CrcBuilder::default();
+            data.chunks(piece).for_each(|bytes| builder.update(bytes));
+            builder.finish()
+        };
+        let expected: Vec<u32> = data.chunks(CHUNK_LEN as usize).map(crc32fast::hash).collect();
+        for piece in [1, 65_535, 65_536, 65_537, data.len()] {
+            assert_eq!(*crc_of(&data, piece).checksums, expected[..], "{piece}");
+        }
+        assert_eq!(crc_of(&data[..CHUNK_LEN as usize + 1], 100).len(), 2);
+        assert_eq!(crc_of(&[], 1).encode(), [0, 1, 0, 0]);
     }
 
     proptest! {

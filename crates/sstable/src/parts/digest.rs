@@ -30,6 +30,11 @@ impl Digest {
             None => Err(Error::corrupt(path, 0, "the digest is not a decimal number of 32 bits")),
         }
     }
+
+    /// The bytes of Digest.crc32.
+    pub fn encode(self) -> Vec<u8> {
+        self.0.to_string().into_bytes()
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +63,7 @@ mod tests {
             let digest = Digest::parse(&file.path, &file.bytes, file.version).unwrap();
             let data = file.sibling("Data.db").unwrap();
             assert_eq!(digest.0, crc32fast::hash(&data), "{}", file.path.display());
+            assert_eq!(digest.encode(), file.bytes, "{}", file.path.display());
         }
     }
 
