@@ -33,6 +33,14 @@ pub enum Error {
         /// Why it is needed.
         what: String,
     },
+    /// What is to be written has no place in the format or the version that was chosen.
+    #[error("{}: {what}", path.display())]
+    Unfit {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// What does not fit.
+        what: String,
+    },
     /// The operating system refused.
     #[error(transparent)]
     Io(#[from] IoError),
@@ -47,6 +55,11 @@ impl Error {
     /// Something this library does not read.
     pub fn unsupported(path: &Path, what: impl Into<String>) -> Error {
         Error::Unsupported { path: path.to_path_buf(), what: what.into() }
+    }
+
+    /// Something that the chosen version cannot hold.
+    pub fn unfit(path: &Path, what: impl Into<String>) -> Error {
+        Error::Unfit { path: path.to_path_buf(), what: what.into() }
     }
 
     /// A component that is not there.

@@ -23,8 +23,9 @@ use runtime::{Cache, CacheKey};
 use super::block_walk::BlockWalk;
 use super::entry::{OFFSET, Promoted};
 use crate::cache::cached_file::{CachedFile, PAGE};
-use crate::data::row::{RowCodec, Source, deletion_time};
+use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
 use crate::decode::{Cursor, DecodeError};
+use crate::encode::Encode;
 use crate::{Error, Result, Version};
 
 /// A width is written relative to this, whatever size of blocks was configured.
@@ -99,6 +100,22 @@ fn decode_tail(
         _ => return cursor.invalid("a block's flag is neither 0 nor 1"),
     };
     Ok((offset, width as u64, end_open))
+}
+
+/// Appends what follows the two prefixes of a block: the other side of [`decode_tail`].
+pub(super) fn put_block_tail(
+    offset: u64,
+    width: u64,
+    end_open: &DeletionTime,
+    version: Version,
+    to: &mut Vec<u8>,
+) {
+    to.put_vint(offset);
+    to.put_signed_vint(width as i64 - WIDTH_BASE);
+    to.put_u8(u8::from(!end_open.is_live()));
+    if !end_open.is_live() {
+        put_deletion_time(end_open, version, to);
+    }
 }
 
 /// The blocks that can hold a slice.

@@ -149,9 +149,9 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         match error {
             Error::Corrupt { path, offset, what } => Problem { path, offset: Some(offset), what },
-            Error::Unsupported { path, what } | Error::Missing { path, what } => {
-                Problem { path, offset: None, what }
-            }
+            Error::Unsupported { path, what }
+            | Error::Missing { path, what }
+            | Error::Unfit { path, what } => Problem { path, offset: None, what },
             Error::Io(error) => {
                 let (path, text) = (error.path().to_path_buf(), error.to_string());
                 let what = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text).to_owned();

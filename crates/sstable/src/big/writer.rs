@@ -1,0 +1,186 @@
+//! Index.db, written partition by partition: the writing side of [`super::entry`] and [`super::promoted_cursor`],
+//! where the bytes are drawn.
+//!
+//! The blocks of a partition are collected while its rows are written. Only a partition with two or more gets a
+//! promoted index.
+
+use std::path::PathBuf;
+
+use model::DeletionTime;
+use runtime::{Disk, NewFile};
+
+use super::entry::OFFSET;
+use super::promoted_cursor::put_block_tail;
+use super::spool::Spool;
+use crate::component::INDEX_IO;
+use crate::data::row::put_deletion_time;
+use crate::encode::{Encode, vint_len};
+use crate::parts::fences::FencesBuilder;
+use crate::{Error, Result, Version};
+
+/// With so many bytes at hand, a request is worth it.
+const FULL: usize = 256 << 10;
+
+/// Cassandra counts the bytes of a promoted index with a Java int.
+const LONGEST_PROMOTED: u64 = i32::MAX as u64;
+
+/// Writes Index.db.
+#[derive(Debug)]
+pub(crate) struct IndexWriter {
+    file: NewFile,
+    version: Version,
+    out: Vec<u8>,
+    blocks: Spool,
+    offsets: Spool,
+    count: u32,
+    /// The range tombstone that is open where the next block begins.
+    open: DeletionTime,
+}
+
+/// A partition that is written to its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WrittenPartition<'a> {
+    /// The serialized key.
+    pub(crate) key: &'a [u8],
+    /// Where it begins in the uncompressed data.
+    pub(crate) data: u64,
+    /// Bytes before its first row: key, deletion, static row.
+    pub(crate) head_len: u64,
+    /// The deletion of the partition.
+    pub(crate) deletion: DeletionTime,
+}
+
+/// A stretch of rows that a promoted index tells of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WrittenBlock<'a> {
+    /// Where its first row or marker stands, encoded.
+    pub(crate) first: &'a [u8],
+    /// Where its last row or marker stands, encoded.
+    pub(crate) last: &'a [u8],
+    /// Bytes from the partition's start.
+    pub(crate) offset: u64,
+    /// Bytes in the data; the byte that ends the partition is none of them.
+    pub(crate) width: u64,
+    /// The range tombstone that is open at its end.
+    pub(crate) end_open: DeletionTime,
+}
+
+impl IndexWriter {
+    /// Writes to `file`. What of a partition's blocks has no room in memory goes to files beside it for a while.
+    pub(crate) fn new(disk: &Disk, file: NewFile, version: Version) -> IndexWriter {
+        let beside = |name: &str| {
+            let mut path = file.path().as_os_str().to_owned();
+            path.push(name);
+            Spool::new(disk, PathBuf::from(path))
+        };
+        let (blocks, offsets) = (beside(".blocks.tmp"), beside(".offsets.tmp"));
+        IndexWriter { file, version, out: Vec::new(), blocks, offsets, count: 0, open: DeletionTime::LIVE }
+    }
+
+    /// Where in Index.db the next entry begins.
+    pub(crate) fn position(&self) -> u64 {
+        self.file.len() + self.out.len() as u64
+    }
+
+    /// The next block of the partition that is being written.
+    pub(crate) fn block(&mut self, block: WrittenBlock<'_>, fences: &mut FencesBuilder) {
+        let at = self.blocks.len();
+        fences.block(self.count, at, block.first, self.open);
+        // An offset that does not fit is part of an index that is refused in the end.
+        self.offsets.append(|to| to.put_u32(at as u32));
+        let version = self.version;
+        self.blocks.append(|to| {
+            to.put(block.first);
+            to.put(block.last);
+            put_block_tail(block.offset, block.width, &block.end_open, version, to);
+        });
+        self.count += 1;
+        self.open = block.end_open;
+    }
+
+    /// Whether so much is at hand that [`IndexWriter::flush`] is worth it.
+    pub(crate) fn is_full(&self) -> bool {
+        self.out.len() >= FULL || self.blocks.is_full() || self.offsets.is_full()
+    }
+
+    /// Writes what is at hand.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) async fn flush(&mut self) -> Result<()> {
+        for spool in [&mut self.blocks, &mut self.offsets] {
+            if spool.is_full() {
+                spool.spill().await?;
+            }
+        }
+        if self.out.len() >= FULL {
+            self.write().await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the partition: its entry, with the promoted index of its blocks if they are two or more.
+    ///
+    /// # Errors
+    /// What the operating system says; an index that is too large for Cassandra.
+    pub(crate) async fn end(&mut self, partition: WrittenPartition<'_>, fences: &mut FencesBuilder) -> Result<()> {
+        self.out.put_short_bytes(partition.key);
+        self.out.put_vint(partition.data);
+        if self.count < 2 {
+            self.out.put_vint(0);
+            self.blocks.clear();
+            self.offsets.clear();
+        } else {
+            self.promoted(partition, fences).await?;
+        }
+        self.count = 0;
+        self.open = DeletionTime::LIVE;
+        Ok(())
+    }
+
+    async fn promoted(&mut self, partition: WrittenPartition<'_>, fences: &mut FencesBuilder) -> Result<()> {
+        let mut head = Vec::new();
+        head.put_vint(partition.head_len);
+        put_deletion_time(&partition.deletion, self.version, &mut head);
+        head.put_vint(u64::from(self.count));
+        let len = head.len() as u64 + self.blocks.len() + self.offsets.len();
+        if len > LONGEST_PROMOTED {
+            let what = format!(
+                "the index of one partition would have {len} bytes, more than 2 GiB: a larger column_index_size makes it smaller"
+            );
+            return Err(Error::unfit(self.file.path(), what));
+        }
+        assert_eq!(self.offsets.len(), u64::from(self.count) * OFFSET, "every block has an offset");
+        self.out.put_vint(len);
+        self.out.put(&head);
+        fences.end(partition, self.position(), self.blocks.len(), self.count);
+        let IndexWriter { file, out, blocks, offsets, .. } = self;
+        for spool in [blocks, offsets] {
+            spool
+                .drain(async |piece| {
+                    out.put(piece);
+                    if out.len() >= FULL {
+                        *out = file.append(std::mem::take(out)).await?;
+                    }
+                    Ok(())
+                })
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Writes all that is left and makes it durable; how many bytes the file has.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) async fn finish(mut self) -> Result<u64> {
+        self.write().await?;
+        self.file.sync().await?;
+        Ok(self.file.len())
+    }
+
+    async fn write(&mut self) -> Result<()> {
+        self.out = self.file.append(std::mem::take(&mut self.out)).await?;
+        Ok(())
+    }
+}

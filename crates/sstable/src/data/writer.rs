@@ -1,0 +1,241 @@
+//! Data.db, written from its start to its end: encoded rows go in, chunks with their checksums come out.
+//!
+//! ```text
+//! pending   encoded, not yet a whole chunk ──pack──► out   bytes for the file ──append──► Data.db
+//! ```
+//!
+//! Without compression nothing is packed: what is pending is what goes to the file.
+
+use runtime::NewFile;
+
+use super::pack::Packer;
+use crate::Result;
+use crate::parts::compression_info::{CompressionInfo, CompressionInfoBuilder};
+use crate::parts::crc::{Crc, CrcBuilder};
+use crate::parts::digest::Digest;
+
+/// With so many bytes at hand, a request is worth it.
+const FULL: usize = 256 << 10;
+
+/// Writes Data.db.
+///
+/// Invariant: `start` plus the length of `pending` is the place in the uncompressed data of the next byte.
+#[derive(Debug)]
+pub(crate) struct DataWriter {
+    file: NewFile,
+    form: Form,
+    pending: Vec<u8>,
+    start: u64,
+    out: Vec<u8>,
+    digest: crc32fast::Hasher,
+}
+
+#[derive(Debug)]
+enum Form {
+    Compressed(Box<Packer>, CompressionInfoBuilder),
+    Plain(CrcBuilder),
+}
+
+/// What goes with a Data.db.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    /// The checksum of the file.
+    pub(crate) digest: Digest,
+    /// How it is checked, or compressed.
+    pub(crate) checks: Checks,
+    /// Bytes on disk.
+    pub(crate) file_len: u64,
+    /// Bytes of data.
+    pub(crate) data_len: u64,
+}
+
+/// The component that goes with Data.db.
+#[derive(Debug)]
+pub(crate) enum Checks {
+    Compressed(CompressionInfo),
+    Plain(Crc),
+}
+
+impl DataWriter {
+    /// Writes compressed data.
+    pub(crate) fn compressed(file: NewFile, packer: Packer, info: CompressionInfoBuilder) -> DataWriter {
+        DataWriter::new(file, Form::Compressed(Box::new(packer), info))
+    }
+
+    /// Writes data as it is.
+    pub(crate) fn plain(file: NewFile) -> DataWriter {
+        DataWriter::new(file, Form::Plain(CrcBuilder::default()))
+    }
+
+    fn new(file: NewFile, form: Form) -> DataWriter {
+        let (pending, out) = (Vec::new(), Vec::new());
+        DataWriter { file, form, pending, start: 0, out, digest: crc32fast::Hasher::new() }
+    }
+
+    /// Where to append encoded bytes. Nothing but appending is allowed.
+    #[inline]
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.pending
+    }
+
+    /// The place in the uncompressed data of the next byte.
+    #[inline]
+    pub(crate) fn position(&self) -> u64 {
+        self.start + self.pending.len() as u64
+    }
+
+    /// Bytes on disk once all that is packed is written: what the file takes so far, about.
+    pub(crate) fn disk_len(&self) -> u64 {
+        self.file.len() + self.out.len() as u64
+    }
+
+    /// Whether so much is at hand that [`DataWriter::flush`] is worth it.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending.len() >= FULL
+    }
+
+    /// Writes what is at hand, save a chunk that is not whole.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) async fn flush(&mut self) -> Result<()> {
+        let whole = match &self.form {
+            Form::Compressed(packer, _) => self.pending.len() / packer.chunk_len() * packer.chunk_len(),
+            Form::Plain(_) => self.pending.len(),
+        };
+        self.write(whole).await
+    }
+
+    /// Writes all that is left and makes it durable.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) async fn finish(mut self) -> Result<Sealed> {
+        self.flush().await?;
+        self.write(self.pending.len()).await?;
+        self.file.sync().await?;
+        let checks = match self.form {
+            Form::Compressed(_, info) => Checks::Compressed(info.finish(self.start)),
+            Form::Plain(crc) => Checks::Plain(crc.finish()),
+        };
+        let digest = Digest(self.digest.finalize());
+        Ok(Sealed { digest, checks, file_len: self.file.len(), data_len: self.start })
+    }
+
+    /// Writes the first `len` bytes of what is pending.
+    async fn write(&mut self, len: usize) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        match &mut self.form {
+            Form::Compressed(packer, info) => {
+                let chunks = self.pending[..len].chunks(packer.chunk_len());
+                chunks.for_each(|chunk| info.push(packer.pack(chunk, &mut self.out)));
+                self.pending.drain(..len);
+            }
+            Form::Plain(crc) => {
+                crc.update(&self.pending[..len]);
+                std::mem::swap(&mut self.pending, &mut self.out);
+            }
+        }
+        self.start += len as u64;
+        self.digest.update(&self.out);
+        self.out = self.file.append(std::mem::take(&mut self.out)).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use runtime::{Disk, IoClass, SimOptions, run_simulated};
+
+    use super::*;
+    use crate::Version;
+    use crate::data::chunk::{DataFile, Stretch};
+    use crate::parts::compression_info::{Compression, Compressor};
+
+    const PATH: &str = "/t/me-1-big-Data.db";
+
+    /// Text that compresses, then noise that does not, then text again.
+    fn data() -> Vec<u8> {
+        let mut noise = 1_u32;
+        let mut next = || {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (noise >> 24) as u8
+        };
+        let text = b"silt settles in layers and is pressed into stone; ".repeat(4000);
+        let noise: Vec<u8> = (0..500_000).map(|_| next()).collect();
+        [&text[..], &noise, &text[..77_777]].concat()
+    }
+
+    async fn write(disk: &Disk, compression: Option<Compression>, data: &[u8]) -> Sealed {
+        disk.create_dir_all(Path::new("/t")).await.unwrap();
+        let file = disk.create(Path::new(PATH), IoClass::new(1)).await.unwrap();
+        let mut writer = match compression {
+            Some(compression) => {
+                let packer = Packer::new(compression.clone()).unwrap();
+                DataWriter::compressed(file, packer, CompressionInfoBuilder::new(compression))
+            }
+            None => DataWriter::plain(file),
+        };
+        for (at, piece) in (0..).step_by(1777).zip(data.chunks(1777)) {
+            assert_eq!(writer.position(), at);
+            writer.buffer().extend_from_slice(piece);
+            if writer.is_full() {
+                writer.flush().await.unwrap();
+            }
+        }
+        writer.finish().await.unwrap()
+    }
+
+    async fn read(disk: &Disk, sealed: Sealed) -> Vec<u8> {
+        let file = disk.open(Path::new(PATH), IoClass::new(1)).await.unwrap();
+        assert_eq!(file.len(), sealed.file_len);
+        let whole = file.read_exact_at(0, file.len() as usize).await.unwrap();
+        assert_eq!(sealed.digest, Digest(crc32fast::hash(&whole)));
+        let file = match sealed.checks {
+            Checks::Compressed(info) => DataFile::compressed(file, info),
+            Checks::Plain(crc) => DataFile::plain(file, Some(crc.into())),
+        };
+        let stretch = file.read(&Stretch::empty(0), 0..sealed.data_len, true).await.unwrap();
+        stretch.owner[stretch.bytes].to_vec()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut ways = vec![None];
+        for compressor in
+            [Compressor::Lz4, Compressor::Snappy, Compressor::Deflate, Compressor::Zstd, Compressor::Noop]
+        {
+            for version in [Version::Me, Version::Nb] {
+                let compression = Compression::new(compressor, version);
+                ways.push(Some(compression.clone().with_chunk_len(4 << 10).unwrap()));
+                ways.push(Some(compression.with_chunk_len(1 << 20).unwrap()));
+            }
+        }
+        let ratio = Compression::new(Compressor::Lz4, Version::Nb).with_min_ratio(1.1, Version::Nb).unwrap();
+        ways.push(Some(ratio));
+        let data = data();
+        for way in ways {
+            run_simulated(SimOptions { short_write_chance: 0.3, ..SimOptions::default() }, async |shard| {
+                let sealed = write(shard.disk(), way.clone(), &data).await;
+                assert!(read(shard.disk(), sealed).await == data, "{way:?}");
+            })
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn a_level_that_is_none_is_refused() {
+        let of = |level: &str| {
+            let options = vec![(super::super::pack::LEVEL.to_owned(), level.to_owned())];
+            Packer::new(Compression::new(Compressor::Zstd, Version::Nb).with_options(options)).map(drop)
+        };
+        assert_eq!(of("19"), Ok(()));
+        assert!(of("99").unwrap_err().starts_with("Zstandard has no compression_level \"99\""));
+        assert!(of("high").is_err());
+    }
+}
