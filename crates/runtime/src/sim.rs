@@ -1,22 +1,21 @@
 //! A disk made of memory and a seed: every fault it brings about repeats exactly.
-//!
-//! Each request draws four numbers in a fixed order (delay, error, short read, corruption), whatever the chances are;
-//! so that the same seed and the same requests give the same run.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::file::{Opened, Source};
 
 mod executor;
+mod fate;
+mod file;
 mod random;
 
 pub(crate) use executor::{SimTask, run, try_spawn};
+pub(crate) use file::SimFile;
 use random::Random;
 
 /// What a simulated disk does to reads. The default is a perfect disk: immediate, complete and correct.
@@ -109,7 +108,7 @@ impl SimDisk {
         let alignment = self.0.options.borrow().alignment.max(1);
         Ok(Opened {
             len: content.len() as u64,
-            source: Source::Simulated(SimFile { disk: self.clone(), content, alignment }),
+            source: Source::Simulated(SimFile::new(self.clone(), content, alignment)),
             alignment,
             memory_alignment: 1,
         })
@@ -143,75 +142,6 @@ impl SimDisk {
         let mut counters = self.0.counters.get();
         change(&mut counters);
         self.0.counters.set(counters);
-    }
-}
-
-/// The fate of one request, drawn before it starts.
-struct Fate {
-    delay: u32,
-    fails: bool,
-    /// How many bytes are returned, of those that are there.
-    count: usize,
-    /// Which bit of them is flipped.
-    flip: Option<usize>,
-}
-
-impl Fate {
-    /// Draws the fate of a request for which `available` bytes are there.
-    fn draw(options: &SimOptions, random: &mut Random, available: usize, alignment: usize) -> Self {
-        let delay = random.below(u64::from(options.max_delay) + 1) as u32;
-        let fails = random.chance(options.io_error_chance);
-        let short = random.chance(options.short_read_chance);
-        let units = available.div_ceil(alignment);
-        let short_count = (1 + random.below((units as u64).saturating_sub(1).max(1)) as usize) * alignment;
-        let count = if short && units > 1 { short_count } else { available };
-        let corrupt = random.chance(options.corruption_chance);
-        let bit = random.below((count as u64 * 8).max(1)) as usize;
-        Self { delay, fails, count, flip: (corrupt && count > 0).then_some(bit) }
-    }
-}
-
-/// An open file of a simulated disk: its content as it was at opening.
-pub(crate) struct SimFile {
-    disk: SimDisk,
-    content: Rc<Vec<u8>>,
-    alignment: usize,
-}
-
-impl SimFile {
-    /// One request: appends what it returns at `target.start` of `buf`, whose length is at least that.
-    pub(crate) async fn read_at(
-        &self,
-        buf: &mut Vec<u8>,
-        target: Range<usize>,
-        offset: u64,
-    ) -> io::Result<usize> {
-        let len = self.content.len();
-        let start = usize::try_from(offset).map_or(len, |offset| offset.min(len));
-        let available = target.len().min(len - start);
-        let fate = {
-            let options = self.disk.0.options.borrow();
-            Fate::draw(&options, &mut self.disk.0.random.borrow_mut(), available, self.alignment)
-        };
-        if fate.delay > 0 {
-            self.disk.count(|counters| counters.delayed += 1);
-            executor::sleep(fate.delay).await;
-        }
-        self.disk.count(|counters| {
-            counters.requests += 1;
-            counters.io_errors += u64::from(fate.fails);
-            counters.short_reads += u64::from(!fate.fails && fate.count < available);
-            counters.corruptions += u64::from(!fate.fails && fate.flip.is_some());
-        });
-        if fate.fails {
-            return Err(io::Error::other("a simulated failure of the disk"));
-        }
-        buf.truncate(target.start);
-        buf.extend_from_slice(&self.content[start..start + fate.count]);
-        if let Some(bit) = fate.flip {
-            buf[target.start + bit / 8] ^= 1 << (bit % 8);
-        }
-        Ok(fate.count)
     }
 }
 
