@@ -1,11 +1,12 @@
-//! The disk of a shard: opens and lists files, and counts what is asked of it; real or simulated.
+//! The disk of a shard: opens, lists, makes and renames files, and counts what is asked of it; real or simulated.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::error::IoError;
+use crate::error::{DiskAction, IoError};
 use crate::file::File;
+use crate::new_file::NewFile;
 use crate::real::RealDisk;
 use crate::sim::SimDisk;
 use crate::stats::{IoClass, IoCounters, IoStats};
@@ -54,6 +55,88 @@ impl Disk {
         Ok(File::new(self.unique_id(), path, class, Rc::clone(&self.shared.counters), opened))
     }
 
+    /// Makes a new file, empty, to be appended to; its writes are counted under `class`.
+    ///
+    /// # Errors
+    /// [`IoError::Refused`], with the kind `AlreadyExists` if there is a file or folder of this path, and `NotFound`
+    /// if there is no such folder to put it in.
+    pub async fn create(&self, path: &Path, class: IoClass) -> Result<NewFile, IoError> {
+        let created = match &self.backend {
+            Backend::Real(disk) => disk.create(path).await,
+            Backend::Simulated(disk) => disk.create(path).await,
+        };
+        let sink = created.map_err(|error| IoError::refused(path, DiskAction::Create, &error))?;
+        Ok(NewFile::new(path, class, Rc::clone(&self.shared.counters), sink))
+    }
+
+    /// Gives a file another path on the same file system, in the place of the file that has it, at once: nobody sees
+    /// neither of them. Who has either open keeps what they have. The simulated disk does not rename folders.
+    ///
+    /// It survives a power cut after [`Disk::sync_dir`] of both folders. Before, the path has its old or its new file;
+    /// between two folders it may also be that the new path has the file and the old one still has it too.
+    ///
+    /// # Errors
+    /// [`IoError::Refused`] if the operating system refuses.
+    pub async fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError> {
+        match &self.backend {
+            Backend::Real(disk) => disk.rename(from, to).await,
+            Backend::Simulated(disk) => disk.rename(from, to).await,
+        }
+        .map_err(|error| IoError::refused(from, DiskAction::RenameTo(to.into()), &error))
+    }
+
+    /// Takes a file away. Who has it open keeps it.
+    ///
+    /// # Errors
+    /// [`IoError::Refused`], with the kind `NotFound` if there is no such file and `IsADirectory` if it is a folder.
+    pub async fn remove(&self, path: &Path) -> Result<(), IoError> {
+        match &self.backend {
+            Backend::Real(disk) => disk.remove(path).await,
+            Backend::Simulated(disk) => disk.remove(path).await,
+        }
+        .map_err(|error| IoError::refused(path, DiskAction::Remove, &error))
+    }
+
+    /// Makes a folder and all that it lies in, as far as they are not there. Each of the new ones survives a power cut
+    /// after [`Disk::sync_dir`] of the folder that it lies in.
+    ///
+    /// # Errors
+    /// [`IoError::Refused`] if the operating system refuses, or one of them is a file.
+    pub async fn create_dir_all(&self, path: &Path) -> Result<(), IoError> {
+        match &self.backend {
+            Backend::Real(disk) => disk.create_dir_all(path).await,
+            Backend::Simulated(disk) => disk.create_dir_all(path).await,
+        }
+        .map_err(|error| IoError::refused(path, DiskAction::CreateFolder, &error))
+    }
+
+    /// Takes an empty folder away.
+    ///
+    /// # Errors
+    /// [`IoError::Refused`], with the kind `NotFound` if there is no such folder, `NotADirectory` if it is a file,
+    /// and `DirectoryNotEmpty`.
+    pub async fn remove_dir(&self, path: &Path) -> Result<(), IoError> {
+        match &self.backend {
+            Backend::Real(disk) => disk.remove_dir(path).await,
+            Backend::Simulated(disk) => disk.remove_dir(path).await,
+        }
+        .map_err(|error| IoError::refused(path, DiskAction::RemoveFolder, &error))
+    }
+
+    /// Waits until all files and folders that were made, renamed or removed right in this folder would be so after a
+    /// power cut. What is in the files is not part of that.
+    ///
+    /// # Errors
+    /// [`IoError::Refused`] if there is no such folder, or the operating system refuses.
+    pub async fn sync_dir(&self, path: &Path) -> Result<(), IoError> {
+        self.shared.counters.record_sync();
+        match &self.backend {
+            Backend::Real(disk) => disk.sync_dir(path).await,
+            Backend::Simulated(disk) => disk.sync_dir(path).await,
+        }
+        .map_err(|error| IoError::refused(path, DiskAction::SyncFolder, &error))
+    }
+
     /// The files and folders of a folder, as `dir` joined with their names, sorted.
     ///
     /// # Errors
@@ -71,7 +154,7 @@ impl Disk {
     pub fn exists(&self, path: &Path) -> bool {
         match &self.backend {
             Backend::Real(_) => path.try_exists().unwrap_or(true),
-            Backend::Simulated(disk) => disk.is_file(path) || disk.is_dir(path),
+            Backend::Simulated(disk) => disk.exists(path),
         }
     }
 

@@ -1,12 +1,13 @@
 //! What can go wrong below a shard, each error naming the file and the bytes it is about.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use thiserror::Error;
 
-/// A file could not be opened, listed or read.
+/// Something that a disk was asked for could not be had or done.
 ///
 /// Cheap to clone, because all readers that wait for one coalesced read share its error; and `Send`, because it is
 /// what a shard most often hands back to the thread that started it.
@@ -33,6 +34,32 @@ pub enum IoError {
         offset: u64,
         /// How many bytes were asked for.
         length: usize,
+        /// The reason, to be matched on.
+        kind: io::ErrorKind,
+        /// The reason, in the words of the operating system.
+        message: Arc<str>,
+    },
+    /// The operating system refused a write, or took only a part of it.
+    #[error("{}: writing {length} bytes at offset {offset}: {message}", path.display())]
+    Write {
+        /// The file.
+        path: Arc<Path>,
+        /// Where the write begins, in bytes from the start of the file.
+        offset: u64,
+        /// How many bytes were to be written.
+        length: usize,
+        /// The reason, to be matched on; `StorageFull` where the disk is.
+        kind: io::ErrorKind,
+        /// The reason, in the words of the operating system.
+        message: Arc<str>,
+    },
+    /// The operating system refused to change a name, or to make something durable.
+    #[error("{}: {action}: {message}", path.display())]
+    Refused {
+        /// The file or folder; the old path of one that was to be renamed.
+        path: Arc<Path>,
+        /// What was to be done with it.
+        action: DiskAction,
         /// The reason, to be matched on.
         kind: io::ErrorKind,
         /// The reason, in the words of the operating system.
@@ -66,6 +93,8 @@ impl IoError {
         match self {
             Self::UnexpectedEnd { path, .. }
             | Self::Read { path, .. }
+            | Self::Write { path, .. }
+            | Self::Refused { path, .. }
             | Self::Open { path, .. }
             | Self::List { path, .. } => path,
         }
@@ -75,7 +104,11 @@ impl IoError {
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::UnexpectedEnd { .. } => io::ErrorKind::UnexpectedEof,
-            Self::Read { kind, .. } | Self::Open { kind, .. } | Self::List { kind, .. } => *kind,
+            Self::Read { kind, .. }
+            | Self::Write { kind, .. }
+            | Self::Refused { kind, .. }
+            | Self::Open { kind, .. }
+            | Self::List { kind, .. } => *kind,
         }
     }
 
@@ -87,6 +120,20 @@ impl IoError {
             kind: error.kind(),
             message: error.to_string().into(),
         }
+    }
+
+    pub(crate) fn write(path: &Path, offset: u64, length: usize, error: &io::Error) -> Self {
+        Self::Write {
+            path: path.into(),
+            offset,
+            length,
+            kind: error.kind(),
+            message: error.to_string().into(),
+        }
+    }
+
+    pub(crate) fn refused(path: &Path, action: DiskAction, error: &io::Error) -> Self {
+        Self::Refused { path: path.into(), action, kind: error.kind(), message: error.to_string().into() }
     }
 
     pub(crate) fn open(path: &Path, error: &io::Error) -> Self {
@@ -101,6 +148,39 @@ impl IoError {
 impl From<IoError> for io::Error {
     fn from(error: IoError) -> Self {
         Self::new(error.kind(), error)
+    }
+}
+
+/// What else than reading and writing a disk is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DiskAction {
+    /// A new file.
+    Create,
+    /// Making what was written to a file durable.
+    Sync,
+    /// Giving a file this path instead of its own.
+    RenameTo(Arc<Path>),
+    /// Taking the name of a file away.
+    Remove,
+    /// A new folder, and those that it lies in.
+    CreateFolder,
+    /// Taking an empty folder away.
+    RemoveFolder,
+    /// Making the names in a folder durable.
+    SyncFolder,
+}
+
+impl fmt::Display for DiskAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create => f.write_str("creating"),
+            Self::Sync => f.write_str("syncing"),
+            Self::RenameTo(to) => write!(f, "renaming to {}", to.display()),
+            Self::Remove => f.write_str("removing"),
+            Self::CreateFolder => f.write_str("creating the folder"),
+            Self::RemoveFolder => f.write_str("removing the folder"),
+            Self::SyncFolder => f.write_str("syncing the folder"),
+        }
     }
 }
 
@@ -127,7 +207,7 @@ pub enum RuntimeError {
     Nested,
     /// Every future of a simulated shard waits for something that nothing is left to bring about.
     #[error(
-        "the simulated shard with seed {seed} is deadlocked: all its futures wait, and no read is under way"
+        "the simulated shard with seed {seed} is deadlocked: all its futures wait, and no request is under way"
     )]
     Deadlock {
         /// The seed that repeats it.
@@ -153,6 +233,28 @@ mod tests {
             "/data/ks/t/me-1-big-Data.db: reading 3 bytes at offset 7: the disk is gone"
         );
         assert_eq!(io::Error::from(end).kind(), io::ErrorKind::UnexpectedEof);
+        let write = IoError::write(path, 4096, 512, &io::Error::other("the disk is gone"));
+        assert_eq!(
+            write.to_string(),
+            "/data/ks/t/me-1-big-Data.db: writing 512 bytes at offset 4096: the disk is gone"
+        );
+    }
+
+    #[test]
+    fn a_full_disk_keeps_its_kind() {
+        let full = io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
+        assert_eq!(IoError::write(Path::new("/a"), 0, 1, &full).kind(), io::ErrorKind::StorageFull);
+        let refused = IoError::refused(Path::new("/a"), DiskAction::Create, &full);
+        assert_eq!(io::Error::from(refused).kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn display_says_what_was_to_be_done() {
+        let error = io::Error::other("the disk is gone");
+        let words = |action| IoError::refused(Path::new("/a"), action, &error).to_string();
+        assert_eq!(words(DiskAction::Sync), "/a: syncing: the disk is gone");
+        let rename = DiskAction::RenameTo(Path::new("/b").into());
+        assert_eq!(words(rename), "/a: renaming to /b: the disk is gone");
     }
 
     #[test]

@@ -20,9 +20,9 @@ use crate::real::RealFile;
 use crate::sim::SimFile;
 use crate::stats::{IoClass, IoCounters};
 
-/// The largest single request, in bytes; larger reads are split. A multiple of every alignment, and below what the
+/// The largest single request, in bytes; larger ones are split. A multiple of every alignment, and below what the
 /// system calls can express.
-const MAX_REQUEST: usize = 1 << 30;
+pub(crate) const MAX_REQUEST: usize = 1 << 30;
 
 /// An open file of one shard, for reading. Clones are the same open file; it is closed with the last of them.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub struct File(Rc<Inner>);
 
 /// Invariants:
 /// 1. `alignment` and `memory_alignment` are powers of two; both are 1 when the file is buffered.
-/// 2. `len` is the length at opening: files that are read here do not change.
+/// 2. `len` is the length at opening. A file may grow later, but what it has does not change.
 struct Inner {
     id: u64,
     path: Rc<Path>,

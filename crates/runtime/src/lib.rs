@@ -2,11 +2,12 @@
 //!
 //! A *shard* is one thread that shares nothing: everything on it is `!Send` and needs neither locks nor atomics.
 //! [`run`] starts one on the real machine, [`run_simulated`] one whose disk and clock are made of memory and a seed,
-//! so that short reads, errors, corruption and the order of completions repeat exactly. Both hand the same [`Shard`]
-//! to the caller, who cannot tell them apart.
+//! so that short reads, errors, corruption, power cuts and the order of completions repeat exactly. Both hand the
+//! same [`Shard`] to the caller, who cannot tell them apart.
 //!
 //! ```text
 //! run / run_simulated ──► Shard ──► Disk ──► File ──► Window      bytes of one read
+//!                           │         └────► NewFile              appended to
 //!                           └─────► Clock
 //! Cache          one budget of bytes, for everything a shard keeps
 //! SingleFlight   concurrent misses of one thing become one read
@@ -36,6 +37,11 @@
 //! is_send::<runtime::File>();
 //! ```
 //!
+//! ```compile_fail
+//! fn is_send<T: Send>() {}
+//! is_send::<runtime::NewFile>();
+//! ```
+//!
 //! This crate never knows what an SSTable is: an [`IoClass`] and an owner in a [`CacheKey`] are numbers to it.
 
 mod buffer;
@@ -44,6 +50,7 @@ mod clock;
 mod disk;
 mod error;
 mod file;
+mod new_file;
 mod real;
 mod shard;
 mod sim;
@@ -54,8 +61,9 @@ mod task;
 pub use cache::{Cache, CacheKey, CacheStats};
 pub use clock::{Clock, SimClock};
 pub use disk::Disk;
-pub use error::{IoError, RuntimeError};
+pub use error::{DiskAction, IoError, RuntimeError};
 pub use file::{File, Window};
+pub use new_file::NewFile;
 pub use shard::{Shard, ShardOptions, run, run_simulated};
 pub use sim::{SimCounters, SimDisk, SimOptions};
 pub use single_flight::SingleFlight;

@@ -1,8 +1,9 @@
 //! The disk of the machine, through compio; a request that has begun is always seen to its end.
 //!
-//! The kernel writes into the buffer of a read until the read completes, whether or not somebody still waits for it.
-//! Closing an io_uring does not wait for direct reads that the device is working on: freeing their buffers with the
-//! driver would let the device write into memory that belongs to others by then. Therefore:
+//! The kernel writes into the buffer of a read until the read completes, whether or not somebody still waits for it,
+//! and takes bytes out of that of a write. Closing an io_uring does not wait for requests that the device is working
+//! on: freeing their buffers with the driver would let it write into memory that belongs to others by then, or put
+//! what others keep there into a file. Therefore:
 //!
 //! 1. A request whose caller is dropped goes on as a task of its own, which keeps the buffer.
 //! 2. [`RealDisk::close`] waits for all that have begun and lets none begin: only then may the driver be dropped.
@@ -20,10 +21,11 @@ use std::task::{Context, Poll, Waker};
 use compio::BufResult;
 use compio::buf::{IntoInner, IoBuf};
 use compio::fs::OpenOptions;
-use compio::io::AsyncReadAt;
+use compio::io::{AsyncReadAt, AsyncWriteAt};
 use rustix::fs::{AtFlags, FileType, OFlags, Statx, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
 
 use crate::file::{Opened, Source};
+use crate::new_file::Sink;
 
 /// The disk of the machine, as one shard uses it. Clones are the same.
 #[derive(Clone)]
@@ -78,6 +80,42 @@ impl RealDisk {
             OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).await
         })
         .await
+    }
+
+    /// Makes a new file, whose writes go through the page cache of the operating system: direct ones would have to
+    /// be padded to the alignment.
+    pub(crate) async fn create(&self, path: &Path) -> io::Result<Sink> {
+        let path = path.to_owned();
+        let work = async move { OpenOptions::new().write(true).create_new(true).open(path).await };
+        let file = self.request(work).await?;
+        Ok(Sink::Real(RealNewFile { disk: self.clone(), file }))
+    }
+
+    pub(crate) async fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.request(async move { compio::fs::rename(from, to).await }).await
+    }
+
+    pub(crate) async fn remove(&self, path: &Path) -> io::Result<()> {
+        let path = path.to_owned();
+        self.request(async move { compio::fs::remove_file(path).await }).await
+    }
+
+    pub(crate) async fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        let path = path.to_owned();
+        self.request(async move { compio::fs::create_dir_all(path).await }).await
+    }
+
+    pub(crate) async fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let path = path.to_owned();
+        self.request(async move { compio::fs::remove_dir(path).await }).await
+    }
+
+    pub(crate) async fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        // The folder of a bare file name, as `Path::parent` tells it, is the current one.
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let folder = self.open_with(path, OFlags::DIRECTORY).await?;
+        self.request(async move { folder.sync_all().await }).await
     }
 
     pub(crate) fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
@@ -144,6 +182,32 @@ impl RealFile {
         let work = async move { file.read_at(buf.slice(target), offset).await };
         let BufResult(result, slice) = self.disk.request(work).await;
         (result, slice.into_inner())
+    }
+}
+
+/// A file of the machine that is being written.
+pub(crate) struct RealNewFile {
+    disk: RealDisk,
+    file: compio::fs::File,
+}
+
+impl RealNewFile {
+    /// One request: writes the bytes in `part` of `buf` at `offset` of the file; how many of them it took.
+    pub(crate) async fn write_at(
+        &self,
+        buf: Vec<u8>,
+        part: Range<usize>,
+        offset: u64,
+    ) -> (io::Result<usize>, Vec<u8>) {
+        let mut file = self.file.clone();
+        let work = async move { file.write_at(buf.slice(part), offset).await };
+        let BufResult(result, slice) = self.disk.request(work).await;
+        (result, slice.into_inner())
+    }
+
+    pub(crate) async fn sync(&self) -> io::Result<()> {
+        let file = self.file.clone();
+        self.disk.request(async move { file.sync_all().await }).await
     }
 }
 

@@ -20,10 +20,11 @@ use crate::sim::{self, SimDisk, SimOptions};
 /// How a shard on the real machine is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardOptions {
-    /// Whether to use io_uring; the default. Where the kernel lacks or forbids it, and where this is `false`, reads
+    /// Whether to use io_uring; the default. Where the kernel lacks or forbids it, and where this is `false`, requests
     /// go to a pool of threads that block.
     pub io_uring: bool,
-    /// Whether to read past the page cache of the operating system where the file system can; the default.
+    /// Whether to read past the page cache of the operating system where the file system can; the default. Writes go
+    /// through it in any case.
     pub direct_io: bool,
     /// The CPU to pin the thread to, counted from 0; `None`, the default, leaves it to the operating system.
     pub cpu: Option<usize>,
@@ -92,7 +93,7 @@ fn run_here<T>(options: &ShardOptions, main: impl AsyncFnOnce(Shard) -> T) -> Re
     };
     let result = runtime.block_on(async {
         let result = caught(async { main(shard).await }).await;
-        // The kernel may still be writing into the buffers of reads that nobody waits for any more.
+        // The kernel may still be at work on the buffers of requests that nobody waits for any more.
         disk.close().await;
         result
     });

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::{Add, AddAssign};
 
-/// What a read is for, as a small number chosen by the caller: data, index, filter and so on.
+/// What a read or write is for, as a small number chosen by the caller: data, index, filter and so on.
 ///
 /// Statistics are kept by class; nothing else depends on it. Class 0 is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -31,9 +31,9 @@ impl IoClass {
 /// Requests that went to the operating system, and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IoCount {
-    /// Reads that went to the operating system; each continuation of a short read counts again.
+    /// Reads or writes that went to the operating system; each continuation of a short one counts again.
     pub requests: u64,
-    /// Bytes asked for, after rounding outwards to the alignment of direct I/O.
+    /// Bytes asked for; of reads, after rounding outwards to the alignment of direct I/O.
     pub bytes: u64,
 }
 
@@ -63,8 +63,12 @@ impl Add for IoCount {
 /// A snapshot of the I/O of one shard, by class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IoStats {
-    reads: [IoCount; IoClass::COUNT],
+    reads: Counts,
+    writes: Counts,
+    syncs: u64,
 }
+
+type Counts = [IoCount; IoClass::COUNT];
 
 impl IoStats {
     /// The reads of one class.
@@ -74,30 +78,70 @@ impl IoStats {
 
     /// The reads of all classes together.
     pub fn total(&self) -> IoCount {
-        self.reads.iter().fold(IoCount::default(), |sum, count| sum + *count)
+        sum(&self.reads)
+    }
+
+    /// The writes of one class.
+    pub fn writes(&self, class: IoClass) -> IoCount {
+        self.writes[usize::from(class.0)]
+    }
+
+    /// The writes of all classes together.
+    pub fn total_writes(&self) -> IoCount {
+        sum(&self.writes)
+    }
+
+    /// How often a file or a folder was to be made durable.
+    pub fn syncs(&self) -> u64 {
+        self.syncs
     }
 
     /// What was added since `earlier`, a snapshot of the same shard.
     pub fn since(&self, earlier: &Self) -> Self {
-        Self { reads: std::array::from_fn(|class| self.reads[class].since(&earlier.reads[class])) }
+        Self {
+            reads: std::array::from_fn(|class| self.reads[class].since(&earlier.reads[class])),
+            writes: std::array::from_fn(|class| self.writes[class].since(&earlier.writes[class])),
+            syncs: self.syncs - earlier.syncs,
+        }
     }
+}
+
+fn sum(counts: &Counts) -> IoCount {
+    counts.iter().fold(IoCount::default(), |sum, count| sum + *count)
 }
 
 /// The running counts of one shard, shared by its disk and all its files.
 #[derive(Debug, Default)]
 pub(crate) struct IoCounters {
     reads: [Cell<IoCount>; IoClass::COUNT],
+    writes: [Cell<IoCount>; IoClass::COUNT],
+    syncs: Cell<u64>,
 }
 
 impl IoCounters {
     pub(crate) fn record_read(&self, class: IoClass, bytes: usize) {
-        let count = &self.reads[usize::from(class.0)];
-        count.set(count.get() + IoCount { requests: 1, bytes: bytes as u64 });
+        record(&self.reads[usize::from(class.0)], bytes);
+    }
+
+    pub(crate) fn record_write(&self, class: IoClass, bytes: usize) {
+        record(&self.writes[usize::from(class.0)], bytes);
+    }
+
+    pub(crate) fn record_sync(&self) {
+        self.syncs.update(|count| count + 1);
     }
 
     pub(crate) fn snapshot(&self) -> IoStats {
-        IoStats { reads: std::array::from_fn(|class| self.reads[class].get()) }
+        IoStats {
+            reads: std::array::from_fn(|class| self.reads[class].get()),
+            writes: std::array::from_fn(|class| self.writes[class].get()),
+            syncs: self.syncs.get(),
+        }
     }
+}
+
+fn record(count: &Cell<IoCount>, bytes: usize) {
+    count.update(|count| count + IoCount { requests: 1, bytes: bytes as u64 });
 }
 
 #[cfg(test)]
@@ -116,6 +160,22 @@ mod tests {
         assert_eq!(now.total(), IoCount { requests: 3, bytes: 4615 });
         assert_eq!(now.since(&before).class(IoClass::new(1)), IoCount { requests: 1, bytes: 4096 });
         assert_eq!(now.since(&before).total(), IoCount { requests: 2, bytes: 4103 });
+    }
+
+    #[test]
+    fn writes_and_syncs_are_counted_apart_from_reads() {
+        let counters = IoCounters::default();
+        counters.record_write(IoClass::new(1), 100);
+        let before = counters.snapshot();
+        counters.record_write(IoClass::new(1), 10);
+        counters.record_write(IoClass::new(2), 1);
+        counters.record_sync();
+        let now = counters.snapshot();
+        assert_eq!(now.writes(IoClass::new(1)), IoCount { requests: 2, bytes: 110 });
+        assert_eq!(now.total_writes(), IoCount { requests: 3, bytes: 111 });
+        assert_eq!(now.since(&before).total_writes(), IoCount { requests: 2, bytes: 11 });
+        assert_eq!((now.syncs(), now.since(&before).syncs(), before.syncs()), (1, 1, 0));
+        assert_eq!(now.total(), IoCount::default());
     }
 
     #[test]

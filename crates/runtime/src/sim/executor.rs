@@ -230,8 +230,14 @@ struct Slot<T> {
 }
 
 impl<T> SimTask<T> {
-    pub(crate) fn detach(mut self) {
+    pub(crate) fn detach(self) {
+        drop(self.uncancelled());
+    }
+
+    /// The same, but dropping it lets the task go on.
+    pub(crate) fn uncancelled(mut self) -> Self {
         self.cancels = false;
+        self
     }
 }
 

@@ -1,7 +1,8 @@
 //! What becomes of one request to the simulated disk, drawn before it starts.
 //!
-//! Each read draws four numbers in a fixed order (delay, error, short read, corruption), whatever the chances are;
-//! so that the same seed and the same requests give the same run.
+//! Each read draws six numbers in a fixed order (delay, error, short read and its length, corruption and its bit), and
+//! each operation that changes the disk four (delay, error, short write and its length), whatever the chances are; so
+//! that the same seed and the same requests give the same run.
 
 use super::SimOptions;
 use super::random::Random;
@@ -33,5 +34,24 @@ impl Fate {
         let corrupt = random.chance(options.corruption_chance);
         let bit = random.below((count as u64 * 8).max(1)) as usize;
         Self { delay, fails, count, flip: (corrupt && count > 0).then_some(bit) }
+    }
+}
+
+/// The fate of one operation that changes the disk.
+pub(super) struct ChangeFate {
+    pub(super) delay: u32,
+    pub(super) fails: bool,
+    /// How many bytes are appended, of those that it has.
+    pub(super) count: usize,
+}
+
+impl ChangeFate {
+    /// Draws the fate of an operation that appends `len` bytes.
+    pub(super) fn draw(options: &SimOptions, random: &mut Random, len: usize) -> Self {
+        let delay = random.below(u64::from(options.max_delay) + 1) as u32;
+        let fails = random.chance(options.write_error_chance);
+        let short = random.chance(options.short_write_chance);
+        let short_count = 1 + random.below((len as u64).saturating_sub(1).max(1)) as usize;
+        Self { delay, fails, count: if short && len > 1 { short_count } else { len } }
     }
 }

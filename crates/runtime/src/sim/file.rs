@@ -1,22 +1,25 @@
-//! The open files of the simulated disk.
+//! The open files of the simulated disk: one to read, one to append to.
 
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
 use super::fate::Fate;
-use super::{SimDisk, executor};
+use super::files::Content;
+use super::operation::Operation;
+use super::{Life, SimDisk, executor};
 
-/// An open file of a simulated disk: its content as it was at opening.
+/// An open file of the simulated disk, to be read.
 pub(crate) struct SimFile {
     disk: SimDisk,
-    content: Rc<Vec<u8>>,
+    life: Life,
+    content: Rc<Content>,
     alignment: usize,
 }
 
 impl SimFile {
-    pub(super) fn new(disk: SimDisk, content: Rc<Vec<u8>>, alignment: usize) -> Self {
-        Self { disk, content, alignment }
+    pub(super) fn new(disk: SimDisk, life: Life, content: Rc<Content>, alignment: usize) -> Self {
+        Self { disk, life, content, alignment }
     }
 
     /// One request: appends what it returns at `target.start` of `buf`, whose length is at least that.
@@ -26,7 +29,7 @@ impl SimFile {
         target: Range<usize>,
         offset: u64,
     ) -> io::Result<usize> {
-        let len = self.content.len();
+        let len = self.content.bytes().len();
         let start = usize::try_from(offset).map_or(len, |offset| offset.min(len));
         let available = target.len().min(len - start);
         let fate = {
@@ -37,6 +40,7 @@ impl SimFile {
             self.disk.count(|counters| counters.delayed += 1);
             executor::sleep(fate.delay).await;
         }
+        self.disk.expect_power(self.life)?;
         self.disk.count(|counters| {
             counters.requests += 1;
             counters.io_errors += u64::from(fate.fails);
@@ -47,10 +51,36 @@ impl SimFile {
             return Err(io::Error::other("a simulated failure of the disk"));
         }
         buf.truncate(target.start);
-        buf.extend_from_slice(&self.content[start..start + fate.count]);
+        buf.extend_from_slice(&self.content.bytes()[start..start + fate.count]);
         if let Some(bit) = fate.flip {
             buf[target.start + bit / 8] ^= 1 << (bit % 8);
         }
         Ok(fate.count)
+    }
+}
+
+/// A file of the simulated disk that is being written.
+pub(crate) struct SimNewFile {
+    disk: SimDisk,
+    life: Life,
+    content: Rc<Content>,
+}
+
+impl SimNewFile {
+    pub(super) fn new(disk: SimDisk, life: Life, content: Rc<Content>) -> Self {
+        Self { disk, life, content }
+    }
+
+    /// One request: appends at `offset`, the end of the file; how many of the bytes it took.
+    pub(crate) async fn append(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.disk.expect_power(self.life)?;
+        assert_eq!(self.content.len(), offset, "invariant 1 of a new file");
+        let operation = Operation::Append(Rc::clone(&self.content), bytes.to_vec());
+        self.disk.operate(self.life, operation).await
+    }
+
+    pub(crate) async fn sync(&self) -> io::Result<()> {
+        self.disk.operate(self.life, Operation::Sync(Rc::clone(&self.content))).await?;
+        Ok(())
     }
 }

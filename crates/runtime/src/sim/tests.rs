@@ -14,6 +14,7 @@ fn all_faults(seed: u64) -> SimOptions {
         corruption_chance: 0.1,
         max_delay: 20,
         alignment: 64,
+        ..SimOptions::default()
     }
 }
 
@@ -122,7 +123,7 @@ fn an_open_file_stays_as_it_was() {
 }
 
 #[test]
-fn folders_are_those_with_files_in_them() {
+fn a_file_that_is_put_there_has_folders_around_it() {
     run_simulated(SimOptions::default(), async |shard| {
         let disk = shard.disk();
         for path in ["/ks/t/b", "/ks/t/a", "/ks/t/snapshots/s/a", "/ks/u/a"] {

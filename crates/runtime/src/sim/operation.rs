@@ -1,0 +1,74 @@
+//! What changes the simulated disk or makes it durable, as a thing that can fail, wait, or be cut short.
+
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use super::files::{Content, Files};
+use super::random::Random;
+
+/// One operation, not yet done.
+pub(super) enum Operation {
+    Create(PathBuf, Rc<Content>),
+    Append(Rc<Content>, Vec<u8>),
+    Sync(Rc<Content>),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+    CreateFolders(PathBuf),
+    RemoveFolder(PathBuf),
+    SyncFolder(PathBuf),
+}
+
+impl Operation {
+    /// How many bytes it appends.
+    pub(super) fn len(&self) -> usize {
+        if let Self::Append(_, bytes) = self { bytes.len() } else { 0 }
+    }
+
+    /// Makes it append no more than `len` bytes.
+    pub(super) fn cut(&mut self, len: usize) {
+        if let Self::Append(_, bytes) = self {
+            bytes.truncate(len);
+        }
+    }
+
+    /// Does it, on a disk for `capacity` bytes; how many bytes were appended.
+    pub(super) fn run(self, files: &mut Files, capacity: Option<u64>) -> io::Result<usize> {
+        match self {
+            Self::Create(path, content) => files.create(path, content)?,
+            Self::Append(content, bytes) => return append(&content, &bytes, files, capacity),
+            Self::Sync(content) => content.sync(),
+            Self::Rename(from, to) => files.rename(from, to)?,
+            Self::Remove(path) => files.remove(path)?,
+            Self::CreateFolders(path) => files.create_folders(&path)?,
+            Self::RemoveFolder(path) => files.remove_folder(path)?,
+            Self::SyncFolder(path) => files.sync_folder(&path)?,
+        }
+        Ok(0)
+    }
+
+    /// What of it is done when the power is cut: nothing, all, or a part if it has parts.
+    pub(super) fn interrupted(mut self, random: &mut Random) -> Option<Self> {
+        let begins = random.chance(0.5);
+        let part = random.next();
+        let part_of = |whole: usize| ((u128::from(part) * (whole as u128 + 1)) >> 64) as usize;
+        if let Self::CreateFolders(path) = &mut self {
+            for _ in 0..part_of(path.components().count().saturating_sub(1)) {
+                path.pop();
+            }
+        }
+        self.cut(part_of(self.len()));
+        begins.then_some(self)
+    }
+}
+
+/// Appends what there is room for.
+fn append(content: &Content, bytes: &[u8], files: &Files, capacity: Option<u64>) -> io::Result<usize> {
+    let room = capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(files.used()));
+    let count = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+    if count == 0 && !bytes.is_empty() {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    content.append(&bytes[..count]);
+    Ok(count)
+}
