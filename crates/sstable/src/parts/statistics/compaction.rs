@@ -12,6 +12,7 @@
 use super::Part;
 use crate::Result;
 use crate::decode::{Cursor, Decoded};
+use crate::encode::Encode;
 
 const VERSION: i32 = -2;
 const REGISTER_BITS: usize = 5;
@@ -32,6 +33,12 @@ impl Compaction {
             ancestors.and_then(|()| cardinality(cursor)).map_err(|_| part.error(error))
         });
         Ok(Compaction { cardinality: bytes?.into() })
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(4 + self.cardinality.len());
+        bytes.put_long_bytes(&self.cardinality);
+        bytes
     }
 
     /// About how many partitions there are. `None` where the bytes are not in the format known here.

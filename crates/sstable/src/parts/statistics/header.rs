@@ -16,6 +16,7 @@ use model::{Column, CqlType, Schema};
 
 use super::Part;
 use crate::decode::{Cursor, DecodeError, Decoded};
+use crate::encode::Encode;
 use crate::{Result, Version};
 
 /// 2015-09-22, in seconds since the epoch.
@@ -35,6 +36,23 @@ pub struct EncodingStats {
     pub min_ttl: i64,
 }
 
+impl EncodingStats {
+    /// Those of a file in which nothing has a timestamp, a deletion time or a TTL.
+    pub const NONE: EncodingStats = EncodingStats {
+        min_timestamp: TIMESTAMP_EPOCH,
+        min_local_deletion_time: DELETION_TIME_EPOCH,
+        min_ttl: 0,
+    };
+
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.put_vint(self.min_timestamp.wrapping_sub(TIMESTAMP_EPOCH) as u64);
+        // What does not fit 31 bits wraps around and becomes a negative number of 64 bits.
+        let seconds = self.min_local_deletion_time.wrapping_sub(DELETION_TIME_EPOCH) as i32;
+        bytes.put_vint(i64::from(seconds) as u64);
+        bytes.put_vint(i64::from(self.min_ttl as i32) as u64);
+    }
+}
+
 /// The columns of a file, as it was written: those of the table may have changed since.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Header {
@@ -45,6 +63,21 @@ pub struct Header {
 }
 
 impl Header {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encoding.encode(&mut bytes);
+        put_type(&mut bytes, &self.schema.partition_key);
+        put_types(&mut bytes, &self.schema.clustering);
+        for columns in [&self.schema.statics, &self.schema.regulars] {
+            bytes.put_vint(columns.len() as u64);
+            for column in columns {
+                bytes.put_vint_bytes(&column.name);
+                put_type(&mut bytes, &column.data_type);
+            }
+        }
+        bytes
+    }
+
     pub(super) fn decode(part: &Part, version: Version) -> Result<Header> {
         let raw = Raw::decode(part.cursor(), version).map_err(|error| part.error(error))?;
         let clustering = raw.clustering.iter().map(|text| parse_type(part, text)).collect::<Result<_>>()?;
@@ -52,6 +85,16 @@ impl Header {
         let schema = Schema::as_listed(parse_type(part, &raw.partition_key)?, clustering, statics, regulars);
         Ok(Header { encoding: raw.encoding, schema })
     }
+}
+
+/// A count, then each type's class name.
+pub(super) fn put_types(bytes: &mut Vec<u8>, types: &[CqlType]) {
+    bytes.put_vint(types.len() as u64);
+    types.iter().for_each(|data_type| put_type(bytes, data_type));
+}
+
+fn put_type(bytes: &mut Vec<u8>, data_type: &CqlType) {
+    bytes.put_vint_bytes(data_type.to_string().as_bytes());
 }
 
 /// A type's class name and where it stands in the part.

@@ -11,6 +11,7 @@
 
 use crate::Version;
 use crate::decode::{Cursor, DecodeError, Decoded};
+use crate::encode::Encode;
 
 /// The greatest local deletion time, in seconds, in files where it is an unsigned number.
 const MAX_DELETION_TIME: i64 = u32::MAX as i64 - 2;
@@ -46,6 +47,15 @@ impl Histogram {
             buckets.push(cursor.u64()?);
         }
         Ok(Histogram { offsets: offsets.into_boxed_slice(), buckets: buckets.into_boxed_slice() })
+    }
+
+    pub(super) fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.put_u32(self.buckets.len() as u32);
+        let before = self.offsets.iter().take(1).chain(&self.offsets);
+        for (&offset, &count) in before.zip(&self.buckets) {
+            bytes.put_u64(offset);
+            bytes.put_u64(count);
+        }
     }
 
     /// How many values there are.
@@ -119,6 +129,22 @@ impl DropTimes {
         Ok(DropTimes { max_bins, bins: bins.collect::<Result<_, DecodeError>>()? })
     }
 
+    /// Counts above what Java's `int` holds are cut off there, as Cassandra does.
+    pub(super) fn encode(&self, bytes: &mut Vec<u8>, version: Version) {
+        bytes.put_u32(self.max_bins);
+        bytes.put_u32(self.bins.len() as u32);
+        for &(seconds, count) in &self.bins {
+            let count = i32::try_from(count).unwrap_or(i32::MAX);
+            if version.has_uint_deletion_time() {
+                bytes.put_i64(seconds);
+                bytes.put_i32(count);
+            } else {
+                bytes.put_f64(seconds as f64);
+                bytes.put_i64(i64::from(count));
+            }
+        }
+    }
+
     /// An estimate of how many tombstones there are up to a time, in seconds since the epoch: the bin
     /// before it whole or half, and between two bins a straight line.
     pub fn sum_until(&self, time: i64) -> f64 {
@@ -164,6 +190,9 @@ mod tests {
         let mut cursor = Cursor::new(&bytes);
         let histogram = Histogram::decode(&mut cursor).unwrap();
         assert_eq!(cursor.remaining(), 0);
+        let mut again = Vec::new();
+        histogram.encode(&mut again);
+        assert_eq!(again, bytes);
         histogram
     }
 
@@ -202,7 +231,12 @@ mod tests {
         let new = [&head[..], &100i64.to_be_bytes(), &10i32.to_be_bytes()].concat();
         let expected = DropTimes { max_bins: 100, bins: [(100, 10)].into() };
         assert_eq!(DropTimes::decode(&mut Cursor::new(&legacy), Version::Nb), Ok(expected.clone()));
-        assert_eq!(DropTimes::decode(&mut Cursor::new(&new), Version::Oa), Ok(expected));
+        assert_eq!(DropTimes::decode(&mut Cursor::new(&new), Version::Oa), Ok(expected.clone()));
+        for (version, bytes) in [(Version::Mc, legacy), (Version::Oa, new)] {
+            let mut again = Vec::new();
+            expected.encode(&mut again, version);
+            assert_eq!(again, bytes);
+        }
         let late = [&head[..], &f64::NEG_INFINITY.to_be_bytes(), &i64::MAX.to_be_bytes()].concat();
         let times = DropTimes::decode(&mut Cursor::new(&late), Version::Me).unwrap();
         assert_eq!(times.bins[..], [(i64::from(i32::MAX) - 1, i32::MAX as u64)]);

@@ -30,6 +30,7 @@ pub use stats::{CommitLogPosition, CoveredClustering, Stats};
 pub use validation::{Partitioner, Validation};
 
 use crate::decode::{Cursor, DecodeError};
+use crate::encode::Encode;
 use crate::{Error, Result, Version};
 
 const VALIDATION: u32 = 0;
@@ -70,6 +71,50 @@ impl Statistics {
         let stats = Stats::decode(&parts.get(STATS, "stats")?, version)?;
         let header = Header::decode(&parts.get(HEADER, "header")?, version)?;
         Ok(Statistics { validation, compaction, stats, header })
+    }
+
+    /// The bytes of Statistics.db. What the version has no place for is left out.
+    pub fn encode(&self, version: Version) -> Vec<u8> {
+        let mut parts = vec![(VALIDATION, self.validation.encode())];
+        // Where it was not there, there is nothing to merge an estimate with.
+        if !self.compaction.cardinality.is_empty() {
+            parts.push((COMPACTION, self.compaction.encode()));
+        }
+        parts.push((STATS, self.stats.encode(version, &self.header.schema.clustering)));
+        parts.push((HEADER, self.header.encode()));
+        encode_parts(&parts, version)
+    }
+}
+
+/// The table of parts and the parts, in the order of their types.
+fn encode_parts(parts: &[(u32, Vec<u8>)], version: Version) -> Vec<u8> {
+    let crc_len = if version.has_metadata_checksum() { CRC_LEN } else { 0 };
+    let mut bytes = Vec::new();
+    bytes.put_u32(parts.len() as u32);
+    let mut table = crc32fast::Hasher::new();
+    table.update(&bytes);
+    put_crc(&mut bytes, &table, version);
+    let start = bytes.len();
+    let mut offset = 4 + 8 * parts.len() + 2 * crc_len;
+    for (kind, part) in parts {
+        bytes.put_u32(*kind);
+        bytes.put_u32(offset as u32);
+        offset += part.len() + crc_len;
+    }
+    table.update(&bytes[start..]);
+    put_crc(&mut bytes, &table, version);
+    for (_, part) in parts {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(part);
+        bytes.put(part);
+        put_crc(&mut bytes, &hasher, version);
+    }
+    bytes
+}
+
+fn put_crc(bytes: &mut Vec<u8>, hasher: &crc32fast::Hasher, version: Version) {
+    if version.has_metadata_checksum() {
+        bytes.put_u32(hasher.clone().finalize());
     }
 }
 

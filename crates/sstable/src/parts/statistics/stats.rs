@@ -20,20 +20,30 @@
 //! oa+     u8 has partition deletions
 //! oa+     vint length, first key, vint length, last key
 //! oa+     f64 share of the token space
+//! oa+     4 zeros for each bin of the drop times: Cassandra makes room for 16 bytes a bin, and fills 12
 //! ```
 //!
 //! What follows is skipped.
 
 use model::time::NO_DELETION_TIME;
-use model::{Bytes, Clustering, CqlType, Position, Slice};
+use model::{Bytes, Clustering, CqlType, Position, Slice, Weight};
 
-use super::header::parse_type_at;
+use super::header::{parse_type_at, put_types};
 use super::{DropTimes, Histogram, Part};
 use crate::decode::{Cursor, DecodeError, Decoded};
+use crate::encode::Encode;
 use crate::{Result, Version};
 
 /// Clustering values that share one header.
 const VALUES_PER_HEADER: usize = 32;
+
+/// The bounds of a slice by their kinds.
+mod kind {
+    pub(super) const EXCLUSIVE_END: u8 = 0;
+    pub(super) const INCLUSIVE_START: u8 = 1;
+    pub(super) const INCLUSIVE_END: u8 = 6;
+    pub(super) const EXCLUSIVE_START: u8 = 7;
+}
 
 /// A place in the commit log of the server that wrote the file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -42,6 +52,11 @@ pub struct CommitLogPosition {
     pub segment: i64,
     /// Bytes from the segment's start.
     pub position: i32,
+}
+
+impl CommitLogPosition {
+    /// That of a file whose data is in no commit log.
+    pub const NONE: CommitLogPosition = CommitLogPosition { segment: -1, position: 0 };
 }
 
 /// Between which clusterings all rows and range tombstones of a file are.
@@ -122,6 +137,130 @@ impl Stats {
         let covered = CoveredClustering { slice, is_accurate: version.has_accurate_min_max() };
         let end = End::decode(&mut cursor, version).map_err(|error| part.error(error))?;
         Ok(assemble(start, covered, end))
+    }
+
+    /// Leaves out what the version has no place for. `clustering` are the types of the clustering columns.
+    pub(super) fn encode(&self, version: Version, clustering: &[CqlType]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(8 << 10);
+        self.put_start(&mut bytes, version);
+        let Slice { start, end } = &self.covered_clustering.slice;
+        if version.has_improved_min_max() {
+            put_types(&mut bytes, clustering);
+            let is_exclusive = (start.weight == Weight::After, end.weight == Weight::Before);
+            let start_kind = if is_exclusive.0 { kind::EXCLUSIVE_START } else { kind::INCLUSIVE_START };
+            put_bound(&mut bytes, start_kind, &start.prefix, clustering);
+            let end_kind = if is_exclusive.1 { kind::EXCLUSIVE_END } else { kind::INCLUSIVE_END };
+            put_bound(&mut bytes, end_kind, &end.prefix, clustering);
+        } else {
+            put_legacy_values(&mut bytes, &start.prefix);
+            put_legacy_values(&mut bytes, &end.prefix);
+        }
+        self.put_end(&mut bytes, version);
+        bytes
+    }
+
+    fn put_start(&self, bytes: &mut Vec<u8>, version: Version) {
+        self.partition_sizes.encode(bytes);
+        self.cell_counts.encode(bytes);
+        put_position(bytes, self.commit_log_upper_bound);
+        bytes.put_i64(self.min_timestamp);
+        bytes.put_i64(self.max_timestamp);
+        put_deletion_time(bytes, self.min_local_deletion_time, version);
+        put_deletion_time(bytes, self.max_local_deletion_time, version);
+        bytes.put_u32(self.min_ttl);
+        bytes.put_u32(self.max_ttl);
+        bytes.put_f64(self.compression_ratio);
+        self.tombstone_drop_times.encode(bytes, version);
+        bytes.put_u32(self.level);
+        bytes.put_i64(self.repaired_at);
+    }
+
+    fn put_end(&self, bytes: &mut Vec<u8>, version: Version) {
+        bytes.put_u8(u8::from(self.has_legacy_counter_shards));
+        bytes.put_u64(self.cell_count);
+        bytes.put_u64(self.row_count);
+        put_position(bytes, self.commit_log_lower_bound);
+        bytes.put_u32(self.commit_log_intervals.len() as u32);
+        for &(from, to) in &self.commit_log_intervals {
+            put_position(bytes, from);
+            put_position(bytes, to);
+        }
+        if version.has_pending_repair() {
+            put_uuid(bytes, self.pending_repair);
+        }
+        if version.has_is_transient() {
+            bytes.put_u8(u8::from(self.is_transient));
+        }
+        if version.has_originating_host() {
+            put_uuid(bytes, self.originating_host);
+        }
+        if version.has_partition_deletion_flag() {
+            bytes.put_u8(u8::from(self.may_have_partition_deletions));
+        }
+        if version.has_key_range() {
+            bytes.put_vint_bytes(self.first_key.as_deref().unwrap_or_default());
+            bytes.put_vint_bytes(self.last_key.as_deref().unwrap_or_default());
+        }
+        if version.has_token_space_coverage() {
+            bytes.put_f64(self.token_space_coverage.unwrap_or(NOT_A_NUMBER));
+        }
+        if version.has_uint_deletion_time() {
+            bytes.resize(bytes.len() + 4 * self.tombstone_drop_times.bins.len(), 0);
+        }
+    }
+}
+
+/// Java's `NaN`, bit by bit.
+const NOT_A_NUMBER: f64 = f64::from_bits(0x7ff8 << 48);
+
+fn put_position(bytes: &mut Vec<u8>, position: CommitLogPosition) {
+    bytes.put_i64(position.segment);
+    bytes.put_i32(position.position);
+}
+
+/// Times past the version's last one become that, as Cassandra does where it writes older versions.
+fn put_deletion_time(bytes: &mut Vec<u8>, time: i64, version: Version) {
+    match version.has_uint_deletion_time() {
+        true if time == NO_DELETION_TIME => bytes.put_u32(u32::MAX),
+        true => bytes.put_u32(time.clamp(0, i64::from(u32::MAX - 1)) as u32),
+        false if time == NO_DELETION_TIME => bytes.put_i32(i32::MAX),
+        false => bytes.put_i32(time.clamp(i64::from(i32::MIN), i64::from(i32::MAX - 1)) as i32),
+    }
+}
+
+fn put_uuid(bytes: &mut Vec<u8>, uuid: Option<[u8; 16]>) {
+    bytes.put_u8(u8::from(uuid.is_some()));
+    bytes.put(uuid.as_ref().map_or(&[], <[u8; 16]>::as_slice));
+}
+
+/// The values up to the first that is null.
+fn put_legacy_values(bytes: &mut Vec<u8>, prefix: &Clustering) {
+    let values = || prefix.values.iter().map_while(Option::as_ref);
+    bytes.put_u32(values().count() as u32);
+    values().for_each(|value| bytes.put_short_bytes(value));
+}
+
+fn put_bound(bytes: &mut Vec<u8>, kind: u8, prefix: &Clustering, types: &[CqlType]) {
+    bytes.put_u8(kind);
+    bytes.put_u16(prefix.len() as u16);
+    for (values, types) in prefix.values.chunks(VALUES_PER_HEADER).zip(types.chunks(VALUES_PER_HEADER)) {
+        put_values(bytes, values, types);
+    }
+}
+
+/// A header of two bits for each value, then those that are neither empty nor null.
+fn put_values(bytes: &mut Vec<u8>, values: &[Option<Bytes>], types: &[CqlType]) {
+    let state = |value: &Option<Bytes>| match value {
+        None => 2,
+        Some(value) => u64::from(value.is_empty()),
+    };
+    bytes.put_vint(values.iter().rev().fold(0, |header, value| header << 2 | state(value)));
+    for (value, data_type) in values.iter().zip(types) {
+        match value.as_deref().filter(|value| !value.is_empty()) {
+            None => {}
+            Some(value) if data_type.fixed_len().is_some() => bytes.put(value),
+            Some(value) => bytes.put_vint_bytes(value),
+        }
     }
 }
 
@@ -302,10 +441,10 @@ fn bound(cursor: &mut Cursor, types: &[CqlType]) -> Decoded<Position> {
     };
     let prefix = clustering_values(cursor, types)?;
     match kind {
-        // Exclusive end, inclusive start, and a boundary of both.
-        0..=2 => Ok(Position::before(prefix)),
-        // A boundary of inclusive end and exclusive start, and each of them.
-        5..=7 => Ok(Position::after(prefix)),
+        // Those two and a boundary of both.
+        kind::EXCLUSIVE_END | kind::INCLUSIVE_START | 2 => Ok(Position::before(prefix)),
+        // A boundary of both, and those two.
+        5 | kind::INCLUSIVE_END | kind::EXCLUSIVE_START => Ok(Position::after(prefix)),
         _ => here.invalid("a bound is of no known kind"),
     }
 }

@@ -6,6 +6,7 @@
 
 use super::Part;
 use crate::decode::{Cursor, DecodeError};
+use crate::encode::Encode;
 use crate::{Error, Result};
 
 /// What puts the partitions of a file in order.
@@ -26,6 +27,14 @@ impl Partitioner {
             _ => None,
         }
     }
+
+    /// The Java class, with its package, as files name it.
+    pub fn class_name(self) -> &'static str {
+        match self {
+            Partitioner::Murmur3 => "org.apache.cassandra.dht.Murmur3Partitioner",
+            Partitioner::Local => "org.apache.cassandra.dht.LocalPartitioner",
+        }
+    }
 }
 
 /// What a file must have in common with whoever reads it.
@@ -40,6 +49,18 @@ pub struct Validation {
 }
 
 impl Validation {
+    /// That of a new file.
+    pub fn new(partitioner: Partitioner, filter_fp_chance: f64) -> Validation {
+        Validation { partitioner, partitioner_class: partitioner.class_name().to_owned(), filter_fp_chance }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.put_short_bytes(self.partitioner_class.as_bytes());
+        bytes.put_f64(self.filter_fp_chance);
+        bytes
+    }
+
     pub(super) fn decode(part: &Part) -> Result<Validation> {
         let (class, filter_fp_chance) = decode_fields(part.cursor()).map_err(|error| part.error(error))?;
         match Partitioner::parse(class) {
