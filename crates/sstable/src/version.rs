@@ -95,6 +95,21 @@ impl Version {
         self >= Version::Na
     }
 
+    /// How many sizes of partitions the histogram of a new file tells apart; readers take any number.
+    pub fn partition_size_steps(self) -> usize {
+        if self >= Version::Oa { 155 } else { 150 }
+    }
+
+    /// How many counts of cells the histogram of a new file tells apart; readers take any number.
+    pub fn cell_count_steps(self) -> usize {
+        if self >= Version::Md { 118 } else { 114 }
+    }
+
+    /// Whether the histogram of drop times says how many bins there could be, and not how many there are.
+    pub fn tells_most_bins(self) -> bool {
+        self < Version::Na
+    }
+
     /// Whether min and max clustering are a slice with bound kinds, not bare values.
     pub fn has_improved_min_max(self) -> bool {
         self >= Version::Oa

@@ -261,6 +261,13 @@ impl CompressionInfo {
         self.uncompressed_len
     }
 
+    /// What Statistics.db tells of a new file: the length of its chunks on disk without their CRC32 over
+    /// that of the data. `None` where there is no data.
+    pub fn ratio(&self) -> Option<f64> {
+        let packed = self.offsets.end - CHUNK_CRC * self.chunk_count() as u64;
+        (self.uncompressed_len > 0).then(|| packed as f64 / self.uncompressed_len as f64)
+    }
+
     /// How many chunks there are.
     pub fn chunk_count(&self) -> usize {
         self.offsets.deltas.len()
@@ -640,6 +647,7 @@ mod tests {
         let info = builder.finish(9000);
         assert_eq!([info.chunk(0), info.chunk(1), info.chunk(2)], [0..100, 100..250, 250..300]);
         assert_eq!(parse(&info.encode(Version::Nb), Version::Nb, 300).unwrap(), info);
+        assert_eq!(info.ratio(), Some(288.0 / 9000.0));
     }
 
     #[test]
@@ -682,8 +690,12 @@ mod tests {
             let bytes = info.encode(file.version);
             if name.contains("/compacted/") && bytes.len() + 8 == file.bytes.len() {
                 assert_eq!(parse(&bytes, file.version, info.offsets.end).unwrap(), info, "{name}");
-            } else {
-                assert_eq!(bytes, file.bytes, "{name}");
+                continue;
+            }
+            assert_eq!(bytes, file.bytes, "{name}");
+            if !file.is_scyllas() {
+                let told = samples::statistics(&file).stats.compression_ratio;
+                assert_eq!(info.ratio(), Some(told), "{name}");
             }
         }
     }

@@ -14,9 +14,9 @@ use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
 
 /// The greatest local deletion time, in seconds, in files where it is an unsigned number.
-const MAX_DELETION_TIME: i64 = u32::MAX as i64 - 2;
+pub(super) const MAX_DELETION_TIME: i64 = u32::MAX as i64 - 2;
 /// The same in older files.
-const MAX_LEGACY_DELETION_TIME: i64 = i32::MAX as i64 - 1;
+pub(super) const MAX_LEGACY_DELETION_TIME: i64 = i32::MAX as i64 - 1;
 
 /// How many values there are of which size.
 ///
@@ -30,6 +30,22 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// Of nothing yet, in that many steps of a fifth from 1 on.
+    pub fn with_steps(steps: usize) -> Histogram {
+        let next = |offset: &u64| Some(((*offset as f64 * 1.2).round() as u64).max(offset + 1));
+        let offsets = std::iter::successors(Some(1), next).take(steps).collect();
+        Histogram { offsets, buckets: vec![0; steps + 1].into_boxed_slice() }
+    }
+
+    /// Counts a value.
+    ///
+    /// # Panics
+    /// If there are no buckets.
+    pub fn add(&mut self, value: u64) {
+        let bucket = self.offsets.partition_point(|&offset| offset < value);
+        self.buckets[bucket] += 1;
+    }
+
     pub(super) fn decode(cursor: &mut Cursor) -> Decoded<Histogram> {
         let start = cursor.clone();
         let count = cursor.count(16)?;
@@ -175,7 +191,7 @@ fn legacy_bin(cursor: &mut Cursor) -> Decoded<(i64, u64)> {
 }
 
 /// Cassandra took times that overflowed for the greatest one, and so does whoever reads them.
-fn at_most(seconds: i64, greatest: i64) -> i64 {
+pub(super) fn at_most(seconds: i64, greatest: i64) -> i64 {
     if (0..=greatest).contains(&seconds) { seconds } else { greatest }
 }
 
@@ -204,6 +220,16 @@ mod tests {
         assert_eq!(histogram.mean(), Some((4.0 * 2.0 + 3.0) / 5.0));
         assert_eq!([0.0, 0.5, 0.8, 0.81, 1.0].map(|share| histogram.percentile(share)), [0, 2, 2, 3, 3]);
         assert_eq!((histogram.min(), histogram.max()), (2, u64::MAX));
+    }
+
+    #[test]
+    fn values_are_counted_in_steps_of_a_fifth() {
+        let mut histogram = Histogram::with_steps(15);
+        assert_eq!(histogram.offsets[..], [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29]);
+        [0, 1, 9, 10, 11, 29, 30, u64::MAX].iter().for_each(|&value| histogram.add(value));
+        assert_eq!(histogram.buckets[..], [2, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(Histogram::with_steps(155).offsets.last(), Some(&3_520_571_548_412));
+        assert_eq!(Histogram::with_steps(118).offsets.last(), Some(&4_139_110_981));
     }
 
     #[test]

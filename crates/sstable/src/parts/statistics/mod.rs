@@ -15,7 +15,9 @@
 //!
 //! Parts of other types are skipped.
 
+mod collector;
 mod compaction;
+mod drop_times;
 mod header;
 mod histogram;
 mod stats;
@@ -23,7 +25,9 @@ mod validation;
 
 use std::path::Path;
 
-pub use compaction::Compaction;
+pub use collector::Collector;
+pub use compaction::{CardinalityBuilder, Compaction};
+pub use drop_times::DropTimesBuilder;
 pub use header::{EncodingStats, Header};
 pub use histogram::{DropTimes, Histogram};
 pub use stats::{CommitLogPosition, CoveredClustering, Stats};

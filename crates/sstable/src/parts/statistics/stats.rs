@@ -130,6 +130,9 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// The compression ratio of data that is not compressed.
+    pub const NOT_COMPRESSED: f64 = -1.0;
+
     pub(super) fn decode(part: &Part, version: Version) -> Result<Stats> {
         let mut cursor = part.cursor();
         let start = Start::decode(&mut cursor, version).map_err(|error| part.error(error))?;

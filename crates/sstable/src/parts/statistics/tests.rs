@@ -128,7 +128,8 @@ fn kept(stats: Stats, version: Version) -> Stats {
 
 #[test]
 fn bounds_of_every_kind_come_back() {
-    let types: Vec<_> = (0..40_usize).map(|i| if i.is_multiple_of(2) { CqlType::Int } else { CqlType::Text }).collect();
+    let types: Vec<_> =
+        (0..40_usize).map(|i| if i.is_multiple_of(2) { CqlType::Int } else { CqlType::Text }).collect();
     let value = |i: usize| match i % 5 {
         3 => None,
         4 => Some(Bytes::default()),

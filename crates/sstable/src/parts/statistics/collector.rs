@@ -1,0 +1,384 @@
+//! Least and greatest of everything, collected while an SSTable is written.
+//!
+//! What counts, and as what, is Cassandra's habit:
+//!
+//! | of | timestamp | local deletion time | TTL | cells |
+//! |---|---|---|---|---|
+//! | a row marker | its own | when it expires; [`NO_DELETION_TIME`] where it does not | its own, be it 0 | |
+//! | a cell | its own | when it expires or was deleted; [`NO_DELETION_TIME`] where neither | its own, be it 0 | 1 |
+//! | a deletion of anything | its own | its own | | |
+//!
+//! A row has as many columns as it has cells in different ones; those with a deletion only do not count.
+//! Local deletion times that come make up the drop times too.
+
+use model::clustering::compare_positions;
+use model::time::NO_DELETION_TIME;
+use model::types::counter::{CounterContext, ShardKind};
+use model::{CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Schema, Slice, Weight};
+
+use super::{
+    CardinalityBuilder, CommitLogPosition, Compaction, CoveredClustering, DropTimesBuilder, Histogram, Stats,
+};
+use crate::Version;
+
+/// Collects what Statistics.db tells of a new SSTable. It must be shown all that is written, in its order.
+///
+/// A row costs no allocation, whatever is in it; a partition costs one hash.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    version: Version,
+    is_counter: bool,
+    timestamps: Bounds<i64>,
+    local_deletion_times: Bounds<i64>,
+    ttls: Bounds<u32>,
+    drop_times: DropTimesBuilder,
+    partition_sizes: Histogram,
+    cell_counts: Histogram,
+    cells_of_partition: u64,
+    columns: u64,
+    rows: u64,
+    covered: Covered,
+    has_legacy_counter_shards: bool,
+    has_partition_deletion: bool,
+    /// The first key and the last one.
+    keys: Option<(Box<[u8]>, Vec<u8>)>,
+    cardinality: CardinalityBuilder,
+}
+
+impl Collector {
+    /// For a file of that version.
+    pub fn new(schema: &Schema, version: Version) -> Collector {
+        Collector {
+            version,
+            is_counter: schema.is_counter(),
+            timestamps: Bounds::new(i64::MAX, i64::MIN),
+            local_deletion_times: Bounds::new(i64::MAX, i64::MIN),
+            ttls: Bounds::new(u32::MAX, u32::MIN),
+            drop_times: DropTimesBuilder::new(version),
+            partition_sizes: Histogram::with_steps(version.partition_size_steps()),
+            cell_counts: Histogram::with_steps(version.cell_count_steps()),
+            cells_of_partition: 0,
+            columns: 0,
+            rows: 0,
+            covered: Covered::new(&schema.clustering, version),
+            has_legacy_counter_shards: false,
+            has_partition_deletion: false,
+            keys: None,
+            cardinality: CardinalityBuilder::default(),
+        }
+    }
+
+    /// A partition begins.
+    pub fn partition_start(&mut self, key: &[u8], deletion: DeletionTime) {
+        self.cardinality.add(key);
+        let (_, last) = self.keys.get_or_insert_with(|| (key.into(), Vec::new()));
+        replace(last, key);
+        self.has_partition_deletion |= !deletion.is_live();
+        self.deletion(deletion);
+    }
+
+    /// The next row of the partition, or its static one. An empty row counts for nothing but its place.
+    pub fn row(&mut self, row: &Row, is_static: bool) {
+        if !is_static {
+            self.covered.add(&row.clustering, Weight::At);
+        }
+        if row.is_empty() {
+            return;
+        }
+        self.rows += 1;
+        self.liveness(&row.liveness);
+        self.deletion(row.deletion);
+        self.deletion(row.shadowable);
+        row.complex_deletions.iter().for_each(|&(_, deletion)| self.deletion(deletion));
+        self.cells(row);
+    }
+
+    /// The next end or start of a range tombstone, or both.
+    pub fn range_tombstone(
+        &mut self,
+        position: &Position,
+        closes: Option<DeletionTime>,
+        opens: Option<DeletionTime>,
+    ) {
+        self.covered.add(&position.prefix, position.weight);
+        closes.into_iter().chain(opens).for_each(|deletion| self.deletion(deletion));
+    }
+
+    /// The partition ends. It takes that many bytes of Data.db, uncompressed, its end included.
+    pub fn partition_end(&mut self, size_in_bytes: u64) {
+        self.partition_sizes.add(size_in_bytes);
+        self.cell_counts.add(std::mem::take(&mut self.cells_of_partition));
+        self.covered.end_partition();
+    }
+
+    /// What there was. Nothing is known of compression, the commit log, levels and repairs: what the fields
+    /// of these say is that there were none.
+    pub fn finish(self) -> (Stats, Compaction) {
+        let (min_timestamp, max_timestamp) = self.timestamps.or((i64::MIN, i64::MAX));
+        let (min_local_deletion_time, max_local_deletion_time) =
+            self.local_deletion_times.or((NO_DELETION_TIME, NO_DELETION_TIME));
+        let (min_ttl, max_ttl) = self.ttls.or((0, 0));
+        let keys = self.keys.filter(|_| self.version.has_key_range());
+        let (first_key, last_key) = keys.map(|(first, last)| (first, last.into_boxed_slice())).unzip();
+        let stats = Stats {
+            partition_sizes: self.partition_sizes,
+            cell_counts: self.cell_counts,
+            commit_log_upper_bound: CommitLogPosition::NONE,
+            min_timestamp,
+            max_timestamp,
+            min_local_deletion_time,
+            max_local_deletion_time,
+            min_ttl,
+            max_ttl,
+            compression_ratio: Stats::NOT_COMPRESSED,
+            tombstone_drop_times: self.drop_times.finish(),
+            level: 0,
+            repaired_at: 0,
+            covered_clustering: CoveredClustering {
+                slice: self.covered.slice(),
+                is_accurate: self.version.has_accurate_min_max(),
+            },
+            has_legacy_counter_shards: self.has_legacy_counter_shards,
+            cell_count: self.columns,
+            row_count: self.rows,
+            commit_log_lower_bound: CommitLogPosition::NONE,
+            commit_log_intervals: Vec::new(),
+            pending_repair: None,
+            is_transient: false,
+            originating_host: None,
+            may_have_partition_deletions: match self.version.has_partition_deletion_flag() {
+                true => self.has_partition_deletion,
+                false => min_local_deletion_time != NO_DELETION_TIME,
+            },
+            first_key,
+            last_key,
+            token_space_coverage: None,
+        };
+        (stats, self.cardinality.finish())
+    }
+
+    #[inline]
+    fn cells(&mut self, row: &Row) {
+        self.cells_of_partition += row.cells.len() as u64;
+        let mut column = None;
+        for cell in &row.cells {
+            self.columns += u64::from(column.replace(cell.column) != Some(cell.column));
+            self.timestamps.add(cell.timestamp);
+            self.ttls.add(cell.ttl);
+            self.local_deletion_time(cell.local_deletion_time);
+            if self.is_counter
+                && let CellValue::Value(value) = &cell.value
+            {
+                self.has_legacy_counter_shards |= has_legacy_shards(value);
+            }
+        }
+    }
+
+    fn liveness(&mut self, liveness: &Liveness) {
+        if !liveness.is_none() {
+            self.timestamps.add(liveness.timestamp);
+            self.ttls.add(liveness.ttl);
+            self.local_deletion_time(liveness.local_expiration_time);
+        }
+    }
+
+    fn deletion(&mut self, deletion: DeletionTime) {
+        if !deletion.is_live() {
+            self.timestamps.add(deletion.marked_for_delete_at);
+            self.local_deletion_time(deletion.local_deletion_time);
+        }
+    }
+
+    #[inline]
+    fn local_deletion_time(&mut self, time: i64) {
+        self.local_deletion_times.add(time);
+        if time != NO_DELETION_TIME {
+            self.drop_times.add(time);
+        }
+    }
+}
+
+/// Shards from before Cassandra 2.1 are all that are not global.
+fn has_legacy_shards(context: &[u8]) -> bool {
+    let shards = CounterContext::parse(context).ok();
+    shards.is_some_and(|context| context.shards().any(|shard| shard.kind != ShardKind::Global))
+}
+
+/// The least and the greatest of numbers.
+///
+/// Invariant: the least is above the greatest as long as there were none.
+#[derive(Clone, Copy, Debug)]
+struct Bounds<T> {
+    min: T,
+    max: T,
+}
+
+impl<T: Ord + Copy> Bounds<T> {
+    fn new(greatest: T, least: T) -> Bounds<T> {
+        Bounds { min: greatest, max: least }
+    }
+
+    #[inline]
+    fn add(&mut self, value: T) {
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Both, or `none` where there were no numbers.
+    fn or(self, none: (T, T)) -> (T, T) {
+        if self.min > self.max { none } else { (self.min, self.max) }
+    }
+}
+
+/// Between which clusterings everything is.
+#[derive(Clone, Debug)]
+struct Covered {
+    types: Vec<CqlType>,
+    extent: Extent,
+}
+
+/// What the version calls least and greatest.
+#[derive(Clone, Debug)]
+enum Extent {
+    /// The positions themselves.
+    Positions(Box<Positions>),
+    /// The least and the greatest value of each column for itself. Those who read `mc` take them for that,
+    /// and leave a file out where a slice has no value of a later column between them.
+    Values(Vec<Option<(Vec<u8>, Vec<u8>)>>),
+}
+
+impl Covered {
+    fn new(types: &[CqlType], version: Version) -> Covered {
+        let extent = match version.has_accurate_min_max() {
+            true => Extent::Positions(Box::new(Positions::new(version.has_improved_min_max()))),
+            false => Extent::Values(vec![None; types.len()]),
+        };
+        Covered { types: types.to_vec(), extent }
+    }
+
+    #[inline]
+    fn add(&mut self, prefix: &Clustering, weight: Weight) {
+        match &mut self.extent {
+            Extent::Positions(positions) => positions.add(prefix, weight),
+            Extent::Values(bounds) => add_values(bounds, prefix, &self.types),
+        }
+    }
+
+    fn end_partition(&mut self) {
+        if let Extent::Positions(positions) = &mut self.extent {
+            positions.end_partition(&self.types);
+        }
+    }
+
+    fn slice(self) -> Slice {
+        match self.extent {
+            Extent::Positions(positions) => positions.slice(),
+            Extent::Values(bounds) => {
+                let (min, max): (Vec<_>, Vec<_>) = bounds.into_iter().map_while(|bounds| bounds).unzip();
+                Slice {
+                    start: Position::before(min.into_iter().collect()),
+                    end: Position::after(max.into_iter().collect()),
+                }
+            }
+        }
+    }
+}
+
+fn add_values(bounds: &mut [Option<(Vec<u8>, Vec<u8>)>], prefix: &Clustering, types: &[CqlType]) {
+    let values = prefix.values.iter().zip(bounds).zip(types);
+    for ((value, bounds), data_type) in values {
+        let Some(value) = value else { continue };
+        let (min, max) = bounds.get_or_insert_with(|| (value.to_vec(), value.to_vec()));
+        if data_type.compare(value, min).is_lt() {
+            replace(min, value);
+        }
+        if data_type.compare(value, max).is_gt() {
+            replace(max, value);
+        }
+    }
+}
+
+/// The least and the greatest position. Within a partition positions ascend, so that only its first one
+/// and its last one are compared with others.
+#[derive(Clone, Debug)]
+struct Positions {
+    /// Those of all partitions that are over.
+    of_all: Option<(Position, Position)>,
+    /// Those of this partition, if there are any yet.
+    first: Position,
+    last: Position,
+    has_any: bool,
+    /// Whether the version tells on which side of its prefix a position is.
+    has_sides: bool,
+}
+
+impl Positions {
+    fn new(has_sides: bool) -> Positions {
+        Positions {
+            of_all: None,
+            first: Position::start(),
+            last: Position::start(),
+            has_any: false,
+            has_sides,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, prefix: &Clustering, weight: Weight) {
+        if !self.has_any {
+            self.has_any = true;
+            self.first = Position { prefix: prefix.clone(), weight };
+        }
+        // The buffers of the rows are shared until the partition ends; the list of values is used again.
+        self.last.prefix.values.clone_from(&prefix.values);
+        self.last.weight = weight;
+    }
+
+    fn end_partition(&mut self, types: &[CqlType]) {
+        if !std::mem::take(&mut self.has_any) {
+            return;
+        }
+        let Some((least, greatest)) = &mut self.of_all else {
+            self.of_all = Some((self.first.detached(), self.last.detached()));
+            return;
+        };
+        if compare_positions(types, self.first.as_view(), least.as_view()).is_lt() {
+            *least = self.first.detached();
+        }
+        if compare_positions(types, self.last.as_view(), greatest.as_view()).is_gt() {
+            *greatest = self.last.detached();
+        }
+    }
+
+    fn slice(self) -> Slice {
+        match self.of_all {
+            // No slice has anything of a file without rows, not even that of all rows.
+            None if self.has_sides => Slice { start: Position::end(), end: Position::start() },
+            None => Slice::all(),
+            Some((least, greatest)) if self.has_sides => {
+                let is_exclusive = (least.weight == Weight::After, greatest.weight == Weight::Before);
+                Slice {
+                    start: if is_exclusive.0 { least } else { Position::before(least.prefix) },
+                    end: if is_exclusive.1 { greatest } else { Position::after(greatest.prefix) },
+                }
+            }
+            Some((least, greatest)) => {
+                let told = |position: Position| position.prefix.values.into_iter().map_while(|value| value);
+                Slice {
+                    start: Position::before(told(least).collect()),
+                    end: Position::after(told(greatest).collect()),
+                }
+            }
+        }
+    }
+}
+
+/// The same bytes in a buffer that is there already.
+fn replace(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    buffer.clear();
+    buffer.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+#[path = "collector_tests.rs"]
+mod tests;
