@@ -87,13 +87,15 @@ pub trait FragmentReader {
 ///
 /// Invariants of a stream:
 /// 1. Fragments come in the order drawn in this module's head.
-/// 2. Partitions ascend by token and key.
+/// 2. Partitions ascend by token and key; in tables of a secondary index, by the order of the key's type.
 /// 3. Positions never step back; no two rows have the same key.
 /// 4. A range tombstone change stands before or after a prefix, not at a row.
 /// 5. No deletion is in force at a partition's end.
 #[derive(Debug)]
 pub struct Validator {
     clustering: Vec<CqlType>,
+    /// What puts the keys in order, where tokens do not.
+    key_order: Option<CqlType>,
     state: State,
     key: Option<PartitionKey>,
     last: Option<Position>,
@@ -132,11 +134,17 @@ impl Validator {
     pub fn new(schema: &Schema) -> Validator {
         Validator {
             clustering: schema.clustering.clone(),
+            key_order: None,
             state: State::BetweenPartitions,
             key: None,
             last: None,
             open: DeletionTime::LIVE,
         }
+    }
+
+    /// The same for the stream of a table whose keys are in the order of their type.
+    pub fn by_key_order(self, schema: &Schema) -> Validator {
+        Validator { key_order: Some(schema.partition_key.clone()), ..self }
     }
 
     /// Takes the stream's next fragment.
@@ -162,13 +170,20 @@ impl Validator {
     }
 
     fn start(&mut self, start: &PartitionStart) -> Result<(), OrderError> {
-        if self.key.as_ref().is_some_and(|last| *last >= start.key) {
+        if self.key.as_ref().is_some_and(|last| self.compare_keys(last, &start.key).is_ge()) {
             return Err(OrderError::Partition);
         }
         self.key = Some(start.key.clone());
         self.state = State::AfterStart;
         self.last = None;
         Ok(())
+    }
+
+    fn compare_keys(&self, a: &PartitionKey, b: &PartitionKey) -> Ordering {
+        match &self.key_order {
+            Some(order) => order.compare(&a.bytes, &b.bytes),
+            None => a.cmp(b),
+        }
     }
 
     fn change(&mut self, change: &RangeTombstoneChange) -> Result<(), OrderError> {

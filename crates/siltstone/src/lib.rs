@@ -12,11 +12,13 @@
 //! | [`live`] | what a `SELECT` would return |
 //! | [`info`], [`facts`] | what is known of an SSTable as a whole, as text and as JSON |
 //! | [`index_list`] | its partitions, and the index blocks of one |
+//! | [`convert`] | SSTables into another version of the format, several into one |
 //! | [`verify`] | what a verification found, in words and as JSON |
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
 //! | [`json`], [`instants`] | JSON and times, written quickly |
 //! | [`error`] | what can go wrong |
 
+pub mod convert;
 pub mod dump;
 pub mod error;
 pub mod facts;

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use runtime::Disk;
+use sstable::Version;
 use sstable::component::{Component, Descriptor};
 
 use crate::error::{Error, Result};
@@ -11,7 +12,8 @@ use crate::error::{Error, Result};
 /// The data files that a path names: of the SSTable that a file belongs to, or of all in a folder.
 ///
 /// A folder's SSTables are in the order of their generations; those of folders inside are not among them.
-/// Names that are no SSTable's are passed over, but not the data of one in a version that is not read.
+/// Names that are no SSTable's are passed over, and SSTables that are still being written, but not the data of one in
+/// a version that is not read.
 ///
 /// # Errors
 /// If there is nothing at the path, no SSTable in the folder, or one in a version that is not read.
@@ -33,7 +35,12 @@ pub fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<Descript
         Ok(files) => files,
         Err(error) => return vec![(path.to_path_buf(), Err(sstable::Error::from(error).into()))],
     };
-    let data = files.into_iter().filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db"));
+    let unsealed = sstable::writer::unsealed(&files);
+    let is_whole = |file: &PathBuf| Descriptor::parse(file).map_or(true, |name| !unsealed.contains(&name));
+    let data = files
+        .into_iter()
+        .filter(is_whole)
+        .filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db"));
     let mut found: Vec<(PathBuf, Result<Descriptor>)> =
         data.map(|file| (file.clone(), Descriptor::parse(&file).map_err(Error::from))).collect();
     if found.is_empty() {
@@ -68,6 +75,17 @@ pub fn all_data_files(disk: &Disk, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files.concat())
 }
 
+/// The names for a new SSTable in a folder: a number above those of all that are there, whole or not.
+///
+/// # Errors
+/// If there is no such folder.
+pub fn next_descriptor(disk: &Disk, dir: &Path, version: Version) -> Result<Descriptor> {
+    let files = disk.list(dir).map_err(sstable::Error::from)?;
+    let taken = files.iter().filter_map(|file| file.file_name()?.to_str()?.split('-').nth(1)?.parse().ok());
+    let generation = taken.max().map_or(1, |last: u64| last.saturating_add(1)).to_string();
+    Ok(Descriptor { dir: dir.to_path_buf(), version, generation })
+}
+
 /// Numbers ascend; ids that are times come after them and ascend as text.
 fn order(descriptor: &Descriptor) -> (u64, &str, &str) {
     let number = descriptor.generation.parse().unwrap_or(u64::MAX);
@@ -97,6 +115,32 @@ mod tests {
         let time_based = "/t/nb-3gyd_0wz8_01bn52h3rn8frpo3ut-big-Data.db";
         let all = [&files[..], &[time_based]].concat();
         assert_eq!(names_of(&all, "/t").unwrap(), [files[1], files[0], time_based]);
+    }
+
+    #[test]
+    fn what_is_not_whole_is_passed_over() {
+        let files = [
+            "/t/me-1-big-Data.db",
+            "/t/me-1-big-TOC.txt.tmp",
+            "/t/me-2-big-Data.db",
+            "/t/me-3-big-Data.db.tmp",
+        ];
+        assert_eq!(names_of(&files, "/t").unwrap(), [files[2]]);
+    }
+
+    #[test]
+    fn a_new_sstable_has_a_new_number() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let next = |dir| next_descriptor(shard.disk(), Path::new(dir), Version::Me);
+            let disk = shard.disk().as_simulated().expect("simulated");
+            ["/t/nb-9-big-Data.db", "/t/me-10-big-TOC.txt.tmp", "/t/a-b"]
+                .map(|file| disk.add_file(file, Vec::new()));
+            disk.add_file("/u/notes", Vec::new());
+            assert_eq!(next("/t").unwrap().path_of(&Component::Toc), Path::new("/t/me-11-big-TOC.txt"));
+            assert_eq!(next("/u").unwrap().generation, "1");
+            assert!(next("/v").is_err());
+        })
+        .unwrap();
     }
 
     #[test]

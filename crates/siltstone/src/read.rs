@@ -8,6 +8,7 @@ use model::{Fragment, FragmentReader, Next, PartitionKey, Position, Schema, Slic
 use runtime::{Disk, IoStats};
 use sstable::cache::cached_file::PageStats;
 use sstable::component::{DATA_IO, INDEX_IO};
+use sstable::data::reader::DataReader;
 use sstable::{PartitionReader, ReadOptions, SSTable};
 
 use crate::error::{Error, Result};
@@ -60,6 +61,13 @@ impl Tables {
     /// The SSTables, in the order in which they were given.
     pub fn tables(&self) -> &[Rc<SSTable>] {
         &self.tables
+    }
+
+    /// All partitions of all SSTables, in order, as one stream.
+    pub fn scan(&self) -> Merge<Mapped<DataReader>> {
+        let maps = self.unified.maps.iter().cloned();
+        let readers = self.tables.iter().zip(maps).map(|(table, map)| Mapped::new(table.scan(), map));
+        Merge::new(&self.schema, Direction::Forward, readers.collect())
     }
 
     /// A partition key of this table, from its serialized bytes.

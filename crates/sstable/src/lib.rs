@@ -12,6 +12,7 @@
 //! | [`cache`] | what is kept of an index between reads |
 //! | [`reader`], [`reverse`] | a slice of a partition, in either direction |
 //! | [`verify`] | whether an SSTable is sound |
+//! | [`writer`] | a new SSTable, from a stream of fragments |
 
 pub mod big;
 pub mod cache;
@@ -27,9 +28,11 @@ pub mod reverse;
 pub mod sstable;
 pub mod verify;
 pub mod version;
+pub mod writer;
 
 pub use big::promoted_cursor::Search;
 pub use error::{Error, Result};
 pub use reader::PartitionReader;
 pub use sstable::{OpenOptions, ReadOptions, SSTable};
 pub use version::Version;
+pub use writer::{SSTableWriter, WriteOptions};

@@ -21,6 +21,7 @@ use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::{Summary, SummaryBuilder};
 use crate::reader::PartitionReader;
 use crate::reverse::ReverseReader;
+use crate::writer::is_unsealed;
 use crate::{Error, Result, Version};
 
 /// Every how many partitions a summary that is rebuilt has an entry: Cassandra's default.
@@ -369,6 +370,9 @@ impl Opener<'_> {
     pub(crate) async fn components(&self) -> Result<Vec<Component>> {
         match self.read(&Component::Toc).await? {
             Some((path, bytes)) => Component::parse_toc(&path, &bytes),
+            None if is_unsealed(self.disk, self.descriptor) => {
+                Err(self.missing(&Component::Toc, "it is still being written, or its writer was cut off"))
+            }
             None => self.descriptor.list(self.disk),
         }
     }

@@ -10,6 +10,8 @@
 
 use std::fmt;
 
+use crate::parts::compression_info::Compressor;
+
 /// A version of the BIG format that this library reads, from the oldest to the newest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Version {
@@ -128,6 +130,16 @@ impl Version {
     /// Whether Statistics has the share of the ring that the keys cover.
     pub fn has_token_space_coverage(self) -> bool {
         self >= Version::Oa
+    }
+
+    /// Whether all who read the version know the compressor: Zstandard and none at all came with Cassandra 4.0.
+    pub fn has_compressor(self, compressor: Compressor) -> bool {
+        self >= Version::Na || !matches!(compressor, Compressor::Zstd | Compressor::Noop)
+    }
+
+    /// Whether who reads the version may know vectors: Cassandra 5.0 does, which writes `nb` too.
+    pub fn has_vectors(self) -> bool {
+        self >= Version::Nb
     }
 
     /// Whether local deletion times are unsigned 32-bit seconds, good until 2106, and a live deletion

@@ -279,6 +279,26 @@ impl CqlType {
         }
     }
 
+    /// Whether `is` holds for the type or for one that it is made of.
+    pub fn any(&self, is: &dyn Fn(&CqlType) -> bool) -> bool {
+        if is(self) {
+            return true;
+        }
+        match self {
+            CqlType::List { element, .. }
+            | CqlType::Set { element, .. }
+            | CqlType::Vector { element, .. } => element.any(is),
+            CqlType::Map { key, value, .. } => key.any(is) || value.any(is),
+            CqlType::Tuple(parts) | CqlType::Composite(parts) => parts.iter().any(|part| part.any(is)),
+            CqlType::Udt(udt) => udt.fields.iter().any(|(_, field)| field.any(is)),
+            CqlType::Reversed(base) => base.any(is),
+            CqlType::DynamicComposite(parts) => parts.iter().any(|(_, part)| part.any(is)),
+            CqlType::PartitionerOrder { key, .. } => key.as_ref().is_some_and(|key| key.any(is)),
+            CqlType::ColumnToCollection(parts) => parts.iter().any(|(_, part)| part.any(is)),
+            _ => false,
+        }
+    }
+
     /// Whether an empty value is a value of this type, and not only the absence of one.
     pub fn allows_empty(&self) -> bool {
         !matches!(

@@ -1,5 +1,6 @@
 //! The arguments of the command, a file a subcommand.
 
+mod convert;
 mod dump;
 mod index;
 mod info;
@@ -38,6 +39,7 @@ enum Group {
 #[derive(Debug, Subcommand)]
 enum Command {
     Dump(dump::Dump),
+    Convert(convert::Convert),
     Read(read::Read),
     Info(info::Info),
     Index(index::Index),
@@ -59,6 +61,7 @@ impl Siltstone {
         let Group::Sstable(command) = self.group;
         match command {
             Command::Dump(command) => command.run(),
+            Command::Convert(command) => command.run(),
             Command::Read(command) => command.run(),
             Command::Info(command) => command.run(),
             Command::Index(command) => command.run(),

@@ -24,6 +24,21 @@ impl Progress {
         Progress { name: name.to_owned(), total, started: is_seen.then(Instant::now), bar: None }
     }
 
+    /// The same where nothing else goes to the output meanwhile.
+    pub(super) fn always(name: &str, total: u64) -> Progress {
+        let started = stderr().is_terminal().then(Instant::now);
+        Progress { name: name.to_owned(), total, started, bar: None }
+    }
+
+    /// So many bytes are done of the work that now has this name.
+    pub(super) fn set_named(&mut self, name: &str, done: u64) {
+        if self.name != name {
+            name.clone_into(&mut self.name);
+            self.bar.iter().for_each(|bar| bar.set_prefix(name.to_owned()));
+        }
+        self.set(done);
+    }
+
     /// So many bytes are done.
     pub(super) fn set(&mut self, done: u64) {
         if let Some(bar) = &self.bar {

@@ -3,3 +3,5 @@
 pub(crate) mod block_walk;
 pub mod entry;
 pub mod promoted_cursor;
+pub(crate) mod spool;
+pub(crate) mod writer;

@@ -121,7 +121,13 @@ mod tests {
                 }
                 assert_eq!(spool.len(), len as u64);
                 let mut drained = Vec::new();
-                spool.drain(async |piece| { drained.extend_from_slice(piece); Ok(()) }).await.unwrap();
+                spool
+                    .drain(async |piece| {
+                        drained.extend_from_slice(piece);
+                        Ok(())
+                    })
+                    .await
+                    .unwrap();
                 assert!(drained == bytes && spool.len() == 0);
                 assert!(!shard.disk().exists(Path::new("/t/spool.tmp")), "the file is gone again");
             }

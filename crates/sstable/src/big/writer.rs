@@ -12,10 +12,8 @@ use runtime::{Disk, NewFile};
 use super::entry::OFFSET;
 use super::promoted_cursor::put_block_tail;
 use super::spool::Spool;
-use crate::component::INDEX_IO;
 use crate::data::row::put_deletion_time;
-use crate::encode::{Encode, vint_len};
-use crate::parts::fences::FencesBuilder;
+use crate::encode::Encode;
 use crate::{Error, Result, Version};
 
 /// With so many bytes at hand, a request is worth it.
@@ -83,9 +81,8 @@ impl IndexWriter {
     }
 
     /// The next block of the partition that is being written.
-    pub(crate) fn block(&mut self, block: WrittenBlock<'_>, fences: &mut FencesBuilder) {
+    pub(crate) fn block(&mut self, block: WrittenBlock<'_>) {
         let at = self.blocks.len();
-        fences.block(self.count, at, block.first, self.open);
         // An offset that does not fit is part of an index that is refused in the end.
         self.offsets.append(|to| to.put_u32(at as u32));
         let version = self.version;
@@ -123,7 +120,7 @@ impl IndexWriter {
     ///
     /// # Errors
     /// What the operating system says; an index that is too large for Cassandra.
-    pub(crate) async fn end(&mut self, partition: WrittenPartition<'_>, fences: &mut FencesBuilder) -> Result<()> {
+    pub(crate) async fn end(&mut self, partition: WrittenPartition<'_>) -> Result<()> {
         self.out.put_short_bytes(partition.key);
         self.out.put_vint(partition.data);
         if self.count < 2 {
@@ -131,14 +128,14 @@ impl IndexWriter {
             self.blocks.clear();
             self.offsets.clear();
         } else {
-            self.promoted(partition, fences).await?;
+            self.promoted(partition).await?;
         }
         self.count = 0;
         self.open = DeletionTime::LIVE;
         Ok(())
     }
 
-    async fn promoted(&mut self, partition: WrittenPartition<'_>, fences: &mut FencesBuilder) -> Result<()> {
+    async fn promoted(&mut self, partition: WrittenPartition<'_>) -> Result<()> {
         let mut head = Vec::new();
         head.put_vint(partition.head_len);
         put_deletion_time(&partition.deletion, self.version, &mut head);
@@ -153,7 +150,6 @@ impl IndexWriter {
         assert_eq!(self.offsets.len(), u64::from(self.count) * OFFSET, "every block has an offset");
         self.out.put_vint(len);
         self.out.put(&head);
-        fences.end(partition, self.position(), self.blocks.len(), self.count);
         let IndexWriter { file, out, blocks, offsets, .. } = self;
         for spool in [blocks, offsets] {
             spool

@@ -1,8 +1,10 @@
 //! Data.db: the rows. Shared by every index format.
 
 pub mod chunk;
+pub(crate) mod pack;
 pub mod reader;
 pub mod row;
 pub(crate) mod sums;
 pub(crate) mod walk;
 mod window;
+pub(crate) mod writer;

@@ -18,7 +18,7 @@ pub(crate) struct Packer {
 
 enum Algorithm {
     Lz4,
-    Snappy(snap::raw::Encoder),
+    Snappy(Box<snap::raw::Encoder>),
     Deflate(Box<flate2::Compress>),
     Zstd(zstd::bulk::Compressor<'static>),
     Noop,
@@ -33,7 +33,7 @@ impl Packer {
     pub(crate) fn new(compression: Compression) -> Result<Packer, String> {
         let algorithm = match compression.compressor() {
             Compressor::Lz4 => Algorithm::Lz4,
-            Compressor::Snappy => Algorithm::Snappy(snap::raw::Encoder::new()),
+            Compressor::Snappy => Algorithm::Snappy(Box::new(snap::raw::Encoder::new())),
             Compressor::Deflate => {
                 Algorithm::Deflate(Box::new(flate2::Compress::new(flate2::Compression::default(), true)))
             }
@@ -77,7 +77,8 @@ impl Packer {
             Algorithm::Lz4 => {
                 packed.put_u32_le(chunk.len() as u32);
                 packed.resize(4 + lz4_flex::block::get_maximum_output_size(chunk.len()), 0);
-                let len = lz4_flex::block::compress_into(chunk, &mut packed[4..]).expect("the output has room");
+                let len =
+                    lz4_flex::block::compress_into(chunk, &mut packed[4..]).expect("the output has room");
                 packed.truncate(4 + len);
             }
             Algorithm::Snappy(encoder) => {
@@ -100,7 +101,9 @@ fn zstd_level(compression: &Compression) -> Result<i32, String> {
     let option = compression.options().iter().find(|(name, _)| name == LEVEL);
     let Some((_, text)) = option else { return Ok(ZSTD_LEVEL) };
     let level = text.trim().parse().ok().filter(|level| zstd::compression_level_range().contains(level));
-    level.ok_or_else(|| format!("Zstandard has no {LEVEL} {text:?}: it has {:?}", zstd::compression_level_range()))
+    level.ok_or_else(|| {
+        format!("Zstandard has no {LEVEL} {text:?}: it has {:?}", zstd::compression_level_range())
+    })
 }
 
 fn deflate(stream: &mut flate2::Compress, chunk: &[u8], packed: &mut Vec<u8>) {

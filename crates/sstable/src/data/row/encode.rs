@@ -121,7 +121,7 @@ impl RowCodec {
         set(has_all, flag::ALL_COLUMNS);
         set(!row.complex_deletions.is_empty(), flag::COMPLEX_DELETION);
         set(!row.deletion.is_live(), flag::DELETION);
-        if !row.shadowable.is_live() {
+        if self.tells_shadowable(row) {
             match self.family {
                 Family::Scylla => extended |= flag::EXTENDED_SCYLLA_SHADOWABLE,
                 Family::Cassandra => {
@@ -133,6 +133,11 @@ impl RowCodec {
         }
         set(extended != 0, flag::EXTENDED);
         (flags, extended)
+    }
+
+    /// Whether the row's shadowable deletion is written. Beside a greater one that is not shadowable it says nothing.
+    fn tells_shadowable(&self, row: &Row) -> bool {
+        !row.shadowable.is_live() && (self.family == Family::Scylla || row.shadowable > row.deletion)
     }
 
     fn put_body(&self, row: &Row, columns: &[ColumnCodec], flags: u8, extended: u8, to: &mut Vec<u8>) {

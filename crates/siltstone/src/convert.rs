@@ -1,0 +1,220 @@
+//! SSTables into another version of the format, several merged into one.
+//!
+//! ```text
+//! sources ──scan──► merge ──► writer ──► one new SSTable
+//! ```
+//!
+//! Everything stays as it is: timestamps, expiry, tombstones. Of several sources, what one of them shadows in another
+//! goes, as in a compaction; nothing is purged. What the target cannot hold is refused before anything is written.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use model::Fragment;
+use model::FragmentReader;
+use runtime::Disk;
+use sstable::component::Component;
+use sstable::data::row::Family;
+use sstable::parts::compression_info::{Compression, Compressor};
+use sstable::parts::statistics::{EncodingStats, Partitioner};
+use sstable::writer::{Limits, Written, remove_leftovers};
+use sstable::{SSTable, SSTableWriter, Version, WriteOptions};
+
+use crate::error::{Error, Result};
+use crate::paths::next_descriptor;
+use crate::read::Tables;
+
+/// The component that only ScyllaDB writes.
+const SCYLLA: &str = "Scylla.db";
+
+/// Seconds since 1970 that versions with deletion times of 32 bits and a sign do not reach.
+const LEGACY_END: i64 = i32::MAX as i64;
+
+/// What to write, where it differs from the sources.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Target {
+    /// The version of the format.
+    pub version: Version,
+    /// For whom it is written. Default Cassandra.
+    pub family: Family,
+    /// How the data is compressed. Default as the first source.
+    pub compression: TargetCompression,
+    /// After how many bytes of a partition its index has a new block. Default 64 KiB.
+    pub column_index_size: u32,
+    /// The chance that the filter lets a key pass that is not there. Default that of the first source.
+    pub bloom_filter_fp_chance: Option<f64>,
+    /// Every how many partitions the summary has one. Default that of the first source.
+    pub min_index_interval: Option<u32>,
+}
+
+/// How the data of the target is compressed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum TargetCompression {
+    /// As that of the first source.
+    #[default]
+    AsSource,
+    /// Not at all.
+    None,
+    /// So.
+    Some(Compression),
+}
+
+impl Target {
+    /// All as in the sources, in this version.
+    pub fn new(version: Version) -> Target {
+        Target {
+            version,
+            family: Family::Cassandra,
+            compression: TargetCompression::AsSource,
+            column_index_size: 64 << 10,
+            bloom_filter_fp_chance: None,
+            min_index_interval: None,
+        }
+    }
+}
+
+/// How far a conversion is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Looking for what the target cannot hold.
+    Checking,
+    /// Writing.
+    Writing,
+}
+
+/// Writes the SSTables of one table as a new one into a folder, which is made where it is missing. Leftovers of
+/// writers that were cut off there are removed first.
+///
+/// `progress` is told now and then what is done and how many bytes of the sources' data it has come to, about.
+///
+/// # Errors
+/// Sources that are not of one table; what the target cannot hold; what cannot be read or written. Nothing is left
+/// behind then.
+pub async fn convert(
+    disk: &Disk,
+    sources: Vec<Rc<SSTable>>,
+    target: &Target,
+    dir: &Path,
+    progress: &mut dyn FnMut(Step, u64),
+) -> Result<Written> {
+    let tables = Tables::new(sources)?;
+    check(&tables, target, progress).await?;
+    disk.create_dir_all(dir).await.map_err(sstable::Error::from)?;
+    remove_leftovers(disk, dir).await?;
+    let descriptor = next_descriptor(disk, dir, target.version)?;
+    let options = options(&tables, target);
+    let mut writer =
+        SSTableWriter::create(disk, descriptor, tables.schema(), encoding(&tables), options).await?;
+    let mut tell = |done| progress(Step::Writing, done);
+    match writer.push_all(&mut tables.scan(), &mut tell).await {
+        Ok(()) => Ok(writer.seal().await?),
+        Err(error) => {
+            // The first error is the one to tell.
+            drop(writer.abandon().await);
+            Err(error.into())
+        }
+    }
+}
+
+/// Refuses what the target cannot hold. Reads the sources only where their statistics leave it open.
+async fn check(tables: &Tables, target: &Target, progress: &mut dyn FnMut(Step, u64)) -> Result<()> {
+    let limits = Limits::of(target.version, target.family);
+    let first = &tables.tables()[0];
+    limits
+        .check_table(tables.schema(), &options(tables, target))
+        .map_err(|what| Error::file(&first.descriptor().path_of(&Component::Data), what))?;
+    let mut before = 0;
+    for table in tables.tables() {
+        check_order(table, tables.tables().len())?;
+        if may_not_fit(table, target) {
+            check_fragments(table, limits, &mut |done| progress(Step::Checking, before + done)).await?;
+        }
+        before += table.data().file.len();
+    }
+    Ok(())
+}
+
+/// The keys of index tables are in an order of their own, by which nothing is merged.
+fn check_order(table: &SSTable, of: usize) -> Result<()> {
+    if of > 1 && table.statistics().validation.partitioner != Partitioner::Murmur3 {
+        let path = table.descriptor().path_of(&Component::Data);
+        return Err(Error::file(&path, "the SSTables of a secondary index are converted one by one"));
+    }
+    Ok(())
+}
+
+/// Whether something in an SSTable may be more than the target can hold, as far as is known without reading it.
+fn may_not_fit(table: &SSTable, target: &Target) -> bool {
+    let (stats, from) = (&table.statistics().stats, table.version());
+    let has_far_times = stats.min_local_deletion_time > LEGACY_END
+        || stats.tombstone_drop_times.bins.iter().any(|&(seconds, _)| seconds >= LEGACY_END - 1)
+        || from.has_uint_deletion_time() && !stats.tombstone_drop_times.bins.is_empty();
+    let has = |component: Component| table.components().contains(&component);
+    let is_scyllas = has(Component::Other(SCYLLA.to_owned())) || !has(Component::Toc);
+    !target.version.has_uint_deletion_time() && has_far_times
+        || target.version.has_uint_deletion_time() && stats.min_timestamp < 0
+        || target.family == Family::Cassandra && is_scyllas
+}
+
+async fn check_fragments(table: &SSTable, limits: Limits, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    let mut reader = table.scan();
+    while let Some(fragment) = reader.next().await? {
+        if let Err(what) = limits.check(&fragment) {
+            let path = table.descriptor().path_of(&Component::Data);
+            let place = format!("{what} (at offset {} of the data)", reader.position());
+            return Err(Error::file(&path, place));
+        }
+        if matches!(fragment, Fragment::PartitionStart(_)) {
+            progress(reader.position());
+        }
+    }
+    Ok(())
+}
+
+/// The least of everything in all sources.
+fn encoding(tables: &Tables) -> EncodingStats {
+    let all = tables.tables().iter().map(|table| table.statistics().header.encoding);
+    let least = |a: EncodingStats, b: EncodingStats| EncodingStats {
+        min_timestamp: a.min_timestamp.min(b.min_timestamp),
+        min_local_deletion_time: a.min_local_deletion_time.min(b.min_local_deletion_time),
+        min_ttl: a.min_ttl.min(b.min_ttl),
+    };
+    all.reduce(least).expect("there is a source")
+}
+
+fn options(tables: &Tables, target: &Target) -> WriteOptions {
+    let first = &tables.tables()[0];
+    let compression = match &target.compression {
+        TargetCompression::None => None,
+        TargetCompression::Some(compression) => Some(compression.clone()),
+        TargetCompression::AsSource => {
+            first.data().file.compression().map(|info| fitting(info.compression(), target.version))
+        }
+    };
+    let validation = &first.statistics().validation;
+    WriteOptions {
+        compression,
+        column_index_size: target.column_index_size,
+        bloom_filter_fp_chance: target.bloom_filter_fp_chance.unwrap_or(validation.filter_fp_chance),
+        min_index_interval: target.min_index_interval.unwrap_or(first.summary().min_index_interval()).max(1),
+        family: target.family,
+        partitioner: validation.partitioner,
+    }
+}
+
+/// The compression of a source, as far as the version has it: before `na` no chunk is kept raw, and Cassandra had
+/// fewer compressors. LZ4 stands in for those, in chunks of the same length.
+fn fitting(compression: &Compression, version: Version) -> Compression {
+    let raw_chunks = compression.max_compressed_len() < i32::MAX as u32;
+    let known =
+        version.has_max_compressed_length() || !(raw_chunks || compression.compressor() == Compressor::Zstd);
+    if known {
+        return compression.clone();
+    }
+    let (compressor, options) = match compression.compressor() {
+        Compressor::Zstd => (Compressor::Lz4, Vec::new()),
+        same => (same, compression.options().to_vec()),
+    };
+    let fitting = Compression::new(compressor, version).with_options(options);
+    fitting.with_chunk_len(compression.chunk_len()).expect("the length is one of a chunk")
+}

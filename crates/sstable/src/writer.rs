@@ -1,0 +1,579 @@
+//! A new SSTable, from a stream of fragments to its last component.
+//!
+//! ```text
+//! push ──► data::writer   rows, encoded, packed into chunks              Data.db, CompressionInfo.db or CRC.db
+//!      ├─► big::writer    every column_index_size bytes of a partition   Index.db
+//!      ├─► a hash a key, a sample of the keys                            Filter.db, Summary.db
+//!      └─► the collector: least and greatest of everything               Statistics.db
+//! seal ──► names for all of them, TOC.txt last
+//! ```
+//!
+//! Memory does not grow with a partition: what its index has no room for goes to a temporary file. It does grow
+//! with the number of partitions, by what a reader holds of them too: the filter and the summary.
+
+use std::rc::Rc;
+
+use model::fragment::Validator;
+use model::key::murmur3;
+use model::{
+    Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, PartitionStart, RangeTombstoneChange,
+    Row, Schema,
+};
+use runtime::Disk;
+
+use crate::big::spool::Spool;
+use crate::big::writer::{IndexWriter, WrittenBlock, WrittenPartition};
+use crate::component::{Component, Descriptor};
+use crate::data::pack::Packer;
+use crate::data::row::{Family, Minima, RowCodec};
+use crate::data::writer::{Checks, DataWriter, Sealed};
+use crate::parts::compression_info::{Compression, CompressionInfoBuilder, Compressor};
+use crate::parts::filter::{Filter, FilterBuilder};
+use crate::parts::statistics::{Collector, EncodingStats, Header, Partitioner, Statistics, Validation};
+use crate::parts::summary::SummaryBuilder;
+use crate::{Error, Result, Version};
+
+pub mod limits;
+mod seal;
+
+pub use limits::Limits;
+pub(crate) use seal::is_unsealed;
+pub use seal::{remove_leftovers, unsealed};
+
+use seal::Sealer;
+
+/// How to write an SSTable. Named as Cassandra's options are.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WriteOptions {
+    /// How the data is compressed. Default LZ4 in the chunks of the version; `None` leaves it as it is.
+    pub compression: Option<Compression>,
+    /// After how many bytes of a partition its index has a new block. Default 64 KiB.
+    pub column_index_size: u32,
+    /// The chance that the filter lets a key pass that is not there; 1 for no filter. Default 0.01.
+    pub bloom_filter_fp_chance: f64,
+    /// Every how many partitions the summary has one. Default 128.
+    pub min_index_interval: u32,
+    /// For whom it is written. Default Cassandra.
+    pub family: Family,
+    /// What puts the partitions in order. Default Murmur3.
+    pub partitioner: Partitioner,
+}
+
+impl WriteOptions {
+    /// The defaults for a version.
+    pub fn new(version: Version) -> WriteOptions {
+        WriteOptions {
+            compression: Some(Compression::new(Compressor::Lz4, version)),
+            column_index_size: 64 << 10,
+            bloom_filter_fp_chance: 0.01,
+            min_index_interval: 128,
+            family: Family::Cassandra,
+            partitioner: Partitioner::Murmur3,
+        }
+    }
+}
+
+/// What was written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Written {
+    /// The names of the files.
+    pub descriptor: Descriptor,
+    /// The components, TOC.txt last.
+    pub components: Vec<Component>,
+    /// How many partitions there are.
+    pub partitions: u64,
+    /// Bytes of Data.db, uncompressed.
+    pub data_len: u64,
+    /// Bytes of Data.db on disk.
+    pub data_file_len: u64,
+}
+
+/// Writes an SSTable.
+///
+/// After an error there is nothing to do but to [abandon](SSTableWriter::abandon) it. What is neither sealed nor
+/// abandoned leaves temporary files, which [`remove_leftovers`] finds.
+///
+/// Invariants:
+/// 1. What is pushed is in order, see [`Validator`], and within the [`Limits`] of the version.
+/// 2. `partition` is there from a partition's start to its end.
+#[derive(Debug)]
+pub struct SSTableWriter {
+    sealer: Sealer,
+    schema: Rc<Schema>,
+    encoding: EncodingStats,
+    options: WriteOptions,
+    limits: Limits,
+    validator: Validator,
+    codec: RowCodec,
+    data: DataWriter,
+    index: IndexWriter,
+    summary: SummaryBuilder,
+    /// The hash of each key: the filter's size is known only at the end.
+    hashes: Spool,
+    collector: Collector,
+    partitions: u64,
+    partition: Option<Partition>,
+    scratch: Vec<u8>,
+}
+
+/// The partition that is being written.
+#[derive(Debug)]
+struct Partition {
+    key: PartitionKey,
+    deletion: DeletionTime,
+    /// Where it begins in the data.
+    start: u64,
+    /// Bytes before its first row; 0 as long as the static row may come.
+    head_len: u64,
+    /// Where the last row or marker began, in bytes from the partition's start.
+    previous: u64,
+    /// The place in the partition of the block that is being filled, if there is one.
+    block: Option<u64>,
+    /// Where the first and the last item of the block stand, encoded.
+    first: Vec<u8>,
+    last: Vec<u8>,
+    /// The range tombstone in force.
+    open: DeletionTime,
+    /// A change that may still be replaced by another one at the same position.
+    change: Option<RangeTombstoneChange>,
+}
+
+impl SSTableWriter {
+    /// A new SSTable of these columns, under the names of `descriptor`. `encoding` are the least timestamp, local
+    /// deletion time and TTL of all that will be pushed: everything is written relative to them.
+    ///
+    /// # Errors
+    /// Options that are none; columns that the version cannot hold; names that are taken; what the operating system
+    /// says.
+    pub async fn create(
+        disk: &Disk,
+        descriptor: Descriptor,
+        schema: &Rc<Schema>,
+        encoding: EncodingStats,
+        options: WriteOptions,
+    ) -> Result<SSTableWriter> {
+        let path = descriptor.path_of(&Component::Data);
+        let unfit = |what: String| Error::unfit(&path, what);
+        let limits = Limits::of(descriptor.version, options.family);
+        limits.check_table(schema, &options).map_err(unfit)?;
+        let packer = options.compression.clone().map(Packer::new).transpose().map_err(unfit)?;
+        let mut sealer = Sealer::begin(disk, descriptor).await?;
+        match Files::create(disk, &mut sealer, packer, &options).await {
+            Ok(files) => Ok(SSTableWriter::assemble(sealer, files, limits, schema, encoding, options)),
+            Err(error) => {
+                // Whatever is left says no more than the error.
+                drop(sealer.abandon().await);
+                Err(error)
+            }
+        }
+    }
+
+    fn assemble(
+        sealer: Sealer,
+        files: Files,
+        limits: Limits,
+        schema: &Rc<Schema>,
+        encoding: EncodingStats,
+        options: WriteOptions,
+    ) -> SSTableWriter {
+        let validator = match options.partitioner {
+            Partitioner::Murmur3 => Validator::new(schema),
+            Partitioner::Local => Validator::new(schema).by_key_order(schema),
+        };
+        let version = sealer.descriptor().version;
+        let codec = RowCodec::new(schema, minima(&encoding), version);
+        SSTableWriter {
+            sealer,
+            schema: schema.clone(),
+            encoding,
+            limits,
+            validator,
+            codec: codec.writing_for(options.family),
+            data: files.data,
+            index: files.index,
+            summary: SummaryBuilder::new(options.min_index_interval),
+            hashes: files.hashes,
+            collector: Collector::new(schema, version),
+            partitions: 0,
+            partition: None,
+            scratch: Vec::new(),
+            options,
+        }
+    }
+
+    /// Takes the next fragment. Waits only where so much has gathered that a request is worth it.
+    ///
+    /// # Errors
+    /// A fragment that is out of order, or that the version cannot hold; what the operating system says.
+    pub async fn push(&mut self, fragment: &Fragment) -> Result<()> {
+        self.validator.check(fragment).map_err(|error| self.unfit(error.to_string()))?;
+        self.limits.check(fragment).map_err(|what| self.unfit(what))?;
+        match fragment {
+            Fragment::PartitionStart(start) => self.start(start),
+            Fragment::StaticRow(row) => self.static_row(row),
+            Fragment::Row(row) => self.row(row),
+            Fragment::RangeTombstone(change) => self.change(change),
+            Fragment::PartitionEnd => self.end().await?,
+        }
+        if self.data.is_full() || self.index.is_full() {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes all that a reader gives; `progress` is told now and then how far the data is, in bytes written.
+    ///
+    /// # Errors
+    /// Those of the reader, and of [`SSTableWriter::push`].
+    pub async fn push_all<R: FragmentReader>(
+        &mut self,
+        reader: &mut R,
+        progress: &mut dyn FnMut(u64),
+    ) -> std::result::Result<(), R::Error>
+    where
+        R::Error: From<Error>,
+    {
+        let mut told = 0;
+        while let Some(fragment) = reader.next().await? {
+            self.push(&fragment).await?;
+            if self.data.position() - told >= PROGRESS_STEP {
+                told = self.data.position();
+                progress(told);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of data so far, uncompressed.
+    pub fn position(&self) -> u64 {
+        self.data.position()
+    }
+
+    /// Bytes of Data.db so far on disk, about.
+    pub fn disk_len(&self) -> u64 {
+        self.data.disk_len()
+    }
+
+    /// How many partitions have been written to their end.
+    pub fn partitions(&self) -> u64 {
+        self.partitions
+    }
+
+    /// Writes what is left, makes all durable and gives the files their names. From then on there is an SSTable.
+    ///
+    /// # Errors
+    /// A stream that ended within a partition, or had none; what the operating system says. Then nothing is left.
+    pub async fn seal(self) -> Result<Written> {
+        let done = self.validator.finish().map_err(|error| self.unfit(error.to_string()));
+        let done = match done {
+            Ok(()) if self.partitions == 0 => {
+                Err(self.unfit("an SSTable has at least one partition".to_owned()))
+            }
+            other => other,
+        };
+        match done {
+            Ok(()) => self.seal_all().await,
+            Err(error) => {
+                drop(self.abandon().await);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes what was written.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub async fn abandon(self) -> Result<()> {
+        let SSTableWriter { sealer, data, index, hashes, .. } = self;
+        drop((data, index, hashes));
+        sealer.abandon().await
+    }
+
+    fn unfit(&self, what: String) -> Error {
+        let path = self.sealer.descriptor().path_of(&Component::Data);
+        match &self.partition {
+            Some(partition) => {
+                Error::unfit(&path, format!("{what} (partition {})", hex(&partition.key.bytes)))
+            }
+            None => Error::unfit(&path, what),
+        }
+    }
+
+    fn start(&mut self, start: &PartitionStart) {
+        let at = self.data.position();
+        self.codec.put_partition_head(&start.key.bytes, &start.deletion, self.data.buffer());
+        self.collector.partition_start(&start.key.bytes, start.deletion);
+        let head_len = if self.codec.has_static_row() { 0 } else { self.data.position() - at };
+        self.partition = Some(Partition {
+            key: start.key.clone(),
+            deletion: start.deletion,
+            start: at,
+            head_len,
+            previous: 0,
+            block: None,
+            first: Vec::new(),
+            last: Vec::new(),
+            open: DeletionTime::LIVE,
+            change: None,
+        });
+    }
+
+    fn static_row(&mut self, row: &Row) {
+        self.codec.put_static_row(row, &mut self.scratch, self.data.buffer());
+        self.collector.row(row, true);
+        let position = self.data.position();
+        let partition = self.partition.as_mut().expect("invariant 2");
+        partition.head_len = position - partition.start;
+    }
+
+    /// Where the table has static rows, each partition has one.
+    fn end_head(&mut self) {
+        if self.partition.as_ref().expect("invariant 2").head_len == 0 {
+            self.static_row(&Row::new(Clustering::empty()));
+        }
+    }
+
+    fn row(&mut self, row: &Row) {
+        self.end_head();
+        self.settle_change();
+        if row.is_empty() {
+            return;
+        }
+        let at = self.begin_item(|codec, to| codec.put_row_prefix(&row.clustering, to));
+        let previous = self.since_previous(at);
+        self.codec.put_row(row, previous, &mut self.scratch, self.data.buffer());
+        self.collector.row(row, false);
+        self.end_item();
+    }
+
+    fn change(&mut self, change: &RangeTombstoneChange) {
+        self.end_head();
+        let partition = self.partition.as_mut().expect("invariant 2");
+        if partition.change.as_ref().is_some_and(|pending| pending.position != change.position) {
+            self.settle_change();
+        }
+        self.partition.as_mut().expect("invariant 2").change = Some(change.clone());
+    }
+
+    /// Writes the change that is held back, if it changes anything.
+    fn settle_change(&mut self) {
+        let partition = self.partition.as_mut().expect("invariant 2");
+        let Some(RangeTombstoneChange { position, deletion }) = partition.change.take() else { return };
+        let before = std::mem::replace(&mut partition.open, deletion);
+        if before == deletion {
+            return;
+        }
+        let closes = (!before.is_live()).then_some(before);
+        let opens = (!deletion.is_live()).then_some(deletion);
+        let kinds = (closes.is_some(), opens.is_some());
+        let at = self.begin_item(|codec, to| codec.put_marker_prefix(&position, kinds.0, kinds.1, to));
+        let previous = self.since_previous(at);
+        self.codec.put_marker(&position, closes.as_ref(), opens.as_ref(), previous, self.data.buffer());
+        self.collector.range_tombstone(&position, closes, opens);
+        self.end_item();
+    }
+
+    /// Notes where a row or marker begins; how many bytes that is from the partition's start.
+    fn begin_item(&mut self, put_prefix: impl FnOnce(&RowCodec, &mut Vec<u8>)) -> u64 {
+        let position = self.data.position();
+        let partition = self.partition.as_mut().expect("invariant 2");
+        let at = position - partition.start;
+        partition.last.clear();
+        put_prefix(&self.codec, &mut partition.last);
+        if partition.block.is_none() {
+            partition.block = Some(at);
+            partition.first.clone_from(&partition.last);
+        }
+        at
+    }
+
+    /// How far before `at` the last item began.
+    fn since_previous(&mut self, at: u64) -> u64 {
+        let partition = self.partition.as_mut().expect("invariant 2");
+        at - std::mem::replace(&mut partition.previous, at)
+    }
+
+    /// Ends the block if it is large enough.
+    fn end_item(&mut self) {
+        let partition = self.partition.as_ref().expect("invariant 2");
+        let at = self.data.position() - partition.start;
+        if partition.block.is_some_and(|start| at - start >= u64::from(self.options.column_index_size)) {
+            self.cut_block();
+        }
+    }
+
+    fn cut_block(&mut self) {
+        let position = self.data.position();
+        let partition = self.partition.as_mut().expect("invariant 2");
+        let Some(offset) = partition.block.take() else { return };
+        self.index.block(WrittenBlock {
+            first: &partition.first,
+            last: &partition.last,
+            offset,
+            width: position - partition.start - offset,
+            end_open: partition.open,
+        });
+    }
+
+    async fn end(&mut self) -> Result<()> {
+        self.end_head();
+        self.settle_change();
+        self.cut_block();
+        let partition = self.partition.take().expect("invariant 2");
+        self.codec.put_end_of_partition(self.data.buffer());
+        self.collector.partition_end(self.data.position() - partition.start);
+        let key = &partition.key.bytes;
+        self.summary.push(key, self.index.position());
+        let [low, high] = murmur3(key).map(u64::to_le_bytes);
+        self.hashes.append(|to| to.extend_from_slice(&[low, high].concat()));
+        self.partitions += 1;
+        let Partition { deletion, start, head_len, .. } = partition;
+        self.index.end(WrittenPartition { key, data: start, head_len, deletion }).await
+    }
+
+    async fn flush(&mut self) -> Result<()> {
+        if self.data.is_full() {
+            self.data.flush().await?;
+        }
+        if self.hashes.is_full() {
+            self.hashes.spill().await?;
+        }
+        self.index.flush().await
+    }
+
+    async fn seal_all(self) -> Result<Written> {
+        let SSTableWriter { mut sealer, data, index, summary, mut hashes, collector, partitions, .. } = self;
+        let facts = Facts { schema: &self.schema, encoding: self.encoding, options: &self.options };
+        let end = async {
+            let sealed = data.finish().await?;
+            index.finish().await?;
+            let filter = filter(&sealer, &mut hashes, partitions, &self.options).await?;
+            let statistics = facts.statistics(collector, &sealed);
+            write_parts(&mut sealer, &sealed, filter, summary, statistics).await?;
+            Ok(sealed)
+        };
+        let sealed = match end.await {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                drop(sealer.abandon().await);
+                return Err(error);
+            }
+        };
+        let descriptor = sealer.descriptor().clone();
+        let components = sealer.seal().await?;
+        let Sealed { data_len, file_len: data_file_len, .. } = sealed;
+        Ok(Written { descriptor, components, partitions, data_len, data_file_len })
+    }
+}
+
+/// Progress is told every so many bytes.
+const PROGRESS_STEP: u64 = 1 << 20;
+
+/// The files that are written from the first fragment on.
+struct Files {
+    data: DataWriter,
+    index: IndexWriter,
+    hashes: Spool,
+}
+
+impl Files {
+    async fn create(
+        disk: &Disk,
+        sealer: &mut Sealer,
+        packer: Option<Packer>,
+        options: &WriteOptions,
+    ) -> Result<Files> {
+        let version = sealer.descriptor().version;
+        let data = sealer.create(Component::Data).await?;
+        let data = match packer.zip(options.compression.clone()) {
+            Some((packer, compression)) => {
+                DataWriter::compressed(data, packer, CompressionInfoBuilder::new(compression))
+            }
+            None => DataWriter::plain(data),
+        };
+        let index = IndexWriter::new(disk, sealer.create(Component::Index).await?, version);
+        let hashes = Spool::new(disk, sealer.spool_path(&Component::Filter));
+        Ok(Files { data, index, hashes })
+    }
+}
+
+fn minima(encoding: &EncodingStats) -> Minima {
+    Minima {
+        timestamp: encoding.min_timestamp,
+        local_deletion_time: encoding.min_local_deletion_time,
+        ttl: encoding.min_ttl,
+    }
+}
+
+/// Filter.db of the keys with these hashes.
+async fn filter(
+    sealer: &Sealer,
+    hashes: &mut Spool,
+    keys: u64,
+    options: &WriteOptions,
+) -> Result<Option<Filter>> {
+    let descriptor = sealer.descriptor();
+    let builder = FilterBuilder::new(keys, options.bloom_filter_fp_chance, descriptor.version);
+    let path = descriptor.path_of(&Component::Filter);
+    let Some(mut builder) = builder.map_err(|error| Error::unfit(&path, error.to_string()))? else {
+        return Ok(None);
+    };
+    let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    hashes
+        .drain(async |piece| {
+            piece.chunks(16).for_each(|hash| builder.add([half(&hash[..8]), half(&hash[8..])]));
+            Ok(())
+        })
+        .await?;
+    Ok(Some(builder.finish()))
+}
+
+/// What Statistics.db tells besides what was collected.
+struct Facts<'a> {
+    schema: &'a Schema,
+    encoding: EncodingStats,
+    options: &'a WriteOptions,
+}
+
+impl Facts<'_> {
+    fn statistics(&self, collector: Collector, sealed: &Sealed) -> Statistics {
+        let ratio = match &sealed.checks {
+            Checks::Compressed(_) => sealed.file_len as f64 / sealed.data_len as f64,
+            Checks::Plain(_) => -1.0,
+        };
+        let (mut stats, compaction) = collector.finish();
+        stats.compression_ratio = ratio;
+        Statistics {
+            validation: Validation::new(self.options.partitioner, self.options.bloom_filter_fp_chance),
+            compaction,
+            stats,
+            header: Header { encoding: self.encoding, schema: self.schema.clone() },
+        }
+    }
+}
+
+async fn write_parts(
+    sealer: &mut Sealer,
+    sealed: &Sealed,
+    filter: Option<Filter>,
+    summary: SummaryBuilder,
+    statistics: Statistics,
+) -> Result<()> {
+    let version = sealer.descriptor().version;
+    if let Some(filter) = filter {
+        sealer.write(Component::Filter, filter.as_bytes().to_vec()).await?;
+    }
+    match &sealed.checks {
+        Checks::Compressed(info) => sealer.write(Component::CompressionInfo, info.encode(version)).await?,
+        Checks::Plain(crc) => sealer.write(Component::Crc, crc.encode()).await?,
+    }
+    sealer.write(Component::Digest, sealed.digest.encode()).await?;
+    sealer.write(Component::Summary, summary.finish().encode()).await?;
+    sealer.write(Component::Statistics, statistics.encode(version)).await
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let shown: String = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
+    if bytes.len() > 32 { format!("0x{shown}…") } else { format!("0x{shown}") }
+}

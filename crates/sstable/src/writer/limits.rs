@@ -1,0 +1,252 @@
+//! What a version of the format cannot hold: found before it is written, and told in words.
+//!
+//! | what | cannot be held by |
+//! |---|---|
+//! | a local deletion time after 2038-01-19T03:14:06Z | the versions before `oa` |
+//! | a deletion with a negative timestamp, of a partition or a range | `oa` |
+//! | a shadowable deletion above another one of the same row | any file for Cassandra |
+//! | a column of type vector | the versions before `nb` |
+//! | a key of more than 65535 bytes | all |
+
+use model::time::NO_DELETION_TIME;
+use model::{Cell, CqlType, DeletionTime, Fragment, Row, Schema};
+
+use super::WriteOptions;
+use crate::Version;
+use crate::data::row::Family;
+use crate::parts::compression_info::{Compression, Compressor};
+use crate::parts::filter::check_fp_chance;
+
+/// The greatest local deletion time that is a number of 32 bits with a sign. The one above it stands for none.
+const GREATEST_LEGACY: i64 = i32::MAX as i64 - 1;
+
+/// What may go into a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    version: Version,
+    family: Family,
+}
+
+/// Why something may not.
+type Fits = Result<(), String>;
+
+impl Limits {
+    /// Of files of this version, written for this family.
+    pub fn of(version: Version, family: Family) -> Limits {
+        Limits { version, family }
+    }
+
+    /// Whether a table of these columns, written with these options, fits.
+    ///
+    /// # Errors
+    /// In words, what does not; options that are none.
+    pub fn check_table(&self, schema: &Schema, options: &WriteOptions) -> Fits {
+        self.check_schema(schema)?;
+        self.check_family()?;
+        let compressor = options.compression.as_ref().map(Compression::compressor);
+        compressor.into_iter().try_for_each(|compressor| self.check_compressor(compressor))?;
+        check_fp_chance(options.bloom_filter_fp_chance).map_err(|error| error.to_string())?;
+        if options.min_index_interval == 0 {
+            return Err("min_index_interval must be at least 1".to_owned());
+        }
+        if options.column_index_size == 0 {
+            return Err("column_index_size must be at least 1 byte".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether a fragment fits.
+    ///
+    /// # Errors
+    /// In words, what does not.
+    #[inline]
+    pub fn check(&self, fragment: &Fragment) -> Fits {
+        match fragment {
+            Fragment::PartitionStart(start) => {
+                check_key(&start.key.bytes)?;
+                self.check_deletion(&start.deletion, "a partition")
+            }
+            Fragment::StaticRow(row) | Fragment::Row(row) => self.check_row(row),
+            Fragment::RangeTombstone(change) => self.check_deletion(&change.deletion, "a range of rows"),
+            Fragment::PartitionEnd => Ok(()),
+        }
+    }
+
+    fn check_schema(&self, schema: &Schema) -> Fits {
+        let columns = schema.statics.iter().chain(&schema.regulars).map(|column| &column.data_type);
+        let mut types = columns.chain([&schema.partition_key]).chain(&schema.clustering);
+        match types.find(|of| !self.version.has_vectors() && has_vector(of)) {
+            Some(of) => Err(format!("version {} has no vectors, such as {}", self.version, of.cql_name())),
+            None => Ok(()),
+        }
+    }
+
+    /// ScyllaDB knows all compressors in the versions that it reads.
+    fn check_compressor(&self, compressor: Compressor) -> Fits {
+        if self.version.has_compressor(compressor) || self.family == Family::Scylla {
+            return Ok(());
+        }
+        Err(format!("version {} is of times before {}", self.version, compressor.class_name()))
+    }
+
+    fn check_family(&self) -> Fits {
+        if self.family == Family::Scylla && !self.version.may_be_scyllas() {
+            return Err(format!("ScyllaDB does not read version {}: it reads mc, md and me", self.version));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_row(&self, row: &Row) -> Fits {
+        if self.family == Family::Cassandra && !row.deletion.is_live() && row.shadowable > row.deletion {
+            let what = "a row has a shadowable deletion above another one: Cassandra has one deletion a row";
+            return Err(what.to_owned());
+        }
+        if self.version.has_uint_deletion_time() {
+            return Ok(());
+        }
+        let of_columns = row.complex_deletions.iter().map(|(_, deletion)| deletion);
+        for deletion in of_columns.chain([&row.deletion, &row.shadowable]) {
+            self.check_seconds(deletion.local_deletion_time, "was deleted")?;
+        }
+        self.check_seconds(row.liveness.local_expiration_time, "expires")?;
+        row.cells.iter().try_for_each(|cell: &Cell| self.check_seconds(cell.local_deletion_time, "expires"))
+    }
+
+    fn check_deletion(&self, deletion: &DeletionTime, of: &str) -> Fits {
+        if deletion.is_live() {
+            return Ok(());
+        }
+        if self.version.has_uint_deletion_time() && deletion.marked_for_delete_at < 0 {
+            return Err(format!(
+                "{of} was deleted with timestamp {}: version {} has no negative ones there",
+                deletion.marked_for_delete_at, self.version
+            ));
+        }
+        self.check_seconds(deletion.local_deletion_time, "was deleted")
+    }
+
+    #[inline]
+    fn check_seconds(&self, seconds: i64, what: &str) -> Fits {
+        if seconds <= GREATEST_LEGACY || seconds == NO_DELETION_TIME || self.version.has_uint_deletion_time()
+        {
+            return Ok(());
+        }
+        Err(format!(
+            "something {what} at {seconds} seconds since 1970: version {} ends at {GREATEST_LEGACY}, in January 2038",
+            self.version
+        ))
+    }
+}
+
+fn check_key(key: &[u8]) -> Fits {
+    match u16::try_from(key.len()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("a partition key has {} bytes, more than 65535", key.len())),
+    }
+}
+
+/// Whether values of the type are vectors or hold some.
+fn has_vector(of: &CqlType) -> bool {
+    of.any(&|part| matches!(part, CqlType::Vector { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Bytes, Clustering, Column, PartitionKey, PartitionStart, Position, RangeTombstoneChange};
+
+    use super::*;
+
+    fn limits(version: Version) -> Limits {
+        Limits::of(version, Family::Cassandra)
+    }
+
+    fn deletion(marked_for_delete_at: i64, local_deletion_time: i64) -> DeletionTime {
+        DeletionTime { marked_for_delete_at, local_deletion_time }
+    }
+
+    fn start(key: usize, deletion: DeletionTime) -> Fragment {
+        let key = PartitionKey::new(Bytes::from(vec![0; key]));
+        Fragment::PartitionStart(PartitionStart { key, deletion })
+    }
+
+    fn row(change: impl FnOnce(&mut Row)) -> Fragment {
+        let mut row = Row::new(Clustering::empty());
+        change(&mut row);
+        Fragment::Row(row)
+    }
+
+    #[test]
+    fn times_after_2038_are_of_oa() {
+        let far = [
+            start(4, deletion(5, GREATEST_LEGACY + 1)),
+            row(|row| row.deletion = deletion(5, GREATEST_LEGACY + 1)),
+            row(|row| row.shadowable = deletion(5, GREATEST_LEGACY + 1)),
+            row(|row| row.complex_deletions = vec![(0, deletion(5, GREATEST_LEGACY + 1))]),
+            row(|row| row.liveness.local_expiration_time = GREATEST_LEGACY + 1),
+            Fragment::RangeTombstone(RangeTombstoneChange {
+                position: Position::start(),
+                deletion: deletion(5, GREATEST_LEGACY + 1),
+            }),
+        ];
+        for fragment in far {
+            assert_eq!(limits(Version::Oa).check(&fragment), Ok(()));
+            let refused = limits(Version::Nb).check(&fragment).unwrap_err();
+            assert!(refused.contains("2147483647 seconds since 1970"), "{refused}");
+        }
+        assert_eq!(limits(Version::Me).check(&start(4, deletion(5, GREATEST_LEGACY))), Ok(()));
+        assert_eq!(limits(Version::Me).check(&start(4, DeletionTime::LIVE)), Ok(()));
+        assert_eq!(limits(Version::Me).check(&row(|_| {})), Ok(()), "nothing in it ever expires");
+    }
+
+    #[test]
+    fn negative_timestamps_are_not_of_oa() {
+        let negative = start(4, deletion(-1, 7));
+        assert_eq!(limits(Version::Nb).check(&negative), Ok(()));
+        assert!(limits(Version::Oa).check(&negative).unwrap_err().contains("timestamp -1"));
+    }
+
+    #[test]
+    fn cassandra_has_one_deletion_a_row() {
+        let both = |deletion, shadowable| row(|row| (row.deletion, row.shadowable) = (deletion, shadowable));
+        let (old, new) = (deletion(5, 5), deletion(6, 6));
+        assert!(limits(Version::Me).check(&both(old, new)).is_err());
+        assert_eq!(limits(Version::Me).check(&both(new, old)), Ok(()), "the shadowable one says nothing");
+        assert_eq!(Limits::of(Version::Me, Family::Scylla).check(&both(old, new)), Ok(()));
+    }
+
+    #[test]
+    fn long_keys_are_of_no_version() {
+        for version in Version::ALL {
+            assert_eq!(limits(version).check(&start(65535, DeletionTime::LIVE)), Ok(()));
+            assert!(limits(version).check(&start(65536, DeletionTime::LIVE)).is_err());
+        }
+    }
+
+    #[test]
+    fn tables_and_options_are_of_their_time() {
+        let of = |text: &str| {
+            let column = Column { name: b"v"[..].into(), data_type: CqlType::parse(text).unwrap() };
+            Schema::new(CqlType::Int, Vec::new(), Vec::new(), vec![column])
+        };
+        let check = |version, text, change: fn(&mut WriteOptions)| {
+            let mut options = WriteOptions::new(version);
+            change(&mut options);
+            Limits::of(version, options.family).check_table(&of(text), &options)
+        };
+        let vectors = "FrozenType(ListType(VectorType(FloatType, 3)))";
+        assert_eq!(check(Version::Nb, vectors, |_| {}), Ok(()));
+        assert!(check(Version::Me, vectors, |_| {}).unwrap_err().contains("has no vectors"));
+        let zstd = |options: &mut WriteOptions| {
+            options.compression = Some(Compression::new(Compressor::Zstd, Version::Me));
+        };
+        assert!(check(Version::Me, "Int32Type", zstd).unwrap_err().contains("ZstdCompressor"));
+        assert_eq!(check(Version::Nb, "Int32Type", zstd), Ok(()));
+        let scylla = |options: &mut WriteOptions| options.family = Family::Scylla;
+        assert_eq!(check(Version::Me, "Int32Type", scylla), Ok(()));
+        assert!(check(Version::Oa, "Int32Type", scylla).unwrap_err().contains("ScyllaDB does not read"));
+        assert!(check(Version::Me, "Int32Type", |options| options.min_index_interval = 0).is_err());
+        assert!(check(Version::Me, "Int32Type", |options| options.column_index_size = 0).is_err());
+        assert!(check(Version::Me, "Int32Type", |options| options.bloom_filter_fp_chance = 0.0).is_err());
+    }
+}
