@@ -255,7 +255,10 @@ fn an_append_that_is_dropped_is_still_written() {
             // Memory that was freed too early would be used for these.
             let others: Vec<Vec<u8>> = (0..8).map(|_| vec![0; LEN]).collect();
             for (path, number) in waited {
-                while disk.open(&path, CLASS).await.unwrap().len() < LEN as u64 {
+                for _ in 0..1000 {
+                    if disk.open(&path, CLASS).await.unwrap().len() == LEN as u64 {
+                        break;
+                    }
                     disk.sync_dir(dir).await.unwrap();
                 }
                 assert!(content(disk, &path).await == vec![number; LEN]);

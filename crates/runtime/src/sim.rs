@@ -253,13 +253,13 @@ impl SimDisk {
         Ok(appended)
     }
 
-    /// Cuts the power, and leaves of an operation what that lasted for.
+    /// Cuts the power during an operation: it is done or not, of which the loss of power then leaves a part.
     fn interrupt(&self, operation: Operation) -> io::Result<usize> {
         self.0.power.set(false);
-        if let Some(part) = operation.interrupted(&mut self.0.random.borrow_mut()) {
+        if self.0.random.borrow_mut().chance(0.5) {
             let capacity = self.0.options.borrow().capacity;
             // Whether it went well is what nobody will know.
-            drop(part.run(&mut self.0.files.borrow_mut(), capacity));
+            drop(operation.run(&mut self.0.files.borrow_mut(), capacity));
         }
         Err(power_cut())
     }

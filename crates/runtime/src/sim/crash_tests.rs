@@ -46,6 +46,9 @@ async fn two_versions(disk: &Disk, durable: &Cell<u8>) -> Result<(), IoError> {
     Ok(())
 }
 
+/// The number of the last operation of [`two_versions`].
+const LAST: usize = 3 + 2 * 6 - 1;
+
 /// Everything that is found.
 type Found = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -77,10 +80,10 @@ fn cut(sim: SimOptions) -> Option<(u8, Found)> {
 
 #[test]
 fn a_cut_at_any_operation_leaves_the_old_or_the_new() {
-    let (mut versions, mut cuts, mut partial) = (BTreeSet::new(), 0, 0);
+    let (mut versions, mut last, mut cuts, mut partial) = (BTreeSet::new(), BTreeSet::new(), 0, 0);
     for seed in 0..100 {
         let options = |number| SimOptions { seed, crash_at: Some(number), ..SimOptions::default() };
-        for (durable, found) in (0..).map_while(|number| cut(options(number))) {
+        for (number, (durable, found)) in (0..).map_while(|number| cut(options(number))).enumerate() {
             cuts += 1;
             let version = found.get(Path::new("/t/s/data")).map_or(0, |data| {
                 assert!(data.len() == 1600 && data.iter().all(|byte| *byte == data[0]), "{data:?}");
@@ -88,11 +91,13 @@ fn a_cut_at_any_operation_leaves_the_old_or_the_new() {
             });
             assert!((durable..=durable + 1).contains(&version), "seed {seed}: {version} for {durable}");
             versions.insert((durable, version));
+            last.extend((number == LAST).then_some(version));
             let temporary = found.get(Path::new("/t/s/tmp"));
             partial += usize::from(temporary.is_some_and(|data| data.len() < 1600));
         }
     }
-    assert_eq!(cuts, 100 * (3 + 2 * 6));
+    assert_eq!(cuts, 100 * (LAST + 1));
+    assert_eq!(Vec::from_iter(last), [1, 2], "a sync that is cut may have done nothing");
     assert_eq!(Vec::from_iter(versions), [(0, 0), (0, 1), (1, 1), (1, 2)]);
     assert!(partial > 100, "{partial}");
 }
@@ -140,6 +145,46 @@ fn nothing_works_without_power_and_what_was_open_never_again() {
         assert!(disk.is_dir(d) && !disk.exists(Path::new("/x")));
     })
     .unwrap();
+}
+
+/// The length of `/a`, which has 10 durable bytes, and all files and folders, after a power cut at the
+/// operation `change`.
+fn interrupted(
+    seed: u64,
+    change: impl AsyncFnOnce(&Disk, &mut NewFile) -> Result<(), IoError>,
+) -> (u64, String) {
+    run_simulated(SimOptions { seed, crash_at: Some(4), ..SimOptions::default() }, async |shard| {
+        let disk = shard.disk();
+        let mut file = disk.create(Path::new("/a"), CLASS).await.unwrap();
+        file.append(vec![1; 10]).await.unwrap();
+        file.sync().await.unwrap();
+        disk.sync_dir(Path::new("/")).await.unwrap();
+        expect_power_cut(change(disk, &mut file).await);
+        disk.as_simulated().unwrap().restart();
+        let files = disk.as_simulated().unwrap().0.files.borrow();
+        let len = files.file(Path::new("/a")).map_or(0, |content| content.len());
+        let folders = ["/b", "/x", "/x/y", "/x/y/z"].into_iter().filter(|path| disk.exists(Path::new(path)));
+        (len, folders.collect::<Vec<_>>().join(" "))
+    })
+    .unwrap()
+}
+
+#[test]
+fn the_operation_that_is_cut_is_done_or_not_or_in_part() {
+    let appended: Vec<u64> = (0..300)
+        .map(|seed| interrupted(seed, async |_, file| file.append(vec![2; 1000]).await.map(drop)).0)
+        .collect();
+    assert!(appended.iter().all(|len| (10..=1010).contains(len)));
+    assert!(appended.contains(&10) && appended.iter().filter(|len| (11..1010).contains(*len)).count() > 20);
+
+    let removed =
+        (0..100).map(|seed| interrupted(seed, async |disk, _| disk.remove(Path::new("/a")).await).0);
+    assert_eq!(BTreeSet::from_iter(removed), BTreeSet::from([0, 10]));
+
+    let folders = (0..300)
+        .map(|seed| interrupted(seed, async |disk, _| disk.create_dir_all(Path::new("/x/y/z")).await).1);
+    let all = ["", "/x", "/x /x/y", "/x /x/y /x/y/z"].map(str::to_owned);
+    assert_eq!(BTreeSet::from_iter(folders), BTreeSet::from(all));
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::files::{Content, Files};
-use super::random::Random;
 
 /// One operation, not yet done.
 pub(super) enum Operation {
@@ -45,20 +44,6 @@ impl Operation {
             Self::SyncFolder(path) => files.sync_folder(&path)?,
         }
         Ok(0)
-    }
-
-    /// What of it is done when the power is cut: nothing, all, or a part if it has parts.
-    pub(super) fn interrupted(mut self, random: &mut Random) -> Option<Self> {
-        let begins = random.chance(0.5);
-        let part = random.next();
-        let part_of = |whole: usize| ((u128::from(part) * (whole as u128 + 1)) >> 64) as usize;
-        if let Self::CreateFolders(path) = &mut self {
-            for _ in 0..part_of(path.components().count().saturating_sub(1)) {
-                path.pop();
-            }
-        }
-        self.cut(part_of(self.len()));
-        begins.then_some(self)
     }
 }
 
