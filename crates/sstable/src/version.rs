@@ -102,7 +102,8 @@ impl Version {
         if self >= Version::Oa { 155 } else { 150 }
     }
 
-    /// How many counts of cells the histogram of a new file tells apart; readers take any number.
+    /// How many counts of cells the histogram of a new file tells apart; readers take any number. Cassandra
+    /// went from the one to the other with 3.11.9, which writes md as 3.11.8 did.
     pub fn cell_count_steps(self) -> usize {
         if self >= Version::Md { 118 } else { 114 }
     }

@@ -323,6 +323,10 @@ mod tests {
         }
         let error = FilterBuilder::new(u64::MAX, 0.01, Version::Oa).unwrap_err().to_string();
         assert!(error.contains("18446744073709551615 keys") && error.contains("16 GiB"), "{error}");
+        // 15 bits a key and 20 more: 65 bits are two words, 320 bits are five.
+        let words =
+            |keys| FilterBuilder::new(keys, 0.001, Version::Oa).unwrap().unwrap().finish().bits() / 64;
+        assert_eq!([words(3), words(20)], [2, 5]);
         let empty = FilterBuilder::new(0, 0.1, Version::Oa).unwrap().unwrap().finish();
         assert_eq!(empty.as_bytes(), [0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
     }

@@ -11,6 +11,9 @@
 //!
 //! A parser is a pure function over bytes that are at hand. It never panics, whatever the bytes are,
 //! and reserves no more memory than a small multiple of their length.
+//!
+//! What is written comes from a builder that is shown partitions, chunks or bytes as they go by, and is
+//! then encoded, by a pure function as well: byte by byte what Cassandra writes.
 
 pub mod compression_info;
 pub mod crc;

@@ -111,6 +111,15 @@ fn nothing_at_all() {
     }
 }
 
+#[test]
+fn histograms_are_as_fine_as_the_versions() {
+    let steps = Version::ALL.map(|version| {
+        let (stats, _) = Collector::new(&schema(CqlType::Int), version).finish();
+        (stats.partition_sizes.offsets.len(), stats.cell_counts.offsets.len())
+    });
+    assert_eq!(steps, [(150, 114), (150, 118), (150, 118), (150, 118), (150, 118), (155, 118)]);
+}
+
 /// Cassandra 3.11.3 looks at the columns one by one, later ones at whole clusterings.
 #[test]
 fn the_least_clustering_is_what_readers_take_it_for() {
