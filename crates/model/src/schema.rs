@@ -92,6 +92,12 @@ impl Schema {
         }
     }
 
+    /// The order of two rows of a partition.
+    pub fn compare_rows(&self, a: &Clustering, b: &Clustering) -> Ordering {
+        let at = |prefix| PositionRef { prefix, weight: Weight::At };
+        compare_positions(&self.clustering, at(a), at(b))
+    }
+
     /// Where a row stands relative to a position.
     pub fn compare_row(&self, row: &Clustering, position: &Position) -> Ordering {
         let at = PositionRef { prefix: row, weight: Weight::At };

@@ -145,6 +145,23 @@ proptest! {
     }
 
     #[test]
+    fn what_is_exact_is_read_back(kind in any_type(), bytes in likely_bytes(), number in any::<u64>(), bits in 0..64u32) {
+        let number = (number >> bits).to_be_bytes();
+        for bytes in [&bytes[..], &number, &number[4..]] {
+            if let Ok(json) = kind.to_json(bytes) && kind.is_exact_json(bytes, &json) {
+                let mut back = Vec::new();
+                prop_assert_eq!(kind.put_json(&json, &mut back), Ok(()));
+                prop_assert_eq!(&back, bytes);
+                prop_assert_eq!(kind.validate(bytes), Ok(()));
+            }
+            if let Ok(text) = kind.to_text(bytes) && kind.is_exact_text(bytes, &text) {
+                prop_assert_eq!(kind.from_text(&text), Ok(bytes.to_vec()));
+                prop_assert_eq!(kind.validate(bytes), Ok(()));
+            }
+        }
+    }
+
+    #[test]
     fn names_round_trip(kind in any_type()) {
         prop_assert_eq!(CqlType::parse(&kind.to_string()), Ok(kind));
     }

@@ -13,6 +13,7 @@ use super::TypeError;
 use super::time_format::{Civil, append, write_clock};
 
 const MILLIS_PER_DAY: i64 = 86_400_000;
+const SECONDS_PER_DAY: i64 = 86_400;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 /// The date whose days are 0 is this many days before 1970.
 const DATE_SHIFT: i64 = 1 << 31;
@@ -58,7 +59,17 @@ pub(super) fn parse_timestamp(text: &str) -> Result<i64, TypeError> {
     if text.strip_prefix('-').unwrap_or(text).bytes().all(|b| b.is_ascii_digit()) {
         return text.parse().map_err(|_| refuse());
     }
-    Reader { rest: text }.read_timestamp().ok_or_else(refuse)
+    let instant = Reader { rest: text }.read_instant();
+    instant
+        .and_then(|(seconds, nanos)| seconds.checked_mul(1_000)?.checked_add(nanos / 1_000_000))
+        .ok_or_else(refuse)
+}
+
+/// Reads a time as a timestamp may be written, in microseconds since 1970; `None` if it is none, or finer.
+pub fn parse_instant(text: &str) -> Option<i64> {
+    let (seconds, nanos) = Reader { rest: text }.read_instant()?;
+    let micros = (nanos % 1_000 == 0).then_some(nanos / 1_000)?;
+    seconds.checked_mul(1_000_000)?.checked_add(micros)
 }
 
 /// Reads a date: days as they are stored, or `year-month-day`.
@@ -86,22 +97,24 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// `year-month-day [T| ] hour:minute[:second][.fraction] [offset]`, or without a time.
-    fn read_timestamp(mut self) -> Option<i64> {
+    /// `year-month-day [T| ] hour:minute[:second][.fraction] [offset]`, or without a time: the seconds since 1970
+    /// and the nanoseconds of the last one.
+    fn read_instant(mut self) -> Option<(i64, i64)> {
         let day = self.read_day()?.to_days()?;
-        let millis = match self.rest.strip_prefix(['T', ' ']).filter(|rest| rest.starts_with(is_digit)) {
-            Some(rest) => {
-                self.rest = rest;
-                self.read_clock()?
-            }
-            None => 0,
-        };
+        let (seconds, nanos) =
+            match self.rest.strip_prefix(['T', ' ']).filter(|rest| rest.starts_with(is_digit)) {
+                Some(rest) => {
+                    self.rest = rest;
+                    self.read_clock()?
+                }
+                None => (0, 0),
+            };
         let offset = self.read_offset()?;
-        day.checked_mul(MILLIS_PER_DAY)?.checked_add(millis)?.checked_sub(offset)
+        Some((day.checked_mul(SECONDS_PER_DAY)?.checked_add(seconds)?.checked_sub(offset)?, nanos))
     }
 
-    /// `hour:minute[:second][.fraction]`, in milliseconds.
-    fn read_clock(&mut self) -> Option<i64> {
+    /// `hour:minute[:second][.fraction]`: seconds and nanoseconds.
+    fn read_clock(&mut self) -> Option<(i64, i64)> {
         let hour = self.read_number(1, 2).filter(|hour| *hour < 24)?;
         self.eat(":")?;
         let minute = self.read_number(1, 2).filter(|minute| *minute < 60)?;
@@ -113,10 +126,10 @@ impl Reader<'_> {
             Some(()) => self.read_fraction()?,
             None => 0,
         };
-        Some((hour * 3_600 + minute * 60 + second) * 1_000 + nanos / 1_000_000)
+        Some((hour * 3_600 + minute * 60 + second, nanos))
     }
 
-    /// The rest, an offset from UTC, in milliseconds: nothing, `Z`, `UTC`, `+01`, `+0100` or `+01:00`.
+    /// The rest, an offset from UTC, in seconds: nothing, `Z`, `UTC`, `+01`, `+0100` or `+01:00`.
     fn read_offset(mut self) -> Option<i64> {
         let zone = self.rest.trim_start();
         if ["", "Z", "UTC", "GMT"].contains(&zone) {
@@ -130,7 +143,7 @@ impl Reader<'_> {
             "" if !has_colon => 0,
             _ => self.read_number(2, 2).filter(|minutes| *minutes < 60)?,
         };
-        self.rest.is_empty().then_some(sign * (hours * 60 + minutes) * 60_000)
+        self.rest.is_empty().then_some(sign * (hours * 60 + minutes) * 60)
     }
 
     /// A date and nothing else, as it is stored.
@@ -190,4 +203,22 @@ impl Reader<'_> {
 
 fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_read_to_the_microsecond() {
+        assert_eq!(parse_instant("2023-11-14T22:13:20.001970Z"), Some(1_700_000_000_001_970));
+        assert_eq!(parse_instant("2023-11-14T23:13:20+01:00"), Some(1_700_000_000_000_000));
+        assert_eq!(parse_instant("1969-12-31T23:59:59.999999Z"), Some(-1));
+        assert_eq!(parse_instant("1970-01-02"), Some(86_400_000_000));
+        for wrong in
+            ["", "1970", "1970-01-01T00:00:00.0000001Z", "1970-13-01", "+999999-01-01", "1970-01-01Tx"]
+        {
+            assert_eq!(parse_instant(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -8,10 +8,12 @@
 //! | module | idea |
 //! |---|---|
 //! | `parse`, `names` | Cassandra's names of types, read and written |
+//! | `parse_cql` | CQL's names of types, read |
 //! | `compare` | the order of values |
 //! | `validate` | which bytes are a value |
 //! | `json`, `from_json` | JSON as `sstabledump` prints it, and back |
 //! | `text`, `from_text` | the text of keys and cell paths, and back |
+//! | `exact` | which values JSON and text tell to the byte |
 //! | `parts`, `vint` | how the bytes of a composed value are cut |
 //! | `counter` | counter contexts |
 //! | `varint`, `decimal`, `float`, `duration`, `inet`, `uuid`, `date`, `composite` | one type each |
@@ -24,6 +26,7 @@ mod date;
 mod decimal;
 mod duration;
 mod error;
+mod exact;
 mod float;
 mod from_json;
 mod from_text;
@@ -31,6 +34,7 @@ mod inet;
 mod json;
 mod names;
 mod parse;
+mod parse_cql;
 mod parts;
 mod text;
 mod time_format;
@@ -39,9 +43,11 @@ mod validate;
 mod varint;
 mod vint;
 
+pub use date::parse_instant;
 pub use error::TypeError;
 pub use json::quote;
 pub use names::maybe_quote;
+pub use parse_cql::FindUserType;
 pub use time_format::{instant_micros, instant_seconds};
 
 /// The type of a value.

@@ -65,6 +65,15 @@ impl CqlType {
         }
     }
 
+    /// The type without parameters that CQL calls so; `timestamp` is the one that Cassandra makes today.
+    pub(super) fn native_of_cql(name: &str) -> Option<CqlType> {
+        match name {
+            "varchar" => Some(CqlType::Text),
+            "timestamp" => Some(CqlType::Timestamp),
+            _ => NATIVE.iter().find(|native| native.1 == name).map(|native| native.2.clone()),
+        }
+    }
+
     /// What messages call the type: its CQL name without parameters.
     pub(super) fn kind(&self) -> &'static str {
         match self {

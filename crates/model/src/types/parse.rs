@@ -20,7 +20,7 @@ use super::text::parse_hex;
 use super::{CqlType, TypeError, UserType};
 
 /// How deep types may nest. Deeper ones could exhaust the stack of whoever walks over them.
-const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
 
 impl CqlType {
     /// Reads Cassandra's name of a type. An empty name is `blob`, as it is to Cassandra.
