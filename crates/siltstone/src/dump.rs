@@ -12,7 +12,7 @@ use sstable::SSTable;
 use sstable::data::reader::DataReader;
 
 use crate::error::{Error, Result, ValueError};
-use crate::fragment_json::FragmentJson;
+use crate::fragment_json::{Detail, FragmentJson};
 use crate::json::{JsonWriter, Layout};
 
 /// How an SSTable is dumped.
@@ -21,7 +21,8 @@ pub enum Format {
     /// One JSON array of partitions, as Cassandra 5.0's `sstabledump` prints it.
     #[default]
     Cassandra,
-    /// A JSON object for each row or tombstone, on a line of its own.
+    /// A JSON object for each row or tombstone, on a line of its own. It tells all that a file holds, see
+    /// [`crate::fragment_json::Detail::Exact`].
     JsonLines,
 }
 
@@ -74,6 +75,8 @@ impl Share {
 struct Partition {
     /// Its key as JSON, for each line.
     key: String,
+    /// The key's bytes as JSON, where the key does not tell them.
+    key_bytes: Option<String>,
     position: u64,
     /// The range tombstone in force.
     open: DeletionTime,
@@ -87,14 +90,19 @@ impl Dump {
             Format::Cassandra => Layout::Pretty,
             Format::JsonLines => Layout::Line,
         };
+        let mut fragments = FragmentJson::new(table.schema().clone(), now);
+        if format == Format::JsonLines {
+            fragments.print_detail(Detail::Exact);
+        }
         Dump {
             table: table.clone(),
             format,
-            fragments: FragmentJson::new(table.schema().clone(), now),
+            fragments,
             json: JsonWriter::new(layout),
             position: 0,
             partition: Partition {
                 key: String::new(),
+                key_bytes: None,
                 position: 0,
                 open: DeletionTime::LIVE,
                 has_lines: false,
@@ -310,7 +318,7 @@ impl Dump {
                 self.json.begin_array();
             }
             Format::JsonLines => {
-                partition.key = self.fragments.key_text(&start.key.bytes)?;
+                (partition.key, partition.key_bytes) = self.fragments.exact_key(&start.key.bytes)?;
                 if !start.deletion.is_live() {
                     self.partition.has_lines = true;
                     self.partition_line(&start.deletion);
@@ -394,6 +402,10 @@ impl Dump {
             }
             self.json.key("key");
             self.json.literal(&self.partition.key);
+            if let Some(bytes) = &self.partition.key_bytes {
+                self.json.key("key_bytes");
+                self.json.literal(bytes);
+            }
         }
     }
 

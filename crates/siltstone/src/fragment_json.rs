@@ -7,9 +7,14 @@
 //!
 //! A cell has a timestamp of its own only where it differs from the row marker's, and so has a time to
 //! live. Rows must be normalized, see [`Row::normalize`].
+//!
+//! What `sstabledump` prints does not tell all that a file holds. With [`Detail::Exact`] there are more members where
+//! something would be lost: `bytes` beside a value, `clustering_bytes` beside a clustering and so on;
+//! [`crate::json_rows`] reads them back.
 
 use std::rc::Rc;
 
+use model::time::NO_DELETION_TIME;
 use model::types::counter::CounterContext;
 use model::types::{TypeError, maybe_quote, quote};
 use model::{
@@ -20,9 +25,13 @@ use model::{
 use crate::error::ValueError;
 use crate::instants::Instants;
 use crate::json::{JsonWriter, Layout};
+use crate::keys;
 
 /// What the first two bytes of a composite are where it belongs to static columns.
 const STATIC_COMPOSITE: [u8; 2] = [0xff, 0xff];
+
+/// What stands for each value that a shorter prefix of a clustering does not have.
+pub(crate) const NO_VALUE: &str = "\"*\"";
 
 /// Writes the fragments of one table.
 #[derive(Debug)]
@@ -35,6 +44,17 @@ pub struct FragmentJson {
     instants: Instants,
     scratch: String,
     counters: Counters,
+    detail: Detail,
+}
+
+/// How much is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Detail {
+    /// What `sstabledump` prints.
+    #[default]
+    AsDumped,
+    /// All that is needed to write the same fragments again.
+    Exact,
 }
 
 /// What is printed as the value of a counter.
@@ -52,6 +72,8 @@ pub enum Counters {
 struct ColumnJson {
     /// In quotes; and within those in CQL's quotes, where it needs them.
     name: Box<str>,
+    /// The name's bytes as JSON, where it is not text.
+    name_bytes: Option<Box<str>>,
     data_type: CqlType,
     path: PathKind,
 }
@@ -86,7 +108,13 @@ impl FragmentJson {
             instants: Instants::default(),
             scratch: String::new(),
             counters: Counters::default(),
+            detail: Detail::default(),
         }
+    }
+
+    /// So much is printed from now on.
+    pub fn print_detail(&mut self, detail: Detail) {
+        self.detail = detail;
     }
 
     /// Counters are printed so from now on.
@@ -121,6 +149,20 @@ impl FragmentJson {
         let mut json = JsonWriter::new(Layout::Line);
         self.write_key(key, &mut json)?;
         Ok(json.into_text())
+    }
+
+    /// A partition key as JSON on one line, and its bytes where that would not be read back as them.
+    ///
+    /// # Errors
+    /// A value that is not of its type.
+    pub fn exact_key(&mut self, key: &[u8]) -> Result<(String, Option<String>), ValueError> {
+        let text = self.key_text(key)?;
+        let is_exact = match &self.schema.partition_key {
+            CqlType::Composite(_) => keys::partition_key(&self.schema, &text).is_ok_and(|back| back == key),
+            // The text of the one column is at hand still.
+            column => column.is_exact_text(key, &self.scratch),
+        };
+        Ok((text, (!is_exact).then(|| hex(key))))
     }
 
     fn write_composite(&mut self, columns: &[CqlType], key: &[u8], json: &mut JsonWriter) -> Written {
@@ -167,7 +209,7 @@ impl FragmentJson {
             self.write_clustering(&row.clustering, json)?;
         }
         self.write_liveness(&row.liveness, json);
-        self.write_deletion(&row.row_deletion(), json);
+        self.write_row_deletions(row, json);
         json.key("cells");
         json.begin_array();
         self.write_cells(row, is_static, json)?;
@@ -175,12 +217,27 @@ impl FragmentJson {
         Ok(())
     }
 
+    /// `sstabledump` knows but one deletion of a row.
+    fn write_row_deletions(&mut self, row: &Row, json: &mut JsonWriter) {
+        match self.detail {
+            Detail::AsDumped => self.write_deletion(&row.row_deletion(), json),
+            Detail::Exact => {
+                self.write_deletion(&row.deletion, json);
+                self.write_deletion_as("shadowable_deletion_info", &row.shadowable, json);
+            }
+        }
+    }
+
     /// The deletion of a partition, a row, a range or a collection; nothing where there is none.
     pub fn write_deletion(&mut self, deletion: &DeletionTime, json: &mut JsonWriter) {
+        self.write_deletion_as("deletion_info", deletion, json);
+    }
+
+    fn write_deletion_as(&mut self, name: &str, deletion: &DeletionTime, json: &mut JsonWriter) {
         if deletion.is_live() {
             return;
         }
-        json.key("deletion_info");
+        json.key(name);
         json.inline_objects(true);
         json.begin_object();
         json.key("marked_deleted");
@@ -235,7 +292,24 @@ impl FragmentJson {
             return Ok(());
         }
         json.key("clustering");
-        self.write_values(clustering, self.schema.clustering.len(), json)
+        let is_exact = self.write_values(clustering, self.schema.clustering.len(), json)?;
+        if !is_exact && self.detail == Detail::Exact {
+            self.write_clustering_bytes(clustering, json);
+        }
+        Ok(())
+    }
+
+    /// The bytes of each value, and only of those that the prefix has.
+    fn write_clustering_bytes(&self, clustering: &Clustering, json: &mut JsonWriter) {
+        json.key("clustering_bytes");
+        json.begin_array();
+        for value in &clustering.values {
+            match value {
+                Some(value) => json.literal(&hex(value)),
+                None => json.null(),
+            }
+        }
+        json.end_array();
     }
 
     /// A clustering, or the beginning of one, as JSON on one line.
@@ -248,25 +322,51 @@ impl FragmentJson {
         Ok(json.into_text())
     }
 
-    /// As many values as that; an asterisk for each that the clustering does not have.
-    fn write_values(&self, clustering: &Clustering, count: usize, json: &mut JsonWriter) -> Written {
+    /// As many values as that; an asterisk for each that the clustering does not have. Whether all of it would be
+    /// read back as it is, if it is to be exact.
+    fn write_values(
+        &self,
+        clustering: &Clustering,
+        count: usize,
+        json: &mut JsonWriter,
+    ) -> Result<bool, ValueError> {
+        let mut is_exact = true;
         json.inline_objects(true);
         json.begin_array();
         json.inline_arrays(true);
         for (index, column) in self.schema.clustering.iter().take(count).enumerate() {
             match clustering.values.get(index) {
-                Some(Some(value)) => write_value(column, value, json).map_err(|source| ValueError {
-                    what: format!("clustering column {}", index + 1),
-                    source,
-                })?,
+                Some(Some(value)) => {
+                    let written = self.write_clustering_value(column, value, json);
+                    is_exact &= written.map_err(|source| ValueError {
+                        what: format!("clustering column {}", index + 1),
+                        source,
+                    })?;
+                }
                 Some(None) => json.null(),
-                None => json.literal("\"*\""),
+                None => json.literal(NO_VALUE),
             }
         }
         json.end_array();
         json.inline_objects(false);
         json.inline_arrays(false);
-        Ok(())
+        Ok(is_exact)
+    }
+
+    /// A value; whether it would be read back as it is, if it is to be exact. An asterisk would not be.
+    fn write_clustering_value(
+        &self,
+        column: &CqlType,
+        value: &[u8],
+        json: &mut JsonWriter,
+    ) -> Result<bool, TypeError> {
+        json.raw(|out| {
+            let start = out.len();
+            column.write_json(value, out)?;
+            let written = &out[start..];
+            let is_exact = || written != NO_VALUE && column.is_exact_json(value, written);
+            Ok(self.detail == Detail::AsDumped || is_exact())
+        })
     }
 
     fn write_liveness(&mut self, liveness: &Liveness, json: &mut JsonWriter) {
@@ -326,8 +426,7 @@ impl FragmentJson {
     ) {
         json.inline_objects(true);
         json.begin_object();
-        json.key("name");
-        json.literal(&column.name);
+        self.write_name(column, json);
         self.write_deletion(deletion, json);
         json.inline_objects(true);
         json.end_object();
@@ -343,8 +442,7 @@ impl FragmentJson {
     ) -> Written {
         json.begin_object();
         json.inline_objects(true);
-        json.key("name");
-        json.literal(&column.name);
+        self.write_name(column, json);
         let path = cell.path.as_ref().filter(|_| column.path != PathKind::None);
         if let Some(path) = path {
             self.write_path(column, path, json).map_err(|source| column.error(source))?;
@@ -354,13 +452,35 @@ impl FragmentJson {
             json.key("tstamp");
             self.write_micros(cell.timestamp, json);
         }
-        if cell.is_expiring() && (liveness.is_none() || cell.ttl != liveness.ttl) {
-            let expired = cell.is_tombstone() || self.now >= cell.local_deletion_time;
-            self.write_ttl(cell.ttl, cell.local_deletion_time, expired, json);
-        }
+        self.write_cell_ttl(cell, liveness, json);
         json.end_object();
         json.inline_objects(false);
         Ok(())
+    }
+
+    fn write_name(&self, column: &ColumnJson, json: &mut JsonWriter) {
+        json.key("name");
+        json.literal(&column.name);
+        if let (Some(bytes), Detail::Exact) = (&column.name_bytes, self.detail) {
+            json.key("name_bytes");
+            json.literal(bytes);
+        }
+    }
+
+    /// `sstabledump` leaves out a time to live that is the row's, even if it began at another time, and that a
+    /// cell has none where its row has one.
+    fn write_cell_ttl(&mut self, cell: &Cell, liveness: &Liveness, json: &mut JsonWriter) {
+        let is_told = match self.detail {
+            Detail::AsDumped => cell.is_expiring() && (liveness.is_none() || cell.ttl != liveness.ttl),
+            Detail::Exact => (cell.ttl, cell.local_deletion_time) != expected_ttl(cell, liveness),
+        };
+        if is_told && (cell.ttl, cell.local_deletion_time) == (0, NO_DELETION_TIME) {
+            json.key("ttl");
+            json.integer(0);
+        } else if is_told {
+            let expired = cell.is_tombstone() || self.now >= cell.local_deletion_time;
+            self.write_ttl(cell.ttl, cell.local_deletion_time, expired, json);
+        }
     }
 
     fn write_path(
@@ -369,6 +489,7 @@ impl FragmentJson {
         path: &Bytes,
         json: &mut JsonWriter,
     ) -> Result<(), TypeError> {
+        let mut is_exact = true;
         json.key("path");
         json.inline_arrays(true);
         json.begin_array();
@@ -378,9 +499,14 @@ impl FragmentJson {
             self.scratch.clear();
             path_type.write_text(path, &mut self.scratch)?;
             json.string(&self.scratch);
+            is_exact = self.detail == Detail::AsDumped || path_type.is_exact_text(path, &self.scratch);
         }
         json.end_array();
         json.inline_arrays(false);
+        if !is_exact {
+            json.key("path_bytes");
+            json.literal(&hex(path));
+        }
         Ok(())
     }
 
@@ -405,16 +531,44 @@ impl FragmentJson {
             CellValue::Value(value) => {
                 let value_type = column.data_type.cell_value_type(path.map(|path| &path[..]));
                 json.key("value");
-                write_cell_value(value_type.ok_or_else(unknown_field)?, value, self.counters, json)
+                self.write_value(value_type.ok_or_else(unknown_field)?, value, json)
             }
         }
     }
 
+    /// What `sstabledump` takes for the value of a counter is not there where it has no shards: then its total is
+    /// printed, which is 0.
+    fn write_value(&self, data_type: &CqlType, value: &[u8], json: &mut JsonWriter) -> Result<(), TypeError> {
+        let is_exact = match data_type {
+            CqlType::Counter if self.counters == Counters::Totals || value.len() < 8 => {
+                json.integer(CounterContext::parse(value)?.total());
+                self.counters == Counters::Totals
+            }
+            other => json.raw(|out| {
+                let start = out.len();
+                other.write_json(value, out)?;
+                Ok(self.detail == Detail::AsDumped || other.is_exact_json(value, &out[start..]))
+            })?,
+        };
+        if !is_exact && self.detail == Detail::Exact {
+            json.key("bytes");
+            json.literal(&hex(value));
+        }
+        Ok(())
+    }
+
+    /// A time whose text would tell another one is a number, if it is to be exact.
     fn write_micros(&mut self, micros: i64, json: &mut JsonWriter) {
+        if self.detail == Detail::Exact && !Instants::is_exact_micros(micros) {
+            return json.integer(micros);
+        }
         self.write_quoted(|instants, out| instants.write_micros(micros, out), json);
     }
 
     fn write_seconds(&mut self, seconds: i64, json: &mut JsonWriter) {
+        if self.detail == Detail::Exact && !Instants::is_exact_seconds(seconds) {
+            return json.integer(seconds);
+        }
         self.write_quoted(|instants, out| instants.write_seconds(seconds, out), json);
     }
 
@@ -436,7 +590,8 @@ impl ColumnJson {
             CqlType::Udt(_) => PathKind::Field,
             _ => PathKind::Key,
         };
-        ColumnJson { name: name.into_boxed_str(), data_type: column.data_type.clone(), path }
+        let name_bytes = std::str::from_utf8(&column.name).is_err().then(|| hex(&column.name).into());
+        ColumnJson { name: name.into(), name_bytes, data_type: column.data_type.clone(), path }
     }
 
     fn error(&self, source: TypeError) -> ValueError {
@@ -444,25 +599,17 @@ impl ColumnJson {
     }
 }
 
-fn write_value(data_type: &CqlType, value: &[u8], json: &mut JsonWriter) -> Result<(), TypeError> {
-    json.raw(|out| data_type.write_json(value, out))
+/// The time to live of a cell that tells none, and when it ends: none of a tombstone, else that of its row.
+fn expected_ttl(cell: &Cell, liveness: &Liveness) -> (u32, i64) {
+    match cell.value {
+        CellValue::Tombstone => (0, cell.local_deletion_time),
+        CellValue::Value(_) => (liveness.ttl, liveness.local_expiration_time),
+    }
 }
 
-/// What `sstabledump` takes for the value of a counter is not there where it has no shards: then its total is
-/// printed, which is 0.
-fn write_cell_value(
-    data_type: &CqlType,
-    value: &[u8],
-    counters: Counters,
-    json: &mut JsonWriter,
-) -> Result<(), TypeError> {
-    match data_type {
-        CqlType::Counter if counters == Counters::Totals || value.len() < 8 => {
-            json.integer(CounterContext::parse(value)?.total());
-            Ok(())
-        }
-        other => write_value(other, value, json),
-    }
+/// Bytes as JSON.
+fn hex(bytes: &[u8]) -> String {
+    CqlType::Blob.to_json(bytes).expect("any bytes are a blob")
 }
 
 fn key_error(source: TypeError) -> ValueError {

@@ -28,10 +28,23 @@ impl Default for Instants {
 }
 
 impl Instants {
+    /// Whether the text of a time in microseconds tells it and no other one: those before 1970 and far from it
+    /// are printed as `sstabledump` prints them.
+    #[inline]
+    pub fn is_exact_micros(micros: i64) -> bool {
+        (0..FAR).contains(&micros)
+    }
+
+    /// The same of a time in seconds.
+    #[inline]
+    pub fn is_exact_seconds(seconds: i64) -> bool {
+        (0..FAR / 1_000_000).contains(&seconds)
+    }
+
     /// Appends a time in microseconds since the epoch.
     #[inline]
     pub fn write_micros(&mut self, micros: i64, out: &mut String) {
-        if !(0..FAR).contains(&micros) {
+        if !Instants::is_exact_micros(micros) {
             return instant_micros(micros, out);
         }
         self.write_second(micros / 1_000_000, out);
@@ -50,7 +63,7 @@ impl Instants {
     /// Appends a time in seconds since the epoch.
     #[inline]
     pub fn write_seconds(&mut self, seconds: i64, out: &mut String) {
-        if !(0..FAR / 1_000_000).contains(&seconds) {
+        if !Instants::is_exact_seconds(seconds) {
             return instant_seconds(seconds, out);
         }
         self.write_second(seconds, out);

@@ -158,7 +158,7 @@ impl JsonWriter {
 
     /// JSON that is appended by whoever knows it, if it can be.
     #[inline]
-    pub fn raw<E>(&mut self, write: impl FnOnce(&mut String) -> Result<(), E>) -> Result<(), E> {
+    pub fn raw<T, E>(&mut self, write: impl FnOnce(&mut String) -> Result<T, E>) -> Result<T, E> {
         self.before_value();
         write(&mut self.out)
     }

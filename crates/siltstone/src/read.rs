@@ -12,7 +12,7 @@ use sstable::data::reader::DataReader;
 use sstable::{PartitionReader, ReadOptions, SSTable};
 
 use crate::error::{Error, Result};
-use crate::fragment_json::{Counters, FragmentJson};
+use crate::fragment_json::{Counters, Detail, FragmentJson};
 use crate::json::{JsonWriter, Layout};
 use crate::keys;
 use crate::live::LiveRows;
@@ -252,6 +252,7 @@ impl Printer {
     fn new(tables: &Tables, query: &Query, now: i64) -> Result<Printer> {
         let path = tables.tables[0].data().file.path().to_path_buf();
         let mut fragments = FragmentJson::new(tables.schema.clone(), now);
+        fragments.print_detail(Detail::Exact);
         if query.live {
             fragments.print_counters(Counters::Totals);
         }

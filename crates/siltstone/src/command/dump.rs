@@ -21,7 +21,8 @@ const CACHE: usize = 4 << 20;
 ///
 /// The output is that of the sstabledump of Cassandra 5.0, one JSON array an SSTable; several SSTables give
 /// several arrays, one after the other. With --format jsonl each row or tombstone is a JSON object on a line
-/// of its own, which names the key of its partition and, where there are several SSTables, the SSTable.
+/// of its own, which names the key of its partition and, where there are several SSTables, the SSTable. These lines
+/// tell all that a file holds: where a value does not, its bytes are beside it.
 ///
 /// Positions are bytes from the start of the uncompressed data, as sstabledump prints them: that of a partition
 /// is the end of its head, which is its key and its deletion; that of a row or tombstone is its start. Memory
