@@ -24,6 +24,16 @@ pub enum Error {
         /// What is wrong.
         value: Box<ValueError>,
     },
+    /// Text that was given is not what it should be.
+    #[error("{}:{place}: {what}", path.display())]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// Where in it: the line, and a column behind a colon where one is known. Both count from 1.
+        place: String,
+        /// What is wrong, and what was expected.
+        what: String,
+    },
     /// Something is wrong with a file, or with several together, that is not corrupt bytes.
     #[error("{}: {what}", path.display())]
     File {

@@ -18,8 +18,13 @@ use crate::error::{Error, Result};
 /// # Errors
 /// [`Error::Usage`], which names what was expected.
 pub fn partition_key(schema: &Schema, json: &str) -> Result<Vec<u8>> {
+    parse_partition_key(schema, json).map_err(Error::Usage)
+}
+
+/// The same, with the error in words.
+pub(crate) fn parse_partition_key(schema: &Schema, json: &str) -> std::result::Result<Vec<u8>, String> {
     let expected = expected_key(&schema.partition_key);
-    let refuse = |what: String| Error::Usage(format!("key {json}: {what}; expected a {expected}"));
+    let refuse = |what: String| format!("key {json}: {what}; expected a {expected}");
     let columns = key_columns(&schema.partition_key);
     let items = parse_array(json).ok_or_else(|| refuse(no_array("--key", columns.len())))?;
     if items.len() != columns.len() {
@@ -75,7 +80,7 @@ pub fn clustering_types(columns: &[CqlType]) -> Vec<String> {
     columns.iter().map(name).collect()
 }
 
-fn expected_clustering(columns: &[CqlType]) -> String {
+pub(crate) fn expected_clustering(columns: &[CqlType]) -> String {
     match columns {
         [] => "an empty array, as there are no clustering columns".to_owned(),
         [column] => format!("a clustering of type {}", column.cql_name()),
@@ -116,7 +121,7 @@ fn no_array(option: &str, values: usize) -> String {
 }
 
 /// An error in words, with the article that the type's name has.
-fn in_words(error: TypeError) -> String {
+pub(crate) fn in_words(error: TypeError) -> String {
     match error {
         TypeError::Text { kind, text, what } => {
             let article = if kind.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
@@ -127,7 +132,7 @@ fn in_words(error: TypeError) -> String {
 }
 
 /// The text of a column; numbers and booleans stand for their text.
-fn key_value(column: &CqlType, item: &Value) -> std::result::Result<Vec<u8>, String> {
+pub(crate) fn key_value(column: &CqlType, item: &Value) -> std::result::Result<Vec<u8>, String> {
     let text = match item {
         Value::String(text) => text.clone(),
         Value::Number(_) | Value::Bool(_) => item.to_string(),

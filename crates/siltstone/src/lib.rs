@@ -16,6 +16,9 @@
 //! | [`verify`] | what a verification found, in words and as JSON |
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
 //! | [`json`], [`instants`] | JSON and times, written quickly |
+//! | [`json_reader`] | JSON, read quickly |
+//! | [`json_rows`] | the lines of a dump, read back |
+//! | [`sorted_rows`] | rows in any order, put in order |
 //! | [`error`] | what can go wrong |
 
 pub mod convert;
@@ -27,11 +30,16 @@ pub mod index_list;
 pub mod info;
 pub mod instants;
 pub mod json;
+mod json_members;
+pub mod json_reader;
+pub mod json_rows;
 pub mod keys;
 pub mod live;
 pub mod parallel_dump;
 pub mod paths;
 pub mod read;
+pub mod sorted_rows;
+
 pub mod verify;
 
 use std::time::{SystemTime, UNIX_EPOCH};
