@@ -17,6 +17,7 @@
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
 //! | [`json`], [`instants`] | JSON and times, written quickly |
 //! | [`json_reader`] | JSON, read quickly |
+//! | [`table_schema`] | what CQL or JSON says of a table |
 //! | [`json_rows`] | the lines of a dump, read back |
 //! | [`sorted_rows`] | rows in any order, put in order |
 //! | [`error`] | what can go wrong |
@@ -39,6 +40,7 @@ pub mod parallel_dump;
 pub mod paths;
 pub mod read;
 pub mod sorted_rows;
+pub mod table_schema;
 
 pub mod verify;
 

@@ -1,0 +1,408 @@
+//! CQL's statements, as far as they tell what a table is.
+//!
+//! ```text
+//! CREATE TABLE [IF NOT EXISTS] [ks.]t ( column type [STATIC] [MASKED …] [PRIMARY KEY], …, PRIMARY KEY ((a, b), c) )
+//!     [WITH option AND option …]
+//! CREATE TYPE [IF NOT EXISTS] [ks.]t ( field type, … )
+//! ALTER TABLE [ks.]t ADD … | DROP … | WITH …
+//! USE ks
+//! ```
+//!
+//! All other statements are passed over.
+
+use std::collections::HashMap;
+
+use model::CqlType;
+use model::types::{TypeError, UserType};
+
+use super::draft::{Draft, DraftColumn};
+use super::lexer::{Kind, Token, tokens};
+use super::{OptionValue, Parsed, TableSchema, Wanted, Wrong};
+
+/// The table that a text creates.
+pub(super) fn parse(text: &str, table: Option<&str>) -> Parsed<TableSchema> {
+    let tokens = tokens(text)?;
+    let mut schema = Schema { text, keyspace: None, types: HashMap::new() };
+    let found = schema.find_table(&tokens, &Wanted { name: table })?;
+    let mut draft = Draft::default();
+    schema.keyspace = None;
+    for statement in statements(&tokens) {
+        let mut cursor = Cursor::new(text, statement);
+        if cursor.eat("USE") {
+            schema.keyspace = Some(cursor.name()?);
+        } else if cursor.eat("CREATE") && cursor.eat("TYPE") {
+            schema.create_type(&mut cursor)?;
+        } else if statement[0].at == found {
+            cursor.eat_any(&["TABLE", "COLUMNFAMILY"]);
+            draft = schema.create_table(&mut cursor)?;
+        } else if statement[0].is("ALTER") {
+            schema.alter(&mut Cursor::new(text, &statement[1..]), &mut draft)?;
+        }
+    }
+    draft.build().map_err(|what| Wrong::new(found, what))
+}
+
+/// A CQL type in a text, with the error at its place in the text.
+pub(super) fn parse_type(text: &str, at: usize, find: &model::types::FindUserType<'_>) -> Parsed<CqlType> {
+    CqlType::parse_cql(text, find).map_err(|error| match error {
+        TypeError::Syntax { at: within, what, .. } => Wrong::new(at + within, what),
+        other => Wrong::new(at, other.to_string()),
+    })
+}
+
+/// The statements of a text, each with a token at least.
+fn statements<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'t [Token<'a>]> {
+    tokens.split(|token| token.is(";")).filter(|statement| !statement.is_empty())
+}
+
+/// What the statements so far have said.
+struct Schema<'a> {
+    text: &'a str,
+    /// The one in use.
+    keyspace: Option<String>,
+    types: HashMap<(Option<String>, String), UserType>,
+}
+
+impl Schema<'_> {
+    /// Where the statement begins that creates the table.
+    fn find_table(&mut self, tokens: &[Token<'_>], wanted: &Wanted<'_>) -> Parsed<usize> {
+        let mut all = Vec::new();
+        for statement in statements(tokens) {
+            let mut cursor = Cursor::new(self.text, statement);
+            if cursor.eat("USE") {
+                self.keyspace = Some(cursor.name()?);
+            } else if cursor.eat("CREATE") && cursor.eat_any(&["TABLE", "COLUMNFAMILY"]) {
+                all.push((statement[0].at, self.qualified(&mut cursor)?));
+            }
+        }
+        let named = |(keyspace, table): &(Option<String>, String)| match keyspace {
+            Some(keyspace) => format!("{keyspace}.{table}"),
+            None => table.clone(),
+        };
+        let list = || all.iter().map(|(_, name)| named(name)).collect::<Vec<_>>().join(", ");
+        let is_wanted = |(keyspace, table): &(Option<String>, String)| wanted.is(keyspace.as_deref(), table);
+        let mut found = all.iter().filter(|(_, name)| is_wanted(name));
+        match (found.next(), found.next(), wanted.name) {
+            (Some((at, _)), None, _) => Ok(*at),
+            (None, ..) if all.is_empty() => Err(Wrong::new(0, "there is no CREATE TABLE")),
+            (None, _, name) => {
+                Err(Wrong::new(0, format!("there is no table {}, but {}", name.unwrap_or_default(), list())))
+            }
+            (Some(_), Some((at, _)), _) => {
+                Err(Wrong::new(*at, format!("one of several tables has to be named: {}", list())))
+            }
+        }
+    }
+
+    /// `[IF NOT EXISTS] [keyspace.]name`
+    fn qualified(&self, cursor: &mut Cursor<'_, '_>) -> Parsed<(Option<String>, String)> {
+        if cursor.eat("IF") {
+            ["NOT", "EXISTS"].into_iter().try_for_each(|word| cursor.expect(word))?;
+        }
+        let first = cursor.name()?;
+        match cursor.eat(".") {
+            true => Ok((Some(first), cursor.name()?)),
+            false => Ok((self.keyspace.clone(), first)),
+        }
+    }
+
+    fn create_type(&mut self, cursor: &mut Cursor<'_, '_>) -> Parsed<()> {
+        let (keyspace, name) = self.qualified(cursor)?;
+        let mut fields = Vec::new();
+        cursor.expect("(")?;
+        loop {
+            let field = cursor.name()?;
+            fields.push((field, self.data_type(cursor, keyspace.as_deref())?));
+            if !cursor.eat(",") {
+                break;
+            }
+        }
+        cursor.expect(")")?;
+        cursor.end()?;
+        let user_type = UserType {
+            keyspace: keyspace.clone().unwrap_or_default(),
+            name: name.clone(),
+            fields,
+            frozen: false,
+        };
+        self.types.insert((keyspace, name), user_type);
+        Ok(())
+    }
+
+    fn create_table(&self, cursor: &mut Cursor<'_, '_>) -> Parsed<Draft> {
+        let (keyspace, table) = self.qualified(cursor)?;
+        let mut draft = Draft { keyspace, table, ..Draft::default() };
+        cursor.expect("(")?;
+        loop {
+            match cursor.is_primary_key() {
+                true => primary_key(cursor, &mut draft)?,
+                false => self.column(cursor, &mut draft)?,
+            }
+            // A comma may stand behind the last one.
+            if !cursor.eat(",") || cursor.is(")") {
+                break;
+            }
+        }
+        cursor.expect(")")?;
+        if cursor.eat("WITH") {
+            options(cursor, &mut draft)?;
+        }
+        cursor.end()?;
+        Ok(draft)
+    }
+
+    /// `name type [STATIC] [MASKED …] [PRIMARY KEY]`
+    fn column(&self, cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
+        let name = cursor.name()?;
+        let data_type = self.data_type(cursor, draft.keyspace.as_deref())?;
+        let is_static = cursor.eat("STATIC");
+        if cursor.is("MASKED") {
+            cursor.skip_until(|cursor| cursor.is(",") || cursor.is_primary_key());
+        }
+        if cursor.is_primary_key() {
+            if !draft.partition_key.is_empty() {
+                return Err(cursor.error("there is a second primary key"));
+            }
+            cursor.at += 2;
+            draft.partition_key = vec![name.clone()];
+        }
+        draft.columns.push(DraftColumn { name, data_type, is_static });
+        Ok(())
+    }
+
+    /// A type: everything up to what may follow one.
+    fn data_type(&self, cursor: &mut Cursor<'_, '_>, keyspace: Option<&str>) -> Parsed<CqlType> {
+        const BEHIND: [&str; 4] = ["STATIC", "MASKED", ",", ")"];
+        let start = cursor.offset();
+        let end =
+            cursor.skip_until(|cursor| BEHIND.iter().any(|word| cursor.is(word)) || cursor.is_primary_key());
+        let find = |named: Option<&str>, name: &str| {
+            let known = (named.or(keyspace).map(str::to_owned), name.to_owned());
+            self.types.get(&known).cloned()
+        };
+        parse_type(&self.text[start..end.max(start)], start, &find)
+    }
+
+    /// What happens to the table after it was created. A type that is altered would have to be looked at again.
+    fn alter(&self, cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
+        if cursor.eat("TYPE") {
+            return Err(cursor.error("ALTER TYPE is not followed: write the type as it is now"));
+        }
+        if !cursor.eat_any(&["TABLE", "COLUMNFAMILY"]) {
+            return Ok(());
+        }
+        let (keyspace, table) = self.qualified(cursor)?;
+        if (&keyspace, &table) != (&draft.keyspace, &draft.table) {
+            return Ok(());
+        }
+        if cursor.eat("WITH") {
+            options(cursor, draft)?;
+        } else if cursor.eat("ADD") {
+            let in_brackets = cursor.eat("(");
+            self.column(cursor, draft)?;
+            while cursor.eat(",") {
+                self.column(cursor, draft)?;
+            }
+            if in_brackets {
+                cursor.expect(")")?;
+            }
+        } else if cursor.eat("DROP") {
+            drop_columns(cursor, draft)?;
+        } else {
+            return Err(cursor.error("of ALTER TABLE only ADD, DROP and WITH are followed"));
+        }
+        cursor.end()
+    }
+}
+
+/// `DROP a`, `DROP a, b`, `DROP (a, b)`, each maybe `USING TIMESTAMP n`.
+fn drop_columns(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
+    let in_brackets = cursor.eat("(");
+    loop {
+        let name = cursor.name()?;
+        draft.columns.retain(|column| column.name != name);
+        if !cursor.eat(",") {
+            break;
+        }
+    }
+    if in_brackets {
+        cursor.expect(")")?;
+    }
+    if cursor.eat("USING") {
+        cursor.expect("TIMESTAMP")?;
+        cursor.at += 1;
+    }
+    Ok(())
+}
+
+/// `PRIMARY KEY ((a, b), c, d)`
+fn primary_key(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
+    if !draft.partition_key.is_empty() {
+        return Err(cursor.error("there is a second primary key"));
+    }
+    cursor.at += 2;
+    cursor.expect("(")?;
+    draft.partition_key = match cursor.eat("(") {
+        true => names_up_to(cursor, ")")?,
+        false => vec![cursor.name()?],
+    };
+    if cursor.eat(",") {
+        draft.clustering = names_up_to(cursor, ")")?;
+        return Ok(());
+    }
+    cursor.expect(")")
+}
+
+fn names_up_to(cursor: &mut Cursor<'_, '_>, end: &str) -> Parsed<Vec<String>> {
+    let mut names = vec![cursor.name()?];
+    while cursor.eat(",") {
+        names.push(cursor.name()?);
+    }
+    cursor.expect(end)?;
+    Ok(names)
+}
+
+/// `option AND option …`
+fn options(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
+    loop {
+        if cursor.eat("COMPACT") {
+            cursor.expect("STORAGE")?;
+            draft.is_compact = true;
+        } else if cursor.eat("CLUSTERING") {
+            ["ORDER", "BY", "("].into_iter().try_for_each(|word| cursor.expect(word))?;
+            clustering_order(cursor, draft)?;
+        } else {
+            let name = cursor.name()?;
+            cursor.expect("=")?;
+            draft.options.set(name, option_value(cursor)?);
+        }
+        if !cursor.eat("AND") {
+            return Ok(());
+        }
+    }
+}
+
+fn clustering_order(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
+    loop {
+        let name = cursor.name()?;
+        if cursor.eat("DESC") {
+            draft.descending.push(name);
+        } else {
+            cursor.eat("ASC");
+        }
+        if !cursor.eat(",") {
+            return cursor.expect(")");
+        }
+    }
+}
+
+fn option_value(cursor: &mut Cursor<'_, '_>) -> Parsed<OptionValue> {
+    if !cursor.is("{") {
+        return cursor.text_until(|cursor| cursor.is("AND")).map(OptionValue::Text);
+    }
+    cursor.expect("{")?;
+    let mut entries = Vec::new();
+    while !cursor.eat("}") {
+        let name = cursor.text_until(|cursor| cursor.is(":"))?;
+        cursor.expect(":")?;
+        let value = cursor.text_until(|cursor| cursor.is(",") || cursor.is("}"))?;
+        entries.push((name, value));
+        cursor.eat(",");
+    }
+    Ok(OptionValue::Map(entries))
+}
+
+/// Where a statement is read.
+struct Cursor<'t, 'a> {
+    text: &'a str,
+    tokens: &'t [Token<'a>],
+    at: usize,
+}
+
+impl<'t, 'a> Cursor<'t, 'a> {
+    fn new(text: &'a str, tokens: &'t [Token<'a>]) -> Cursor<'t, 'a> {
+        Cursor { text, tokens, at: 0 }
+    }
+
+    fn peek(&self) -> Option<&'t Token<'a>> {
+        self.tokens.get(self.at)
+    }
+
+    fn is(&self, wanted: &str) -> bool {
+        self.peek().is_some_and(|token| token.is(wanted))
+    }
+
+    fn is_primary_key(&self) -> bool {
+        self.is("PRIMARY") && self.tokens.get(self.at + 1).is_some_and(|token| token.is("KEY"))
+    }
+
+    fn eat(&mut self, wanted: &str) -> bool {
+        let found = self.is(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn eat_any(&mut self, wanted: &[&str]) -> bool {
+        wanted.iter().any(|wanted| self.eat(wanted))
+    }
+
+    fn expect(&mut self, wanted: &str) -> Parsed<()> {
+        if self.eat(wanted) { Ok(()) } else { Err(self.error(format!("{wanted} was expected"))) }
+    }
+
+    fn name(&mut self) -> Parsed<String> {
+        let name = self.peek().and_then(Token::name).ok_or_else(|| self.error("a name was expected"))?;
+        self.at += 1;
+        Ok(name)
+    }
+
+    fn end(&self) -> Parsed<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.error("the end of the statement was expected")),
+        }
+    }
+
+    /// Goes on to where something stands outside of all brackets, but not beyond the ones that are open; where
+    /// the last token before it ends.
+    fn skip_until(&mut self, is_end: impl Fn(&Self) -> bool) -> usize {
+        let start = self.at;
+        let mut depth = 0usize;
+        while let Some(token) = self.peek() {
+            if depth == 0 && is_end(self) {
+                break;
+            }
+            match token.text {
+                "(" | "{" | "<" | "[" if token.kind == Kind::Symbol => depth += 1,
+                ")" | "}" | ">" | "]" if token.kind == Kind::Symbol => match depth.checked_sub(1) {
+                    Some(less) => depth = less,
+                    None => break,
+                },
+                _ => {}
+            }
+            self.at += 1;
+        }
+        if self.at == start { self.offset() } else { self.tokens[self.at - 1].end() }
+    }
+
+    /// The same, as text: without its quotes, if it is but one token.
+    fn text_until(&mut self, is_end: impl Fn(&Self) -> bool) -> Parsed<String> {
+        let (first, start) = (self.at, self.offset());
+        let end = self.skip_until(is_end);
+        match self.at - first {
+            0 => Err(self.error("a value was expected")),
+            1 => Ok(self.tokens[first].content().into_owned()),
+            _ => Ok(self.text[start..end].to_owned()),
+        }
+    }
+
+    /// Bytes from the start of the text.
+    fn offset(&self) -> usize {
+        let end = || self.tokens.last().map_or(0, Token::end);
+        self.peek().map_or_else(end, |token| token.at)
+    }
+
+    fn error(&self, what: impl Into<String>) -> Wrong {
+        Wrong::new(self.offset(), what)
+    }
+}
