@@ -167,7 +167,7 @@ impl Shape {
             compression = compression.with_options(vec![("compression_level".to_owned(), level.to_string())]);
         }
         if let Some(kib) = self.chunk_length_in_kb {
-            let len = kib.checked_mul(1 << 10).unwrap_or(u32::MAX);
+            let len = kib.saturating_mul(1 << 10);
             let refused = |error| Error::Usage(format!("--chunk-length-in-kb {kib}: {error}"));
             compression = compression.with_chunk_len(len).map_err(refused)?;
         }
