@@ -11,8 +11,7 @@
 //! the eight bytes around, so that byte b stands at b XOR 7.
 //!
 //! A new filter has as many bits as Cassandra gives it: the fewest whole ones a key that keep the chance
-//! of false positives, and [`SPARE_BITS`] more. A chance of 1 is kept by no filter at all, and then there
-//! is no file.
+//! of false positives, and 20 more. A chance of 1 is kept by no filter at all, and then there is no file.
 
 use std::path::Path;
 

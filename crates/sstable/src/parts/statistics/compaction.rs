@@ -10,8 +10,8 @@
 //! hash       its first sp bits, 0; if the last sp − p of them are zero: these bits, 6 bits 63 − run, 1
 //! ```
 //!
-//! A register has the longest run of its hashes: how many zeros follow the first p bits, plus 1. Each
-//! Cassandra writes p = 13, sp = 25, and registers from about 6144 hashes on.
+//! A register has the longest run of its hashes: how many zeros follow the first p bits, plus 1.
+//! Cassandra has p = 13 and sp = 25, and writes registers from about 6144 hashes on.
 
 use super::Part;
 use crate::Result;
