@@ -99,8 +99,7 @@ pub async fn convert(
 ) -> Result<Written> {
     let tables = Tables::new(sources)?;
     check(&tables, target, progress).await?;
-    disk.create_dir_all(dir).await.map_err(sstable::Error::from)?;
-    remove_leftovers(disk, dir).await?;
+    prepare(disk, dir).await?;
     let descriptor = next_descriptor(disk, dir, target.version)?;
     let options = options(&tables, target);
     let mut writer =
@@ -114,6 +113,20 @@ pub async fn convert(
             Err(error.into())
         }
     }
+}
+
+/// Makes the folder of new SSTables where it is missing, and removes the leftovers of writers that were cut off there.
+///
+/// # Errors
+/// What the operating system says.
+pub async fn prepare(disk: &Disk, dir: &Path) -> Result<()> {
+    if !disk.is_dir(dir) {
+        disk.create_dir_all(dir).await.map_err(sstable::Error::from)?;
+        // The folder's own name is not durable before.
+        disk.sync_dir(dir.parent().unwrap_or(Path::new("/"))).await.map_err(sstable::Error::from)?;
+    }
+    remove_leftovers(disk, dir).await?;
+    Ok(())
 }
 
 /// Refuses what the target cannot hold. Reads the sources only where their statistics leave it open.

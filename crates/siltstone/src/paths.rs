@@ -133,8 +133,9 @@ mod tests {
         run_simulated(SimOptions::default(), async |shard| {
             let next = |dir| next_descriptor(shard.disk(), Path::new(dir), Version::Me);
             let disk = shard.disk().as_simulated().expect("simulated");
-            ["/t/nb-9-big-Data.db", "/t/me-10-big-TOC.txt.tmp", "/t/a-b"]
-                .map(|file| disk.add_file(file, Vec::new()));
+            for file in ["/t/nb-9-big-Data.db", "/t/me-10-big-TOC.txt.tmp", "/t/a-b"] {
+                disk.add_file(file, Vec::new());
+            }
             disk.add_file("/u/notes", Vec::new());
             assert_eq!(next("/t").unwrap().path_of(&Component::Toc), Path::new("/t/me-11-big-TOC.txt"));
             assert_eq!(next("/u").unwrap().generation, "1");

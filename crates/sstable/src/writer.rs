@@ -538,12 +538,10 @@ struct Facts<'a> {
 
 impl Facts<'_> {
     fn statistics(&self, collector: Collector, sealed: &Sealed) -> Statistics {
-        let ratio = match &sealed.checks {
-            Checks::Compressed(_) => sealed.file_len as f64 / sealed.data_len as f64,
-            Checks::Plain(_) => -1.0,
-        };
         let (mut stats, compaction) = collector.finish();
-        stats.compression_ratio = ratio;
+        if let Checks::Compressed(info) = &sealed.checks {
+            stats.compression_ratio = info.ratio().expect("there is data");
+        }
         Statistics {
             validation: Validation::new(self.options.partitioner, self.options.bloom_filter_fp_chance),
             compaction,

@@ -77,8 +77,20 @@ impl Sealer {
     /// Makes an SSTable of the components, each of which is written and synced; their list.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// What the operating system says. Nothing is left then, save where only the last sync failed: the SSTable is
+    /// there, but may not survive a power cut.
     pub(crate) async fn seal(mut self) -> Result<Vec<Component>> {
+        if let Err(error) = self.name_all().await {
+            // The first error is the one to tell.
+            drop(self.abandon().await);
+            return Err(error);
+        }
+        self.disk.sync_dir(folder(&self.descriptor)).await?;
+        Ok(self.components)
+    }
+
+    /// Gives all components their names, TOC.txt last.
+    async fn name_all(&mut self) -> Result<()> {
         let place = |component: &Component| SEALING_ORDER.iter().position(|known| known == component);
         self.components.sort_by_key(place);
         self.components.push(Component::Toc);
@@ -92,8 +104,7 @@ impl Sealer {
             let (from, to) = (temporary(&self.descriptor, component), self.descriptor.path_of(component));
             self.disk.rename(&from, &to).await?;
         }
-        self.disk.sync_dir(folder(&self.descriptor)).await?;
-        Ok(self.components)
+        Ok(())
     }
 
     /// Removes what is there of the SSTable, as far as that is possible.
