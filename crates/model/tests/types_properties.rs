@@ -162,6 +162,12 @@ proptest! {
     }
 
     #[test]
+    fn what_is_read_is_exact((kind, json) in value()) {
+        let bytes = kind.from_json(&serde_json::from_str(&json).unwrap()).unwrap();
+        prop_assert!(kind.is_exact_json(&bytes, &kind.to_json(&bytes).unwrap()));
+    }
+
+    #[test]
     fn names_round_trip(kind in any_type()) {
         prop_assert_eq!(CqlType::parse(&kind.to_string()), Ok(kind));
     }

@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-use super::{CqlType, uuid};
+use super::parts::{take_count, take_element, take_part};
+use super::{CqlType, float, uuid};
 
 /// The first millisecond of the year 10000.
 const FAR_MILLIS: i64 = 253_402_300_800_000;
@@ -25,7 +26,7 @@ impl CqlType {
                 double.is_ok_and(|double| (double as f32).to_be_bytes() == bytes)
             }
             CqlType::Reversed(base) => base.is_exact_json(bytes, json),
-            _ if self.is_plain(bytes) => true,
+            _ if self.is_plain_json(bytes) => true,
             _ => serde_json::from_str::<Value>(json)
                 .is_ok_and(|json| self.from_json(&json).is_ok_and(|back| self.is_same(&back, bytes))),
         }
@@ -39,6 +40,39 @@ impl CqlType {
 
     fn is_same(&self, back: &[u8], bytes: &[u8]) -> bool {
         back == bytes && self.validate(bytes).is_ok()
+    }
+
+    /// Whether the JSON certainly tells the value: also where it is composed of values whose JSON does.
+    fn is_plain_json(&self, bytes: &[u8]) -> bool {
+        let mut rest = bytes;
+        let is_plain = match self {
+            CqlType::List { element, .. } => is_plain_list(element, &mut rest, |_, _| true),
+            CqlType::Set { element, .. } => {
+                is_plain_list(element, &mut rest, |last, next| element.compare(last, next).is_lt())
+            }
+            CqlType::Map { key, value, .. } => is_plain_map(key, value, &mut rest),
+            CqlType::Tuple(fields) => fields.iter().all(|field| field.take_plain(&mut rest)),
+            CqlType::Udt(udt) => {
+                udt.fields.iter().all(|(name, field)| !name.contains('"') && field.take_plain(&mut rest))
+            }
+            // Where elements have lengths, these may be written in several ways.
+            CqlType::Vector { element, dimension } if element.fixed_len().is_some() => (0..*dimension)
+                .all(|_| take_element(element, &mut rest).is_some_and(|bytes| element.is_plain_json(bytes))),
+            CqlType::Float => return is_plain_float(bytes),
+            CqlType::Reversed(base) => return base.is_plain_json(bytes),
+            native => return native.is_plain(bytes),
+        };
+        is_plain && rest.is_empty()
+    }
+
+    /// Takes a field of a tuple; whether its JSON certainly tells it. There is but one null that does.
+    fn take_plain(&self, rest: &mut &[u8]) -> bool {
+        let is_null = rest.starts_with(&[0xff; 4]);
+        match take_part(rest) {
+            Some(Some(bytes)) => self.is_plain_json(bytes),
+            Some(None) => is_null,
+            None => false,
+        }
     }
 
     /// Whether both forms certainly tell the value, as they do for nearly all. It is known to have them.
@@ -62,6 +96,41 @@ impl CqlType {
             _ => false,
         }
     }
+}
+
+/// Takes a list whose elements follow one another as `may_follow` says.
+fn is_plain_list(element: &CqlType, rest: &mut &[u8], may_follow: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+    let mut last: Option<&[u8]> = None;
+    take_count(rest).is_some_and(|count| {
+        count >= 0
+            && (0..count).all(|_| {
+                let Some(Some(next)) = take_part(rest) else { return false };
+                last.replace(next).is_none_or(|last| may_follow(last, next)) && element.is_plain_json(next)
+            })
+    })
+}
+
+/// Takes a map. Its keys are strings in JSON, so they have to be plain whatever is made of them.
+fn is_plain_map(key: &CqlType, value: &CqlType, rest: &mut &[u8]) -> bool {
+    let mut last: Option<&[u8]> = None;
+    take_count(rest).is_some_and(|count| {
+        count >= 0
+            && (0..count).all(|_| {
+                let (Some(Some(next)), Some(Some(of))) = (take_part(rest), take_part(rest)) else {
+                    return false;
+                };
+                let is_next = last.replace(next).is_none_or(|last| key.compare(last, next).is_lt());
+                is_next && key.is_plain(next) && value.is_plain_json(of)
+            })
+    })
+}
+
+/// The way back is over a double, which could round twice.
+fn is_plain_float(bytes: &[u8]) -> bool {
+    let Ok(value) = bytes.try_into().map(f32::from_be_bytes) else { return false };
+    let mut text = String::new();
+    float::write_float(value, &mut text);
+    value.is_finite() && text.parse::<f64>().is_ok_and(|double| (double as f32).to_bits() == value.to_bits())
 }
 
 fn is_within(bytes: &[u8], end: i64) -> bool {
@@ -101,6 +170,7 @@ mod tests {
         let list = CqlType::list(CqlType::Float, true);
         let of = |value: f32| [&[0, 0, 0, 1, 0, 0, 0, 4][..], &value.to_be_bytes()].concat();
         assert_eq!(is_exact(&list, &of(1.5)), (true, true));
+        assert!(list.is_plain_json(&of(1.5)));
         assert!(!is_exact(&list, &of(f32::NAN)).0);
         let set = CqlType::set(CqlType::TinyInt, true);
         assert!(!is_exact(&set, &[0, 0, 0, 2, 0, 0, 0, 1, 2, 0, 0, 0, 1, 1]).0, "not in order");
