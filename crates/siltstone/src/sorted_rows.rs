@@ -93,13 +93,11 @@ impl SortedRows {
             }
             Part::Static(row) => {
                 self.minima.row(&row);
-                *memory += row_memory(&row);
-                partition.statics.push(row);
+                *memory += row_memory(&row) + push(&mut partition.statics, row);
             }
             Part::Row(row) => {
                 self.minima.row(&row);
-                *memory += row_memory(&row);
-                partition.rows.push(row);
+                *memory += row_memory(&row) + push(&mut partition.rows, row);
             }
             Part::Change { position, closes, opens } => {
                 self.minima.deletion(&closes);
@@ -305,7 +303,17 @@ fn partition_memory(key: &PartitionKey) -> usize {
     (size_of::<PartitionKey>() + size_of::<Partition>()) * 3 / 2 + BUFFER + key.bytes.len()
 }
 
-/// A row that was read from a line has one buffer for all its values.
+/// Adds to a list, of which many have but one item; how many bytes the list has grown by.
+fn push<T>(list: &mut Vec<T>, item: T) -> usize {
+    let before = list.capacity();
+    if list.is_empty() {
+        list.reserve_exact(1);
+    }
+    list.push(item);
+    (list.capacity() - before) * size_of::<T>()
+}
+
+/// What a row has besides itself: if it was read from a line, one buffer for all its values.
 fn row_memory(row: &Row) -> usize {
     let values = row.clustering.values.iter().flatten().map(|value| value.len()).sum::<usize>();
     let cells = row.cells.iter().map(|cell| {
@@ -315,8 +323,7 @@ fn row_memory(row: &Row) -> usize {
         };
         value + cell.path.as_ref().map_or(0, |path| path.len())
     });
-    size_of::<Row>()
-        + row.clustering.spilled_bytes()
+    row.clustering.spilled_bytes()
         + row.complex_deletions.capacity() * size_of::<(u16, DeletionTime)>()
         + row.cells.capacity() * size_of::<Cell>()
         + values

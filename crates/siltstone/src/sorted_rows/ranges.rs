@@ -7,9 +7,9 @@
 //! changes     5          9               –         –          –        live
 //! ```
 
-use std::mem::size_of;
+use model::{DeletionTime, Position, RangeTombstoneChange, Schema};
 
-use model::{Clustering, DeletionTime, Position, RangeTombstoneChange, Schema};
+use super::{BUFFER, push};
 
 /// One end of a range tombstone.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,9 +37,7 @@ struct Open {
 impl Ends {
     /// Adds one; how many bytes of memory it takes, about.
     pub(super) fn push(&mut self, end: End) -> usize {
-        let memory = end_memory(&end);
-        self.ends.push(end);
-        memory
+        values_memory(&end) + push(&mut self.ends, end)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -47,7 +45,7 @@ impl Ends {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.ends.iter().map(end_memory).sum()
+        self.ends.capacity() * size_of::<End>() + self.ends.iter().map(values_memory).sum::<usize>()
     }
 
     pub(super) fn deletions(&self) -> impl Iterator<Item = DeletionTime> {
@@ -142,9 +140,10 @@ impl Open {
     }
 }
 
-fn end_memory(end: &End) -> usize {
-    let values = end.position.prefix.values.iter().flatten().map(|value| value.len());
-    size_of::<End>() + size_of::<Clustering>() + end.position.prefix.spilled_bytes() + values.sum::<usize>()
+/// What an end has besides itself: one buffer for all its values.
+fn values_memory(end: &End) -> usize {
+    let prefix = &end.position.prefix;
+    prefix.spilled_bytes() + prefix.values.iter().flatten().map(|value| value.len()).sum::<usize>() + BUFFER
 }
 
 #[cfg(test)]
