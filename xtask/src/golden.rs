@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use testkit::cassandra::Cassandra;
+use testkit::command::checked;
 
 use crate::Result;
-use crate::cassandra::Cassandra;
-use crate::measure::checked;
-use crate::workspace::root;
+use crate::workspace::{root, target};
 
 /// The questions with their answers, beside the program that asks them.
 const TYPES: [&str; 2] = ["crates/model/tests/types/Oracle.java", "crates/model/tests/types/golden.tsv"];
@@ -25,7 +25,7 @@ pub struct Options {
 /// # Errors
 /// If Cassandra cannot be had, or a question is none.
 pub fn run(options: &Options) -> Result<()> {
-    let cassandra = Cassandra::prepare(options.cassandra.as_deref())?;
+    let cassandra = Cassandra::prepare(&target(), options.cassandra.as_deref())?;
     let [program, answers] = TYPES.map(|path| root().join(path));
     let mut java = cassandra.java(&program.display().to_string())?;
     checked(java.arg(&answers))?;

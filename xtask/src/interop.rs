@@ -1,18 +1,40 @@
-//! What Cassandra dumps, we dump: asked of Cassandra's own `sstabledump` afresh, not of kept dumps.
+//! What Siltstone writes, a live Cassandra takes: each fixture is rewritten in each version of the format, and then dumped,
+//! verified, imported, asked for and compacted by Cassandra itself.
+//!
+//! | file | idea |
+//! |---|---|
+//! | [`sets`] | fixtures by the set they were made in, with its schema |
+//! | [`writing`] | SSTables as Siltstone writes them |
+//! | [`checks`] | what a live node is asked about them |
+//! | [`tools`] | the command-line tools themselves, end to end |
+//! | [`compare`] | dumps and rows, compared |
+//! | [`report`] | what passed, what failed, and what cannot be checked |
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use serde_json::Value;
+use testkit::cassandra::{Cassandra, Node, VERSION, Writes};
 use testkit::fixtures::{self, Fixture};
-use testkit::json::{difference, without_expired};
 
 use crate::Result;
-use crate::cassandra::{Cassandra, VERSION};
-use crate::measure::checked;
-use crate::workspace::{dump, siltstone, target};
+use crate::workspace::{siltstone, target};
+use checks::{Checks, Twin};
+use report::Report;
+use sets::Set;
+use tools::Imported;
+use writing::Writing;
+
+pub mod checks;
+pub mod compare;
+pub mod report;
+pub mod sets;
+pub mod tools;
+pub mod writing;
+
+/// The versions of the format that we write.
+const VERSIONS: [&str; 5] = ["mc", "md", "me", "nb", "oa"];
 
 /// What can be chosen.
 #[derive(Debug, Args)]
@@ -21,78 +43,86 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     cassandra: Option<PathBuf>,
 
+    /// Check the fixtures as they are instead of writing them anew: checks the checks.
+    #[arg(long, hide = true)]
+    as_is: bool,
+
+    /// The versions to write.
+    #[arg(long, value_name = "VERSION", value_delimiter = ',', default_values = VERSIONS)]
+    to: Vec<String>,
+
     /// Only the fixtures whose name contains this.
     #[arg(value_name = "PART", default_value = "cassandra/")]
     part: String,
 }
 
-/// Compares the dumps of all fixtures that Cassandra can dump, and prints how many are equal; whether all are.
+/// Checks all fixtures, and prints how many SSTables passed; whether all did.
 ///
 /// # Errors
-/// If Cassandra or our command cannot be had.
+/// If Cassandra or our command cannot be had, or the node fails.
 pub fn run(options: &Options) -> Result<bool> {
     let siltstone = siltstone()?;
-    let cassandra = Cassandra::prepare(options.cassandra.as_deref())?;
-    let (fixtures, without): (Vec<Fixture>, Vec<Fixture>) = fixtures::all()
-        .into_iter()
-        .filter(|fixture| fixture.name.contains(&options.part))
-        .partition(|fixture| fixture.dump.is_some());
-    println!("{} SSTables, dumped by Cassandra {VERSION} and by us", fixtures.len());
-    println!("{} more that Cassandra cannot dump are left out", without.len());
-    let theirs = their_dumps(&cassandra, &fixtures)?;
-    let mut failed = 0;
-    for (fixture, theirs) in fixtures.iter().zip(&theirs) {
-        if let Err(error) = compare(&siltstone, &fixture.data, theirs) {
-            println!("{}: {error}", fixture.name);
-            failed += 1;
-        }
-    }
-    println!("{} passed, {failed} failed", fixtures.len() - failed);
-    Ok(failed == 0 && !fixtures.is_empty())
-}
-
-/// Dumps all with Cassandra; the files of the dumps.
-fn their_dumps(cassandra: &Cassandra, fixtures: &[Fixture]) -> Result<Vec<PathBuf>> {
+    let cassandra = Cassandra::prepare(&target(), options.cassandra.as_deref())?;
     let folder = target().join("cassandra/interop");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    fs::create_dir_all(&folder)?;
-    let dumps: Vec<PathBuf> =
-        (0..fixtures.len()).map(|number| folder.join(format!("{number}.json"))).collect();
-    let mut list = String::new();
-    for (fixture, dump) in fixtures.iter().zip(&dumps) {
-        writeln!(list, "{}\t{}", fixture.data.display(), dump.display())?;
+    let fixtures = fixtures::all();
+    let chosen = |fixture: &Fixture| fixture.name.contains(&options.part);
+    let fixtures: Vec<Fixture> = fixtures.into_iter().filter(chosen).collect();
+    let sets = sets::of_fixtures(&fixtures, now())?;
+    let writings: Vec<Writing<'_>> = match options.as_is {
+        true => vec![Writing::AsIs],
+        false => options.to.iter().map(|version| Writing::To(version)).collect(),
+    };
+    let started = Instant::now();
+    let mut node = cassandra.node(&folder.join("node"), Writes::Oa)?;
+    println!("Cassandra {VERSION} is up after {:.1} s", started.elapsed().as_secs_f64());
+    let mut report = Report::default();
+    let mut imported = None;
+    for (number, set) in sets.iter().enumerate() {
+        let mut checks = Checks { siltstone: &siltstone, node: &mut node, report: &mut report };
+        let twin = check(&mut checks, set, &folder.join(format!("set{number}")), &writings)?;
+        if imported.is_none() && set.has_schema() {
+            imported = Some(tools::import((&cassandra, &mut node), &siltstone, (set, &twin), &writings)?);
+        }
     }
-    let list_file = folder.join("list");
-    fs::write(&list_file, list)?;
-    let output = checked(&mut cassandra.many_dumps(&list_file)?)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    said.lines().filter(|line| line.contains("-Data.db: ")).for_each(|line| println!("Cassandra: {line}"));
-    Ok(dumps)
-}
-
-fn compare(siltstone: &Path, data: &Path, theirs: &Path) -> Result<()> {
-    let ours = checked(&mut dump(siltstone, data))?.stdout;
-    let ours = parse(&ours).map_err(|error| format!("our dump: {error}"))?;
-    let theirs = parse(&fs::read(theirs)?).map_err(|error| format!("Cassandra's dump: {error}"))?;
-    difference(&ours, &theirs).map_or(Ok(()), |difference| Err(difference.into()))
-}
-
-/// A dump, without what depends on when it was made.
-pub(crate) fn parse(dump: &[u8]) -> serde_json::Result<Value> {
-    serde_json::from_slice(dump).map(without_expired)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_keep_their_digits() {
-        let parse = |text: &str| parse(text.as_bytes()).unwrap();
-        assert_eq!(parse("[{\"expired\": true, \"a\": 1.50}]"), parse("[{\"expired\": false, \"a\": 1.50}]"));
-        assert_ne!(parse("1.5"), parse("1.50"));
-        assert_ne!(parse("12345678901234567890.1"), parse("12345678901234567890.2"));
+    for (verb, (times, elapsed)) in node.times() {
+        println!("{verb:9} {times:5} times, {:6.1} s", elapsed.as_secs_f64());
     }
+    println!("{report}");
+    end(&cassandra, node, imported.as_ref())?;
+    Ok(report.is_good())
+}
+
+fn check<'a>(
+    checks: &mut Checks<'_>,
+    set: &'a Set,
+    folder: &Path,
+    writings: &[Writing<'_>],
+) -> Result<Twin<'a>> {
+    let started = Instant::now();
+    let name = folder.file_name().and_then(|name| name.to_str()).ok_or("a folder has a name")?;
+    let twin = Twin::import(set, folder.to_owned(), name.to_owned(), checks)?;
+    for writing in writings {
+        checks.check(&twin, *writing)?;
+    }
+    let sstables: usize = set.tables.iter().map(|table| table.data.len()).sum();
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{}: {sstables} SSTables of {} tables, {seconds:.1} s", set.name, set.tables.len());
+    Ok(twin)
+}
+
+/// Ends the node, and asks the tool that wants it so.
+fn end(cassandra: &Cassandra, node: Node, imported: Option<&Imported>) -> Result<()> {
+    let Some(imported) = imported else { return Ok(()) };
+    let folder = node.folder().to_owned();
+    node.quit()?;
+    let tables = tools::verify(cassandra, &folder, imported)?;
+    println!("{tables} tables imported by nodetool and verified by sstableverify, each in a Java of its own");
+    Ok(())
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }

@@ -6,11 +6,9 @@
 //! | [`interop`] | what Cassandra dumps, we dump: asked of Cassandra afresh |
 //! | [`compare_dump`] | how long both take for it |
 //! | [`golden`] | golden texts whose answers are Cassandra's, rewritten |
-//! | [`cassandra`] | Cassandra's offline tools, as Maven brings them |
 //! | [`measure`] | times and memory of commands |
 //! | [`workspace`] | where things are, and the command under test |
 
-pub mod cassandra;
 pub mod compare_dump;
 pub mod golden;
 pub mod interop;
@@ -19,4 +17,4 @@ pub mod tidy;
 pub mod workspace;
 
 /// What a chore ends with; its error is a sentence for whoever started it.
-pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+pub use testkit::Result;

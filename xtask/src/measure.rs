@@ -1,33 +1,16 @@
 //! Times and memory of commands.
 
 use std::fs;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use testkit::command::checked;
 
 use crate::Result;
 
 /// How often the memory of a running command is looked at.
 const PERIOD: Duration = Duration::from_millis(1);
-
-/// From this many bytes on, an output is no message. Java's traces are long.
-const LONGEST_MESSAGE: usize = 64 << 10;
-
-/// Runs a command whose output is of interest only if it fails.
-///
-/// # Errors
-/// If it cannot be started or fails; the error has what it wrote, as far as that is not too long to be a message.
-pub fn checked(command: &mut Command) -> Result<Output> {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
-    let output = output.map_err(|error| format!("{}: {error}", command.get_program().display()))?;
-    if output.status.success() {
-        return Ok(output);
-    }
-    // Some, Maven among them, say on stdout what went wrong.
-    let messages = [&output.stderr, &output.stdout].into_iter().filter(|said| said.len() < LONGEST_MESSAGE);
-    let said: String = messages.map(|said| String::from_utf8_lossy(said)).collect();
-    Err(format!("{} failed with {}:\n{said}", command.get_program().display(), output.status).into())
-}
 
 /// The seconds from starting a command to its end; its output goes to `/dev/null`.
 ///
@@ -95,12 +78,5 @@ mod tests {
         assert_eq!(high_water_mark("Name:\tx\nVmHWM:\t    8300 kB\nVmRSS:\t1 kB\n"), Some(8300));
         assert_eq!(high_water_mark("Name:\tx\n"), None);
         assert!(peak_kib(Command::new("sleep").arg("0.1")).unwrap() > 100);
-    }
-
-    #[test]
-    fn failures_say_why() {
-        let error = checked(Command::new("sh").args(["-c", "echo sorry >&2; echo so; exit 3"])).unwrap_err();
-        assert!(error.to_string().ends_with("sorry\nso\n"), "{error}");
-        assert!(seconds(&mut Command::new("no-such-command")).is_err());
     }
 }

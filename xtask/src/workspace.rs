@@ -4,8 +4,9 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use testkit::command::checked;
+
 use crate::Result;
-use crate::measure::checked;
 
 /// The root of the project.
 pub fn root() -> PathBuf {
@@ -34,6 +35,13 @@ pub fn siltstone() -> Result<PathBuf> {
 pub fn dump(siltstone: &Path, data: &Path) -> Command {
     let mut command = Command::new(siltstone);
     command.args(["sstable", "dump"]).arg(data);
+    command
+}
+
+/// `siltstone sstable verify` of a file.
+pub fn verify(siltstone: &Path, data: &Path) -> Command {
+    let mut command = Command::new(siltstone);
+    command.args(["sstable", "verify"]).arg(data);
     command
 }
 

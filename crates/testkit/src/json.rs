@@ -4,12 +4,19 @@ use serde_json::Value;
 
 /// The same JSON without the members that depend on when it was printed: whether something has `expired`.
 pub fn without_expired(json: Value) -> Value {
+    without_members(json, &["expired"])
+}
+
+/// The same JSON without the members of some names, however deep they are.
+pub fn without_members(json: Value, names: &[&str]) -> Value {
     match json {
         Value::Object(members) => {
-            let members = members.into_iter().filter(|(name, _)| name != "expired");
-            Value::Object(members.map(|(name, value)| (name, without_expired(value))).collect())
+            let members = members.into_iter().filter(|(name, _)| !names.contains(&name.as_str()));
+            Value::Object(members.map(|(name, value)| (name, without_members(value, names))).collect())
         }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_expired).collect()),
+        Value::Array(items) => {
+            Value::Array(items.into_iter().map(|item| without_members(item, names)).collect())
+        }
         other => other,
     }
 }

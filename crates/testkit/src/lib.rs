@@ -1,11 +1,18 @@
-//! What tests share: fixtures, dumps, counts of memory. Never shipped.
+//! What tests share: fixtures, dumps, counts of memory, and Cassandra itself. Never shipped.
 //!
 //! | module | idea |
 //! |---|---|
 //! | [`allocator`] | counting memory |
+//! | [`cassandra`] | Cassandra, as Maven brings it: its tools, and a live node |
+//! | [`command`] | commands that have to go well |
 //! | [`fixtures`] | SSTables that other databases wrote |
 //! | [`json`] | what Cassandra's dumps and ours have in common |
 
 pub mod allocator;
+pub mod cassandra;
+pub mod command;
 pub mod fixtures;
 pub mod json;
+
+/// What is done with other programs ends with this; the error is a sentence for whoever asked.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

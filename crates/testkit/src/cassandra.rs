@@ -1,20 +1,24 @@
-//! Cassandra's offline tools: brought by Maven, started without a node.
+//! Cassandra itself: brought by Maven; its tools without a node, and a [`Node`] that does what it is told.
 //!
 //! ```text
 //! target/cassandra/5.0.5/pom.xml          names cassandra-all; Maven finds the rest
 //!                       /lib/*.jar        what it found
 //!                       /conf/            cassandra.yaml and logback.xml, the least that the tools ask for
-//!                       /classes/         our driver, compiled
+//!                       /classes/         our drivers, compiled
 //! ```
 
 use std::env;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Result;
-use crate::measure::checked;
-use crate::workspace::{root, target};
+use crate::command::checked;
+
+mod node;
+
+pub use node::{Node, TableName, Writes};
 
 /// The version whose tools we compare with.
 pub const VERSION: &str = "5.0.5";
@@ -56,6 +60,9 @@ const OPENS: [&str; 15] = [
 /// The heap of each tool. Cassandra's own scripts give 256 MiB.
 const HEAP: &str = "-Xmx1g";
 
+/// Our drivers, below this crate.
+const DRIVERS: [&str; 3] = ["java/Lab.java", "java/Samples.java", "java/Tools.java"];
+
 const POM: &str = "\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -95,7 +102,7 @@ const LOGBACK: &str = "\
 </configuration>
 ";
 
-/// Cassandra's offline tools, ready to be started.
+/// Cassandra, ready to be started.
 #[derive(Debug)]
 pub struct Cassandra {
     /// Where it keeps what is not the project's.
@@ -103,13 +110,24 @@ pub struct Cassandra {
     jars: PathBuf,
 }
 
+/// One run of a tool among [`Cassandra::tools`].
+#[derive(Debug)]
+pub struct Run {
+    /// Its class, without the package of Cassandra's tools.
+    pub tool: &'static str,
+    /// The file that receives what it prints.
+    pub output: PathBuf,
+    /// What it is told.
+    pub arguments: Vec<String>,
+}
+
 impl Cassandra {
-    /// Brings the tools, or takes the jars of a folder that has them already.
+    /// Brings Cassandra below the folder `builds`, or takes the jars of a folder that has them already.
     ///
     /// # Errors
     /// If there is no Java, or Maven cannot bring the jars.
-    pub fn prepare(jars: Option<&Path>) -> Result<Cassandra> {
-        let home = target().join("cassandra").join(VERSION);
+    pub fn prepare(builds: &Path, jars: Option<&Path>) -> Result<Cassandra> {
+        let home = builds.join("cassandra").join(VERSION);
         fs::create_dir_all(home.join("conf"))?;
         fs::write(home.join("conf/cassandra.yaml"), YAML)?;
         fs::write(home.join("conf/logback.xml"), LOGBACK)?;
@@ -120,26 +138,31 @@ impl Cassandra {
         Ok(Cassandra { home, jars })
     }
 
-    /// A Java class with `main`, of Cassandra or of our driver.
+    /// A Java class with `main`, of Cassandra or of our drivers, that needs no node.
     ///
     /// # Errors
     /// If the jars are not all there.
     pub fn java(&self, class: &str) -> Result<Command> {
+        let mut java = self.java_in(&self.home.join("conf"), &self.home.join("storage"))?;
+        java.arg(HEAP).arg(class);
+        Ok(java)
+    }
+
+    /// Java with all that Cassandra asks for; the heap, the class and its arguments are still to be said.
+    fn java_in(&self, conf: &Path, storage: &Path) -> Result<Command> {
         let mut java = Command::new(java_tool("java"));
-        java.arg(HEAP).arg(format!("-javaagent:{}", self.jar("jamm-")?.display()));
+        java.arg(format!("-javaagent:{}", self.jar("jamm-")?.display()));
         for package in EXPORTS {
             java.arg(format!("--add-exports={package}=ALL-UNNAMED"));
         }
         for package in OPENS {
             java.arg(format!("--add-opens={package}=ALL-UNNAMED"));
         }
-        let conf = self.home.join("conf");
         java.args(["-Djava.security.manager=allow", "-Djdk.attach.allowAttachSelf=true"]);
         java.arg(format!("-Dcassandra.config=file:{}", conf.join("cassandra.yaml").display()));
-        java.arg(format!("-Dcassandra.storagedir={}", self.home.join("storage").display()));
+        java.arg(format!("-Dcassandra.storagedir={}", storage.display()));
         java.arg(format!("-Dlogback.configurationFile={}", conf.join("logback.xml").display()));
         java.arg("-cp").arg(format!("{}:{}/*", self.classes().display(), self.jars.display()));
-        java.arg(class);
         Ok(java)
     }
 
@@ -153,19 +176,33 @@ impl Cassandra {
         Ok(java)
     }
 
-    /// Our driver, compiled: many dumps in one Java. Its argument is a file with a line for each dump, which has the
-    /// SSTable, a tab and the file to write.
+    /// Runs command-line tools in one Java, with the configuration of a folder that a [`Node`] had or has.
     ///
     /// # Errors
-    /// If it does not compile.
-    pub fn many_dumps(&self, list: &Path) -> Result<Command> {
+    /// If one of them fails; the error has what each that failed said.
+    pub fn tools(&self, folder: &Path, runs: &[Run]) -> Result<()> {
+        self.compile_drivers()?;
+        let mut list = String::new();
+        for run in runs {
+            write!(list, "org.apache.cassandra.tools.{}\t{}", run.tool, run.output.display())?;
+            run.arguments.iter().try_for_each(|argument| write!(list, "\t{argument}"))?;
+            list.push('\n');
+        }
+        let list_file = folder.join("tools");
+        fs::write(&list_file, list)?;
+        let mut java = self.java_in(&self.home.join("conf"), &folder.join("storage"))?;
+        // The tools read the node's own cassandra.yaml, and keep a history where the user's home is.
+        java.arg(format!("-Dcassandra.config=file:{}", folder.join("conf/cassandra.yaml").display()));
+        java.arg(format!("-Duser.home={}", folder.display()));
+        checked(java.arg(HEAP).arg("Tools").arg(list_file)).map(drop)
+    }
+
+    fn compile_drivers(&self) -> Result<()> {
         let mut javac = Command::new(java_tool("javac"));
-        javac.args(["-nowarn", "-Xlint:-removal", "-d"]).arg(self.classes());
-        javac.arg(root().join("xtask/java/ManyDumps.java"));
-        checked(&mut javac)?;
-        let mut java = self.java("ManyDumps")?;
-        java.arg(SSTABLEDUMP).arg(list);
-        Ok(java)
+        javac.args(["-nowarn", "-Xlint:-removal", "-Xlint:-deprecation", "-d"]).arg(self.classes());
+        javac.arg("-cp").arg(format!("{}/*", self.jars.display()));
+        javac.args(DRIVERS.map(|driver| Path::new(env!("CARGO_MANIFEST_DIR")).join(driver)));
+        checked(&mut javac).map(drop)
     }
 
     fn classes(&self) -> PathBuf {

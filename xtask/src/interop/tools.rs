@@ -1,0 +1,93 @@
+//! The command-line tools themselves, end to end: `nodetool import` over JMX, and `sstableverify` of a node that is down.
+//!
+//! The other checks ask the same of a node from within; this shows that it is the same. A few tables of each version are
+//! enough for that.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use testkit::cassandra::{Cassandra, Node, Run, TableName};
+
+use super::checks::Twin;
+use super::compare;
+use super::sets::Set;
+use super::writing::Writing;
+use crate::Result;
+
+/// What is imported in each version, of a set that has it.
+const TABLES: [&str; 4] = ["coll", "counters", "tombs", "udts"];
+
+/// Tables that the tools took.
+#[derive(Debug)]
+pub struct Imported {
+    tables: Vec<TableName>,
+}
+
+/// Imports a few tables of a set in each version with `nodetool import`; a SELECT must return what it returns of the
+/// originals.
+///
+/// # Errors
+/// If the tool fails, or rows are not the same.
+pub fn import(
+    (cassandra, node): (&Cassandra, &mut Node),
+    siltstone: &Path,
+    (set, twin): (&Set, &Twin<'_>),
+    writings: &[Writing<'_>],
+) -> Result<Imported> {
+    let (mut runs, mut tables) = (Vec::new(), Vec::new());
+    let folder = node.folder().join("nodetool");
+    for writing in writings {
+        let keyspace = format!("tools_{}", writing.name());
+        let schema = set.schema_in(&keyspace).ok_or("a set for the tools has a schema")?;
+        node.schema(&schema)?;
+        for table in set.tables.iter().filter(|table| TABLES.contains(&&*table.name)) {
+            let name = TableName { keyspace: keyspace.clone(), name: table.name.clone() };
+            let folder = folder.join(writing.name()).join(&table.name);
+            let mut sources = Vec::new();
+            for (number, data) in table.data.iter().enumerate() {
+                let folder = folder.join(number.to_string());
+                writing.written_by_us(siltstone, data, &folder)?;
+                sources.push(folder);
+            }
+            runs.push(nodetool_import(node, &name, &sources, folder.join("output")));
+            tables.push(name);
+        }
+    }
+    cassandra.tools(node.folder(), &runs)?;
+    let answer = folder.join("answer");
+    for table in &tables {
+        node.select(table, set.now, &answer)?;
+        compare::selects(&answer, &twin.answer(&table.name))
+            .map_err(|error| format!("{}.{}: {error}", table.keyspace, table.name))?;
+    }
+    Ok(Imported { tables })
+}
+
+fn nodetool_import(node: &Node, table: &TableName, sources: &[PathBuf], output: PathBuf) -> Run {
+    let port = node.jmx_port().to_string();
+    let words = ["-h", "127.0.0.1", "-p", &port, "import", "--extended-verify", &table.keyspace, &table.name];
+    let sources = sources.iter().map(|source| source.display().to_string());
+    let arguments = words.into_iter().map(str::to_owned).chain(sources).collect();
+    Run { tool: "NodeTool", output, arguments }
+}
+
+/// `sstableverify --extended` of what was imported, after the node has ended; how many tables there are.
+///
+/// # Errors
+/// If it finds something.
+pub fn verify(cassandra: &Cassandra, folder: &Path, imported: &Imported) -> Result<usize> {
+    let outputs = folder.join("sstableverify");
+    fs::create_dir_all(&outputs)?;
+    for (number, table) in imported.tables.iter().enumerate() {
+        let output = outputs.join(number.to_string());
+        let words = ["--force", "--extended", "--verbose", &table.keyspace, &table.name].map(str::to_owned);
+        let arguments = words.to_vec();
+        cassandra.tools(folder, &[Run { tool: "StandaloneVerifier", output: output.clone(), arguments }])?;
+        let said = fs::read_to_string(&output)?;
+        // It says nothing of a table that it finds no SSTables of, and is content.
+        if !said.contains("succeeded. All ") {
+            return Err(format!("{}.{}: sstableverify said\n{said}", table.keyspace, table.name).into());
+        }
+    }
+    Ok(imported.tables.len())
+}
