@@ -218,15 +218,14 @@ fn options(tables: &Tables, target: &Target) -> WriteOptions {
 /// The compression of a source, as far as the version has it: before `na` no chunk is kept raw, and Cassandra had
 /// fewer compressors. LZ4 stands in for those, in chunks of the same length.
 fn fitting(compression: &Compression, version: Version) -> Compression {
-    let raw_chunks = compression.max_compressed_len() < i32::MAX as u32;
-    let known =
-        version.has_max_compressed_length() || !(raw_chunks || compression.compressor() == Compressor::Zstd);
-    if known {
+    let is_known = version.has_compressor(compression.compressor());
+    let has_raw_chunks = compression.max_compressed_len() < i32::MAX as u32;
+    if is_known && (version.has_max_compressed_length() || !has_raw_chunks) {
         return compression.clone();
     }
-    let (compressor, options) = match compression.compressor() {
-        Compressor::Zstd => (Compressor::Lz4, Vec::new()),
-        same => (same, compression.options().to_vec()),
+    let (compressor, options) = match is_known {
+        true => (compression.compressor(), compression.options().to_vec()),
+        false => (Compressor::Lz4, Vec::new()),
     };
     let fitting = Compression::new(compressor, version).with_options(options);
     fitting.with_chunk_len(compression.chunk_len()).expect("the length is one of a chunk")
