@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! key → bloom filter → summary → index page → where the partition is
+//! key → fences: the summary's part, and of a large partition all that the index page would tell
 //! slice → promoted index → which of its blocks, where they are, which tombstone is open there
 //! ```
 
@@ -15,8 +16,10 @@ use model::{Bytes, PartitionKey, Schema, Slice};
 use crate::big::entry::{EntryScanner, IndexSource, Promoted};
 use crate::big::promoted_cursor::{BlockIndex, Found, PromotedCursor, Search};
 use crate::cache::cached_file::{CachedFile, PAGE, PageStats};
+use crate::cache::index_page::IndexPage;
 use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::data::row::RowCodec;
+use crate::parts::fences::{Fences, Fencing, Large};
 use crate::parts::filter::Filter;
 use crate::parts::statistics::Partitioner;
 use crate::parts::summary::Summary;
@@ -28,6 +31,9 @@ pub struct Index {
     pub(crate) filter: Option<Filter>,
     pub(crate) summary: Summary,
     pub(crate) pages: PartitionIndexCache,
+    /// Pages between two fences: their ends are not those of the summary.
+    pub(crate) fenced_pages: PartitionIndexCache,
+    pub(crate) fencing: Rc<Fencing>,
     pub(crate) blocks: BlockIndex,
     pub(crate) partitioner: Partitioner,
     pub(crate) schema: Rc<Schema>,
@@ -67,22 +73,28 @@ impl Index {
         if !self.may_contain(key) {
             return Ok(None);
         }
+        if let Some(fences) = self.fencing.get() {
+            match self.find_by_fences(&fences, key).await {
+                Ok(found) => return Ok(found),
+                Err(error) => self.fencing.give_up(error)?,
+            }
+        }
         let Some(sample) = self.floor(key) else {
             return Ok(None);
         };
         let (start, next_page) = self.summary.stretch(sample);
         let end = next_page.unwrap_or_else(|| self.file().len());
         let page = self.pages.page(start..end, key).await?;
-        let Some(number) = page.find(key) else {
+        Ok(place_in(&page, key, next_page))
+    }
+
+    /// What the fences tell of the partition of this key, if there are any and it is a large one. It is to be
+    /// trusted as soon as a block is found by it.
+    pub(crate) async fn find_large(&self, fences: &Fences, key: &PartitionKey) -> Result<Option<Large>> {
+        if !self.may_contain(key) {
             return Ok(None);
-        };
-        let entry = page.entry(number);
-        let end = OnceCell::new();
-        if number + 1 < page.len() {
-            end.get_or_init(|| page.entry(number + 1).data);
         }
-        let next_entry = page.rest().or(next_page);
-        Ok(Some(Place { start: entry.data, promoted: entry.promoted, end, next_entry }))
+        fences.large(key).await
     }
 
     /// The partition's range in the data.
@@ -135,6 +147,22 @@ impl Index {
         self.file().stats()
     }
 
+    async fn find_by_fences(&self, fences: &Fences, key: &PartitionKey) -> Result<Option<Place>> {
+        let Some((fence, next)) = fences.token(key.token).await? else {
+            return Ok(None);
+        };
+        let next_page = next.map(|next| next.at);
+        let end = next_page.unwrap_or_else(|| self.file().len());
+        if fence.at >= end || end > self.file().len() {
+            return Err(fences.wrong("the places of tokens do not ascend"));
+        }
+        let page = self.fenced_pages.page(fence.at..end, key).await?;
+        if page.first_token() != Some(fence.token) {
+            return Err(fences.wrong("another token stands where the fences send a reader"));
+        }
+        Ok(place_in(&page, key, next_page))
+    }
+
     fn file(&self) -> &CachedFile {
         self.pages.file()
     }
@@ -161,6 +189,18 @@ impl Index {
         let entry = EntryScanner::new(source, at..end, first.min(64)).next().await?;
         Ok(entry.map_or(self.data_len, |entry| entry.data))
     }
+}
+
+/// The place of a key's partition, if the page has it. Behind the page's stretch comes `next_page`.
+fn place_in(page: &IndexPage, key: &PartitionKey, next_page: Option<u64>) -> Option<Place> {
+    let number = page.find(key)?;
+    let entry = page.entry(number);
+    let end = OnceCell::new();
+    if number + 1 < page.len() {
+        end.get_or_init(|| page.entry(number + 1).data);
+    }
+    let next_entry = page.rest().or(next_page);
+    Some(Place { start: entry.data, promoted: entry.promoted, end, next_entry })
 }
 
 /// The token of a key, or 0 where the partitioner has none.

@@ -16,6 +16,8 @@ use crate::data::reader::{Blocks, Data, DataReader, Pace};
 use crate::index::{Index, Place, token_for};
 use crate::parts::compression_info::CompressionInfo;
 use crate::parts::crc::Crc;
+use crate::parts::digest::Digest;
+use crate::parts::fences::{Binding, Fences, FencesState, Fencing};
 use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::{Summary, SummaryBuilder};
@@ -40,12 +42,14 @@ pub struct OpenOptions {
     pub cache: Cache,
     /// The most bytes of data, uncompressed, that one request brings in. Default 256 KiB.
     pub read_buffer: u64,
+    /// Whether Fences.db is used, if there is one. Default true.
+    pub fences: bool,
 }
 
 impl OpenOptions {
     /// The defaults, with this cache.
     pub fn new(cache: Cache) -> OpenOptions {
-        OpenOptions { cache, read_buffer: 256 << 10 }
+        OpenOptions { cache, read_buffer: 256 << 10, fences: true }
     }
 }
 
@@ -104,20 +108,21 @@ impl SSTable {
             }
             None => rebuild_summary(&index_file, partitioner).await?,
         };
+        let fencing =
+            Rc::new(opener.fencing(partitioner, (data.file.file().len(), index_file.len()), options).await);
         let index = Index {
             filter: opener.filter().await?,
             summary,
-            pages: PartitionIndexCache::new(
-                pages.clone(),
-                options.cache.clone(),
-                disk.unique_id(),
-                partitioner,
-            ),
+            pages: index_pages(disk, &pages, &options.cache, partitioner),
+            fenced_pages: index_pages(disk, &pages, &options.cache, partitioner),
+            fencing: fencing.clone(),
             blocks: BlockIndex {
                 file: pages,
                 cache: options.cache.clone(),
                 owner: disk.unique_id(),
                 version: descriptor.version,
+                groups: disk.unique_id(),
+                fencing,
             },
             partitioner,
             schema,
@@ -191,6 +196,11 @@ impl SSTable {
         self.index.page_stats()
     }
 
+    /// What became of Fences.db.
+    pub fn fences_state(&self) -> FencesState {
+        self.index.fencing.state()
+    }
+
     /// A partition key of this table, from its serialized bytes.
     pub fn key(&self, bytes: Bytes) -> PartitionKey {
         self.index.decorate(bytes)
@@ -233,13 +243,16 @@ impl SSTable {
         if self.schema().is_empty_slice(slice) {
             return Ok(None);
         }
+        let whole = slice.is_all() && !options.reverse;
+        if !whole && let Some(reader) = self.read_by_fences(key, slice, options).await? {
+            return Ok(Some(reader));
+        }
         let Some(place) = self.index.find(key).await? else {
             return Ok(None);
         };
-        let whole = slice.is_all() && !options.reverse;
         let promoted = if whole { None } else { self.index.promoted(&place).await? };
         let reader = match promoted {
-            Some(promoted) => self.read_blocks(key, place, promoted, slice, options).await?,
+            Some(promoted) => self.read_blocks(key, place.start, promoted, slice, options).await?,
             None => self.read_partition(key, place, slice, options).await?,
         };
         Ok(Some(reader))
@@ -272,6 +285,28 @@ impl SSTable {
         Ok(Some((promoted, blocks)))
     }
 
+    /// A slice of a large partition, if the fences know it. Whatever they lead to that is not what they say, they are
+    /// given up, and the read goes without.
+    async fn read_by_fences(
+        self: &Rc<SSTable>,
+        key: &PartitionKey,
+        slice: &Slice,
+        options: ReadOptions,
+    ) -> Result<Option<PartitionReader>> {
+        let Some(fences) = self.index.fencing.get().filter(|_| options.search == Search::Binary) else {
+            return Ok(None);
+        };
+        let read = match self.index.find_large(&fences, key).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(large)) => self.read_blocks(key, large.data, large.promoted, slice, options).await,
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(reader) => Ok(Some(reader)),
+            Err(error) => self.index.fencing.give_up(error).map(|()| None),
+        }
+    }
+
     async fn read_partition(
         self: &Rc<SSTable>,
         key: &PartitionKey,
@@ -295,14 +330,14 @@ impl SSTable {
     async fn read_blocks(
         self: &Rc<SSTable>,
         key: &PartitionKey,
-        place: Place,
+        partition: u64,
         promoted: Promoted,
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<PartitionReader> {
         let found = self.index.find_blocks(&self.data.codec, &promoted, slice, options.search).await?;
-        let bytes = self.part_of_partition(place.start, found.bytes.clone())?;
-        let head = self.part_of_partition(place.start, 0..promoted.head_len)?;
+        let bytes = self.part_of_partition(partition, found.bytes.clone())?;
+        let head = self.part_of_partition(partition, 0..promoted.head_len)?;
         let start = PartitionStart { key: key.clone(), deletion: promoted.deletion };
         let wants_head = options.static_row && self.data.codec.has_static_row();
         if options.reverse {
@@ -441,6 +476,46 @@ impl Opener<'_> {
         }
     }
 
+    /// Fences.db, if it is wanted and there is one; what is wrong with it keeps nothing from being read.
+    async fn fencing(
+        &self,
+        partitioner: Partitioner,
+        (data_len, index_len): (u64, u64),
+        options: &OpenOptions,
+    ) -> Fencing {
+        let path = self.descriptor.path_of(&Component::Fences);
+        let opened = if !options.fences || partitioner == Partitioner::Local {
+            Err(FencesState::Off)
+        } else if !self.disk.exists(&path) {
+            Err(FencesState::Absent)
+        } else {
+            let opened = self.fences(options.cache.clone(), data_len, index_len).await;
+            opened.map_err(|why| FencesState::Ignored { why })
+        };
+        Fencing::new(opened)
+    }
+
+    async fn fences(
+        &self,
+        cache: Cache,
+        data_len: u64,
+        index_len: u64,
+    ) -> std::result::Result<Fences, String> {
+        let in_words = |error: Error| error.to_string();
+        let digest = self.digest().await.map_err(in_words)?.map(|digest| digest.0);
+        let file = self.open(&Component::Fences, "it was there").await.map_err(in_words)?;
+        let binding = Binding { digest, data_len, index_len };
+        Fences::open(file, cache, self.descriptor.version, binding).await
+    }
+
+    /// Digest.crc32, if it is there.
+    pub(crate) async fn digest(&self) -> Result<Option<Digest>> {
+        let parse = |(path, bytes): (std::path::PathBuf, Vec<u8>)| {
+            Digest::parse(&path, &bytes, self.descriptor.version)
+        };
+        self.read(&Component::Digest).await?.map(parse).transpose()
+    }
+
     /// All of a component, if it is there.
     pub(crate) async fn read(&self, component: &Component) -> Result<Option<(std::path::PathBuf, Vec<u8>)>> {
         let path = self.descriptor.path_of(component);
@@ -463,6 +538,16 @@ impl Opener<'_> {
     pub(crate) fn missing(&self, component: &Component, why: &str) -> Error {
         Error::missing(&self.descriptor.path_of(component), format!("this file is missing; {why}"))
     }
+}
+
+/// Parsed pages of Index.db, under an owner of their own.
+fn index_pages(
+    disk: &Disk,
+    file: &CachedFile,
+    cache: &Cache,
+    partitioner: Partitioner,
+) -> PartitionIndexCache {
+    PartitionIndexCache::new(file.clone(), cache.clone(), disk.unique_id(), partitioner)
 }
 
 async fn rebuild_summary(index: &File, partitioner: Partitioner) -> Result<Summary> {

@@ -19,7 +19,7 @@ use model::{
     Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, PartitionStart, RangeTombstoneChange,
     Row, Schema,
 };
-use runtime::Disk;
+use runtime::{Disk, NewFile};
 
 use crate::big::spool::Spool;
 use crate::big::writer::{IndexWriter, WrittenBlock, WrittenPartition};
@@ -28,6 +28,7 @@ use crate::data::pack::Packer;
 use crate::data::row::{Family, Minima, RowCodec};
 use crate::data::writer::{Checks, DataWriter, Sealed};
 use crate::parts::compression_info::{Compression, CompressionInfoBuilder, Compressor};
+use crate::parts::fences::{Binding, FencesBuilder};
 use crate::parts::filter::{Filter, FilterBuilder};
 use crate::parts::statistics::{Collector, EncodingStats, Header, Partitioner, Statistics, Validation};
 use crate::parts::summary::SummaryBuilder;
@@ -53,6 +54,8 @@ pub struct WriteOptions {
     pub bloom_filter_fp_chance: f64,
     /// Every how many partitions the summary has one. Default 128.
     pub min_index_interval: u32,
+    /// Whether to write fences, where they spare reads something. Default yes. Tables of a secondary index have none.
+    pub fences: bool,
     /// For whom it is written. Default Cassandra.
     pub family: Family,
     /// What puts the partitions in order. Default Murmur3.
@@ -67,6 +70,7 @@ impl WriteOptions {
             column_index_size: 64 << 10,
             bloom_filter_fp_chance: 0.01,
             min_index_interval: 128,
+            fences: true,
             family: Family::Cassandra,
             partitioner: Partitioner::Murmur3,
         }
@@ -108,6 +112,8 @@ pub struct SSTableWriter {
     data: DataWriter,
     index: IndexWriter,
     summary: SummaryBuilder,
+    /// Fences.db, once there is enough to begin it.
+    fences: Option<NewFile>,
     /// The hash of each key: the filter's size is known only at the end.
     hashes: Spool,
     collector: Collector,
@@ -192,6 +198,7 @@ impl SSTableWriter {
             data: files.data,
             index: files.index,
             summary: SummaryBuilder::new(options.min_index_interval),
+            fences: None,
             hashes: files.hashes,
             collector: Collector::new(schema, version),
             partitions: 0,
@@ -285,8 +292,8 @@ impl SSTableWriter {
     /// # Errors
     /// What the operating system says.
     pub async fn abandon(self) -> Result<()> {
-        let SSTableWriter { sealer, data, index, hashes, .. } = self;
-        drop((data, index, hashes));
+        let SSTableWriter { sealer, data, index, fences, hashes, .. } = self;
+        drop((data, index, fences, hashes));
         sealer.abandon().await
     }
 
@@ -429,7 +436,8 @@ impl SSTableWriter {
         self.hashes.append(|to| to.extend_from_slice(&[low, high].concat()));
         self.partitions += 1;
         let Partition { deletion, start, head_len, .. } = partition;
-        self.index.end(WrittenPartition { key, data: start, head_len, deletion }).await
+        let token = partition.key.token;
+        self.index.end(WrittenPartition { token, key, data: start, head_len, deletion }).await
     }
 
     async fn flush(&mut self) -> Result<()> {
@@ -439,15 +447,34 @@ impl SSTableWriter {
         if self.hashes.is_full() {
             self.hashes.spill().await?;
         }
-        self.index.flush().await
+        self.index.flush().await?;
+        self.flush_fences().await
+    }
+
+    async fn flush_fences(&mut self) -> Result<()> {
+        let Some(pages) =
+            self.index.fences().map(FencesBuilder::take_pages).filter(|pages| !pages.is_empty())
+        else {
+            return Ok(());
+        };
+        let mut file = match self.fences.take() {
+            Some(file) => file,
+            None => self.sealer.create(Component::Fences).await?,
+        };
+        file.append(pages).await?;
+        self.fences = Some(file);
+        Ok(())
     }
 
     async fn seal_all(self) -> Result<Written> {
-        let SSTableWriter { mut sealer, data, index, summary, mut hashes, collector, partitions, .. } = self;
+        let SSTableWriter {
+            mut sealer, data, index, fences, summary, mut hashes, collector, partitions, ..
+        } = self;
         let facts = Facts { schema: &self.schema, encoding: self.encoding, options: &self.options };
         let end = async {
             let sealed = data.finish().await?;
-            index.finish().await?;
+            let (index_len, builder) = index.finish().await?;
+            write_fences(&mut sealer, fences, builder, binding(&sealed, index_len)).await?;
             let filter = filter(&sealer, &mut hashes, partitions, &self.options).await?;
             let statistics = facts.statistics(collector, &sealed);
             write_parts(&mut sealer, &sealed, filter, summary, statistics).await?;
@@ -492,7 +519,9 @@ impl Files {
             }
             None => DataWriter::plain(data),
         };
-        let index = IndexWriter::new(disk, sealer.create(Component::Index).await?, version);
+        let fences = options.fences && options.partitioner == Partitioner::Murmur3;
+        let fences = fences.then(|| FencesBuilder::new(version));
+        let index = IndexWriter::new(disk, sealer.create(Component::Index).await?, version, fences);
         let hashes = Spool::new(disk, sealer.spool_path(&Component::Filter));
         Ok(Files { data, index, hashes })
     }
@@ -549,6 +578,29 @@ impl Facts<'_> {
             header: Header { encoding: self.encoding, schema: self.schema.clone() },
         }
     }
+}
+
+/// What fences are bound to.
+fn binding(sealed: &Sealed, index_len: u64) -> Binding {
+    Binding { digest: Some(sealed.digest.0), data_len: sealed.file_len, index_len }
+}
+
+/// The rest of Fences.db, or all of it, if it spares reads anything.
+async fn write_fences(
+    sealer: &mut Sealer,
+    begun: Option<NewFile>,
+    builder: Option<FencesBuilder>,
+    binding: Binding,
+) -> Result<()> {
+    let Some(builder) = builder.filter(|builder| begun.is_some() || builder.is_worthwhile()) else {
+        return Ok(());
+    };
+    let mut file = match begun {
+        Some(file) => file,
+        None => sealer.create(Component::Fences).await?,
+    };
+    file.append(builder.finish(binding)).await?;
+    Ok(file.sync().await?)
 }
 
 async fn write_parts(

@@ -182,7 +182,7 @@ async fn read(table: &Rc<SSTable>, key: &PartitionKey, slice: &Slice, options: R
 async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
     let mut checked = 0;
     for way in ways {
-        let options = OpenOptions { cache: Cache::new(way.cache), read_buffer: way.read_buffer };
+        let options = OpenOptions { read_buffer: way.read_buffer, ..OpenOptions::new(Cache::new(way.cache)) };
         let table = SSTable::open(shard.disk(), &fixture(name), &options).await.unwrap();
         for partition in partitions(&table).await {
             let cuts = cuts(&table, &partition, every).await;

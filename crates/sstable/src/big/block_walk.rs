@@ -5,7 +5,7 @@ use model::Bytes;
 use super::entry::{OFFSET, Promoted};
 use super::promoted_cursor::Block;
 use crate::cache::cached_file::CachedFile;
-use crate::data::row::RowCodec;
+use crate::data::row::{RowCodec, Source};
 use crate::decode::DecodeError;
 use crate::{Error, Result, Version};
 
@@ -19,6 +19,8 @@ pub(crate) struct BlockWalk {
     version: Version,
     number: u32,
     at: u64,
+    /// The block that was walked over last.
+    last: Bytes,
     window: Bytes,
     window_start: u64,
     map: Bytes,
@@ -29,8 +31,8 @@ impl BlockWalk {
     /// At the first block.
     pub(crate) fn new(promoted: Promoted, version: Version) -> BlockWalk {
         let (at, map_start) = (promoted.blocks.start, promoted.map);
-        let (window, map) = (Bytes::default(), Bytes::default());
-        BlockWalk { promoted, version, number: 0, at, window, window_start: at, map, map_start }
+        let [last, window, map] = [(); 3].map(|()| Bytes::default());
+        BlockWalk { promoted, version, number: 0, at, last, window, window_start: at, map, map_start }
     }
 
     /// Where in Index.db the next block is.
@@ -41,6 +43,14 @@ impl BlockWalk {
     /// How many blocks were walked over.
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The position of the first row or marker of the block that was walked over last, as its bytes have it.
+    pub(crate) fn first_prefix(&self, codec: &RowCodec) -> Bytes {
+        let (owner, range) = self.last.parts();
+        let prefix = codec.clustering_prefix(Source { owner, end: range.end }, range.start);
+        let (_, end) = prefix.expect("the block was decoded before");
+        self.last.slice(0..end - range.start)
     }
 
     /// The next block; `None` behind the last one.
@@ -57,6 +67,7 @@ impl BlockWalk {
             match Block::decode(codec, self.version, &hand) {
                 Ok((block, len)) => {
                     self.at += len as u64;
+                    self.last = hand.slice(0..len);
                     self.number += 1;
                     return Ok(Some(block));
                 }

@@ -48,6 +48,8 @@ pub struct Promoted {
     pub blocks: Range<u64>,
     /// Where in Index.db the offset map begins.
     pub map: u64,
+    /// The partition's number among the large ones, if it is the fences that told all this.
+    pub ordinal: Option<u64>,
 }
 
 /// Bytes of the offset map for each block.
@@ -57,6 +59,11 @@ pub const OFFSET: u64 = 4;
 const LONGEST_HEAD: u64 = 9 + 12 + 9;
 
 impl Promoted {
+    /// Where in Index.db the entry ends.
+    pub fn end(&self) -> u64 {
+        self.map + u64::from(self.count) * OFFSET
+    }
+
     /// Reads the head of the promoted index at `range` of Index.db.
     ///
     /// # Errors
@@ -79,7 +86,10 @@ impl Promoted {
         let first = range.start + cursor.position() as u64;
         let map = count.checked_mul(OFFSET).and_then(|len| range.end.checked_sub(len));
         match map.filter(|&map| count > 0 && map > first) {
-            Some(map) => Ok(Promoted { head_len, deletion, count: count as u32, blocks: first..map, map }),
+            Some(map) => {
+                let (count, blocks, ordinal) = (count as u32, first..map, None);
+                Ok(Promoted { head_len, deletion, count, blocks, map, ordinal })
+            }
             None => cursor.invalid("a promoted index is too short for its blocks"),
         }
     }

@@ -12,6 +12,8 @@
 //! with one request. Parsed blocks are shared too, under the same budget, so that memory stays bounded
 //! however far a scan walks.
 //!
+//! Where there are fences, they take the place of the halving: see [`super::fenced`].
+//!
 //! The linear scan reads the blocks from the first one on and exists to be compared with.
 
 use std::ops::Range;
@@ -22,17 +24,19 @@ use runtime::{Cache, CacheKey};
 
 use super::block_walk::BlockWalk;
 use super::entry::{OFFSET, Promoted};
+use super::fenced::Fenced;
 use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
 use crate::decode::{Cursor, DecodeError};
 use crate::encode::Encode;
+use crate::parts::fences::Fencing;
 use crate::{Error, Result, Version};
 
 /// A width is written relative to this, whatever size of blocks was configured.
 const WIDTH_BASE: i64 = 64 << 10;
 
 /// Where what may hold the answer fits into this many bytes of the index, it is read as a whole.
-const SMALL: u64 = 8 * PAGE;
+pub(super) const SMALL: u64 = 8 * PAGE;
 
 /// How blocks are searched for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -133,7 +137,7 @@ pub struct Found {
 
 impl Found {
     /// The index proves that nothing of the slice is there: it would stand before the block `number`.
-    fn nothing(number: u32, at: u64, open: DeletionTime) -> Found {
+    pub(super) fn nothing(number: u32, at: u64, open: DeletionTime) -> Found {
         Found { blocks: number..number, bytes: at..at, first_end: at, open }
     }
 }
@@ -148,6 +152,10 @@ pub struct BlockIndex {
     pub owner: u64,
     /// The version of the file.
     pub version: Version,
+    /// Whose the groups of blocks are that fences tell of, in the cache.
+    pub(crate) groups: u64,
+    /// What is told of the blocks besides.
+    pub(crate) fencing: Rc<Fencing>,
 }
 
 impl std::fmt::Debug for BlockIndex {
@@ -181,9 +189,14 @@ impl<'a> PromotedCursor<'a> {
     /// # Errors
     /// What cannot be read or contradicts the format.
     pub async fn find(&self, slice: &Slice, search: Search) -> Result<Found> {
-        match search {
-            Search::Binary => self.find_by_halves(slice).await,
-            Search::Scan => self.find_by_scan(slice).await,
+        match (search, self.promoted.ordinal) {
+            (Search::Scan, _) => self.find_by_scan(slice).await,
+            (Search::Binary, None) => self.find_by_halves(slice).await,
+            (Search::Binary, Some(ordinal)) => match self.index.fencing.get() {
+                Some(fences) => self.find_by_fences(Fenced { fences: &fences, ordinal }, slice).await,
+                // What they said of the partition was not compared with Index.db yet.
+                None => Err(Error::corrupt(self.index.file.path(), 0, "the fences were given up meanwhile")),
+            },
         }
     }
 
@@ -195,6 +208,12 @@ impl<'a> PromotedCursor<'a> {
     /// # Panics
     /// If there is no such block.
     pub async fn block(&self, number: u32) -> Result<Rc<Block>> {
+        if let (Some(ordinal), Some(fences)) = (self.promoted.ordinal, self.index.fencing.get()) {
+            match self.block_by_fences(Fenced { fences: &fences, ordinal }, number).await {
+                Ok(block) => return Ok(block),
+                Err(error) => self.index.fencing.give_up(error)?,
+            }
+        }
         let at = self.place(number).await?;
         self.block_at(at).await
     }
@@ -208,6 +227,22 @@ impl<'a> PromotedCursor<'a> {
             0 => Ok(DeletionTime::LIVE),
             _ => Ok(self.block(number - 1).await?.end_open),
         }
+    }
+
+    pub(super) fn index(&self) -> &'a BlockIndex {
+        self.index
+    }
+
+    pub(super) fn codec(&self) -> &'a RowCodec {
+        self.codec
+    }
+
+    pub(super) fn schema(&self) -> &'a Schema {
+        self.schema
+    }
+
+    pub(super) fn promoted(&self) -> &'a Promoted {
+        self.promoted
     }
 
     async fn find_by_halves(&self, slice: &Slice) -> Result<Found> {
@@ -354,11 +389,11 @@ impl<'a> PromotedCursor<'a> {
         Ok(found)
     }
 
-    fn decode(&self, bytes: &Bytes) -> std::result::Result<(Block, usize), DecodeError> {
+    pub(super) fn decode(&self, bytes: &Bytes) -> std::result::Result<(Block, usize), DecodeError> {
         Block::decode(self.codec, self.index.version, bytes)
     }
 
-    fn corrupt(&self, at: u64, error: DecodeError) -> Error {
+    pub(super) fn corrupt(&self, at: u64, error: DecodeError) -> Error {
         Error::corrupt(self.index.file.path(), at + error.at() as u64, error.what())
     }
 }

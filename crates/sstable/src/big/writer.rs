@@ -6,14 +6,15 @@
 
 use std::path::PathBuf;
 
-use model::DeletionTime;
+use model::{DeletionTime, Token};
 use runtime::{Disk, NewFile};
 
-use super::entry::OFFSET;
+use super::entry::{OFFSET, Promoted};
 use super::promoted_cursor::put_block_tail;
 use super::spool::Spool;
 use crate::data::row::put_deletion_time;
 use crate::encode::Encode;
+use crate::parts::fences::FencesBuilder;
 use crate::{Error, Result, Version};
 
 /// With so many bytes at hand, a request is worth it.
@@ -33,11 +34,14 @@ pub(crate) struct IndexWriter {
     count: u32,
     /// The range tombstone that is open where the next block begins.
     open: DeletionTime,
+    fences: Option<FencesBuilder>,
 }
 
 /// A partition that is written to its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WrittenPartition<'a> {
+    /// The token of the key.
+    pub(crate) token: Token,
     /// The serialized key.
     pub(crate) key: &'a [u8],
     /// Where it begins in the uncompressed data.
@@ -64,15 +68,29 @@ pub(crate) struct WrittenBlock<'a> {
 }
 
 impl IndexWriter {
-    /// Writes to `file`. What of a partition's blocks has no room in memory goes to files beside it for a while.
-    pub(crate) fn new(disk: &Disk, file: NewFile, version: Version) -> IndexWriter {
+    /// Writes to `file`, and shows the entries to `fences`. What of a partition's blocks has no room in memory goes to files beside it for a while.
+    pub(crate) fn new(
+        disk: &Disk,
+        file: NewFile,
+        version: Version,
+        fences: Option<FencesBuilder>,
+    ) -> IndexWriter {
         let beside = |name: &str| {
             let mut path = file.path().as_os_str().to_owned();
             path.push(name);
             Spool::new(disk, PathBuf::from(path))
         };
         let (blocks, offsets) = (beside(".blocks.tmp"), beside(".offsets.tmp"));
-        IndexWriter { file, version, out: Vec::new(), blocks, offsets, count: 0, open: DeletionTime::LIVE }
+        IndexWriter {
+            file,
+            version,
+            out: Vec::new(),
+            blocks,
+            offsets,
+            count: 0,
+            open: DeletionTime::LIVE,
+            fences,
+        }
     }
 
     /// Where in Index.db the next entry begins.
@@ -83,6 +101,9 @@ impl IndexWriter {
     /// The next block of the partition that is being written.
     pub(crate) fn block(&mut self, block: WrittenBlock<'_>) {
         let at = self.blocks.len();
+        if let Some(fences) = &mut self.fences {
+            fences.block(self.count, at, block.first, self.open);
+        }
         // An offset that does not fit is part of an index that is refused in the end.
         self.offsets.append(|to| to.put_u32(at as u32));
         let version = self.version;
@@ -121,10 +142,17 @@ impl IndexWriter {
     /// # Errors
     /// What the operating system says; an index that is too large for Cassandra.
     pub(crate) async fn end(&mut self, partition: WrittenPartition<'_>) -> Result<()> {
+        let at = self.position();
+        if let Some(fences) = &mut self.fences {
+            fences.entry(partition.token, partition.key, at);
+        }
         self.out.put_short_bytes(partition.key);
         self.out.put_vint(partition.data);
         if self.count < 2 {
             self.out.put_vint(0);
+            if let Some(fences) = &mut self.fences {
+                fences.end_entry(None, partition.data);
+            }
             self.blocks.clear();
             self.offsets.clear();
         } else {
@@ -150,6 +178,13 @@ impl IndexWriter {
         assert_eq!(self.offsets.len(), u64::from(self.count) * OFFSET, "every block has an offset");
         self.out.put_vint(len);
         self.out.put(&head);
+        let WrittenPartition { head_len, deletion, data, .. } = partition;
+        let (count, start) = (self.count, self.position());
+        let map = start + self.blocks.len();
+        let promoted = Promoted { head_len, deletion, count, blocks: start..map, map, ordinal: None };
+        if let Some(fences) = &mut self.fences {
+            fences.end_entry(Some(&promoted), data);
+        }
         let IndexWriter { file, out, blocks, offsets, .. } = self;
         for spool in [blocks, offsets] {
             spool
@@ -165,14 +200,19 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Writes all that is left and makes it durable; how many bytes the file has.
+    /// The fences so far, where there are to be any.
+    pub(crate) fn fences(&mut self) -> Option<&mut FencesBuilder> {
+        self.fences.as_mut()
+    }
+
+    /// Writes all that is left and makes it durable; how many bytes the file has, and its fences.
     ///
     /// # Errors
     /// What the operating system says.
-    pub(crate) async fn finish(mut self) -> Result<u64> {
+    pub(crate) async fn finish(mut self) -> Result<(u64, Option<FencesBuilder>)> {
         self.write().await?;
         self.file.sync().await?;
-        Ok(self.file.len())
+        Ok((self.file.len(), self.fences))
     }
 
     async fn write(&mut self) -> Result<()> {

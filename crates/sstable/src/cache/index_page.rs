@@ -176,6 +176,11 @@ impl IndexPage {
         self.count == 0
     }
 
+    /// The token of its first partition.
+    pub(crate) fn first_token(&self) -> Option<Token> {
+        (!self.is_empty()).then_some(self.first_token)
+    }
+
     /// Where in Index.db the entries begin that the page leaves out because it ends early.
     pub fn rest(&self) -> Option<u64> {
         self.rest

@@ -8,6 +8,7 @@
 //! | [`statistics`] | Statistics.db | what the columns are, and what is in the file as a whole |
 //! | [`crc`] | CRC.db | the checksums of an uncompressed Data.db |
 //! | [`digest`] | Digest.crc32 | the checksum of Data.db as a whole |
+//! | [`fences`] | Fences.db | where to look in Index.db; read by pages |
 //!
 //! A parser is a pure function over bytes that are at hand. It never panics, whatever the bytes are,
 //! and reserves no more memory than a small multiple of their length.
@@ -18,6 +19,7 @@
 pub mod compression_info;
 pub mod crc;
 pub mod digest;
+pub mod fences;
 pub mod filter;
 pub mod statistics;
 pub mod summary;

@@ -1,8 +1,6 @@
 //! The components of an SSTable that may be damaged: each opened for itself, so that one which cannot
 //! be read does not keep the others from being checked.
 
-use std::path::Path;
-
 use runtime::File;
 
 use super::report::Report;
@@ -38,7 +36,7 @@ impl Components {
             statistics.as_ref().map_or(Partitioner::Local, |statistics| statistics.validation.partitioner);
         let summary = report.take(opener.summary(partitioner).await)?.flatten();
         let filter = report.take(opener.filter().await)?.flatten();
-        let digest = report.take(digest(opener).await)?.flatten();
+        let digest = report.take(opener.digest().await)?.flatten();
         let index = report.take(opener.open(&Component::Index, "it tells where the partitions are").await)?;
         Ok(Components { statistics, data, is_readable, digest, index, summary, filter })
     }
@@ -63,7 +61,8 @@ async fn listed(opener: &Opener<'_>, report: &mut Report) -> Result<Vec<Componen
         Err(error) => report.take(Err(error))?,
     };
     let Some(listed) = listed else { return Ok(there) };
-    for component in there.iter().filter(|component| !listed.contains(component)) {
+    let unlisted = |component: &&Component| component.is_listed() && !listed.contains(component);
+    for component in there.iter().filter(unlisted) {
         report.note(&path_of(component), None, "TOC.txt does not list it");
     }
     note_missing(opener, &listed, &there, report);
@@ -108,11 +107,4 @@ async fn data(
     }
     let file = report.take(opener.open(&Component::Data, "it holds the rows").await)?;
     Ok((file.map(|file| DataFile::plain(file, None).summed()), !is_compressed))
-}
-
-async fn digest(opener: &Opener<'_>) -> Result<Option<Digest>> {
-    let parse = |(path, bytes): (std::path::PathBuf, Vec<u8>)| {
-        Digest::parse(Path::new(&path), &bytes, opener.descriptor.version)
-    };
-    opener.read(&Component::Digest).await?.map(parse).transpose()
 }

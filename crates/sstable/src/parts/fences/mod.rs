@@ -1,0 +1,46 @@
+//! Fences.db: what a read would otherwise ask Index.db for before it knows where to look.
+//!
+//! ```text
+//! tokens   per 4 KiB of Index.db    the first token that begins there, where its entry is
+//! keys     per large partition      token, key, its ordinal, all that its entry in Index.db tells
+//! groups   per 4 KiB of its blocks  ordinal, number and place of the first block that begins there, its first
+//!                                   clustering prefix, the range tombstone that is open before it
+//! ```
+//!
+//! A partition is large if its blocks take more than 4 KiB. The 4 KiB of the tokens are counted from the start of
+//! Index.db, those of the groups from the partition's first block.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`page`] | pages with a checksum, and the nodes in them |
+//! | [`tree`] | static trees of nodes: built from their leaves up, descended from their root |
+//! | [`entries`] | the entries of the three trees |
+//! | [`trailer`] | the end of the file: where the trees are, and which SSTable they are of |
+//! | [`builder`] | fences from the entries and blocks of Index.db, in their order |
+//! | [`rebuild`] | the same for an SSTable that has none, and what tells whether they are right |
+//! | [`reader`] | lookups |
+//!
+//! Nobody else knows this component, and nothing is lost with it: where it is missing, damaged or of another SSTable,
+//! reads go without. The bytes are a function of Index.db and the binding: who builds them again gets the same ones.
+
+mod builder;
+mod entries;
+mod page;
+mod reader;
+mod rebuild;
+mod trailer;
+mod tree;
+
+pub use builder::FencesBuilder;
+pub(crate) use entries::{Group, Large};
+pub use reader::FencesState;
+pub(crate) use reader::{Fences, Fencing};
+pub(crate) use rebuild::rebuild;
+pub use trailer::Binding;
+
+/// Of how many bytes of Index.db a fence tells the first.
+const STRETCH: u64 = 4096;
+
+/// What is longer, a key or a clustering prefix, has no place among the fences, so that each node has several
+/// entries. Bytes.
+const LONGEST: usize = 1000;

@@ -1,0 +1,235 @@
+//! Lookups among fences, page by page, through the shard's cache.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::rc::Rc;
+
+use model::{Bytes, PartitionKey, Position, Schema, Token};
+use runtime::{Cache, File};
+
+use super::builder::{GROUPS, KEYS, TOKENS};
+use super::entries::{Group, Large, TokenFence, compare_key};
+use super::page::{PAGE, is_sound};
+use super::trailer::{Binding, decode_trailer};
+use super::tree::{Descent, Landed, Tree};
+use crate::cache::cached_file::CachedFile;
+use crate::data::row::RowCodec;
+use crate::decode::{DecodeError, Decoded};
+use crate::{Error, Result, Version};
+
+/// Fences of up to so many bytes are read whole when their SSTable is opened.
+const SMALL: u64 = 1 << 20;
+
+/// What became of an SSTable's fences.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FencesState {
+    /// There are none.
+    Absent,
+    /// Nobody wants to know whether there are any.
+    Off,
+    /// They are used.
+    InUse {
+        /// Bytes of the file.
+        bytes: u64,
+    },
+    /// They are there and not used.
+    Ignored {
+        /// Why.
+        why: String,
+    },
+}
+
+impl fmt::Display for FencesState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FencesState::Absent => f.write_str("none"),
+            FencesState::Off => f.write_str("not wanted"),
+            FencesState::InUse { bytes } => write!(f, "{} KiB, in use", bytes.div_ceil(1024)),
+            FencesState::Ignored { why } => write!(f, "ignored: {why}"),
+        }
+    }
+}
+
+/// The fences of an SSTable as long as they are to be trusted.
+#[derive(Debug)]
+pub(crate) struct Fencing {
+    fences: RefCell<Option<Rc<Fences>>>,
+    state: RefCell<FencesState>,
+}
+
+impl Fencing {
+    /// What opening them gave.
+    pub(crate) fn new(opened: std::result::Result<Fences, FencesState>) -> Fencing {
+        let (fences, state) = match opened {
+            Ok(fences) => {
+                let bytes = fences.file.len();
+                (Some(Rc::new(fences)), FencesState::InUse { bytes })
+            }
+            Err(state) => (None, state),
+        };
+        Fencing { fences: RefCell::new(fences), state: RefCell::new(state) }
+    }
+
+    pub(crate) fn get(&self) -> Option<Rc<Fences>> {
+        self.fences.borrow().clone()
+    }
+
+    pub(crate) fn state(&self) -> FencesState {
+        self.state.borrow().clone()
+    }
+
+    /// Gives the fences up, because of what following them led to. Only what the operating system says of another file
+    /// is no reason: that is handed back.
+    pub(crate) fn give_up(&self, error: Error) -> Result<()> {
+        let is_theirs = |path: &Path| self.get().is_none_or(|fences| fences.file.path() == path);
+        if let Error::Io(io) = &error
+            && !is_theirs(io.path())
+        {
+            return Err(error);
+        }
+        if self.fences.take().is_some() {
+            self.state.replace(FencesState::Ignored { why: error.to_string() });
+        }
+        Ok(())
+    }
+}
+
+/// An open Fences.db.
+pub(crate) struct Fences {
+    file: CachedFile,
+    version: Version,
+    index_len: u64,
+    trees: [Tree; 3],
+}
+
+impl fmt::Debug for Fences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fences").field("file", &self.file).field("trees", &self.trees).finish_non_exhaustive()
+    }
+}
+
+impl Fences {
+    /// Opens the fences in `file`, if they are of the SSTable of this version and binding; otherwise says why not.
+    pub(crate) async fn open(
+        file: File,
+        cache: Cache,
+        version: Version,
+        binding: Binding,
+    ) -> std::result::Result<Fences, String> {
+        let len = file.len();
+        let is_small = len <= SMALL && len <= cache.capacity() as u64 / 2;
+        let file = CachedFile::new(file, cache);
+        if len < PAGE as u64 || !len.is_multiple_of(PAGE as u64) {
+            return Err("it is cut off".to_owned());
+        }
+        if is_small {
+            file.prefetch(0..len).await.map_err(|error| error.to_string())?;
+        }
+        let page = file.read(len - PAGE as u64..len).await.map_err(|error| error.to_string())?;
+        let trees = decode_trailer(&page, len, &binding, version)?;
+        Ok(Fences { file, version, index_len: binding.index_len, trees })
+    }
+
+    /// The file, for errors.
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The fence before all entries with this token, and the one behind them, if there is one: no entry with the token
+    /// is elsewhere. `None` if all tokens are above it.
+    pub(crate) async fn token(&self, token: Token) -> Result<Option<(TokenFence, Option<TokenFence>)>> {
+        let landed = self.find(TOKENS, |entry| Ok(TokenFence::decode(entry)?.token > token)).await?;
+        let Some(floor) = landed.floor else { return Ok(None) };
+        let decode = |entry: &Bytes| self.decoded(TokenFence::decode(entry));
+        Ok(Some((decode(&floor)?, landed.next.as_ref().map(decode).transpose()?)))
+    }
+
+    /// What Index.db tells of a partition, if it is a large one.
+    pub(crate) async fn large(&self, key: &PartitionKey) -> Result<Option<Large>> {
+        let compare = |entry: &Bytes| compare_key(entry, key.token, &key.bytes);
+        let landed = self.find(KEYS, |entry| Ok(compare(entry)?.is_gt())).await?;
+        let Some(entry) = landed.floor else { return Ok(None) };
+        if self.decoded(compare(&entry))?.is_ne() {
+            return Ok(None);
+        }
+        self.decoded(Large::decode(&entry, self.version, self.index_len)).map(Some)
+    }
+
+    /// The last group of the partition that does not begin after `position`, and the first one that does.
+    pub(crate) async fn groups_around(
+        &self,
+        ordinal: u64,
+        position: &Position,
+        codec: &RowCodec,
+        schema: &Schema,
+    ) -> Result<(Option<Group>, Option<Group>)> {
+        self.groups(ordinal, |group| Ok(schema.compare(&group.position(codec)?, position))).await
+    }
+
+    /// The group with the block of this number, and the one behind it, if there is one.
+    pub(crate) async fn group_of(&self, ordinal: u64, number: u32) -> Result<(Group, Option<Group>)> {
+        match self.groups(ordinal, |group| Ok(group.number.cmp(&number))).await? {
+            (Some(group), next) => Ok((group, next)),
+            (None, _) => Err(self.wrong("a large partition has no group for its first block")),
+        }
+    }
+
+    /// What the fences said has turned out to be wrong.
+    pub(crate) fn wrong(&self, what: &str) -> Error {
+        Error::corrupt(self.path(), 0, what)
+    }
+
+    async fn groups(
+        &self,
+        ordinal: u64,
+        compare: impl Fn(&Group) -> Decoded<Ordering>,
+    ) -> Result<(Option<Group>, Option<Group>)> {
+        let is_after = |entry: &Bytes| {
+            let group = Group::decode(entry, self.version)?;
+            Ok(match group.ordinal.cmp(&ordinal) {
+                Ordering::Equal => compare(&group)?.is_gt(),
+                order => order.is_gt(),
+            })
+        };
+        let Landed { floor, next } = self.find(GROUPS, is_after).await?;
+        let decode = |entry: Bytes| self.decoded(Group::decode(&entry, self.version));
+        let of_partition = |group: &Group| group.ordinal == ordinal;
+        let floor = floor.map(decode).transpose()?.filter(of_partition);
+        Ok((floor, next.map(decode).transpose()?.filter(of_partition)))
+    }
+
+    async fn find(&self, number: u8, is_after: impl Fn(&Bytes) -> Decoded<bool>) -> Result<Landed> {
+        let Some(mut descent) = Descent::new(number, &self.trees[usize::from(number)]) else {
+            return Ok(Landed::default());
+        };
+        loop {
+            let start = descent.node() / PAGE as u64 * PAGE as u64;
+            let page = self.page(start).await?;
+            let step = descent.step(&page, &is_after);
+            match step.map_err(|error| self.corrupt(start, error))? {
+                ControlFlow::Break(landed) => return Ok(landed),
+                ControlFlow::Continue(further) => descent = further,
+            }
+        }
+    }
+
+    /// The page that begins at `start`, once its checksum is found to hold.
+    async fn page(&self, start: u64) -> Result<Bytes> {
+        let page = self.file.read(start..start.saturating_add(PAGE as u64)).await?;
+        if is_sound(&page) {
+            return Ok(page);
+        }
+        Err(Error::corrupt(self.path(), start, "the checksum of a page is wrong"))
+    }
+
+    fn decoded<T>(&self, decoded: Decoded<T>) -> Result<T> {
+        decoded.map_err(|error| self.corrupt(0, error))
+    }
+
+    fn corrupt(&self, start: u64, error: DecodeError) -> Error {
+        error.in_file(self.path(), start)
+    }
+}

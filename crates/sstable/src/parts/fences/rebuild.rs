@@ -1,0 +1,91 @@
+//! Fences of an SSTable from its Index.db, which is read once from its start to its end.
+
+use std::ops::AsyncFnMut;
+
+use model::DeletionTime;
+use runtime::{Cache, File};
+
+use super::builder::{FencesBuilder, is_large};
+use super::trailer::Binding;
+use crate::big::block_walk::BlockWalk;
+use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
+use crate::cache::cached_file::CachedFile;
+use crate::data::row::RowCodec;
+use crate::index::token_for;
+use crate::parts::statistics::Partitioner;
+use crate::{Error, Result, Version};
+
+/// Entries are read this many bytes at a time.
+const STEP: u64 = 64 << 10;
+/// For the blocks of large partitions, each of which is met once. Bytes.
+const CACHE: usize = 256 << 10;
+
+/// Hands out the fences of this Index.db, piece by piece: whole pages. `progress` is told how many bytes of it are done.
+/// `false` if they would spare a read nothing; what was handed out is of no use then.
+///
+/// # Errors
+/// What cannot be read or contradicts the format; what `take` says.
+pub(crate) async fn rebuild(
+    index: &File,
+    codec: &RowCodec,
+    version: Version,
+    binding: Binding,
+    mut take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
+    mut progress: impl FnMut(u64),
+) -> Result<bool> {
+    let blocks = CachedFile::new(index.clone(), Cache::new(CACHE));
+    let mut entries = EntryScanner::new(IndexSource::Streamed(index.clone()), 0..index.len(), STEP);
+    let mut builder = FencesBuilder::new(version);
+    let mut last = None;
+    while let Some(entry) = entries.next().await? {
+        let token = token_for(Partitioner::Murmur3, &entry.key);
+        if last.replace(token).is_some_and(|last| last > token) {
+            return Err(Error::corrupt(
+                index.path(),
+                entry.at,
+                "the partitions of the index are out of order",
+            ));
+        }
+        builder.entry(token, &entry.key, entry.at);
+        let promoted = add_blocks(&mut builder, &blocks, codec, version, &entry).await?;
+        builder.end_entry(promoted.as_ref(), entry.data);
+        let pages = builder.take_pages();
+        if !pages.is_empty() {
+            take(pages).await?;
+        }
+        progress(entries.position());
+    }
+    let is_worthwhile = builder.is_worthwhile();
+    take(builder.finish(binding)).await?;
+    Ok(is_worthwhile)
+}
+
+/// Adds the blocks of an entry that may be a large one.
+async fn add_blocks(
+    builder: &mut FencesBuilder,
+    file: &CachedFile,
+    codec: &RowCodec,
+    version: Version,
+    entry: &Entry,
+) -> Result<Option<Promoted>> {
+    if entry.promoted.is_empty() {
+        return Ok(None);
+    }
+    let promoted = Promoted::read(file, entry.promoted.clone(), version).await?;
+    if !is_large(&promoted) {
+        return Ok(None);
+    }
+    let mut walk = BlockWalk::new(promoted.clone(), version);
+    let mut open = DeletionTime::LIVE;
+    loop {
+        let (number, at) = (walk.number(), walk.position());
+        let Some(block) = walk.next(file, codec).await? else { break };
+        builder.block(number, at - promoted.blocks.start, &walk.first_prefix(codec), open);
+        open = block.end_open;
+    }
+    if walk.position() != promoted.map {
+        let what = "the blocks do not end where the offset map begins";
+        return Err(Error::corrupt(file.path(), walk.position(), what));
+    }
+    Ok(Some(promoted))
+}

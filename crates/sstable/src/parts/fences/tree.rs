@@ -1,0 +1,266 @@
+//! A static tree of sorted entries: built from its leaves up, as the entries come, and descended from its root.
+//!
+//! ```text
+//! leaf    entries: a key, and what is known of it
+//! inner   entries: vint place of a node one level below, then its separator: a key that is above all entries
+//!         before that node, and not above any in it
+//! ```
+//!
+//! Leaves go out as they fill. The separators of all others are kept until the end.
+
+use std::ops::ControlFlow;
+
+use model::Bytes;
+
+use super::page::{Node, NodeBuilder, Pages};
+use crate::decode::{Cursor, Decoded};
+use crate::encode::Encode;
+
+/// Where a tree is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Tree {
+    /// The place of its root in the file.
+    pub(super) root: u64,
+    /// How many levels it has; none where it has no entries.
+    pub(super) levels: u8,
+    /// How many entries its leaves have.
+    pub(super) entries: u64,
+}
+
+/// Builds a tree.
+#[derive(Debug)]
+pub(super) struct TreeBuilder {
+    tree: u8,
+    leaf: NodeBuilder,
+    /// The separator of the leaf that is being filled.
+    first: Vec<u8>,
+    /// Those of the leaves before it, and where these are.
+    above: Vec<(Vec<u8>, u64)>,
+    entries: u64,
+}
+
+impl TreeBuilder {
+    /// A tree of this number, without entries.
+    pub(super) fn new(tree: u8) -> TreeBuilder {
+        TreeBuilder {
+            tree,
+            leaf: NodeBuilder::new(tree, 0),
+            first: Vec::new(),
+            above: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.entries
+    }
+
+    /// Adds the next entry; `separator` is above the one before it, and not above this one.
+    pub(super) fn push(&mut self, entry: &[u8], separator: &[u8], pages: &mut Pages) {
+        if !self.leaf.has_room(entry.len()) {
+            let place = pages.add(&mut self.leaf);
+            self.above.push((std::mem::take(&mut self.first), place));
+        }
+        if self.leaf.is_empty() {
+            self.first.extend_from_slice(separator);
+        }
+        self.leaf.push(entry);
+        self.entries += 1;
+    }
+
+    /// Puts what is left into the pages.
+    pub(super) fn finish(mut self, pages: &mut Pages) -> Tree {
+        if self.leaf.is_empty() {
+            return Tree::default();
+        }
+        let place = pages.add_shared(&mut self.leaf);
+        self.above.push((self.first, place));
+        let mut levels = 1;
+        while self.above.len() > 1 {
+            self.above = inner_level(self.tree, levels, &self.above, pages);
+            levels += 1;
+        }
+        Tree { root: self.above[0].1, levels, entries: self.entries }
+    }
+}
+
+/// Builds the nodes above those that are given with their separators; the same of the new ones.
+fn inner_level(tree: u8, level: u8, below: &[(Vec<u8>, u64)], pages: &mut Pages) -> Vec<(Vec<u8>, u64)> {
+    let mut nodes = Vec::new();
+    let mut node = NodeBuilder::new(tree, level);
+    let mut first = &below[0].0;
+    let mut entry = Vec::new();
+    for (separator, place) in below {
+        entry.clear();
+        entry.put_vint(*place);
+        entry.put(separator);
+        if !node.has_room(entry.len()) {
+            nodes.push((first.clone(), pages.add(&mut node)));
+            first = separator;
+        }
+        node.push(&entry);
+    }
+    nodes.push((first.clone(), pages.add_shared(&mut node)));
+    nodes
+}
+
+/// On the way from the root of a tree to the last entry that is not after what is looked for.
+///
+/// [`Descent::node`] says which node to read; [`Descent::step`] goes down by it.
+#[derive(Debug)]
+pub(super) struct Descent {
+    tree: u8,
+    place: u64,
+    level: u8,
+    next: Option<Bytes>,
+}
+
+/// Where a descent ended.
+#[derive(Debug, Default)]
+pub(super) struct Landed {
+    /// The last entry that is not after what is looked for.
+    pub(super) floor: Option<Bytes>,
+    /// The first entry that is; of one in the next leaf, its separator.
+    pub(super) next: Option<Bytes>,
+}
+
+impl Descent {
+    /// At the root of a tree that has entries.
+    pub(super) fn new(number: u8, tree: &Tree) -> Option<Descent> {
+        let level = tree.levels.checked_sub(1)?;
+        Some(Descent { tree: number, place: tree.root, level, next: None })
+    }
+
+    /// Where in the file the next node is.
+    pub(super) fn node(&self) -> u64 {
+        self.place
+    }
+
+    /// Goes one level down. `page` is the one with the node, and `is_after` says of a key, with whatever follows
+    /// it, whether it is after what is looked for.
+    pub(super) fn step(
+        mut self,
+        page: &Bytes,
+        mut is_after: impl FnMut(&Bytes) -> Decoded<bool>,
+    ) -> Decoded<ControlFlow<Landed, Descent>> {
+        let at = (self.place % super::page::PAGE as u64) as usize;
+        let node = Node::decode(page, at, self.tree, self.level)?;
+        if self.level == 0 {
+            let count = node.count_until(is_after)?;
+            let floor = count.checked_sub(1).map(|number| node.entry(number)).transpose()?;
+            let next = if count < node.len() { Some(node.entry(count)?) } else { self.next };
+            return Ok(ControlFlow::Break(Landed { floor, next }));
+        }
+        let count = node.count_until(|entry| is_after(&split(entry)?.1))?;
+        if count < node.len() {
+            self.next = Some(split(&node.entry(count)?)?.1);
+        }
+        let Some(number) = count.checked_sub(1) else {
+            return Ok(ControlFlow::Break(Landed { floor: None, next: self.next }));
+        };
+        let place = split(&node.entry(number)?)?.0;
+        Ok(ControlFlow::Continue(Descent { place, level: self.level - 1, ..self }))
+    }
+}
+
+/// The place of a child, and its separator.
+fn split(entry: &Bytes) -> Decoded<(u64, Bytes)> {
+    let mut cursor = Cursor::new(entry);
+    let place = cursor.vint()?;
+    Ok((place, entry.slice(cursor.position()..entry.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::ops::Bound;
+
+    use proptest::prelude::*;
+
+    use super::super::page::PAGE;
+    use super::*;
+
+    /// Keys and values as a file; keys are short bytes, values longer ones.
+    fn build(entries: &BTreeMap<Vec<u8>, Vec<u8>>, take: bool) -> (Vec<u8>, Tree) {
+        let (mut pages, mut file) = (Pages::default(), Vec::new());
+        let mut builder = TreeBuilder::new(7);
+        for (key, value) in entries {
+            let mut entry = Vec::new();
+            entry.put_vint_bytes(key);
+            let separator = entry.clone();
+            entry.put(value);
+            builder.push(&entry, &separator, &mut pages);
+            if take {
+                file.extend(pages.take());
+            }
+        }
+        let tree = builder.finish(&mut pages);
+        file.extend(pages.finish(|_| Vec::new(), 0));
+        (file, tree)
+    }
+
+    fn key(entry: &Bytes) -> Decoded<Vec<u8>> {
+        Ok(Cursor::new(entry).vint_bytes()?.to_vec())
+    }
+
+    /// Floor and next by the tree, and how many nodes were read.
+    fn find(file: &[u8], tree: &Tree, wanted: &[u8]) -> (Landed, usize) {
+        let Some(mut descent) = Descent::new(7, tree) else { return (Landed::default(), 0) };
+        for reads in 1.. {
+            let start = descent.node() as usize / PAGE * PAGE;
+            let page = Bytes::from(&file[start..start + PAGE]);
+            match descent.step(&page, |entry| Ok(&key(entry)?[..] > wanted)).unwrap() {
+                ControlFlow::Break(landed) => return (landed, reads),
+                ControlFlow::Continue(further) => descent = further,
+            }
+        }
+        unreachable!("a tree has a bottom");
+    }
+
+    fn check(entries: &BTreeMap<Vec<u8>, Vec<u8>>, wanted: &[u8], take: bool) {
+        let (file, tree) = build(entries, take);
+        assert_eq!(tree.entries, entries.len() as u64);
+        let (landed, reads) = find(&file, &tree, wanted);
+        let floor = entries.range::<[u8], _>((Bound::Unbounded, Bound::Included(wanted))).next_back();
+        let next = entries.range::<[u8], _>((Bound::Excluded(wanted), Bound::Unbounded)).next();
+        let of = |entry: Option<Bytes>| entry.map(|entry| key(&entry).unwrap());
+        assert_eq!(of(landed.floor.clone()), floor.map(|(key, _)| key.clone()));
+        assert_eq!(of(landed.next), next.map(|(key, _)| key.clone()));
+        if let (Some(entry), Some((key, value))) = (landed.floor, floor) {
+            assert!(entry.ends_with(value) && entry.len() > key.len() + value.len());
+        }
+        assert!(reads <= usize::from(tree.levels));
+    }
+
+    #[test]
+    fn trees_of_many_levels() {
+        for (key_len, count, levels) in [(4, 60_000, 2), (900, 1000, 5)] {
+            let key = |i: u32| [vec![5; key_len - 4], i.to_be_bytes().to_vec()].concat();
+            let entries: BTreeMap<_, _> = (0..count).map(|i| (key(2 * i), vec![i as u8; 3])).collect();
+            let (file, tree) = build(&entries, true);
+            assert_eq!((tree.levels, tree.entries), (levels, u64::from(count)));
+            assert!(file.chunks(PAGE).all(super::super::page::is_sound));
+            for wanted in [0, 1, 2, 777, 2 * count - 2, 2 * count - 1, u32::MAX] {
+                check(&entries, &key(wanted), false);
+            }
+            check(&entries, &[], true);
+        }
+    }
+
+    #[test]
+    fn a_tree_without_entries() {
+        check(&BTreeMap::new(), b"a", false);
+    }
+
+    proptest! {
+        #[test]
+        fn lookups_agree_with_a_map(
+            entries in prop::collection::btree_map(prop::collection::vec(0_u8..4, 0..6), 0_usize..1000, 0..200),
+            wanted in prop::collection::vec(prop::collection::vec(0_u8..4, 0..7), 1..20),
+            take: bool,
+        ) {
+            let entries = entries.into_iter().map(|(key, len)| (key, vec![9; len])).collect();
+            wanted.iter().for_each(|wanted| check(&entries, wanted, take));
+        }
+    }
+}
