@@ -1,8 +1,13 @@
 //! The BIG format's index: Index.db.
 
 pub(crate) mod block_walk;
+mod bracket;
 pub mod entry;
 mod fenced;
 pub mod promoted_cursor;
+mod ruler;
 pub(crate) mod spool;
 pub(crate) mod writer;
+
+#[cfg(test)]
+mod search_tests;

@@ -7,9 +7,9 @@
 //! prefix  kind, [u16 number of columns, unless it is a row's], values
 //! ```
 //!
-//! The binary search goes through the offset map. Both the map and the blocks are read by pages that
-//! all readers of the file share; once the blocks that remain lie within a few pages, these are read
-//! with one request. Parsed blocks are shared too, under the same budget, so that memory stays bounded
+//! The binary search, see [`super::bracket`], goes through the offset map. Both the map and the blocks are
+//! read by pages that all readers of the file share; once the blocks that remain lie within a few pages,
+//! these are read with one request. Parsed blocks are shared too, under the same budget, so that memory stays bounded
 //! however far a scan walks.
 //!
 //! Where there are fences, they take the place of the halving: see [`super::fenced`].
@@ -23,6 +23,7 @@ use model::{Bytes, DeletionTime, Position, Schema, Slice};
 use runtime::{Cache, CacheKey};
 
 use super::block_walk::BlockWalk;
+use super::bracket::Goal;
 use super::entry::{OFFSET, Promoted};
 use super::fenced::Fenced;
 use crate::cache::cached_file::{CachedFile, PAGE};
@@ -41,7 +42,7 @@ pub(super) const SMALL: u64 = 8 * PAGE;
 /// How blocks are searched for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Search {
-    /// By halves, through the offset map.
+    /// By fences where there are any; else through the offset map, by guesses and by halves.
     #[default]
     Binary,
     /// From the first block on.
@@ -266,19 +267,11 @@ impl<'a> PromotedCursor<'a> {
         if *position == Position::start() {
             return Ok(0);
         }
-        let (mut low, mut high) = (0, self.promoted.count);
-        let mut is_small = false;
-        while low < high {
-            is_small = is_small || self.read_if_small(low, high).await?;
-            let middle = low.midpoint(high);
-            let block = self.block(middle).await?;
-            if self.schema.compare(&block.last, position).is_lt() { low = middle + 1 } else { high = middle }
-        }
-        Ok(low)
+        self.first_not_before(Goal::End(position), 0, self.promoted.count).await
     }
 
     /// The last block, from `lower` on, whose first position is not after `position`. Looks next to
-    /// `lower` first, then ever farther away: most slices end soon after they begin.
+    /// `lower` first: most slices end soon after they begin.
     async fn last_beginning_at_or_before(
         &self,
         lower: u32,
@@ -292,21 +285,19 @@ impl<'a> PromotedCursor<'a> {
         if *position == Position::end() {
             return Ok(count - 1);
         }
-        let (mut low, mut high, mut step) = (lower, count, 1);
-        while low + 1 < high {
-            let probe = low.midpoint(high).min(low.saturating_add(step));
-            let block = self.block(probe).await?;
-            if self.schema.compare(&block.first, position).is_gt() {
-                (high, step) = (probe, u32::MAX);
-            } else {
-                (low, step) = (probe, step.saturating_mul(4));
+        let goal = Goal::Begin(position);
+        let mut low = lower;
+        for probe in [lower.saturating_add(1), lower.saturating_add(5)] {
+            if probe < count && self.schema.compare(&self.block(probe).await?.first, position).is_gt() {
+                return Ok(self.first_not_before(goal, low + 1, probe).await? - 1);
             }
+            low = probe.min(count - 1);
         }
-        Ok(low)
+        Ok(self.first_not_before(goal, low + 1, count).await? - 1)
     }
 
     /// Reads the map and the blocks that are left, each with one request, if they are small.
-    async fn read_if_small(&self, low: u32, high: u32) -> Result<bool> {
+    pub(super) async fn read_if_small(&self, low: u32, high: u32) -> Result<bool> {
         let map = self.promoted.map + u64::from(low) * OFFSET..self.promoted.map + u64::from(high) * OFFSET;
         if map.end - map.start > SMALL {
             return Ok(false);
@@ -324,6 +315,10 @@ impl<'a> PromotedCursor<'a> {
     /// Where in Index.db the block of this number is.
     async fn place(&self, number: u32) -> Result<u64> {
         assert!(number < self.promoted.count, "a block that the partition has");
+        if number == 0 {
+            // Offsets count from the first block.
+            return Ok(self.promoted.blocks.start);
+        }
         let at = self.promoted.map + u64::from(number) * OFFSET;
         let bytes = self.index.file.read(at..at + OFFSET).await?;
         let offset = u32::from_be_bytes(bytes[..].try_into().expect("four bytes"));

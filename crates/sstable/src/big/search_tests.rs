@@ -1,0 +1,370 @@
+//! Searches in promoted indexes that are made up, on a simulated disk: what they find, and with how many requests.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use model::{Clustering, CqlType, DeletionTime, Position, Schema, Slice};
+use runtime::{Cache, IoClass, Shard, SimOptions, run_simulated};
+
+use super::entry::{EntryScanner, IndexSource, Promoted};
+use super::promoted_cursor::{BlockIndex, Found, PromotedCursor, Search, put_block_tail};
+use crate::Version;
+use crate::cache::cached_file::CachedFile;
+use crate::data::row::{Minima, RowCodec, put_deletion_time};
+use crate::encode::Encode;
+use crate::parts::fences::{Binding, Fences, FencesState, Fencing, rebuild};
+
+const VERSION: Version = Version::Me;
+const INDEX: &str = "/me-1-big-Index.db";
+const FENCES: &str = "/me-1-big-Fences.db";
+const DELETED: DeletionTime = DeletionTime { marked_for_delete_at: 7, local_deletion_time: 8 };
+/// Bytes of a partition before its first row, and of a block.
+const HEAD: u64 = 40;
+const WIDTH: u64 = 66_000;
+
+/// A partition of so many blocks: block *i* has the rows of `keys(2 i)` and `keys(2 i + 1)`.
+struct Partition<'a> {
+    schema: &'a Schema,
+    codec: RowCodec,
+    count: u32,
+    keys: &'a dyn Fn(u64) -> Clustering,
+    /// Every so many blocks a tombstone is open at the end.
+    tombstones: u32,
+}
+
+impl<'a> Partition<'a> {
+    fn new(schema: &'a Schema, count: u32, keys: &'a dyn Fn(u64) -> Clustering) -> Partition<'a> {
+        let minima = Minima { timestamp: 0, local_deletion_time: 0, ttl: 0 };
+        Partition { schema, codec: RowCodec::new(schema, minima, VERSION), count, keys, tombstones: 7 }
+    }
+
+    fn end_open(&self, block: u32) -> DeletionTime {
+        let is_open = block % self.tombstones == 3 && block + 1 < self.count;
+        if is_open { DELETED } else { DeletionTime::LIVE }
+    }
+
+    /// Index.db with this partition, between two small ones.
+    fn index(&self) -> Vec<u8> {
+        let (mut blocks, mut map) = (Vec::new(), Vec::new());
+        for block in 0..self.count {
+            map.put_u32(blocks.len() as u32);
+            for row in [2 * u64::from(block), 2 * u64::from(block) + 1] {
+                self.codec.put_row_prefix(&(self.keys)(row), &mut blocks);
+            }
+            let offset = HEAD + u64::from(block) * WIDTH;
+            put_block_tail(offset, WIDTH, &self.end_open(block), VERSION, &mut blocks);
+        }
+        let mut head = Vec::new();
+        head.put_vint(HEAD);
+        put_deletion_time(&DeletionTime::LIVE, VERSION, &mut head);
+        head.put_vint(u64::from(self.count));
+        let mut index = Vec::new();
+        for (key, data, promoted) in [(LOW, 0, false), (KEY, 9, true), (HIGH, 1 << 50, false)] {
+            index.put_short_bytes(&key);
+            index.put_vint(data);
+            if promoted {
+                index.put_vint((head.len() + blocks.len() + map.len()) as u64);
+                [&head, &blocks, &map].iter().for_each(|part| index.put(part));
+            } else {
+                index.put_vint(0);
+            }
+        }
+        index
+    }
+}
+
+/// Keys in the order of their tokens.
+const LOW: [u8; 4] = 5_i32.to_be_bytes();
+const KEY: [u8; 4] = 1_i32.to_be_bytes();
+const HIGH: [u8; 4] = 2_i32.to_be_bytes();
+
+/// An open index on a shard, with a cold cache.
+struct Opened<'a> {
+    shard: &'a Shard,
+    partition: &'a Partition<'a>,
+    index: BlockIndex,
+    promoted: Promoted,
+}
+
+impl<'a> Opened<'a> {
+    async fn new(shard: &'a Shard, partition: &'a Partition<'a>, with_fences: bool) -> Opened<'a> {
+        let file = shard.disk().open(Path::new(INDEX), IoClass::new(2)).await.unwrap();
+        let binding = Binding { digest: None, data_len: 77, index_len: file.len() };
+        let cache = Cache::new(64 << 20);
+        let fences = match with_fences {
+            true => {
+                let file = shard.disk().open(Path::new(FENCES), IoClass::new(6)).await.unwrap();
+                Ok(Fences::open(file, cache.clone(), VERSION, binding).await.unwrap())
+            }
+            false => Err(FencesState::Off),
+        };
+        let fencing = Rc::new(Fencing::new(fences));
+        let key = model::PartitionKey::new(model::Bytes::from(&KEY[..]));
+        let promoted = match fencing.get() {
+            Some(fences) => fences.large(&key).await.unwrap().expect("it is large").promoted,
+            None => {
+                let source = IndexSource::Streamed(file.clone());
+                let mut entries = EntryScanner::new(source, 0..file.len(), 4096);
+                entries.next().await.unwrap();
+                let entry = entries.next().await.unwrap().unwrap();
+                let other = CachedFile::new(file.clone(), Cache::new(0));
+                Promoted::read(&other, entry.promoted, VERSION).await.unwrap()
+            }
+        };
+        let file = CachedFile::new(file, cache.clone());
+        if !with_fences {
+            // The page with the entry.
+            file.prefetch(promoted.blocks.start - 1..promoted.blocks.start).await.unwrap();
+        }
+        let index = BlockIndex { file, cache, owner: 1 << 40, version: VERSION, groups: 1 << 41, fencing };
+        Opened { shard, partition, index, promoted }
+    }
+
+    async fn find(&self, slice: &Slice, search: Search) -> Found {
+        let Partition { schema, codec, .. } = self.partition;
+        PromotedCursor::new(&self.index, codec, schema, &self.promoted).find(slice, search).await.unwrap()
+    }
+
+    /// What is found, and with how many requests.
+    async fn counted(&self, slice: &Slice) -> (Found, u64) {
+        let before = self.shard.disk().stats();
+        let found = self.find(slice, Search::Binary).await;
+        (found, self.shard.disk().stats().since(&before).total().requests)
+    }
+}
+
+/// Builds the fences of the index that is on the disk.
+async fn build_fences(shard: &Shard, partition: &Partition<'_>) -> usize {
+    let file = shard.disk().open(Path::new(INDEX), IoClass::new(2)).await.unwrap();
+    let binding = Binding { digest: None, data_len: 77, index_len: file.len() };
+    let mut fences = Vec::new();
+    let take = async |pages: Vec<u8>| {
+        fences.extend(pages);
+        Ok(())
+    };
+    assert!(rebuild(&file, &partition.codec, VERSION, binding, take, |_| {}).await.unwrap());
+    let len = fences.len();
+    shard.disk().as_simulated().unwrap().add_file(FENCES, fences);
+    len
+}
+
+fn with_index<T: Send>(
+    partition: &(impl Fn() -> (Schema, u32, Box<dyn Fn(u64) -> Clustering>) + Sync),
+    test: impl AsyncFnOnce(&Shard, &Partition<'_>) -> T + Send,
+) -> T {
+    run_simulated(SimOptions { alignment: 512, ..SimOptions::default() }, async |shard| {
+        let (schema, count, keys) = partition();
+        let partition = Partition::new(&schema, count, &*keys);
+        shard.disk().as_simulated().unwrap().add_file(INDEX, partition.index());
+        test(&shard, &partition).await
+    })
+    .unwrap()
+}
+
+fn schema(clustering: Vec<CqlType>) -> Schema {
+    Schema::new(CqlType::Int, clustering, vec![], vec![])
+}
+
+fn ints(of: impl Fn(u64) -> i64 + 'static) -> Box<dyn Fn(u64) -> Clustering> {
+    Box::new(move |row| [(of(row) as i32).to_be_bytes().to_vec()].into_iter().collect())
+}
+
+/// Rows of which one is asked for: around the ends, and here and there.
+fn rows(count: u32, samples: u64) -> impl Iterator<Item = u64> {
+    let last = 2 * u64::from(count) - 1;
+    let some = (0..samples).map(move |i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % last);
+    [0, 1, 2, last - 2, last - 1, last].into_iter().chain(some)
+}
+
+/// The most requests to the index, its entry's page aside, that a cold search for one row takes.
+async fn most_requests(shard: &Shard, partition: &Partition<'_>, samples: u64, with_fences: bool) -> u64 {
+    let mut most = 0;
+    for row in rows(partition.count, samples) {
+        let opened = Opened::new(shard, partition, with_fences).await;
+        let (found, requests) = opened.counted(&Slice::of_prefix((partition.keys)(row))).await;
+        let block = (row / 2) as u32;
+        let start = HEAD + u64::from(block) * WIDTH;
+        let open = if block == 0 { DeletionTime::LIVE } else { partition.end_open(block - 1) };
+        let bytes = start..start + WIDTH;
+        assert_eq!(
+            found,
+            Found { blocks: block..block + 1, bytes, first_end: start + WIDTH, open },
+            "row {row}"
+        );
+        most = most.max(requests);
+    }
+    most
+}
+
+/// So many slices between any two rows or gaps: what is found is what a scan finds, however it is searched for.
+async fn agrees(shard: &Shard, partition: &Partition<'_>, samples: u64) {
+    let scan = Opened::new(shard, partition, false).await;
+    let fenced = Opened::new(shard, partition, true).await;
+    let mut state = 1_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for sample in 0..samples {
+        let mut position = |row: u64| match random(4) {
+            0 => Position::before((partition.keys)(row)),
+            1 => Position::at((partition.keys)(row)),
+            _ => Position::after((partition.keys)(row)),
+        };
+        let last = 2 * u64::from(partition.count);
+        let first = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15) % last;
+        let slice = match sample % 5 {
+            0 => Slice { start: Position::start(), end: position(first) },
+            1 => Slice { start: position(first), end: Position::end() },
+            2 => Slice { start: position(first), end: position((first + sample * sample).min(last - 1)) },
+            _ => Slice { start: position(first), end: position((first + sample % 3).min(last - 1)) },
+        };
+        if partition.schema.is_empty_slice(&slice) {
+            continue;
+        }
+        let expected = scan.find(&slice, Search::Scan).await;
+        let cold = Opened::new(shard, partition, false).await;
+        let cold_fenced = Opened::new(shard, partition, true).await;
+        for opened in [&cold, &scan, &cold_fenced, &fenced] {
+            let found = opened.find(&slice, Search::Binary).await;
+            // Where nothing is found, nothing is read: what matters is which tombstone is open.
+            let same = if expected.blocks.is_empty() {
+                (&found.blocks, found.open) == (&expected.blocks, expected.open) && found.bytes.is_empty()
+            } else {
+                found == expected
+            };
+            assert!(same, "{slice:?}\n{found:?}\n{expected:?}");
+        }
+        assert!(matches!(fenced.index.fencing.state(), FencesState::InUse { .. }));
+    }
+}
+
+/// 10 million rows of 2000 bytes in blocks of 64 KiB: 7 MB of blocks.
+const BLOCKS: u32 = 305_000;
+
+fn uniform() -> (Schema, u32, Box<dyn Fn(u64) -> Clustering>) {
+    (schema(vec![CqlType::Int]), BLOCKS, ints(|row| row as i64 * 33 / 2))
+}
+
+#[test]
+fn ten_million_rows() {
+    with_index(&uniform, async |shard, partition| {
+        assert_eq!(most_requests(shard, partition, 60, false).await, 4, "and the entry's page, and the data");
+        let len = build_fences(shard, partition).await;
+        println!("{len} bytes of fences");
+        assert!(len <= 40_000, "{len} bytes of fences");
+        assert_eq!(most_requests(shard, partition, 60, true).await, 1);
+        agrees(shard, partition, 60).await;
+    });
+}
+
+#[test]
+fn ten_million_rows_in_small_blocks() {
+    let partition = || (schema(vec![CqlType::Int]), 5_000_000, ints(|row| row as i64));
+    with_index(&partition, async |shard, partition| {
+        assert_eq!(most_requests(shard, partition, 30, false).await, 4);
+    });
+}
+
+/// Numbers at random: about where they should be, but not quite.
+#[test]
+fn numbers_at_random() {
+    let mut numbers: Vec<i64> =
+        (0..2 * u64::from(BLOCKS)).map(|i| (model::key::murmur3(&i.to_be_bytes())[0] >> 33) as i64).collect();
+    numbers.sort_unstable();
+    let numbers: &'static [i64] = numbers.leak();
+    let partition = || (schema(vec![CqlType::Int]), BLOCKS, ints(|row| numbers[row as usize]));
+    with_index(&partition, async |shard, partition| {
+        let most = most_requests(shard, partition, 60, false).await;
+        assert!(most <= 8, "{most} requests");
+    });
+}
+
+#[test]
+fn descending_numbers_and_texts() {
+    let reversed = || schema(vec![CqlType::Reversed(Box::new(CqlType::Int))]);
+    let descending = || (reversed(), BLOCKS, ints(|row| 500_000_000 - row as i64 * 100));
+    let text = |row: u64| [format!("user-{:09}", row * 17).into_bytes()].into_iter().collect();
+    let texts = || -> (Schema, u32, Box<dyn Fn(u64) -> Clustering>) {
+        (schema(vec![CqlType::Text]), BLOCKS, Box::new(text))
+    };
+    for (partition, expected) in [(&descending as &(dyn Fn() -> _ + Sync), 4), (&texts, 6)] {
+        with_index(&partition, async |shard, partition| {
+            let most = most_requests(shard, partition, 40, false).await;
+            assert!(most <= expected, "{most} requests");
+            build_fences(shard, partition).await;
+            assert_eq!(most_requests(shard, partition, 40, true).await, 1);
+            agrees(shard, partition, 20).await;
+        });
+    }
+}
+
+/// All rows have one first value: the second one tells.
+#[test]
+fn composite_positions() {
+    let keys = |row: u64| [b"same".to_vec(), (row as i64).to_be_bytes().to_vec()].into_iter().collect();
+    let partition = || -> (Schema, u32, Box<dyn Fn(u64) -> Clustering>) {
+        (schema(vec![CqlType::Text, CqlType::BigInt]), BLOCKS, Box::new(keys))
+    };
+    with_index(&partition, async |shard, partition| {
+        assert_eq!(most_requests(shard, partition, 40, false).await, 4);
+        build_fences(shard, partition).await;
+        assert_eq!(most_requests(shard, partition, 40, true).await, 1);
+        agrees(shard, partition, 20).await;
+    });
+}
+
+/// Where guesses are of no use, there are few of them: see [`super::bracket`].
+#[test]
+fn numbers_that_mislead() {
+    let exponential = || {
+        let of = |row: u64| 2_f64.powf(row as f64 * 62.9 / (2.0 * f64::from(BLOCKS))) as i64 + row as i64;
+        let keys = move |row: u64| [of(row).to_be_bytes().to_vec()].into_iter().collect();
+        (schema(vec![CqlType::BigInt]), BLOCKS, Box::new(keys) as Box<dyn Fn(u64) -> Clustering>)
+    };
+    // Each next half of the rows lies within the first thousandth of what is left.
+    let adversarial = || {
+        let of = |row: u64| {
+            let (mut low, mut high, mut sum, mut span) = (0, 2 * u64::from(BLOCKS), 0_u64, 1_u64 << 62);
+            while high - low > 64 {
+                let middle = low + (high - low) / 2;
+                let (near, far) = (span / 1000, span - span / 1000);
+                if row < middle {
+                    (high, span) = (middle, near)
+                } else {
+                    (low, sum, span) = (middle, sum + far, near)
+                }
+            }
+            sum + row
+        };
+        let keys = move |row: u64| [(of(row) as i64).to_be_bytes().to_vec()].into_iter().collect();
+        (schema(vec![CqlType::BigInt]), BLOCKS, Box::new(keys) as Box<dyn Fn(u64) -> Clustering>)
+    };
+    // Without any guess: 8 halvings bring 8 MB down to 32 KiB, and the last request pair reads these.
+    let bound = 2 + 2 * (8 + 3 + 3) + 2;
+    for partition in [&exponential as &(dyn Fn() -> _ + Sync), &adversarial] {
+        with_index(&partition, async |shard, partition| {
+            let most = most_requests(shard, partition, 60, false).await;
+            println!("{most} requests");
+            assert!(most <= bound, "{most} requests, more than {bound}");
+            build_fences(shard, partition).await;
+            assert_eq!(most_requests(shard, partition, 20, true).await, 1);
+            agrees(shard, partition, 20).await;
+        });
+    }
+}
+
+/// Types that say nothing are halved, as before.
+#[test]
+fn positions_without_a_measure() {
+    let keys = |row: u64| [vec![0, 0, 0, 0, 0, 0, 0, 8], row.to_be_bytes().to_vec()].concat();
+    let tuple = move |row: u64| [keys(row)[4..].to_vec()].into_iter().collect();
+    let partition = || -> (Schema, u32, Box<dyn Fn(u64) -> Clustering>) {
+        (schema(vec![CqlType::Tuple(vec![CqlType::BigInt])]), 100_000, Box::new(tuple))
+    };
+    with_index(&partition, async |shard, partition| {
+        let most = most_requests(shard, partition, 40, false).await;
+        println!("{most} requests");
+        assert!(most <= 2 * 8 + 2, "{most} requests");
+    });
+}
