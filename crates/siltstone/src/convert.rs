@@ -45,6 +45,8 @@ pub struct Target {
     pub bloom_filter_fp_chance: Option<f64>,
     /// Every how many partitions the summary has one. Default that of the first source.
     pub min_index_interval: Option<u32>,
+    /// Whether to write fences. Default yes.
+    pub fences: bool,
 }
 
 /// How the data of the target is compressed.
@@ -69,6 +71,7 @@ impl Target {
             column_index_size: 64 << 10,
             bloom_filter_fp_chance: None,
             min_index_interval: None,
+            fences: true,
         }
     }
 }
@@ -210,6 +213,7 @@ fn options(tables: &Tables, target: &Target) -> WriteOptions {
         column_index_size: target.column_index_size,
         bloom_filter_fp_chance: target.bloom_filter_fp_chance.unwrap_or(validation.filter_fp_chance),
         min_index_interval: target.min_index_interval.unwrap_or(first.summary().min_index_interval()).max(1),
+        fences: target.fences,
         family: target.family,
         partitioner: validation.partitioner,
     }

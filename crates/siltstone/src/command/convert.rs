@@ -87,6 +87,11 @@ pub(super) struct Shape {
     /// Every how many partitions the summary of the index has one. Default that of the first source.
     #[arg(long, value_name = "PARTITIONS", value_parser = clap::value_parser!(u32).range(1..))]
     min_index_interval: Option<u32>,
+
+    /// Write no fences: a file beside the others by which siltstone finds rows with fewer requests. Other readers pass
+    /// over it.
+    #[arg(long)]
+    no_fences: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -146,6 +151,7 @@ impl Shape {
             column_index_size: self.column_index_size_in_kb << 10,
             bloom_filter_fp_chance: self.bloom_filter_fp_chance,
             min_index_interval: self.min_index_interval,
+            fences: !self.no_fences,
             ..Target::new(version)
         })
     }
