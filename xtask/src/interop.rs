@@ -4,6 +4,7 @@
 //! | file | idea |
 //! |---|---|
 //! | [`sets`] | fixtures by the set they were made in, with its schema |
+//! | [`generated`] | sets that were made just now, of random writes |
 //! | [`writing`] | SSTables as Siltstone writes them |
 //! | [`checks`] | what a live node is asked about them |
 //! | [`tools`] | the command-line tools themselves, end to end |
@@ -28,6 +29,7 @@ use writing::Writing;
 
 pub mod checks;
 pub mod compare;
+pub mod generated;
 pub mod report;
 pub mod sets;
 pub mod tools;
@@ -51,9 +53,13 @@ pub struct Options {
     #[arg(long, value_name = "VERSION", value_delimiter = ',', default_values = VERSIONS)]
     to: Vec<String>,
 
-    /// Only the fixtures whose name contains this.
-    #[arg(value_name = "PART", default_value = "cassandra/")]
-    part: String,
+    /// The seed of the tables and rows that are made up; without it, another one each time.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Only the fixtures whose name contains this; `generated` for what is made up.
+    #[arg(value_name = "PART")]
+    part: Option<String>,
 }
 
 /// Checks all fixtures, and prints how many SSTables passed; whether all did.
@@ -67,23 +73,31 @@ pub fn run(options: &Options) -> Result<bool> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let fixtures = fixtures::all();
-    let chosen = |fixture: &Fixture| fixture.name.contains(&options.part);
-    let fixtures: Vec<Fixture> = fixtures.into_iter().filter(chosen).collect();
-    let sets = sets::of_fixtures(&fixtures, now())?;
+    let mut sets = sets::of_fixtures(&chosen_fixtures(options), now())?;
     let writings: Vec<Writing<'_>> = match options.as_is {
         true => vec![Writing::AsIs],
         false => options.to.iter().map(|version| Writing::To(version)).collect(),
     };
+    let seed = options.seed.unwrap_or_else(now);
+    let makes_up = options.part.as_ref().is_none_or(|part| "generated".contains(&**part));
+    if makes_up {
+        println!("the seed of what is made up: {seed}");
+        let mut node = cassandra.node(&folder.join("older_node"), Writes::Nb)?;
+        sets.push(generated::set(&mut node, seed, &folder.join("nb"), "generated nb")?);
+    }
     let started = Instant::now();
     let mut node = cassandra.node(&folder.join("node"), Writes::Oa)?;
     println!("Cassandra {VERSION} is up after {:.1} s", started.elapsed().as_secs_f64());
+    if makes_up {
+        let seed = seed.wrapping_add(1);
+        sets.push(generated::set(&mut node, seed, &folder.join("oa"), "generated oa")?);
+    }
     let mut report = Report::default();
     let mut imported = None;
     for (number, set) in sets.iter().enumerate() {
         let mut checks = Checks { siltstone: &siltstone, node: &mut node, report: &mut report };
         let twin = check(&mut checks, set, &folder.join(format!("set{number}")), &writings)?;
-        if imported.is_none() && set.has_schema() {
+        if imported.is_none() && tools::has_tables(set) {
             imported = Some(tools::import((&cassandra, &mut node), &siltstone, (set, &twin), &writings)?);
         }
     }
@@ -93,6 +107,12 @@ pub fn run(options: &Options) -> Result<bool> {
     println!("{report}");
     end(&cassandra, node, imported.as_ref())?;
     Ok(report.is_good())
+}
+
+/// Fixtures of Cassandra's, or those that the name says; others have no schema to import them with.
+fn chosen_fixtures(options: &Options) -> Vec<Fixture> {
+    let part = options.part.as_deref().unwrap_or("cassandra/");
+    fixtures::all().into_iter().filter(|fixture| fixture.name.contains(part)).collect()
 }
 
 fn check<'a>(

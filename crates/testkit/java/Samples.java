@@ -76,7 +76,8 @@ class Samples
         for (ColumnMetadata column : values)
             sums.add(column.name.toCQLString() + " = " + column.name.toCQLString() + " + " + (number + 7));
         List<String> conditions = new ArrayList<>();
-        for (ColumnMetadata column : keys(table))
+        boolean isOfPartition = values.stream().allMatch(ColumnMetadata::isStatic);
+        for (ColumnMetadata column : isOfPartition ? table.partitionKeyColumns() : keys(table))
             conditions.add(column.name.toCQLString() + " = " + literal(column.type.unwrap(), number));
         return "UPDATE " + table + " SET " + String.join(", ", sums) + " WHERE " + String.join(" AND ", conditions);
     }

@@ -6,12 +6,14 @@
 //! | [`cassandra`] | Cassandra, as Maven brings it: its tools, and a live node |
 //! | [`command`] | commands that have to go well |
 //! | [`fixtures`] | SSTables that other databases wrote |
+//! | [`generate`] | random tables, and random writes to them |
 //! | [`json`] | what Cassandra's dumps and ours have in common |
 
 pub mod allocator;
 pub mod cassandra;
 pub mod command;
 pub mod fixtures;
+pub mod generate;
 pub mod json;
 
 /// What is done with other programs ends with this; the error is a sentence for whoever asked.

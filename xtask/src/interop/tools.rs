@@ -15,12 +15,17 @@ use super::writing::Writing;
 use crate::Result;
 
 /// What is imported in each version, of a set that has it.
-const TABLES: [&str; 4] = ["coll", "counters", "tombs", "udts"];
+const TABLES: [&str; 5] = ["coll", "counters", "t0", "tombs", "udts"];
 
 /// Tables that the tools took.
 #[derive(Debug)]
 pub struct Imported {
     tables: Vec<TableName>,
+}
+
+/// Whether a set has what the tools are tried with.
+pub fn has_tables(set: &Set) -> bool {
+    set.has_schema() && set.tables.iter().any(|table| TABLES.contains(&&*table.name))
 }
 
 /// Imports a few tables of a set in each version with `nodetool import`; a SELECT must return what it returns of the
