@@ -5,11 +5,13 @@
 //! | [`tidy`] | the habits of the house, as far as they can be measured |
 //! | [`interop`] | what Cassandra dumps, we dump: asked of Cassandra afresh |
 //! | [`compare_dump`] | how long both take for it |
+//! | [`compare_write`] | how many rows a second both write |
 //! | [`golden`] | golden texts whose answers are Cassandra's, rewritten |
 //! | [`measure`] | times and memory of commands |
 //! | [`workspace`] | where things are, and the command under test |
 
 pub mod compare_dump;
+pub mod compare_write;
 pub mod golden;
 pub mod interop;
 pub mod measure;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::tidy::tree::Tree;
-use xtask::{Result, compare_dump, golden, interop, tidy, workspace};
+use xtask::{Result, compare_dump, compare_write, golden, interop, tidy, workspace};
 
 /// The chores of the project.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ enum Chore {
     Golden(golden::Options),
     /// Time Cassandra's sstabledump and ours side by side, on the same files.
     CompareDump(compare_dump::Options),
+    /// Time Cassandra's CQLSSTableWriter and our writer side by side, with the same rows.
+    CompareWrite(compare_write::Options),
 }
 
 fn main() -> ExitCode {
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         Chore::Interop(options) => interop::run(&options),
         Chore::Golden(options) => golden::run(&options).map(|()| true),
         Chore::CompareDump(options) => compare_dump::run(&options).map(|()| true),
+        Chore::CompareWrite(options) => compare_write::run(&options).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

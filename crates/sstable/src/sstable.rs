@@ -456,8 +456,7 @@ impl Opener<'_> {
             return Ok(None);
         };
         let crc = Crc::parse(&path, &bytes, self.descriptor.version)?;
-        crc.check_data_len(&path, data_len)?;
-        Ok(Some(Rc::new(crc)))
+        crc.of_data(&path, data_len).map(Rc::new).map(Some)
     }
 
     pub(crate) async fn filter(&self) -> Result<Option<Filter>> {

@@ -61,7 +61,7 @@ const OPENS: [&str; 15] = [
 const HEAP: &str = "-Xmx1g";
 
 /// Our drivers, below this crate.
-const DRIVERS: [&str; 3] = ["java/Lab.java", "java/Samples.java", "java/Tools.java"];
+const DRIVERS: [&str; 4] = ["java/Lab.java", "java/Samples.java", "java/Tools.java", "java/WriteRows.java"];
 
 const POM: &str = "\
 <project>
@@ -195,6 +195,18 @@ impl Cassandra {
         java.arg(format!("-Dcassandra.config=file:{}", folder.join("conf/cassandra.yaml").display()));
         java.arg(format!("-Duser.home={}", folder.display()));
         checked(java.arg(HEAP).arg("Tools").arg(list_file)).map(drop)
+    }
+
+    /// Writes rows with Cassandra's CQLSSTableWriter, several times: so many partitions of so many rows with values of
+    /// so many bytes, in the order of the SSTable. Prints the seconds of each round; the files of the last one stay.
+    ///
+    /// # Errors
+    /// If the jars are not all there.
+    pub fn write_rows(&self, folder: &Path, shape: [u32; 3], rounds: u32) -> Result<Command> {
+        self.compile_drivers()?;
+        let mut java = self.java("WriteRows")?;
+        java.arg(folder).args(shape.map(|number| number.to_string())).arg(rounds.to_string());
+        Ok(java)
     }
 
     fn compile_drivers(&self) -> Result<()> {

@@ -4,6 +4,8 @@
 //! u32 stretch length in bytes
 //! u32 CRC32 of the first stretch, u32 CRC32 of the second, …; the last stretch may be shorter
 //! ```
+//!
+//! Cassandra's compactions at times add the checksum of a stretch of no data, which is 0.
 
 use std::path::Path;
 
@@ -13,6 +15,9 @@ use crate::{Error, Result, Version};
 
 /// How many bytes of a new Data.db a checksum is of: Cassandra's choice.
 pub const CHUNK_LEN: u32 = 64 << 10;
+
+/// The CRC32 of no bytes.
+const OF_NOTHING: u32 = 0;
 
 /// The checksums of an uncompressed Data.db.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,14 +63,20 @@ impl Crc {
         self.checksums.get(chunk).copied()
     }
 
-    /// That there is one checksum for each stretch of a Data.db of this many bytes.
+    /// The checksums of a Data.db of this many bytes. Cassandra's compactions add one of nothing at the end, which
+    /// goes.
     ///
     /// # Errors
-    /// Where there are more or fewer.
-    pub fn check_data_len(&self, path: &Path, data_len: u64) -> Result<()> {
+    /// Where there are more or fewer than one for each stretch.
+    pub fn of_data(self, path: &Path, data_len: u64) -> Result<Crc> {
         let wanted = data_len.div_ceil(u64::from(self.chunk_len));
         if wanted == self.len() as u64 {
-            return Ok(());
+            return Ok(self);
+        }
+        if let Some((&OF_NOTHING, checksums)) = self.checksums.split_last()
+            && checksums.len() as u64 == wanted
+        {
+            return Ok(Crc { checksums: checksums.into(), ..self });
         }
         let what = format!(
             "Data.db has {data_len} bytes, which need {wanted} checksums, but there are {}: \
@@ -142,9 +153,18 @@ mod tests {
         let crc = parse(&[0, 1, 0, 0, 0, 0, 0, 7, 0xff, 0, 0, 1]).unwrap();
         assert_eq!((crc.chunk_len(), crc.len()), (65536, 2));
         assert_eq!([crc.get(0), crc.get(1), crc.get(2)], [Some(7), Some(0xff00_0001), None]);
-        assert!(crc.check_data_len(Path::new("x"), 65537).is_ok());
-        let error = crc.check_data_len(Path::new("x"), 65536).unwrap_err().to_string();
+        assert_eq!(crc.clone().of_data(Path::new("x"), 65537).unwrap(), crc);
+        let error = crc.of_data(Path::new("x"), 65536).unwrap_err().to_string();
         assert!(error.contains("65536 bytes, which need 1 checksums, but there are 2"), "{error}");
+    }
+
+    #[test]
+    fn a_checksum_of_nothing_says_nothing() {
+        let with = |last: u32| Crc { chunk_len: 65536, checksums: [7, last].into() };
+        let of = |crc: Crc, len| crc.of_data(Path::new("x"), len).map(|crc| crc.len());
+        assert_eq!(of(with(0), 65536).unwrap(), 1);
+        assert_eq!(of(with(0), 65537).unwrap(), 2, "where there is data, it is its checksum");
+        assert!(of(with(9), 65536).is_err() && of(with(0), 0).is_err());
     }
 
     #[test]
@@ -161,7 +181,7 @@ mod tests {
         for file in samples::real_files("CRC.db") {
             let crc = Crc::parse(&file.path, &file.bytes, file.version).unwrap();
             let data = file.sibling("Data.db").unwrap();
-            crc.check_data_len(&file.path, data.len() as u64).unwrap();
+            crc.clone().of_data(&file.path, data.len() as u64).unwrap();
             for (i, chunk) in data.chunks(crc.chunk_len() as usize).enumerate() {
                 assert_eq!(crc.get(i), Some(crc32fast::hash(chunk)), "{} stretch {i}", file.path.display());
             }

@@ -1,0 +1,95 @@
+//! Writes an SSTable of made-up rows, and says how long that took.
+//!
+//! ```sh
+//! cargo run --release -p siltstone-sstable --example write_rows -- FOLDER PARTITIONS ROWS BYTES
+//! ```
+//!
+//! The rows are those of `WriteRows.java` in `testkit`, which lets Cassandra write them: `cargo xtask compare-write`.
+
+use std::error::Error;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Instant;
+
+use model::time::NO_DELETION_TIME;
+use model::{
+    Bytes, Cell, CellValue, Column, CqlType, DeletionTime, Fragment, Liveness, PartitionKey, PartitionStart,
+    Row, Schema,
+};
+use runtime::{Shard, ShardOptions};
+use siltstone_sstable::component::{Component, Descriptor};
+use siltstone_sstable::parts::statistics::EncodingStats;
+use siltstone_sstable::{SSTableWriter, Version, WriteOptions};
+
+const TIMESTAMP: i64 = 1_700_000_000_000_000;
+
+/// What is to be written.
+struct Shape {
+    partitions: i32,
+    rows: i32,
+    bytes: usize,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, partitions, rows, bytes] = &arguments[..] else {
+        return Err("folder, partitions, rows a partition and bytes a value are expected".into());
+    };
+    let shape = Shape { partitions: partitions.parse()?, rows: rows.parse()?, bytes: bytes.parse()? };
+    let path = Path::new(folder).join("nb-1-big-Data.db");
+    let seconds = runtime::run(ShardOptions::default(), async |shard| write(&shard, &path, &shape).await)?;
+    println!("{}", seconds?);
+    Ok(())
+}
+
+/// Writes all, and says how many seconds it took from the first row to the sealed SSTable.
+async fn write(shard: &Shard, path: &Path, shape: &Shape) -> Result<f64, siltstone_sstable::Error> {
+    let column = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
+    let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![column]));
+    let encoding = EncodingStats { min_timestamp: TIMESTAMP, ..EncodingStats::NONE };
+    let (descriptor, options) = (Descriptor::parse(path)?, WriteOptions::new(Version::Nb));
+    let keys = keys(shape.partitions);
+    let start = Instant::now();
+    let mut writer = SSTableWriter::create(shard.disk(), descriptor, &schema, encoding, options).await?;
+    let mut value = vec![0; shape.bytes];
+    for (number, key) in keys {
+        let start = PartitionStart { key, deletion: DeletionTime::LIVE };
+        writer.push(&Fragment::PartitionStart(start)).await?;
+        for row in 0..shape.rows {
+            fill(&mut value, number, row);
+            writer.push(&fragment(row, value.clone())).await?;
+        }
+        writer.push(&Fragment::PartitionEnd).await?;
+    }
+    let written = writer.seal().await?;
+    assert_eq!(written.components.last(), Some(&Component::Toc));
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// Keys in the order of their tokens, each with its number.
+fn keys(count: i32) -> Vec<(i32, PartitionKey)> {
+    let key = |number: i32| (number, PartitionKey::new(Bytes::from(number.to_be_bytes().to_vec())));
+    let mut keys: Vec<_> = (0..count).map(key).collect();
+    keys.sort_by(|a, b| a.1.cmp(&b.1));
+    keys
+}
+
+fn fragment(number: i32, value: Vec<u8>) -> Fragment {
+    let mut row = Row::new([number.to_be_bytes().to_vec()].into_iter().collect());
+    row.liveness = Liveness { timestamp: TIMESTAMP, ..Liveness::NONE };
+    let value = CellValue::Value(Bytes::from(value));
+    let (ttl, local_deletion_time, path) = (0, NO_DELETION_TIME, None);
+    row.cells = vec![Cell { column: 0, ttl, timestamp: TIMESTAMP, local_deletion_time, path, value }];
+    Fragment::Row(row)
+}
+
+/// Half of a value repeats, half does not: compressors find something, but not everything.
+fn fill(value: &mut [u8], key: i32, row: i32) {
+    let mut random =
+        i64::from(key).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64).wrapping_add(i64::from(row));
+    let half = value.len() / 2;
+    for byte in &mut value[..half] {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *byte = (random >> 56) as u8;
+    }
+}
