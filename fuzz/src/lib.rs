@@ -62,6 +62,13 @@ pub const TABLES: [Table; 4] = [
     ),
 ];
 
+/// A table with a partition of 20,000 rows, whose index is large.
+pub const LARGE: Table = table!(
+    "me/large/sstables/large_none",
+    "me-1-big",
+    ["Data.db", "Index.db", "Summary.db", "Filter.db", "Statistics.db", "CRC.db", "Digest.crc32", "TOC.txt"]
+);
+
 impl Table {
     /// Its files, to be changed.
     pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {

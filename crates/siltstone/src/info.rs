@@ -40,6 +40,7 @@ pub async fn facts(disk: &Disk, table: &Rc<SSTable>) -> Result<Vec<Fact>> {
         group("compression", compression(table.data().file.compression())),
         group("filter", filter(table.filter(), statistics)),
         group("summary", summary(table, table.summary())),
+        Fact::new("fences", Value::Text(table.fences_state().to_string())),
     ];
     facts.extend(histograms(&statistics.stats));
     Ok(facts)

@@ -7,8 +7,9 @@ use model::merge::{Direction, Mapped, Merge, MergeError, UnifiedSchema};
 use model::{Fragment, FragmentReader, Next, PartitionKey, Position, Schema, Slice};
 use runtime::{Disk, IoStats};
 use sstable::cache::cached_file::PageStats;
-use sstable::component::{DATA_IO, INDEX_IO};
+use sstable::component::{DATA_IO, FENCES_IO, INDEX_IO};
 use sstable::data::reader::DataReader;
+use sstable::parts::fences::FencesState;
 use sstable::{PartitionReader, ReadOptions, SSTable};
 
 use crate::error::{Error, Result};
@@ -318,29 +319,33 @@ fn corrupt(path: &std::path::Path, value: crate::error::ValueError) -> Error {
     Error::Value { path: path.to_path_buf(), place, value: Box::new(value) }
 }
 
-/// What a read asked of the operating system, and how it found the pages of indexes.
-#[derive(Clone, Copy, Debug)]
+/// What a read asked of the operating system, how it found the pages of indexes, and what became of fences.
+#[derive(Clone, Debug)]
 pub struct ReadStats {
     io: IoStats,
     pages: PageStats,
+    fences: Vec<FencesState>,
 }
 
 impl ReadStats {
     /// All since the start.
     pub fn now(disk: &Disk, tables: &Tables) -> ReadStats {
-        ReadStats { io: disk.stats(), pages: tables.page_stats() }
+        let fences = tables.tables.iter().map(|table| table.fences_state()).collect();
+        ReadStats { io: disk.stats(), pages: tables.page_stats(), fences }
     }
 
     /// What was added since `earlier`.
     pub fn since(&self, earlier: &ReadStats) -> ReadStats {
         let hits = self.pages.hits - earlier.pages.hits;
         let misses = self.pages.misses - earlier.pages.misses;
-        ReadStats { io: self.io.since(&earlier.io), pages: PageStats { hits, misses } }
+        let (io, pages) = (self.io.since(&earlier.io), PageStats { hits, misses });
+        ReadStats { io, pages, fences: self.fences.clone() }
     }
 
     /// One JSON object on one line.
     pub fn to_json(&self) -> String {
-        let (total, index, data) = (self.io.total(), self.io.class(INDEX_IO), self.io.class(DATA_IO));
+        let total = self.io.total();
+        let [index, data, fences] = [INDEX_IO, DATA_IO, FENCES_IO].map(|class| self.io.class(class));
         let mut json = JsonWriter::new(Layout::Line);
         json.begin_object();
         for (name, value) in [
@@ -350,12 +355,18 @@ impl ReadStats {
             ("index_bytes", index.bytes),
             ("data_requests", data.requests),
             ("data_bytes", data.bytes),
+            ("fences_requests", fences.requests),
+            ("fences_bytes", fences.bytes),
             ("page_hits", self.pages.hits),
             ("page_misses", self.pages.misses),
         ] {
             json.key(name);
             json.integer(value);
         }
+        json.key("fences");
+        json.begin_array();
+        self.fences.iter().for_each(|state| json.string(&state.to_string()));
+        json.end_array();
         json.end_object();
         json.into_text()
     }

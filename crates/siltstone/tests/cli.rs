@@ -237,7 +237,8 @@ fn statistics_are_one_line_a_repetition() {
     let output = on(&folder, &["read", "@", "--key", "[\"5\"]", "--stats", "--repeat", "2"]);
     let stats: Vec<Value> = stderr(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(stats.len(), 2);
-    let names = "requests bytes index_requests index_bytes data_requests data_bytes page_hits page_misses";
+    let names = "requests bytes index_requests index_bytes data_requests data_bytes fences_requests fences_bytes \
+                 page_hits page_misses fences";
     for line in &stats {
         let members: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(members.join(" "), names);
@@ -448,4 +449,51 @@ fn a_merge_that_is_refused_names_both() {
     let message = stderr(&output);
     assert!(paths.iter().all(|path| message.contains(&path.display().to_string())), "{message}");
     assert!(message.contains(", descending") && !message.contains("Type"), "{message}");
+}
+
+#[test]
+fn fences_are_written_beside_an_sstable() {
+    let Some(table) = fixtures::table("cassandra/me/large/sstables/large_none") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    copy(&table, folder.path());
+    let data = folder.path().join("me-1-big-Data.db");
+    let fences = folder.path().join("me-1-big-Fences.db");
+    let row: &[&str] = &["read", "@", "--key", "[\"1\"]", "--from", "[9001]", "--to", "[9001]", "--stats"];
+    let plain = on(&data, row);
+    assert!(stderr(&plain).contains("\"fences\":[\"none\"]"), "{}", stderr(&plain));
+
+    let output = on(folder.path(), &["fences", "@"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stdout(&output).contains("me-1-big-Fences.db: 4 KiB\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("me-2-big-Fences.db: not needed"), "{}", stdout(&output));
+    let fenced = on(&data, row);
+    assert_eq!(stdout(&fenced), stdout(&plain));
+    let stats: Value = serde_json::from_str(stderr(&fenced)).unwrap();
+    assert_eq!(stats["fences"][0], "4 KiB, in use");
+    assert_eq!((&stats["index_requests"], &stats["data_requests"]), (&Value::from(1), &Value::from(1)));
+    let off = on(&data, &[row, &["--no-fences"]].concat());
+    assert!(stderr(&off).contains("\"fences\":[\"not wanted\"]"), "{}", stderr(&off));
+    assert!(stdout(&on(&data, &["info", "@"])).contains("fences   4 KiB, in use\n"));
+    assert!(stdout(&on(&data, &["verify", "@"])).contains("me-1-big: sound: "));
+
+    assert!(stdout(&on(&data, &["fences", "@"])).contains("4 KiB, in use already"));
+    std::fs::write(&fences, "damaged").unwrap();
+    let output = on(&data, &["fences", "@"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("ignored: it is cut off; --force replaces it"), "{}", stderr(&output));
+    assert_eq!(stdout(&on(&data, row)), stdout(&plain));
+    assert_eq!(code(&on(&data, &["fences", "@", "--force"])), 0);
+    assert!(stderr(&on(&data, row)).contains("4 KiB, in use"));
+}
+
+#[test]
+fn tables_of_indexes_have_no_fences() {
+    let Some(table) = fixtures::table("cassandra/me/small/sstables/idx/.idx_v") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let hidden = folder.path().join(".idx_v");
+    std::fs::create_dir(&hidden).unwrap();
+    copy(&table, &hidden);
+    let output = on(&hidden, &["fences", "@"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("has no tokens, and so no fences"), "{}", stderr(&output));
 }

@@ -17,7 +17,7 @@ use crate::index::{Index, Place, token_for};
 use crate::parts::compression_info::CompressionInfo;
 use crate::parts::crc::Crc;
 use crate::parts::digest::Digest;
-use crate::parts::fences::{Binding, Fences, FencesState, Fencing};
+use crate::parts::fences::{Binding, Fences, FencesState, Fencing, rebuild};
 use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::{Summary, SummaryBuilder};
@@ -258,6 +258,11 @@ impl SSTable {
         Ok(Some(reader))
     }
 
+    /// Bytes of Index.db.
+    pub fn index_len(&self) -> u64 {
+        self.index_file.len()
+    }
+
     /// The entries of Index.db, read once from end to end.
     pub fn entries(&self) -> EntryScanner {
         EntryScanner::new(
@@ -305,6 +310,22 @@ impl SSTable {
             Ok(reader) => Ok(Some(reader)),
             Err(error) => self.index.fencing.give_up(error).map(|()| None),
         }
+    }
+
+    /// Hands out what Fences.db has to be, piece by piece; `false` if it would spare a read nothing.
+    pub(crate) async fn rebuild_fences(
+        &self,
+        disk: &Disk,
+        take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
+        progress: impl FnMut(u64),
+    ) -> Result<bool> {
+        let digest = Opener { disk, descriptor: &self.descriptor }.digest().await?;
+        let binding = Binding {
+            digest: digest.map(|digest| digest.0),
+            data_len: self.data.file.file().len(),
+            index_len: self.index_file.len(),
+        };
+        rebuild(&self.index_file, &self.data.codec, self.version(), binding, take, progress).await
     }
 
     async fn read_partition(

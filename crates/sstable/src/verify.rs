@@ -5,6 +5,7 @@
 //! | `components` | each small component for itself; TOC.txt against the files that are there |
 //! | `rows` | one pass over Data.db: checksums, digest, the coding and the order of everything in it |
 //! | `index` | Index.db against the partitions, Summary.db against Index.db |
+//! | `fences` | Fences.db, if there is one, against Index.db |
 //! | `blocks` | the index of each large partition against its rows |
 //! | `totals` | Statistics.db against the data |
 //! | `values` | values against their types |
@@ -16,6 +17,7 @@
 
 mod blocks;
 mod components;
+mod fences;
 mod index;
 mod report;
 mod rows;
@@ -28,6 +30,7 @@ use std::rc::Rc;
 use runtime::{Disk, File};
 
 use self::components::Components;
+use self::fences::FencesOf;
 use self::index::{IndexCheck, Order, SampleCheck};
 pub use self::report::{Findings, Problem, Report};
 use self::rows::Pass;
@@ -76,7 +79,8 @@ struct Verifier<'a> {
 
 impl Verifier<'_> {
     async fn run(mut self, components: Components, progress: &mut dyn FnMut(u64, u64)) -> Report {
-        let Components { statistics, data, is_readable, digest, index, summary, filter } = components;
+        let Components { statistics, data, is_readable, digest, index, summary, filter, fences } = components;
+        let fences = fences.zip(index.clone());
         let order = statistics.as_ref().map(|statistics| Order {
             partitioner: statistics.validation.partitioner,
             key: statistics.header.schema.partition_key.clone(),
@@ -92,7 +96,13 @@ impl Verifier<'_> {
         match (data, statistics, order) {
             (Some(file), Some(statistics), Some(order)) if is_readable => {
                 let data = Rc::new(Data::new(file, &statistics, self.version()));
+                let partitioner = order.partitioner;
                 self.rows(data.clone(), &statistics, order, index, filter, progress).await;
+                if let Some((file, index)) = fences {
+                    let of =
+                        FencesOf { data: &data, index: &index, partitioner, digest, version: self.version() };
+                    fences::check(&file, of, &mut self.report).await;
+                }
                 self.digest(&data.file, digest);
             }
             (file, _, _) => self.without_rows(file, index, digest).await,

@@ -7,6 +7,7 @@ use model::Bytes;
 use runtime::{Cache, Shard, ShardOptions};
 use siltstone::index_list::IndexList;
 use siltstone::{Result, keys};
+use sstable::OpenOptions;
 
 use super::{Paths, note, on_shard};
 
@@ -45,7 +46,7 @@ impl Index {
 
     async fn print(&self, shard: &Shard) -> Result<()> {
         let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-        let tables = self.paths.open(shard, &Cache::new(CACHE)).await?;
+        let tables = self.paths.open(shard, &OpenOptions::new(Cache::new(CACHE))).await?;
         for table in &tables {
             let mut list = IndexList::new(table, self.json);
             if tables.len() > 1 {

@@ -2,6 +2,7 @@
 
 mod convert;
 mod dump;
+mod fences;
 mod index;
 mod info;
 mod progress;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::{Args, Parser, Subcommand};
-use runtime::{Cache, Shard, ShardOptions};
+use runtime::{Shard, ShardOptions};
 use siltstone::Result;
 use siltstone::error::Error;
 use sstable::{OpenOptions, SSTable};
@@ -44,6 +45,7 @@ enum Command {
     Info(info::Info),
     Index(index::Index),
     Verify(verify::Verify),
+    Fences(fences::Fences),
 }
 
 /// The SSTables that a command is about.
@@ -66,17 +68,17 @@ impl Siltstone {
             Command::Info(command) => command.run(),
             Command::Index(command) => command.run(),
             Command::Verify(command) => command.run(),
+            Command::Fences(command) => command.run(),
         }
     }
 }
 
 impl Paths {
     /// Opens all the SSTables, in order.
-    async fn open(&self, shard: &Shard, cache: &Cache) -> Result<Vec<Rc<SSTable>>> {
-        let options = OpenOptions::new(cache.clone());
+    async fn open(&self, shard: &Shard, options: &OpenOptions) -> Result<Vec<Rc<SSTable>>> {
         let mut tables = Vec::new();
         for file in siltstone::paths::all_data_files(shard.disk(), &self.paths)? {
-            tables.push(SSTable::open(shard.disk(), &file, &options).await?);
+            tables.push(SSTable::open(shard.disk(), &file, options).await?);
         }
         Ok(tables)
     }

@@ -8,7 +8,7 @@ use model::Bytes;
 use runtime::{Cache, Shard, ShardOptions};
 use siltstone::read::{Found, Query, ReadStats, Tables, print_rows, slice_between};
 use siltstone::{Result, keys};
-use sstable::{ReadOptions, Search};
+use sstable::{OpenOptions, ReadOptions, Search};
 
 use super::{Paths, note, on_shard, positive};
 
@@ -76,6 +76,10 @@ pub(super) struct Read {
     #[arg(long, value_enum, default_value = "binary", value_name = "HOW")]
     index_search: SearchArg,
 
+    /// Do not use Fences.db, even if there is one.
+    #[arg(long)]
+    no_fences: bool,
+
     /// Read so many times and print the rows each time. Caches are cold at first, and then kept.
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive, allow_negative_numbers = true)]
     repeat: NonZeroU64,
@@ -90,7 +94,11 @@ pub(super) struct Read {
     ///
     /// data_requests, data_bytes: those of them that were for Data.db, as it is on disk.
     ///
+    /// fences_requests, fences_bytes: those of them that were for Fences.db.
+    ///
     /// page_hits, page_misses: pages of 4 KiB of Index.db that were in the cache, and that were not.
+    ///
+    /// fences: for each SSTable what became of its Fences.db.
     #[arg(long)]
     stats: bool,
 
@@ -115,7 +123,7 @@ struct IoArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SearchArg {
-    /// By halves, through the offset map of the partition's index.
+    /// By fences if there are any; else by guesses and halves, through the offset map of the partition's index.
     Binary,
     /// From the first index block on.
     Scan,
@@ -133,7 +141,8 @@ impl Read {
 
     async fn read(&self, shard: &Shard) -> Result<()> {
         let cache = Cache::new(usize::from(self.io.cache_mib) << 20);
-        let tables = Tables::new(self.paths.open(shard, &cache).await?)?;
+        let options = OpenOptions { fences: !self.no_fences, ..OpenOptions::new(cache) };
+        let tables = Tables::new(self.paths.open(shard, &options).await?)?;
         let query = self.query(&tables)?;
         let mut out = io::stdout().lock();
         for repetition in 0..self.repeat.get() {

@@ -23,6 +23,7 @@ pub(super) struct Components {
     pub(super) index: Option<File>,
     pub(super) summary: Option<Summary>,
     pub(super) filter: Option<Filter>,
+    pub(super) fences: Option<File>,
 }
 
 impl Components {
@@ -38,7 +39,12 @@ impl Components {
         let filter = report.take(opener.filter().await)?.flatten();
         let digest = report.take(opener.digest().await)?.flatten();
         let index = report.take(opener.open(&Component::Index, "it tells where the partitions are").await)?;
-        Ok(Components { statistics, data, is_readable, digest, index, summary, filter })
+        let has_fences = opener.disk.exists(&opener.descriptor.path_of(&Component::Fences));
+        let fences = match has_fences {
+            true => report.take(opener.open(&Component::Fences, "it was there").await)?,
+            false => None,
+        };
+        Ok(Components { statistics, data, is_readable, digest, index, summary, filter, fences })
     }
 }
 

@@ -18,6 +18,7 @@
 //! | [`trailer`] | the end of the file: where the trees are, and which SSTable they are of |
 //! | [`builder`] | fences from the entries and blocks of Index.db, in their order |
 //! | [`rebuild`] | the same for an SSTable that has none, and what tells whether they are right |
+//! | [`file`] | what is rebuilt becomes a file |
 //! | [`reader`] | lookups |
 //!
 //! Nobody else knows this component, and nothing is lost with it: where it is missing, damaged or of another SSTable,
@@ -25,6 +26,7 @@
 
 mod builder;
 mod entries;
+mod file;
 mod page;
 mod reader;
 mod rebuild;
@@ -33,10 +35,16 @@ mod tree;
 
 pub use builder::FencesBuilder;
 pub(crate) use entries::{Group, Large};
+pub use file::write_fences;
+pub(crate) use page::is_sound;
 pub use reader::FencesState;
 pub(crate) use reader::{Fences, Fencing};
 pub(crate) use rebuild::rebuild;
 pub use trailer::Binding;
+pub(crate) use trailer::is_of;
+
+/// Bytes of a page of Fences.db.
+pub(crate) const PAGE: u64 = STRETCH;
 
 /// Of how many bytes of Index.db a fence tells the first.
 const STRETCH: u64 = 4096;

@@ -225,7 +225,7 @@ fn seal(out: &mut Vec<u8>, start: usize) {
 }
 
 /// Whether a page is as it was written.
-pub(super) fn is_sound(page: &[u8]) -> bool {
+pub(crate) fn is_sound(page: &[u8]) -> bool {
     let Some((content, sum)) = page.split_last_chunk() else { return false };
     page.len() == PAGE && crc32fast::hash(content) == u32::from_be_bytes(*sum)
 }

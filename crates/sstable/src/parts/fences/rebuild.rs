@@ -1,7 +1,5 @@
 //! Fences of an SSTable from its Index.db, which is read once from its start to its end.
 
-use std::ops::AsyncFnMut;
-
 use model::DeletionTime;
 use runtime::{Cache, File};
 

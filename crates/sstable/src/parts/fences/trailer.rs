@@ -97,6 +97,11 @@ pub(super) fn decode_trailer(
     }
 }
 
+/// Whether fences that have so many bytes and this last page are of that SSTable; otherwise why they are of no use.
+pub(crate) fn is_of(page: &[u8], len: u64, binding: &Binding, version: Version) -> Result<(), &'static str> {
+    decode_trailer(page, len, binding, version).map(drop)
+}
+
 fn decode(trailer: &[u8]) -> Decoded<([Tree; 3], Binding, [u8; 2], u64)> {
     let mut cursor = Cursor::new(trailer);
     let mut tree = || Ok(Tree { root: cursor.u64()?, levels: cursor.u8()?, entries: cursor.u64()? });

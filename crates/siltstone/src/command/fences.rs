@@ -1,0 +1,74 @@
+//! `siltstone sstable fences`: Fences.db for SSTables that have none.
+
+use std::path::Path;
+
+use clap::Args;
+use runtime::{Cache, Shard, ShardOptions};
+use siltstone::{Error, Result};
+use sstable::component::Component;
+use sstable::parts::fences::{FencesState, write_fences};
+use sstable::{OpenOptions, SSTable};
+
+use super::progress::Progress;
+use super::{Paths, on_shard};
+
+/// For the pages of the fences that are there. Bytes.
+const CACHE: usize = 2 << 20;
+
+/// Write Fences.db beside SSTables: with it, a read of few rows needs fewer requests.
+///
+/// It tells where in Index.db to look, and of large partitions where in their index: then a cold read of one row is
+/// two requests, one to Index.db and one to Data.db. Index.db is read once; no other file is changed, and none is
+/// needed to read an SSTable: what Cassandra and ScyllaDB do not know they pass over. Fences are bound to their
+/// SSTable by its digest, and are not used for another.
+///
+/// Nothing is written where fences would not help: where Index.db is small and no partition has a large index.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone sstable fences /backup/events-1f
+  siltstone sstable fences --force /backup/events-1f/oa-7-big-Data.db
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
+pub(super) struct Fences {
+    #[command(flatten)]
+    paths: Paths,
+
+    /// Write them anew where there are fences already.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Fences {
+    pub(super) fn run(self) -> Result<()> {
+        on_shard(ShardOptions::default(), async move |shard| self.write_all(&shard).await)
+    }
+
+    async fn write_all(&self, shard: &Shard) -> Result<()> {
+        let options = OpenOptions::new(Cache::new(CACHE));
+        for file in siltstone::paths::all_data_files(shard.disk(), &self.paths.paths)? {
+            let table = SSTable::open(shard.disk(), &file, &options).await?;
+            let path = table.descriptor().path_of(&Component::Fences);
+            println!("{}: {}", path.display(), self.write(shard, &table, &path).await?);
+        }
+        Ok(())
+    }
+
+    /// Writes the fences of one SSTable; what became of them.
+    async fn write(&self, shard: &Shard, table: &SSTable, path: &Path) -> Result<String> {
+        match table.fences_state() {
+            state @ FencesState::InUse { .. } if !self.force => return Ok(format!("{state} already")),
+            FencesState::Ignored { why } if !self.force => {
+                let what = format!("there is one, which is ignored: {why}; --force replaces it");
+                return Err(Error::file(path, what));
+            }
+            _ => {}
+        }
+        let mut progress = Progress::new(&table.descriptor().to_string(), table.index_len());
+        let written = write_fences(shard.disk(), table, |done| progress.set(done)).await?;
+        Ok(match written {
+            Some(bytes) => format!("{} KiB", bytes.div_ceil(1024)),
+            None => "not needed, as the index is small".to_owned(),
+        })
+    }
+}
