@@ -8,8 +8,6 @@
 //! | the bytes of compressed chunks, and with them CompressionInfo.db and Digest.crc32 | another implementation of the same algorithm chooses other matches |
 //! | Statistics.db | it names the host and the place in its commit log; its parts are compared on their own |
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
-
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
