@@ -49,7 +49,7 @@ public class WriteRows
     {
         CQLSSTableWriter writer =
             CQLSSTableWriter.builder()
-                            .inDirectory(folder)
+                            .inDirectory(folder.getPath())
                             .forTable("CREATE TABLE lab.rows (k int, c int, v blob, PRIMARY KEY (k, c))")
                             .using("INSERT INTO lab.rows (k, c, v) VALUES (?, ?, ?) USING TIMESTAMP 1700000000000000")
                             .sorted()
