@@ -251,7 +251,6 @@ fn ten_million_rows() {
     with_index(&uniform, async |shard, partition| {
         assert_eq!(most_requests(shard, partition, 60, false).await, 4, "and the entry's page, and the data");
         let len = build_fences(shard, partition).await;
-        println!("{len} bytes of fences");
         assert!(len <= 40_000, "{len} bytes of fences");
         assert_eq!(most_requests(shard, partition, 60, true).await, 1);
         agrees(shard, partition, 60).await;
@@ -276,8 +275,7 @@ fn numbers_at_random() {
     let partition = || (schema(vec![CqlType::Int]), BLOCKS, ints(|row| numbers[row as usize]));
     with_index(&partition, async |shard, partition| {
         let most = most_requests(shard, partition, 60, false).await;
-        assert!(most <= 8, "{most} requests");
-        println!("at random: {most} requests");
+        assert!(most <= 6, "{most} requests");
     });
 }
 
@@ -346,7 +344,6 @@ fn numbers_that_mislead() {
     for partition in [&exponential as &(dyn Fn() -> _ + Sync), &adversarial] {
         with_index(&partition, async |shard, partition| {
             let most = most_requests(shard, partition, 60, false).await;
-            println!("{most} requests");
             assert!(most <= bound, "{most} requests, more than {bound}");
             build_fences(shard, partition).await;
             assert_eq!(most_requests(shard, partition, 20, true).await, 1);
@@ -366,6 +363,5 @@ fn positions_without_a_measure() {
     with_index(&partition, async |shard, partition| {
         let most = most_requests(shard, partition, 40, false).await;
         assert!(most <= 2 * 9 + 2, "{most} requests");
-        println!("halves alone: {most} requests");
     });
 }
