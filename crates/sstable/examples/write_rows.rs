@@ -23,6 +23,9 @@ use siltstone_sstable::{SSTableWriter, Version, WriteOptions};
 
 const TIMESTAMP: i64 = 1_700_000_000_000_000;
 
+/// How many different values there are: together more than a compressor looks back.
+const VALUES: usize = 4096;
+
 /// What is to be written.
 struct Shape {
     partitions: i32,
@@ -36,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("folder, partitions, rows a partition and bytes a value are expected".into());
     };
     let shape = Shape { partitions: partitions.parse()?, rows: rows.parse()?, bytes: bytes.parse()? };
-    let path = Path::new(folder).join("nb-1-big-Data.db");
+    let path = Path::new(folder).join("oa-1-big-Data.db");
     let seconds = runtime::run(ShardOptions::default(), async |shard| write(&shard, &path, &shape).await)?;
     println!("{}", seconds?);
     Ok(())
@@ -46,17 +49,16 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn write(shard: &Shard, path: &Path, shape: &Shape) -> Result<f64, siltstone_sstable::Error> {
     let column = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
     let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![column]));
-    let encoding = EncodingStats { min_timestamp: TIMESTAMP, ..EncodingStats::NONE };
-    let (descriptor, options) = (Descriptor::parse(path)?, WriteOptions::new(Version::Nb));
-    let keys = keys(shape.partitions);
+    let (descriptor, options) = (Descriptor::parse(path)?, WriteOptions::new(Version::Oa));
+    let (keys, values) = (keys(shape.partitions), values(shape.bytes));
     let start = Instant::now();
-    let mut writer = SSTableWriter::create(shard.disk(), descriptor, &schema, encoding, options).await?;
-    let mut value = vec![0; shape.bytes];
+    let mut writer =
+        SSTableWriter::create(shard.disk(), descriptor, &schema, EncodingStats::NONE, options).await?;
     for (number, key) in keys {
         let start = PartitionStart { key, deletion: DeletionTime::LIVE };
         writer.push(&Fragment::PartitionStart(start)).await?;
         for row in 0..shape.rows {
-            fill(&mut value, number, row);
+            let value = &values[(number as usize * 31 + row as usize) % VALUES];
             writer.push(&fragment(row, value.clone())).await?;
         }
         writer.push(&Fragment::PartitionEnd).await?;
@@ -74,22 +76,23 @@ fn keys(count: i32) -> Vec<(i32, PartitionKey)> {
     keys
 }
 
-fn fragment(number: i32, value: Vec<u8>) -> Fragment {
+fn fragment(number: i32, value: Bytes) -> Fragment {
     let mut row = Row::new([number.to_be_bytes().to_vec()].into_iter().collect());
     row.liveness = Liveness { timestamp: TIMESTAMP, ..Liveness::NONE };
-    let value = CellValue::Value(Bytes::from(value));
+    let value = CellValue::Value(value);
     let (ttl, local_deletion_time, path) = (0, NO_DELETION_TIME, None);
     row.cells = vec![Cell { column: 0, ttl, timestamp: TIMESTAMP, local_deletion_time, path, value }];
     Fragment::Row(row)
 }
 
-/// Half of a value repeats, half does not: compressors find something, but not everything.
-fn fill(value: &mut [u8], key: i32, row: i32) {
-    let mut random =
-        i64::from(key).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64).wrapping_add(i64::from(row));
-    let half = value.len() / 2;
-    for byte in &mut value[..half] {
+/// Values of which half repeats and half does not: compressors find something, but not everything. They are made
+/// beforehand, so that making them is not what is measured.
+fn values(bytes: usize) -> Vec<Bytes> {
+    let mut random = 1_i64;
+    let mut next = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        *byte = (random >> 56) as u8;
-    }
+        (random >> 56) as u8
+    };
+    let value = |_| (0..bytes).map(|at| if at < bytes / 2 { next() } else { 0 }).collect::<Vec<u8>>();
+    (0..VALUES).map(value).map(Bytes::from).collect()
 }

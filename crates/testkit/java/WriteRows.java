@@ -9,17 +9,22 @@ import org.apache.cassandra.dht.Murmur3Partitioner;
 import org.apache.cassandra.io.sstable.CQLSSTableWriter;
 
 /**
- * How fast Cassandra's own CQLSSTableWriter writes rows that come in the order of the SSTable, so that it neither sorts nor
- * gathers them: folder, partitions, rows a partition, bytes a value, rounds. Prints the seconds of each round, from the
- * first row to the closed SSTable; the files of the last round stay.
+ * How fast Cassandra's own CQLSSTableWriter writes rows: folder, partitions, rows a partition, bytes a value, rounds, and
+ * "sorted" or "gathered". Sorted rows go to the SSTable as they come, as in a flush; otherwise the writer gathers and sorts
+ * them first, which is what it does unless it is told not to. Prints the seconds of each round, from the first row to the
+ * closed SSTable; the files of the last round stay.
  */
 public class WriteRows
 {
+    /** How many different values there are: together more than a compressor looks back. */
+    private static final int VALUES = 4096;
+
     public static void main(String[] args) throws Exception
     {
         Path folder = Path.of(args[0]);
         int partitions = Integer.parseInt(args[1]), rows = Integer.parseInt(args[2]);
         int bytes = Integer.parseInt(args[3]), rounds = Integer.parseInt(args[4]);
+        boolean sorted = args[5].equals("sorted");
         Integer[] keys = keys(partitions);
         for (int round = 0; round < rounds; round++)
         {
@@ -27,7 +32,7 @@ public class WriteRows
             for (File file : old == null ? new File[0] : old)
                 file.delete();
             Files.createDirectories(folder);
-            System.out.println(write(folder.toFile(), keys, rows, bytes));
+            System.out.println(write(folder.toFile(), keys, rows, bytes, sorted));
         }
         System.exit(0);
     }
@@ -45,37 +50,43 @@ public class WriteRows
         return keys;
     }
 
-    private static double write(File folder, Integer[] keys, int rows, int bytes) throws Exception
+    private static double write(File folder, Integer[] keys, int rows, int bytes, boolean sorted) throws Exception
     {
-        CQLSSTableWriter writer =
+        CQLSSTableWriter.Builder builder =
             CQLSSTableWriter.builder()
                             .inDirectory(folder.getPath())
                             .forTable("CREATE TABLE lab.rows (k int, c int, v blob, PRIMARY KEY (k, c))")
-                            .using("INSERT INTO lab.rows (k, c, v) VALUES (?, ?, ?) USING TIMESTAMP 1700000000000000")
-                            .sorted()
-                            .build();
+                            .using("INSERT INTO lab.rows (k, c, v) VALUES (?, ?, ?) USING TIMESTAMP 1700000000000000");
+        CQLSSTableWriter writer = (sorted ? builder.sorted() : builder).build();
+        byte[][] values = values(bytes);
         long start = System.nanoTime();
-        byte[] value = new byte[bytes];
         for (int key : keys)
         {
             for (int row = 0; row < rows; row++)
             {
-                fill(value, key, row);
-                writer.addRow(key, row, ByteBuffer.wrap(value.clone()));
+                writer.addRow(key, row, ByteBuffer.wrap(values[(int) ((key * 31L + row) % VALUES)]));
             }
         }
         writer.close();
         return (System.nanoTime() - start) / 1e9;
     }
 
-    /** Half of a value repeats, half does not: compressors find something, but not everything. */
-    private static void fill(byte[] value, int key, int row)
+    /**
+     * Values of which half repeats and half does not: compressors find something, but not everything. They are made
+     * beforehand, so that making them is not what is measured.
+     */
+    private static byte[][] values(int bytes)
     {
-        long random = key * 0x9E3779B97F4A7C15L + row;
-        for (int i = 0; i < value.length / 2; i++)
+        byte[][] values = new byte[VALUES][bytes];
+        long random = 1;
+        for (byte[] value : values)
         {
-            random = random * 6364136223846793005L + 1442695040888963407L;
-            value[i] = (byte) (random >>> 56);
+            for (int i = 0; i < bytes / 2; i++)
+            {
+                random = random * 6364136223846793005L + 1442695040888963407L;
+                value[i] = (byte) (random >>> 56);
+            }
         }
+        return values;
     }
 }

@@ -198,14 +198,16 @@ impl Cassandra {
     }
 
     /// Writes rows with Cassandra's CQLSSTableWriter, several times: so many partitions of so many rows with values of
-    /// so many bytes, in the order of the SSTable. Prints the seconds of each round; the files of the last one stay.
+    /// so many bytes, in the order of the SSTable. Where it is not told that they are `sorted`, it sorts them itself.
+    /// Prints the seconds of each round; the files of the last one stay.
     ///
     /// # Errors
     /// If the jars are not all there.
-    pub fn write_rows(&self, folder: &Path, shape: [u32; 3], rounds: u32) -> Result<Command> {
+    pub fn write_rows(&self, folder: &Path, shape: [u32; 3], rounds: u32, sorted: bool) -> Result<Command> {
         self.compile_drivers()?;
         let mut java = self.java("WriteRows")?;
         java.arg(folder).args(shape.map(|number| number.to_string())).arg(rounds.to_string());
+        java.arg(if sorted { "sorted" } else { "gathered" });
         Ok(java)
     }
 

@@ -4,9 +4,10 @@
 //! pending   encoded, not yet a whole chunk ──pack──► out   bytes for the file ──append──► Data.db
 //! ```
 //!
-//! Without compression nothing is packed: what is pending is what goes to the file.
+//! Without compression nothing is packed: what is pending is what goes to the file. One append is under way while the
+//! next rows are encoded and packed.
 
-use runtime::NewFile;
+use runtime::{IoError, NewFile, Task};
 
 use super::pack::Packer;
 use crate::Result;
@@ -22,12 +23,22 @@ const FULL: usize = 256 << 10;
 /// Invariant: `start` plus the length of `pending` is the place in the uncompressed data of the next byte.
 #[derive(Debug)]
 pub(crate) struct DataWriter {
-    file: NewFile,
+    file: Appending,
     form: Form,
     pending: Vec<u8>,
     start: u64,
     out: Vec<u8>,
+    /// Bytes for the file so far.
+    file_len: u64,
     digest: crc32fast::Hasher,
+}
+
+/// A file with at most one append under way.
+enum Appending {
+    Idle(NewFile, Vec<u8>),
+    Busy(Task<std::result::Result<(NewFile, Vec<u8>), IoError>>),
+    /// An append failed, and took the file with it.
+    Failed,
 }
 
 #[derive(Debug)]
@@ -69,7 +80,8 @@ impl DataWriter {
 
     fn new(file: NewFile, form: Form) -> DataWriter {
         let (pending, out) = (Vec::new(), Vec::new());
-        DataWriter { file, form, pending, start: 0, out, digest: crc32fast::Hasher::new() }
+        let file = Appending::Idle(file, Vec::new());
+        DataWriter { file, form, pending, start: 0, out, file_len: 0, digest: crc32fast::Hasher::new() }
     }
 
     /// Where to append encoded bytes. Nothing but appending is allowed.
@@ -84,9 +96,9 @@ impl DataWriter {
         self.start + self.pending.len() as u64
     }
 
-    /// Bytes on disk once all that is packed is written: what the file takes so far, about.
+    /// Bytes on disk once all that is packed is written.
     pub(crate) fn disk_len(&self) -> u64 {
-        self.file.len() + self.out.len() as u64
+        self.file_len
     }
 
     /// Whether so much is at hand that [`DataWriter::flush`] is worth it.
@@ -114,13 +126,13 @@ impl DataWriter {
     pub(crate) async fn finish(mut self) -> Result<Sealed> {
         self.flush().await?;
         self.write(self.pending.len()).await?;
-        self.file.sync().await?;
+        self.file.idle().await?.0.sync().await?;
         let checks = match self.form {
             Form::Compressed(_, info) => Checks::Compressed(info.finish(self.start)),
             Form::Plain(crc) => Checks::Plain(crc.finish()),
         };
         let digest = Digest(self.digest.finalize());
-        Ok(Sealed { digest, checks, file_len: self.file.len(), data_len: self.start })
+        Ok(Sealed { digest, checks, file_len: self.file_len, data_len: self.start })
     }
 
     /// Writes the first `len` bytes of what is pending.
@@ -141,8 +153,49 @@ impl DataWriter {
         }
         self.start += len as u64;
         self.digest.update(&self.out);
+        self.file_len += self.out.len() as u64;
         self.out = self.file.append(std::mem::take(&mut self.out)).await?;
         Ok(())
+    }
+}
+
+impl Appending {
+    /// The file and an empty buffer, once nothing is under way.
+    async fn idle(&mut self) -> Result<(&mut NewFile, &mut Vec<u8>)> {
+        if let Appending::Busy(task) = self {
+            let done = task.await;
+            *self = Appending::Failed;
+            let (file, buffer) = done?;
+            *self = Appending::Idle(file, buffer);
+        }
+        match self {
+            Appending::Idle(file, buffer) => Ok((file, buffer)),
+            _ => panic!("after an error a writer is abandoned"),
+        }
+    }
+
+    /// Begins to append; an empty buffer to go on with.
+    async fn append(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>> {
+        let buffer = std::mem::take(self.idle().await?.1);
+        if let Appending::Idle(mut file, _) = std::mem::replace(self, Appending::Failed) {
+            *self = Appending::Busy(runtime::spawn(async move {
+                let bytes = file.append(bytes).await?;
+                Ok((file, bytes))
+            }));
+        }
+        // The request begins.
+        runtime::yield_now().await;
+        Ok(buffer)
+    }
+}
+
+impl std::fmt::Debug for Appending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Appending::Idle(..) => "Idle",
+            Appending::Busy(_) => "Busy",
+            Appending::Failed => "Failed",
+        })
     }
 }
 
