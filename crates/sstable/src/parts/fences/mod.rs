@@ -52,3 +52,6 @@ const STRETCH: u64 = 4096;
 /// What is longer, a key or a clustering prefix, has no place among the fences, so that each node has several
 /// entries. Bytes.
 const LONGEST: usize = 1000;
+
+#[cfg(test)]
+mod tests;
