@@ -7,12 +7,12 @@
 //! prefix  kind, [u16 number of columns, unless it is a row's], values
 //! ```
 //!
-//! The binary search, see [`super::bracket`], goes through the offset map. Both the map and the blocks are
+//! The binary search, see `bracket`, goes through the offset map. Both the map and the blocks are
 //! read by pages that all readers of the file share; once the blocks that remain lie within a few pages,
 //! these are read with one request. Parsed blocks are shared too, under the same budget, so that memory stays bounded
 //! however far a scan walks.
 //!
-//! Where there are fences, they take the place of the halving: see [`super::fenced`].
+//! Where there are fences, they take the place of the halving: see `fenced`.
 //!
 //! The linear scan reads the blocks from the first one on and exists to be compared with.
 

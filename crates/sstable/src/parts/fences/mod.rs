@@ -12,14 +12,14 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`page`] | pages with a checksum, and the nodes in them |
-//! | [`tree`] | static trees of nodes: built from their leaves up, descended from their root |
-//! | [`entries`] | the entries of the three trees |
-//! | [`trailer`] | the end of the file: where the trees are, and which SSTable they are of |
-//! | [`builder`] | fences from the entries and blocks of Index.db, in their order |
-//! | [`rebuild`] | the same for an SSTable that has none, and what tells whether they are right |
-//! | [`file`] | what is rebuilt becomes a file |
-//! | [`reader`] | lookups |
+//! | `page` | pages with a checksum, and the nodes in them |
+//! | `tree` | static trees of nodes: built from their leaves up, descended from their root |
+//! | `entries` | the entries of the three trees |
+//! | `trailer` | the end of the file: where the trees are, and which SSTable they are of |
+//! | `builder` | fences from the entries and blocks of Index.db, in their order |
+//! | `rebuild` | the same for an SSTable that has none, and what tells whether they are right |
+//! | `file` | what is rebuilt becomes a file |
+//! | `reader` | lookups |
 //!
 //! Nobody else knows this component, and nothing is lost with it: where it is missing, damaged or of another SSTable,
 //! reads go without. The bytes are a function of Index.db and the binding: who builds them again gets the same ones.
