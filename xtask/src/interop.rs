@@ -139,7 +139,7 @@ fn end(cassandra: &Cassandra, node: Node, imported: Option<&Imported>) -> Result
     let folder = node.folder().to_owned();
     node.quit()?;
     let tables = tools::verify(cassandra, &folder, imported)?;
-    println!("{tables} tables imported by nodetool and verified by sstableverify, each in a Java of its own");
+    println!("{tables} tables imported by nodetool and verified by sstableverify");
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use testkit::cassandra::{Node, TableName};
 use testkit::command::checked;
 
 use super::compare;
-use super::report::{Check, Checked, Report, exception};
+use super::report::{Check, Checked, Report, exception, refusal};
 use super::sets::{Set, Table};
 use super::writing::{Writing, copy, dump_to};
 use crate::Result;
@@ -163,12 +163,15 @@ impl Checks<'_> {
             let mut good = Vec::new();
             for (number, sstable) in sstables.into_iter().enumerate() {
                 match sstable {
-                    Err(error) => self.report.note(&of(Check::Rows), 1, Err(error)),
+                    Err(error) => match refusal(&error.to_string()) {
+                        Some(reason) => self.report.except(&of(Check::Rows), reason),
+                        None => self.report.note(&of(Check::Rows), 1, Err(error)),
+                    },
                     Ok(sstable) => {
                         let original = twin.original_dump(&table.name, number);
                         let rows = compare::rows_of_dumps(&sstable.dump, &original);
                         self.report.note(&of(Check::Rows), 1, rows);
-                        self.check_dump(&of(Check::Dump), &sstable);
+                        self.check_dump(&of(Check::Dump), &table.data[number], &sstable);
                         if twin.set.has_schema() {
                             let verified = self.node.verify(&name, &sstable.data);
                             self.report.note(&of(Check::Verify), 1, verified);
@@ -182,8 +185,8 @@ impl Checks<'_> {
         Ok(())
     }
 
-    fn check_dump(&mut self, of: &Checked<'_>, sstable: &Sstable) {
-        if let Some(reason) = exception(of.check, of.table, file_name(&sstable.data)) {
+    fn check_dump(&mut self, of: &Checked<'_>, original: &Path, sstable: &Sstable) {
+        if let Some(reason) = exception(of.check, of.table, file_name(original)) {
             return self.report.except(of, reason);
         }
         let theirs = sstable.dump.with_extension("theirs");

@@ -30,6 +30,13 @@ impl fmt::Display for Check {
     }
 }
 
+/// What Siltstone refuses to write since the version cannot hold it, by a part of what it says.
+const REFUSALS: [(&str, &str); 3] = [
+    ("has no vectors", "the version has no vectors"),
+    ("has no negative ones there", "the version has no deletions before 1970"),
+    ("in January 2038", "the version ends in January 2038"),
+];
+
 /// How many SSTables passed and failed; what could not be checked.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -43,19 +50,24 @@ struct Counts {
     failed: usize,
 }
 
-/// Why Cassandra itself cannot do what a check asks for, if so; `file` is the name of the Data.db.
+/// Why Cassandra itself cannot do what a check asks for, if so; `file` is the name of the original Data.db.
 pub fn exception(check: Check, table: &str, file: &str) -> Option<&'static str> {
     let is_index = table.contains('.');
     match check {
         Check::Dump if table == "dense2" => Some("Cassandra's dump fails on a clustering value that is null"),
-        Check::Dump if is_index && !file.starts_with("oa-") => {
-            Some("before oa, Cassandra's dump takes the key of an index for one of another type")
-        }
+        Check::Dump if is_index && !file.starts_with("oa-") => Some(
+            "before oa, the type of an index's key does not say what it is of, and Cassandra's dump asks",
+        ),
         Check::Import | Check::Compact if is_index => {
             Some("Cassandra imports no table of an index, but builds it anew")
         }
         _ => None,
     }
+}
+
+/// Why we do not write something, if that is as it should be.
+pub fn refusal(error: &str) -> Option<&'static str> {
+    REFUSALS.iter().find(|(part, _)| error.contains(part)).map(|(_, reason)| *reason)
 }
 
 impl Report {
@@ -138,5 +150,6 @@ mod tests {
         assert!(exception(Check::Dump, "idx.idx_v", "nb-1-big-Data.db").is_some());
         assert!(exception(Check::Import, "idx", "nb-1-big-Data.db").is_none());
         assert!(exception(Check::Verify, "idx.idx_v", "nb-1-big-Data.db").is_none());
+        assert!(refusal("a: version me has no vectors, such as b").is_some() && refusal("no").is_none());
     }
 }

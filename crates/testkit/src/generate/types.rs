@@ -81,8 +81,12 @@ impl UserType {
 }
 
 impl Type {
-    /// A type that values can have, at some depth.
+    /// A type that values can have, at some depth. Vectors are few, as not all versions of the format have them.
     pub fn value(random: &mut Random, user: &[UserType], depth: usize) -> Type {
+        if depth == 0 && random.percent(1) {
+            let of = Type::Simple(SIMPLE[random.below(SIMPLE.len() - 1)].0);
+            return Type::Vector(Box::new(of), random.between(1, 3));
+        }
         Type::random(random, user, depth, SIMPLE.len())
     }
 
@@ -96,12 +100,11 @@ impl Type {
             return Type::Simple(SIMPLE[random.below(simple)].0);
         }
         let part = |random: &mut Random, simple| Box::new(Type::random(random, user, depth + 1, simple));
-        match random.below(if user.is_empty() { 5 } else { 7 }) {
+        match random.below(if user.is_empty() { 4 } else { 6 }) {
             0 => Type::List(part(random, simple)),
             1 => Type::Set(part(random, SIMPLE.len() - 1)),
             2 => Type::Map(part(random, SIMPLE.len() - 1), part(random, simple)),
             3 => Type::Tuple((0..random.between(1, 3)).map(|_| *part(random, simple)).collect()),
-            4 => Type::Vector(part(random, SIMPLE.len() - 1), random.between(1, 3)),
             _ => Type::User(random.one_of(user).clone()),
         }
     }
