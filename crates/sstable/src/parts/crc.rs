@@ -5,7 +5,7 @@
 //! u32 CRC32 of the first stretch, u32 CRC32 of the second, …; the last stretch may be shorter
 //! ```
 //!
-//! Cassandra's compactions at times add the checksum of a stretch of no data, which is 0.
+//! At the end of a compaction Cassandra writes its buffer once more, empty: then the checksum of no data follows, which is 0.
 
 use std::path::Path;
 
