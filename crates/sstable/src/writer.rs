@@ -546,6 +546,7 @@ async fn filter(
     let builder = FilterBuilder::new(keys, options.bloom_filter_fp_chance, descriptor.version);
     let path = descriptor.path_of(&Component::Filter);
     let Some(mut builder) = builder.map_err(|error| Error::unfit(&path, error.to_string()))? else {
+        hashes.discard().await?;
         return Ok(None);
     };
     let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));

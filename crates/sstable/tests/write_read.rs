@@ -440,3 +440,26 @@ fn what_is_written_is_read() {
         }
     }
 }
+
+/// The hashes of so many keys lie in a file until the filter is made; without a filter it goes all the same.
+#[test]
+fn many_partitions_without_a_filter_leave_nothing() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let disk = shard.disk();
+        disk.create_dir_all(Path::new("/t")).await.unwrap();
+        let mut keys: Vec<_> =
+            (0..150_000_u32).map(|key| PartitionKey::new(Bytes::from(key.to_be_bytes().to_vec()))).collect();
+        keys.sort();
+        let deletion = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
+        let partition =
+            |key| [Fragment::PartitionStart(PartitionStart { key, deletion }), Fragment::PartitionEnd];
+        let fragments: Vec<_> = keys.into_iter().flat_map(partition).collect();
+        let schema = Rc::new(Schema::new(CqlType::Int, Vec::new(), Vec::new(), Vec::new()));
+        let options = WriteOptions { bloom_filter_fp_chance: 1.0, ..WriteOptions::new(Version::Nb) };
+        let descriptor = Descriptor::parse(Path::new("/t/nb-1-big-Data.db")).unwrap();
+        write(disk, &descriptor, &schema, options, EncodingStats::NONE, &fragments).await.unwrap();
+        let names = disk.list(Path::new("/t")).unwrap();
+        assert!(!names.iter().any(|path| path.extension().is_some_and(|end| end == "tmp")), "{names:?}");
+    })
+    .unwrap();
+}

@@ -84,6 +84,18 @@ impl Spool {
         Ok(())
     }
 
+    /// Forgets all bytes, those in the file too.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) async fn discard(&mut self) -> Result<()> {
+        if self.file.take().is_some() {
+            self.disk.remove(&self.path).await?;
+        }
+        self.clear();
+        Ok(())
+    }
+
     /// Forgets all bytes; nothing may have been spilled.
     pub(crate) fn clear(&mut self) {
         assert!(self.file.is_none(), "what was spilled is drained");
