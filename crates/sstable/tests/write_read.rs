@@ -463,3 +463,19 @@ fn many_partitions_without_a_filter_leave_nothing() {
     })
     .unwrap();
 }
+
+/// Bare names are those of files in the current folder.
+#[test]
+fn what_is_abandoned_in_the_current_folder_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    std::env::set_current_dir(dir.path()).unwrap();
+    runtime::run(runtime::ShardOptions::default(), async |shard| {
+        let schema = Rc::new(Schema::new(CqlType::Int, Vec::new(), Vec::new(), Vec::new()));
+        let descriptor = Descriptor::parse(Path::new("nb-1-big-Data.db")).unwrap();
+        let options = WriteOptions::new(Version::Nb);
+        let writer = SSTableWriter::create(shard.disk(), descriptor, &schema, EncodingStats::NONE, options);
+        writer.await.unwrap().abandon().await.unwrap();
+        assert_eq!(shard.disk().list(dir.path()).unwrap(), Vec::<std::path::PathBuf>::new());
+    })
+    .unwrap();
+}

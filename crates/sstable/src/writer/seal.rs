@@ -33,7 +33,11 @@ impl Sealer {
     /// # Errors
     /// Of the kind `AlreadyExists` if there is such an SSTable, or another one is being written under these names;
     /// what the operating system says.
-    pub(crate) async fn begin(disk: &Disk, descriptor: Descriptor) -> Result<Sealer> {
+    pub(crate) async fn begin(disk: &Disk, mut descriptor: Descriptor) -> Result<Sealer> {
+        if descriptor.dir.as_os_str().is_empty() {
+            // As lists of the folder name it.
+            descriptor.dir = PathBuf::from(".");
+        }
         let toc = disk.create(&temporary(&descriptor, &Component::Toc), Component::Toc.io_class()).await?;
         let sealer = Sealer { disk: disk.clone(), descriptor, toc, components: Vec::new() };
         let taken = SEALING_ORDER.iter().map(|component| sealer.descriptor.path_of(component));
@@ -85,7 +89,7 @@ impl Sealer {
             drop(self.abandon().await);
             return Err(error);
         }
-        self.disk.sync_dir(folder(&self.descriptor)).await?;
+        self.disk.sync_dir(&self.descriptor.dir).await?;
         Ok(self.components)
     }
 
@@ -96,10 +100,10 @@ impl Sealer {
         self.components.push(Component::Toc);
         self.toc.append(Component::toc_text(&self.components).into_bytes()).await?;
         self.toc.sync().await?;
-        self.disk.sync_dir(folder(&self.descriptor)).await?;
+        self.disk.sync_dir(&self.descriptor.dir).await?;
         for component in &self.components {
             if *component == Component::Toc {
-                self.disk.sync_dir(folder(&self.descriptor)).await?;
+                self.disk.sync_dir(&self.descriptor.dir).await?;
             }
             let (from, to) = (temporary(&self.descriptor, component), self.descriptor.path_of(component));
             self.disk.rename(&from, &to).await?;
@@ -114,9 +118,9 @@ impl Sealer {
     pub(crate) async fn abandon(self) -> Result<()> {
         let Sealer { disk, descriptor, toc, .. } = self;
         drop(toc);
-        let names = disk.list(folder(&descriptor))?;
+        let names = disk.list(&descriptor.dir)?;
         let mine = |path: &PathBuf| parse(path).is_some_and(|name| name.descriptor == descriptor);
-        remove(&disk, folder(&descriptor), names.into_iter().filter(mine).collect()).await
+        remove(&disk, &descriptor.dir, names.into_iter().filter(mine).collect()).await
     }
 }
 
@@ -189,10 +193,6 @@ fn parse(path: &Path) -> Option<Name> {
 
 fn temporary(descriptor: &Descriptor, component: &Component) -> PathBuf {
     descriptor.dir.join(descriptor.file_name(component) + TEMPORARY)
-}
-
-fn folder(descriptor: &Descriptor) -> &Path {
-    if descriptor.dir.as_os_str().is_empty() { Path::new(".") } else { &descriptor.dir }
 }
 
 #[cfg(test)]
