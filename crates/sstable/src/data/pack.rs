@@ -97,7 +97,11 @@ impl Packer {
     }
 }
 
-fn zstd_level(compression: &Compression) -> Result<i32, String> {
+/// The level that Zstandard is to have.
+///
+/// # Errors
+/// In words, if it does not have such a level.
+pub(crate) fn zstd_level(compression: &Compression) -> Result<i32, String> {
     let option = compression.options().iter().find(|(name, _)| name == LEVEL);
     let Some((_, text)) = option else { return Ok(ZSTD_LEVEL) };
     let level = text.trim().parse().ok().filter(|level| zstd::compression_level_range().contains(level));

@@ -13,6 +13,7 @@ use model::{Cell, CqlType, DeletionTime, Fragment, Row, Schema};
 
 use super::WriteOptions;
 use crate::Version;
+use crate::data::pack::zstd_level;
 use crate::data::row::Family;
 use crate::parts::compression_info::{Compression, Compressor};
 use crate::parts::filter::check_fp_chance;
@@ -43,8 +44,7 @@ impl Limits {
     pub fn check_table(&self, schema: &Schema, options: &WriteOptions) -> Fits {
         self.check_schema(schema)?;
         self.check_family()?;
-        let compressor = options.compression.as_ref().map(Compression::compressor);
-        compressor.into_iter().try_for_each(|compressor| self.check_compressor(compressor))?;
+        options.compression.iter().try_for_each(|compression| self.check_compression(compression))?;
         check_fp_chance(options.bloom_filter_fp_chance).map_err(|error| error.to_string())?;
         if options.min_index_interval == 0 {
             return Err("min_index_interval must be at least 1".to_owned());
@@ -79,6 +79,17 @@ impl Limits {
             Some(of) => Err(format!("version {} has no vectors, such as {}", self.version, of.cql_name())),
             None => Ok(()),
         }
+    }
+
+    fn check_compression(&self, compression: &Compression) -> Fits {
+        self.check_compressor(compression.compressor())?;
+        if compression.compressor() == Compressor::Zstd {
+            zstd_level(compression)?;
+        }
+        if compression.max_compressed_len() < i32::MAX as u32 && !self.version.has_max_compressed_length() {
+            return Err(format!("version {} keeps no chunk uncompressed", self.version));
+        }
+        Ok(())
     }
 
     /// ScyllaDB knows all compressors in the versions that it reads.
@@ -242,6 +253,17 @@ mod tests {
         };
         assert!(check(Version::Me, "Int32Type", zstd).unwrap_err().contains("ZstdCompressor"));
         assert_eq!(check(Version::Nb, "Int32Type", zstd), Ok(()));
+        let level = |options: &mut WriteOptions| {
+            let of = vec![("compression_level".to_owned(), "23".to_owned())];
+            options.compression = Some(Compression::new(Compressor::Zstd, Version::Nb).with_options(of));
+        };
+        assert!(check(Version::Nb, "Int32Type", level).unwrap_err().contains("no compression_level"));
+        let raw = |options: &mut WriteOptions| {
+            let ratio = Compression::new(Compressor::Lz4, Version::Nb).with_min_ratio(1.1, Version::Nb);
+            options.compression = Some(ratio.unwrap());
+        };
+        assert_eq!(check(Version::Nb, "Int32Type", raw), Ok(()));
+        assert!(check(Version::Me, "Int32Type", raw).unwrap_err().contains("keeps no chunk uncompressed"));
         let scylla = |options: &mut WriteOptions| options.family = Family::Scylla;
         assert_eq!(check(Version::Me, "Int32Type", scylla), Ok(()));
         assert!(check(Version::Oa, "Int32Type", scylla).unwrap_err().contains("ScyllaDB does not read"));
