@@ -78,12 +78,26 @@ pub fn all_data_files(disk: &Disk, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// The names for a new SSTable in a folder: a number above those of all that are there, whole or not.
 ///
 /// # Errors
-/// If there is no such folder.
+/// If there is no such folder, or no number is left.
 pub fn next_descriptor(disk: &Disk, dir: &Path, version: Version) -> Result<Descriptor> {
     let files = disk.list(dir).map_err(sstable::Error::from)?;
-    let taken = files.iter().filter_map(|file| file.file_name()?.to_str()?.split('-').nth(1)?.parse().ok());
-    let generation = taken.max().map_or(1, |last: u64| last.saturating_add(1)).to_string();
-    Ok(Descriptor { dir: dir.to_path_buf(), version, generation })
+    let last = files.iter().filter_map(|file| number_of(file)).max().unwrap_or(0);
+    if last == LAST_NUMBER {
+        return Err(Error::file(dir, format!("it has an SSTable of the last number there is, {last}")));
+    }
+    Ok(Descriptor { dir: dir.to_path_buf(), version, generation: (last + 1).to_string() })
+}
+
+/// The greatest number of an SSTable that Cassandra reads: a Java int.
+const LAST_NUMBER: u32 = i32::MAX as u32;
+
+/// The number of the SSTable that a file belongs to, of whatever version and format: `nb-7-big-Data.db`, `da-7-bti-Data.db`.
+fn number_of(file: &Path) -> Option<u32> {
+    let mut parts = file.file_name()?.to_str()?.split('-');
+    parts.next().filter(|version| version.len() == 2)?;
+    let number = parts.next()?.parse().ok().filter(|number| *number <= LAST_NUMBER);
+    parts.next().filter(|format| ["big", "bti"].contains(format))?;
+    number
 }
 
 /// Numbers ascend; ids that are times come after them and ascend as text.
@@ -133,13 +147,21 @@ mod tests {
         run_simulated(SimOptions::default(), async |shard| {
             let next = |dir| next_descriptor(shard.disk(), Path::new(dir), Version::Me);
             let disk = shard.disk().as_simulated().expect("simulated");
-            for file in ["/t/nb-9-big-Data.db", "/t/me-10-big-TOC.txt.tmp", "/t/a-b"] {
+            let others = [
+                "/t/a-b",
+                "/t/me-20250101123456-big",
+                "/t/notes-77-x",
+                "/t/me-18446744073709551615-big-Data.db",
+            ];
+            for file in ["/t/da-9-bti-Data.db", "/t/me-10-big-TOC.txt.tmp"].into_iter().chain(others) {
                 disk.add_file(file, Vec::new());
             }
             disk.add_file("/u/notes", Vec::new());
             assert_eq!(next("/t").unwrap().path_of(&Component::Toc), Path::new("/t/me-11-big-TOC.txt"));
             assert_eq!(next("/u").unwrap().generation, "1");
             assert!(next("/v").is_err());
+            disk.add_file("/u/me-2147483647-big-Data.db", Vec::new());
+            assert!(next("/u").unwrap_err().to_string().ends_with("the last number there is, 2147483647"));
         })
         .unwrap();
     }
