@@ -124,9 +124,13 @@ pub async fn convert(
 /// What the operating system says.
 pub async fn prepare(disk: &Disk, dir: &Path) -> Result<()> {
     if !disk.is_dir(dir) {
+        let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !disk.is_dir(dir);
+        let missing: Vec<&Path> = dir.ancestors().take_while(is_missing).collect();
         disk.create_dir_all(dir).await.map_err(sstable::Error::from)?;
-        // The folder's own name is not durable before.
-        disk.sync_dir(dir.parent().unwrap_or(Path::new("/"))).await.map_err(sstable::Error::from)?;
+        // The names of the folders are not durable before.
+        for made in missing {
+            disk.sync_dir(made.parent().unwrap_or(Path::new("/"))).await.map_err(sstable::Error::from)?;
+        }
     }
     remove_leftovers(disk, dir).await?;
     Ok(())
@@ -233,4 +237,24 @@ fn fitting(compression: &Compression, version: Version) -> Compression {
     };
     let fitting = Compression::new(compressor, version).with_options(options);
     fitting.with_chunk_len(compression.chunk_len()).expect("the length is one of a chunk")
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::{SimOptions, run_simulated};
+
+    use super::*;
+
+    #[test]
+    fn folders_are_made_to_last() {
+        for seed in 0..20 {
+            run_simulated(SimOptions { seed, ..SimOptions::default() }, async |shard| {
+                let dir = Path::new("/new/a/b");
+                prepare(shard.disk(), dir).await.unwrap();
+                shard.disk().as_simulated().unwrap().restart();
+                assert!(shard.disk().is_dir(dir), "seed {seed}");
+            })
+            .unwrap();
+        }
+    }
 }
