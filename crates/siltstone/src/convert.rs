@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use model::Fragment;
 use model::FragmentReader;
+use model::time::NO_DELETION_TIME;
 use runtime::Disk;
 use sstable::component::Component;
 use sstable::data::row::Family;
@@ -166,7 +167,8 @@ fn check_order(table: &SSTable, of: usize) -> Result<()> {
 /// Whether something in an SSTable may be more than the target can hold, as far as is known without reading it.
 fn may_not_fit(table: &SSTable, target: &Target) -> bool {
     let (stats, from) = (&table.statistics().stats, table.version());
-    let has_far_times = stats.min_local_deletion_time > LEGACY_END
+    let least = stats.min_local_deletion_time;
+    let has_far_times = least > LEGACY_END && least != NO_DELETION_TIME
         || stats.tombstone_drop_times.bins.iter().any(|&(seconds, _)| seconds >= LEGACY_END - 1)
         || from.has_uint_deletion_time() && !stats.tombstone_drop_times.bins.is_empty();
     let has = |component: Component| table.components().contains(&component);
@@ -241,9 +243,35 @@ fn fitting(compression: &Compression, version: Version) -> Compression {
 
 #[cfg(test)]
 mod tests {
-    use runtime::{SimOptions, run_simulated};
+    use model::{
+        Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Liveness, PartitionKey,
+        PartitionStart, Row, Schema,
+    };
+    use runtime::{Cache, SimOptions, run_simulated};
+    use sstable::OpenOptions;
+    use sstable::component::Descriptor;
 
     use super::*;
+
+    /// An SSTable of one row.
+    async fn table(disk: &Disk, path: &str, change: impl FnOnce(&mut Row)) -> Rc<SSTable> {
+        disk.create_dir_all(Path::new("/t")).await.unwrap();
+        let column = Column { name: b"v"[..].into(), data_type: CqlType::Int };
+        let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![column]));
+        let descriptor = Descriptor::parse(Path::new(path)).unwrap();
+        let options = WriteOptions::new(descriptor.version);
+        let mut writer =
+            SSTableWriter::create(disk, descriptor, &schema, EncodingStats::NONE, options).await.unwrap();
+        let key = PartitionKey::new(Bytes::from(vec![0, 0, 0, 1]));
+        let mut row = Row::new([vec![0, 0, 0, 1]].into_iter().collect::<Clustering>());
+        change(&mut row);
+        let start = PartitionStart { key, deletion: DeletionTime::LIVE };
+        for fragment in [Fragment::PartitionStart(start), Fragment::Row(row), Fragment::PartitionEnd] {
+            writer.push(&fragment).await.unwrap();
+        }
+        writer.seal().await.unwrap();
+        SSTable::open(disk, Path::new(path), &OpenOptions::new(Cache::new(1 << 20))).await.unwrap()
+    }
 
     #[test]
     fn folders_are_made_to_last() {
@@ -256,5 +284,23 @@ mod tests {
             })
             .unwrap();
         }
+    }
+
+    #[test]
+    fn what_never_expires_is_read_once() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let source = table(shard.disk(), "/t/oa-1-big-Data.db", |row| {
+                row.liveness = Liveness { timestamp: 7, ..Liveness::NONE };
+                let value = CellValue::Value(Bytes::from(vec![0, 0, 0, 1]));
+                let (ttl, timestamp, local_deletion_time) = (0, 7, NO_DELETION_TIME);
+                row.cells = vec![Cell { column: 0, ttl, timestamp, local_deletion_time, path: None, value }];
+            });
+            let sources = vec![source.await];
+            let mut tell = |step, _| assert_eq!(step, Step::Writing);
+            convert(shard.disk(), sources, &Target::new(Version::Me), Path::new("/new"), &mut tell)
+                .await
+                .unwrap();
+        })
+        .unwrap();
     }
 }
