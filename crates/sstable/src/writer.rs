@@ -119,6 +119,9 @@ pub struct SSTableWriter {
     collector: Collector,
     partitions: u64,
     partition: Option<Partition>,
+    /// Where the first and the last item of the block stand that is being filled, encoded.
+    first: Vec<u8>,
+    last: Vec<u8>,
     scratch: Vec<u8>,
 }
 
@@ -135,9 +138,6 @@ struct Partition {
     previous: u64,
     /// The place in the partition of the block that is being filled, if there is one.
     block: Option<u64>,
-    /// Where the first and the last item of the block stand, encoded.
-    first: Vec<u8>,
-    last: Vec<u8>,
     /// The range tombstone in force.
     open: DeletionTime,
     /// A change that may still be replaced by another one at the same position.
@@ -203,6 +203,8 @@ impl SSTableWriter {
             collector: Collector::new(schema, version),
             partitions: 0,
             partition: None,
+            first: Vec::new(),
+            last: Vec::new(),
             scratch: Vec::new(),
             options,
         }
@@ -319,8 +321,6 @@ impl SSTableWriter {
             head_len,
             previous: 0,
             block: None,
-            first: Vec::new(),
-            last: Vec::new(),
             open: DeletionTime::LIVE,
             change: None,
         });
@@ -386,11 +386,11 @@ impl SSTableWriter {
         let position = self.data.position();
         let partition = self.partition.as_mut().expect("invariant 2");
         let at = position - partition.start;
-        partition.last.clear();
-        put_prefix(&self.codec, &mut partition.last);
+        self.last.clear();
+        put_prefix(&self.codec, &mut self.last);
         if partition.block.is_none() {
             partition.block = Some(at);
-            partition.first.clone_from(&partition.last);
+            self.first.clone_from(&self.last);
         }
         at
     }
@@ -415,8 +415,8 @@ impl SSTableWriter {
         let partition = self.partition.as_mut().expect("invariant 2");
         let Some(offset) = partition.block.take() else { return };
         self.index.block(WrittenBlock {
-            first: &partition.first,
-            last: &partition.last,
+            first: &self.first,
+            last: &self.last,
             offset,
             width: position - partition.start - offset,
             end_open: partition.open,
