@@ -41,7 +41,7 @@ pub use limits::Limits;
 pub(crate) use seal::is_unsealed;
 pub use seal::{remove_leftovers, unsealed};
 
-use seal::Sealer;
+use seal::{BLOCKS, HASHES, OFFSETS, Sealer};
 
 /// How to write an SSTable. Named as Cassandra's options are.
 #[derive(Clone, PartialEq, Debug)]
@@ -521,8 +521,11 @@ impl Files {
         };
         let fences = options.fences && options.partitioner == Partitioner::Murmur3;
         let fences = fences.then(|| FencesBuilder::new(version));
-        let index = IndexWriter::new(disk, sealer.create(Component::Index).await?, version, fences);
-        let hashes = Spool::new(disk, sealer.spool_path(&Component::Filter));
+        let file = sealer.create(Component::Index).await?;
+        let spools =
+            [BLOCKS, OFFSETS].map(|part| Spool::new(disk, sealer.spool_path(&Component::Index, part)));
+        let index = IndexWriter::new(file, spools, version, fences);
+        let hashes = Spool::new(disk, sealer.spool_path(&Component::Filter, HASHES));
         Ok(Files { data, index, hashes })
     }
 }

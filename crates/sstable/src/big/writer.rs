@@ -4,10 +4,8 @@
 //! The blocks of a partition are collected while its rows are written. Only a partition with two or more gets a
 //! promoted index.
 
-use std::path::PathBuf;
-
 use model::{DeletionTime, Token};
-use runtime::{Disk, NewFile};
+use runtime::NewFile;
 
 use super::entry::{OFFSET, Promoted};
 use super::promoted_cursor::put_block_tail;
@@ -68,19 +66,14 @@ pub(crate) struct WrittenBlock<'a> {
 }
 
 impl IndexWriter {
-    /// Writes to `file`, and shows the entries to `fences`. What of a partition's blocks has no room in memory goes to files beside it for a while.
+    /// Writes to `file`, and shows the entries to `fences`. What of a partition's blocks and their offsets has no room
+    /// in memory is spooled for a while.
     pub(crate) fn new(
-        disk: &Disk,
         file: NewFile,
+        [blocks, offsets]: [Spool; 2],
         version: Version,
         fences: Option<FencesBuilder>,
     ) -> IndexWriter {
-        let beside = |name: &str| {
-            let mut path = file.path().as_os_str().to_owned();
-            path.push(name);
-            Spool::new(disk, PathBuf::from(path))
-        };
-        let (blocks, offsets) = (beside(".blocks.tmp"), beside(".offsets.tmp"));
         IndexWriter {
             file,
             version,

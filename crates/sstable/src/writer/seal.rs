@@ -19,6 +19,11 @@ use crate::{Error, Result};
 /// The end of the name of a file that is being written.
 const TEMPORARY: &str = ".tmp";
 
+/// What stands before that in the names of files which hold a part of a component for a while.
+pub(super) const BLOCKS: &str = ".blocks";
+pub(super) const OFFSETS: &str = ".offsets";
+pub(super) const HASHES: &str = ".hashes";
+
 /// The files of an SSTable that is being written.
 pub(crate) struct Sealer {
     disk: Disk,
@@ -63,9 +68,9 @@ impl Sealer {
         Ok(file)
     }
 
-    /// Where bytes that are on their way to a component may go for a while.
-    pub(crate) fn spool_path(&self, component: &Component) -> PathBuf {
-        self.descriptor.dir.join(self.descriptor.file_name(component) + ".spool" + TEMPORARY)
+    /// Where such a part of a component may go.
+    pub(crate) fn spool_path(&self, component: &Component, part: &str) -> PathBuf {
+        self.descriptor.dir.join(self.descriptor.file_name(component) + part + TEMPORARY)
     }
 
     /// Writes a whole component.
@@ -183,12 +188,18 @@ struct Name {
     is_temporary: bool,
 }
 
+/// The name of a file that may be ours: of a component that we write, or on its way to one.
 fn parse(path: &Path) -> Option<Name> {
     let name = path.file_name().and_then(OsStr::to_str)?;
-    let stem = name.strip_suffix(TEMPORARY);
+    let stem = name.strip_suffix(TEMPORARY).map(|stem| {
+        let spooled = [BLOCKS, OFFSETS, HASHES].iter().find_map(|spool| stem.strip_suffix(*spool));
+        spooled.unwrap_or(stem)
+    });
     let whole = path.with_file_name(stem.unwrap_or(name));
     let (descriptor, component) = Descriptor::parse_component(&whole).ok()?;
-    Some(Name { descriptor, is_toc: component == Component::Toc, is_temporary: stem.is_some() })
+    // Others have temporary files too: Cassandra's end in .tmp as well, with something else before.
+    let is_ours = stem.is_none() || SEALING_ORDER.contains(&component);
+    is_ours.then_some(Name { descriptor, is_toc: component == Component::Toc, is_temporary: stem.is_some() })
 }
 
 fn temporary(descriptor: &Descriptor, component: &Component) -> PathBuf {
@@ -251,8 +262,15 @@ mod tests {
                 "nb-2-big-Index.db.blocks.tmp",
                 "nb-2-big-Index.db.tmp",
             ];
-            let kept =
-                ["me-3-big-Data.db", "me-4-big-Data.db", "me-4-big-TOC.txt", "mc-1-big-Data.db", "notes.tmp"];
+            let kept = [
+                "me-3-big-Data.db",
+                "me-4-big-Data.db",
+                "me-4-big-TOC.txt",
+                "mc-1-big-Data.db",
+                "notes.tmp",
+                "nb-5-big-Statistics.db.57f0.tmp",
+                "me-4-big-Data.db.of-monday.tmp",
+            ];
             left.iter().chain(&kept).for_each(|name| disk.add_file(format!("/t/{name}"), vec![1]));
             let removed = remove_leftovers(shard.disk(), Path::new("/t")).await.unwrap();
             assert_eq!(removed, left.map(|name| Path::new("/t").join(name)));
