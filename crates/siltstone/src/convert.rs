@@ -10,9 +10,8 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use model::Fragment;
-use model::FragmentReader;
 use model::time::NO_DELETION_TIME;
+use model::{Fragment, FragmentReader};
 use runtime::Disk;
 use sstable::component::Component;
 use sstable::data::row::Family;
@@ -31,20 +30,21 @@ const SCYLLA: &str = "Scylla.db";
 /// Seconds since 1970 that versions with deletion times of 32 bits and a sign do not reach.
 const LEGACY_END: i64 = i32::MAX as i64;
 
-/// What to write, where it differs from the sources.
+/// What to write, where it differs from the sources, or from what is known of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Target {
     /// The version of the format.
     pub version: Version,
     /// For whom it is written. Default Cassandra.
     pub family: Family,
-    /// How the data is compressed. Default as the first source.
+    /// How the data is compressed. Default as the first source, or as the table has it.
     pub compression: TargetCompression,
     /// After how many bytes of a partition its index has a new block. Default 64 KiB.
     pub column_index_size: u32,
-    /// The chance that the filter lets a key pass that is not there. Default that of the first source.
+    /// The chance that the filter lets a key pass that is not there. Default that of the first source or
+    /// the table.
     pub bloom_filter_fp_chance: Option<f64>,
-    /// Every how many partitions the summary has one. Default that of the first source.
+    /// Every how many partitions the summary has one. Default that of the first source or the table.
     pub min_index_interval: Option<u32>,
     /// Whether to write fences. Default yes.
     pub fences: bool,
@@ -53,7 +53,7 @@ pub struct Target {
 /// How the data of the target is compressed.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum TargetCompression {
-    /// As that of the first source.
+    /// As that of the first source, or as the table has it.
     #[default]
     AsSource,
     /// Not at all.
@@ -106,10 +106,17 @@ pub async fn convert(
     prepare(disk, dir).await?;
     let descriptor = next_descriptor(disk, dir, target.version)?;
     let options = options(&tables, target);
-    let mut writer =
-        SSTableWriter::create(disk, descriptor, tables.schema(), encoding(&tables), options).await?;
-    let mut tell = |done| progress(Step::Writing, done);
-    match writer.push_all(&mut tables.scan(), &mut tell).await {
+    let writer = SSTableWriter::create(disk, descriptor, tables.schema(), encoding(&tables), options).await?;
+    write_all(writer, &mut tables.scan(), &mut |done| progress(Step::Writing, done)).await
+}
+
+/// Writes all that a reader gives and seals it. Nothing is left where that fails.
+pub(crate) async fn write_all<R: FragmentReader<Error = sstable::Error>>(
+    mut writer: SSTableWriter,
+    reader: &mut R,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Written> {
+    match writer.push_all(reader, progress).await {
         Ok(()) => Ok(writer.seal().await?),
         Err(error) => {
             // The first error is the one to tell.
@@ -137,8 +144,22 @@ pub async fn prepare(disk: &Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// For whom an SSTable was written, as far as its components tell: ScyllaDB writes one that Cassandra does not know,
+/// and its early releases wrote no list of them.
+pub fn family_of(table: &SSTable) -> Family {
+    let has = |component: Component| table.components().contains(&component);
+    match has(Component::Other(SCYLLA.to_owned())) || !has(Component::Toc) {
+        true => Family::Scylla,
+        false => Family::Cassandra,
+    }
+}
+
 /// Refuses what the target cannot hold. Reads the sources only where their statistics leave it open.
-async fn check(tables: &Tables, target: &Target, progress: &mut dyn FnMut(Step, u64)) -> Result<()> {
+pub(crate) async fn check(
+    tables: &Tables,
+    target: &Target,
+    progress: &mut dyn FnMut(Step, u64),
+) -> Result<()> {
     let limits = Limits::of(target.version, target.family);
     let first = &tables.tables()[0];
     limits
@@ -167,15 +188,12 @@ fn check_order(table: &SSTable, of: usize) -> Result<()> {
 /// Whether something in an SSTable may be more than the target can hold, as far as is known without reading it.
 fn may_not_fit(table: &SSTable, target: &Target) -> bool {
     let (stats, from) = (&table.statistics().stats, table.version());
-    let least = stats.min_local_deletion_time;
-    let has_far_times = least > LEGACY_END && least != NO_DELETION_TIME
+    let has_far_times = (LEGACY_END + 1..NO_DELETION_TIME).contains(&stats.min_local_deletion_time)
         || stats.tombstone_drop_times.bins.iter().any(|&(seconds, _)| seconds >= LEGACY_END - 1)
         || from.has_uint_deletion_time() && !stats.tombstone_drop_times.bins.is_empty();
-    let has = |component: Component| table.components().contains(&component);
-    let is_scyllas = has(Component::Other(SCYLLA.to_owned())) || !has(Component::Toc);
     !target.version.has_uint_deletion_time() && has_far_times
         || target.version.has_uint_deletion_time() && stats.min_timestamp < 0
-        || target.family == Family::Cassandra && is_scyllas
+        || target.family == Family::Cassandra && family_of(table) == Family::Scylla
 }
 
 async fn check_fragments(table: &SSTable, limits: Limits, progress: &mut dyn FnMut(u64)) -> Result<()> {
@@ -193,24 +211,39 @@ async fn check_fragments(table: &SSTable, limits: Limits, progress: &mut dyn FnM
     Ok(())
 }
 
-/// The least of everything in all sources.
-fn encoding(tables: &Tables) -> EncodingStats {
+/// The least of everything in all sources, as Cassandra takes it: what a source has none of does not count.
+pub(crate) fn encoding(tables: &Tables) -> EncodingStats {
     let all = tables.tables().iter().map(|table| table.statistics().header.encoding);
+    let none = EncodingStats::NONE;
     let least = |a: EncodingStats, b: EncodingStats| EncodingStats {
-        min_timestamp: a.min_timestamp.min(b.min_timestamp),
-        min_local_deletion_time: a.min_local_deletion_time.min(b.min_local_deletion_time),
-        min_ttl: a.min_ttl.min(b.min_ttl),
+        min_timestamp: least_told(a.min_timestamp, b.min_timestamp, none.min_timestamp),
+        min_local_deletion_time: least_told(
+            a.min_local_deletion_time,
+            b.min_local_deletion_time,
+            none.min_local_deletion_time,
+        ),
+        min_ttl: least_told(a.min_ttl, b.min_ttl, none.min_ttl),
     };
     all.reduce(least).expect("there is a source")
 }
 
-fn options(tables: &Tables, target: &Target) -> WriteOptions {
+/// The lesser of two numbers, of which each may be the one that stands for none.
+fn least_told(a: i64, b: i64, none: i64) -> i64 {
+    match (a == none, b == none) {
+        (true, _) => b,
+        (_, true) => a,
+        _ => a.min(b),
+    }
+}
+
+/// How to write the target.
+pub(crate) fn options(tables: &Tables, target: &Target) -> WriteOptions {
     let first = &tables.tables()[0];
     let compression = match &target.compression {
         TargetCompression::None => None,
         TargetCompression::Some(compression) => Some(compression.clone()),
         TargetCompression::AsSource => {
-            first.data().file.compression().map(|info| fitting(info.compression(), target.version))
+            first.data().file.compression().map(|info| fitting(info.compression(), target))
         }
     };
     let validation = &first.statistics().validation;
@@ -225,12 +258,13 @@ fn options(tables: &Tables, target: &Target) -> WriteOptions {
     }
 }
 
-/// The compression of a source, as far as the version has it: before `na` no chunk is kept raw, and Cassandra had
+/// A compression that nobody asked for, as far as the target has it: before `na` no chunk is kept raw, and Cassandra had
 /// fewer compressors. LZ4 stands in for those, in chunks of the same length.
-fn fitting(compression: &Compression, version: Version) -> Compression {
-    let is_known = version.has_compressor(compression.compressor());
+pub(crate) fn fitting(compression: &Compression, target: &Target) -> Compression {
+    let version = target.version;
     let has_raw_chunks = compression.max_compressed_len() < i32::MAX as u32;
-    if is_known && (version.has_max_compressed_length() || !has_raw_chunks) {
+    let is_known = version.has_compressor(compression.compressor()) || target.family == Family::Scylla;
+    if version.has_max_compressed_length() || is_known && !has_raw_chunks {
         return compression.clone();
     }
     let (compressor, options) = match is_known {

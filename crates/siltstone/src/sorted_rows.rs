@@ -172,6 +172,11 @@ impl SortedRows {
 }
 
 impl Sorted {
+    /// Whether there are none left.
+    pub fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.partitions.len() == 0
+    }
+
     /// The least times of the rows.
     pub fn minima(&self) -> Minima {
         self.minima
