@@ -13,11 +13,13 @@
 //! | [`info`], [`facts`] | what is known of an SSTable as a whole, as text and as JSON |
 //! | [`index_list`] | its partitions, and the index blocks of one |
 //! | [`convert`] | SSTables into another version of the format, several into one |
+//! | [`write`] | lines of JSON into a new SSTable |
 //! | [`verify`] | what a verification found, in words and as JSON |
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
 //! | [`json`], [`instants`] | JSON and times, written quickly |
 //! | [`json_reader`] | JSON, read quickly |
 //! | [`table_schema`] | what CQL or JSON says of a table |
+//! | [`table_options`] | how a table wants its SSTables written |
 //! | [`json_rows`] | the lines of a dump, read back |
 //! | [`sorted_rows`] | rows in any order, put in order |
 //! | [`error`] | what can go wrong |
@@ -40,9 +42,10 @@ pub mod parallel_dump;
 pub mod paths;
 pub mod read;
 pub mod sorted_rows;
+pub mod table_options;
 pub mod table_schema;
-
 pub mod verify;
+pub mod write;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -7,7 +7,9 @@ mod index;
 mod info;
 mod progress;
 mod read;
+mod shape;
 mod verify;
+mod write;
 
 use std::error::Error as _;
 use std::num::NonZeroU64;
@@ -19,6 +21,9 @@ use runtime::{Shard, ShardOptions};
 use siltstone::Result;
 use siltstone::error::Error;
 use sstable::{OpenOptions, SSTable};
+
+/// For the little of the indexes that scans read. Bytes.
+const SCAN_CACHE: usize = 4 << 20;
 
 /// A wide-column database over the SSTables of Cassandra and ScyllaDB.
 ///
@@ -41,6 +46,7 @@ enum Group {
 enum Command {
     Dump(dump::Dump),
     Convert(convert::Convert),
+    Write(write::Write),
     Read(read::Read),
     Info(info::Info),
     Index(index::Index),
@@ -64,6 +70,7 @@ impl Siltstone {
         match command {
             Command::Dump(command) => command.run(),
             Command::Convert(command) => command.run(),
+            Command::Write(command) => command.run(),
             Command::Read(command) => command.run(),
             Command::Info(command) => command.run(),
             Command::Index(command) => command.run(),
@@ -82,6 +89,12 @@ impl Paths {
         }
         Ok(tables)
     }
+}
+
+/// Opens the SSTables that paths name, to be read once from end to end.
+async fn open_for_scans(shard: &Shard, paths: &[PathBuf]) -> Result<Vec<Rc<SSTable>>> {
+    let paths = Paths { paths: paths.to_vec() };
+    paths.open(shard, &Cache::new(SCAN_CACHE)).await
 }
 
 /// Runs on a shard.

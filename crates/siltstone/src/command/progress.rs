@@ -18,7 +18,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Work of so many bytes.
+    /// Work of so many bytes; 0 where nobody knows.
     pub(super) fn new(name: &str, total: u64) -> Progress {
         let is_seen = stderr().is_terminal() && !stdout().is_terminal();
         Progress { name: name.to_owned(), total, started: is_seen.then(Instant::now), bar: None }
@@ -55,7 +55,10 @@ impl Progress {
     }
 
     fn draw(&self, done: u64) -> ProgressBar {
-        let template = "{prefix} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        let template = match self.total {
+            0 => "{prefix} {bytes}, {bytes_per_sec}",
+            _ => "{prefix} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+        };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(self.total).with_style(style).with_prefix(self.name.clone());
         bar.set_position(done);
