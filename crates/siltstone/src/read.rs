@@ -1,6 +1,7 @@
 //! Slices of one partition, from one SSTable or merged from several.
 
 use std::io::Write;
+use std::ops::Range;
 use std::rc::Rc;
 
 use model::merge::{Direction, Mapped, Merge, MergeError, UnifiedSchema};
@@ -66,8 +67,22 @@ impl Tables {
 
     /// All partitions of all SSTables, in order, as one stream.
     pub fn scan(&self) -> Merge<Mapped<DataReader>> {
+        self.merge(self.tables.iter().map(|table| table.scan()))
+    }
+
+    /// The partitions of a range of each SSTable's data, in order, as one stream.
+    ///
+    /// # Errors
+    /// A range that is not within the data.
+    pub fn scan_ranges(&self, ranges: &[Range<u64>]) -> Result<Merge<Mapped<DataReader>>> {
+        let readers = self.tables.iter().zip(ranges).map(|(table, range)| table.scan_range(range.clone()));
+        let readers = readers.collect::<sstable::Result<Vec<_>>>()?;
+        Ok(self.merge(readers.into_iter()))
+    }
+
+    fn merge(&self, readers: impl Iterator<Item = DataReader>) -> Merge<Mapped<DataReader>> {
         let maps = self.unified.maps.iter().cloned();
-        let readers = self.tables.iter().zip(maps).map(|(table, map)| Mapped::new(table.scan(), map));
+        let readers = readers.zip(maps).map(|(reader, map)| Mapped::new(reader, map));
         Merge::new(&self.schema, Direction::Forward, readers.collect())
     }
 

@@ -1,9 +1,10 @@
 //! An open SSTable: its small components in memory, its two large files ready to be read.
 
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use model::{Bytes, PartitionKey, PartitionStart, Schema, Slice};
+use model::{Bytes, PartitionKey, PartitionStart, Schema, Slice, Token};
 use runtime::{Cache, Disk, File};
 
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
@@ -212,6 +213,33 @@ impl SSTable {
         DataReader::scan(self.data.clone(), 0..self.data.file.len(), pace)
     }
 
+    /// The partitions of a range of the data, which begins and ends between two, read and checked as a scan does.
+    ///
+    /// # Errors
+    /// A range that is not within the data: the index may be corrupt.
+    pub fn scan_range(&self, range: Range<u64>) -> Result<DataReader> {
+        self.check_range(&range)?;
+        Ok(DataReader::scan(self.data.clone(), range, Pace::steady(self.read_buffer, true)))
+    }
+
+    /// Where in the data the first partition above a token begins: its end where there is none. Reads a stretch of the
+    /// index between two entries of the summary. Tables of a secondary index have no tokens.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn data_above(&self, token: Token) -> Result<u64> {
+        let Some(next) = token.checked_add(1) else { return Ok(self.data.file.len()) };
+        let start = self.summary().floor(next, &[]).map_or(0, |sample| self.summary().entry(sample).1);
+        let source = IndexSource::Streamed(self.index_file.clone());
+        let mut entries = EntryScanner::new(source, start..self.index_file.len(), INDEX_STEP);
+        while let Some(entry) = entries.next().await? {
+            if token_for(self.index.partitioner, &entry.key) > token {
+                return Ok(entry.data);
+            }
+        }
+        Ok(self.data.file.len())
+    }
+
     /// One whole partition, read and checked as a scan does; `None` if it is not there.
     ///
     /// # Errors
@@ -384,18 +412,14 @@ impl SSTable {
     }
 
     /// A range that is relative to a partition's start. What the index says must lie within the data.
-    pub(crate) fn part_of_partition(
-        &self,
-        partition: u64,
-        part: std::ops::Range<u64>,
-    ) -> Result<std::ops::Range<u64>> {
+    pub(crate) fn part_of_partition(&self, partition: u64, part: Range<u64>) -> Result<Range<u64>> {
         let range = partition.saturating_add(part.start)..partition.saturating_add(part.end);
         self.check_range(&range)?;
         Ok(range)
     }
 
     /// The index may be corrupt: what it says must lie within the data.
-    pub(crate) fn check_range(&self, range: &std::ops::Range<u64>) -> Result<()> {
+    pub(crate) fn check_range(&self, range: &Range<u64>) -> Result<()> {
         if range.start <= range.end && range.end <= self.data.file.len() {
             return Ok(());
         }
