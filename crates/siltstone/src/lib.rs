@@ -14,6 +14,7 @@
 //! | [`index_list`] | its partitions, and the index blocks of one |
 //! | [`convert`] | SSTables into another version of the format, several into one |
 //! | [`write`] | lines of JSON into a new SSTable |
+//! | [`split`] | one or several SSTables into several |
 //! | [`verify`] | what a verification found, in words and as JSON |
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
 //! | [`json`], [`instants`] | JSON and times, written quickly |
@@ -42,6 +43,7 @@ pub mod parallel_dump;
 pub mod paths;
 pub mod read;
 pub mod sorted_rows;
+pub mod split;
 pub mod table_options;
 pub mod table_schema;
 pub mod verify;

@@ -8,6 +8,7 @@ mod info;
 mod progress;
 mod read;
 mod shape;
+mod split;
 mod verify;
 mod write;
 
@@ -46,6 +47,7 @@ enum Group {
 enum Command {
     Dump(dump::Dump),
     Convert(convert::Convert),
+    Split(split::Split),
     Write(write::Write),
     Read(read::Read),
     Info(info::Info),
@@ -70,6 +72,7 @@ impl Siltstone {
         match command {
             Command::Dump(command) => command.run(),
             Command::Convert(command) => command.run(),
+            Command::Split(command) => command.run(),
             Command::Write(command) => command.run(),
             Command::Read(command) => command.run(),
             Command::Info(command) => command.run(),
