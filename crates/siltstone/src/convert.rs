@@ -21,6 +21,7 @@ use sstable::writer::{Limits, Written, remove_leftovers};
 use sstable::{SSTable, SSTableWriter, Version, WriteOptions};
 
 use crate::error::{Error, Result};
+use crate::one_deletion::OneDeletion;
 use crate::paths::next_descriptor;
 use crate::read::Tables;
 
@@ -107,7 +108,8 @@ pub async fn convert(
     let descriptor = next_descriptor(disk, dir, target.version)?;
     let options = options(&tables, target);
     let writer = SSTableWriter::create(disk, descriptor, tables.schema(), encoding(&tables), options).await?;
-    write_all(writer, &mut tables.scan(), &mut |done| progress(Step::Writing, done)).await
+    let mut rows = OneDeletion::for_target(tables.scan(), &tables, target);
+    write_all(writer, &mut rows, &mut |done| progress(Step::Writing, done)).await
 }
 
 /// Writes all that a reader gives and seals it. Nothing is left where that fails.
@@ -305,6 +307,28 @@ mod tests {
         }
         writer.seal().await.unwrap();
         SSTable::open(disk, Path::new(path), &OpenOptions::new(Cache::new(1 << 20))).await.unwrap()
+    }
+
+    /// Cassandra's compaction keeps the greater deletion of a row, and so does a conversion of several for it.
+    #[test]
+    fn deletions_of_several_sources_become_one() {
+        let at = |at| DeletionTime { marked_for_delete_at: at, local_deletion_time: 7 };
+        run_simulated(SimOptions::default(), async |shard| {
+            let disk = shard.disk();
+            let lasting = table(disk, "/t/me-1-big-Data.db", |row| row.deletion = at(5)).await;
+            let lifted = table(disk, "/t/me-2-big-Data.db", |row| row.shadowable = at(6)).await;
+            let (dir, target) = (Path::new("/u"), Target::new(Version::Nb));
+            convert(disk, vec![lasting, lifted], &target, dir, &mut |_, _| {}).await.unwrap();
+            let options = OpenOptions::new(Cache::new(1 << 20));
+            let merged = SSTable::open(disk, Path::new("/u/nb-1-big-Data.db"), &options).await.unwrap();
+            let mut rows = merged.scan();
+            while let Some(fragment) = rows.next().await.unwrap() {
+                if let Fragment::Row(row) = fragment {
+                    assert_eq!((row.deletion, row.shadowable), (DeletionTime::LIVE, at(6)));
+                }
+            }
+        })
+        .unwrap();
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub mod json_reader;
 pub mod json_rows;
 pub mod keys;
 pub mod live;
+mod one_deletion;
 pub mod parallel_dump;
 pub mod paths;
 pub mod read;

@@ -22,6 +22,7 @@ use sstable::{SSTable, SSTableWriter};
 
 use crate::convert::{Step, Target, check, encoding, options};
 use crate::error::{Error, Result};
+use crate::one_deletion::OneDeletion;
 use crate::paths::next_descriptor;
 use crate::read::Tables;
 
@@ -139,7 +140,7 @@ struct Cutter<'a> {
 
 impl Cutter<'_> {
     async fn by_size(&mut self, most: u64, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        let mut reader = self.tables.scan();
+        let mut reader = OneDeletion::for_target(self.tables.scan(), self.tables, self.target);
         let mut size = DiskSize::new(self.tables, self.target);
         while let Some(fragment) = reader.next().await? {
             let writer = self.writer().await?;
@@ -173,7 +174,8 @@ impl Cutter<'_> {
         for table in self.tables.tables() {
             stretches.push(range.stretch_of(table).await?);
         }
-        let mut reader = self.tables.scan_ranges(&stretches)?;
+        let reader = self.tables.scan_ranges(&stretches)?;
+        let mut reader = OneDeletion::for_target(reader, self.tables, self.target);
         while let Some(fragment) = reader.next().await? {
             if let Fragment::PartitionStart(start) = &fragment {
                 self.check_token(range, start.key.token)?;

@@ -47,6 +47,7 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
             .or(fp_chance)
             .unwrap_or(defaults.bloom_filter_fp_chance),
         min_index_interval: target.min_index_interval.or(interval).unwrap_or(defaults.min_index_interval),
+        fences: target.fences,
         family: target.family,
         partitioner: defaults.partitioner,
     })

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::{Args, Parser, Subcommand};
-use runtime::{Shard, ShardOptions};
+use runtime::{Cache, Shard, ShardOptions};
 use siltstone::Result;
 use siltstone::error::Error;
 use sstable::{OpenOptions, SSTable};
@@ -97,7 +97,7 @@ impl Paths {
 /// Opens the SSTables that paths name, to be read once from end to end.
 async fn open_for_scans(shard: &Shard, paths: &[PathBuf]) -> Result<Vec<Rc<SSTable>>> {
     let paths = Paths { paths: paths.to_vec() };
-    paths.open(shard, &Cache::new(SCAN_CACHE)).await
+    paths.open(shard, &OpenOptions::new(Cache::new(SCAN_CACHE))).await
 }
 
 /// Runs on a shard.

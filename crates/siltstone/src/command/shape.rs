@@ -27,7 +27,7 @@ pub(super) struct Shape {
     chunk_length_in_kb: Option<u32>,
 
     /// How hard Zstandard tries, 1 to 22. Default 3.
-    #[arg(long, value_name = "LEVEL", requires = "compression", allow_hyphen_values = true)]
+    #[arg(long, value_name = "LEVEL", requires = "compression", value_parser = clap::value_parser!(i32).range(1..=22))]
     compression_level: Option<i32>,
 
     /// After how much of a partition its index has a new block.
@@ -41,7 +41,7 @@ pub(super) struct Shape {
 
     /// Every how many partitions the summary of the index has one. Default that of the first source or of the
     /// schema.
-    #[arg(long, value_name = "PARTITIONS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "PARTITIONS", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     min_index_interval: Option<u32>,
 
     /// Write no fences: a file beside the others by which siltstone finds rows with fewer requests. Other readers pass

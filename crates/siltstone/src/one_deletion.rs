@@ -1,0 +1,71 @@
+//! Rows with one deletion, as Cassandra's compactions leave them.
+//!
+//! A row may have been deleted in one SSTable and shadowed by an update of a materialized view in another. ScyllaDB keeps both
+//! deletions; Cassandra keeps the greater one. A row of a single SSTable is never changed: what cannot be told of it is
+//! refused.
+
+use model::{DeletionTime, Fragment, FragmentReader, Next, Row};
+use sstable::data::row::Family;
+
+use crate::convert::Target;
+use crate::read::Tables;
+
+/// A reader of which rows keep but the greater of their two deletions, if that is asked for.
+#[derive(Debug)]
+pub(crate) struct OneDeletion<R> {
+    reader: R,
+    is_asked_for: bool,
+}
+
+impl<R> OneDeletion<R> {
+    /// For what is merged of these tables and written to that target.
+    pub(crate) fn for_target(reader: R, tables: &Tables, target: &Target) -> OneDeletion<R> {
+        let is_asked_for = tables.tables().len() > 1 && target.family == Family::Cassandra;
+        OneDeletion { reader, is_asked_for }
+    }
+}
+
+impl<R: FragmentReader> FragmentReader for OneDeletion<R> {
+    type Error = R::Error;
+
+    fn pop(&mut self) -> Result<Next, R::Error> {
+        let mut next = self.reader.pop()?;
+        if self.is_asked_for
+            && let Next::Fragment(Fragment::Row(row) | Fragment::StaticRow(row)) = &mut next
+        {
+            keep_greater(row);
+        }
+        Ok(next)
+    }
+
+    async fn fill(&mut self) -> Result<(), R::Error> {
+        self.reader.fill().await
+    }
+}
+
+fn keep_greater(row: &mut Row) {
+    if row.shadowable > row.deletion {
+        row.deletion = DeletionTime::LIVE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Clustering;
+
+    use super::*;
+
+    #[test]
+    fn the_greater_deletion_stays() {
+        let at = |at| DeletionTime { marked_for_delete_at: at, local_deletion_time: at };
+        let kept = |deletion, shadowable| {
+            let mut row = Row::new(Clustering::empty());
+            (row.deletion, row.shadowable) = (deletion, shadowable);
+            keep_greater(&mut row);
+            (row.deletion, row.shadowable)
+        };
+        assert_eq!(kept(at(5), at(6)), (DeletionTime::LIVE, at(6)));
+        assert_eq!(kept(at(6), at(5)), (at(6), at(5)), "the shadowable one says nothing");
+        assert_eq!(kept(at(6), DeletionTime::LIVE), (at(6), DeletionTime::LIVE));
+    }
+}
