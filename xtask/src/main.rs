@@ -18,7 +18,7 @@ struct Xtask {
 enum Chore {
     /// Check the habits of the house.
     Tidy,
-    /// Dump fixtures with Cassandra's own sstabledump and with ours, and compare the rows.
+    /// Write fixtures anew in each version, and have a live Cassandra dump, verify, import, select and compact them.
     Interop(interop::Options),
     /// Rewrite the golden texts whose answers are Cassandra's.
     Golden(golden::Options),
