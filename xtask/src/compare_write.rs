@@ -48,7 +48,8 @@ pub struct Options {
 #[derive(Debug)]
 struct Line {
     shape: [u32; 3],
-    /// Seconds.
+    /// Seconds of Cassandra's first round, and the medians of what follows.
+    first: f64,
     theirs_gathered: f64,
     theirs: f64,
     ours: f64,
@@ -104,8 +105,8 @@ impl Writers {
     fn compare(&self, shape: [u32; 3]) -> Result<Line> {
         let folder = tempfile::tempdir()?;
         let (theirs, ours) = (folder.path().join("theirs"), folder.path().join("ours"));
-        let theirs_gathered = self.cassandras(&theirs, shape, false)?;
-        let sorted = self.cassandras(&theirs, shape, true)?;
+        let (first, theirs_gathered) = self.cassandras(&theirs, shape, false)?;
+        let (_, sorted) = self.cassandras(&theirs, shape, true)?;
         let mut written = Vec::new();
         let mut converted = Vec::new();
         for _ in 0..self.runs {
@@ -120,6 +121,7 @@ impl Writers {
         let peak_kib = peak_kib(&mut self.command(&ours, shape))?;
         Ok(Line {
             shape,
+            first,
             theirs_gathered,
             theirs: sorted,
             ours: median(written),
@@ -128,12 +130,12 @@ impl Writers {
         })
     }
 
-    /// The seconds that Cassandra's writer takes.
-    fn cassandras(&self, folder: &Path, shape: [u32; 3], sorted: bool) -> Result<f64> {
+    /// The seconds that Cassandra's writer takes the first time, and those it takes once Java is warm.
+    fn cassandras(&self, folder: &Path, shape: [u32; 3], sorted: bool) -> Result<(f64, f64)> {
         let printed = checked(&mut self.cassandra.write_rows(folder, shape, WARM_UP + self.runs, sorted)?)?;
         let rounds = String::from_utf8(printed.stdout)?;
-        let rounds = rounds.lines().skip(WARM_UP as usize).map(str::parse);
-        Ok(median(rounds.collect::<std::result::Result<_, _>>()?))
+        let rounds: Vec<f64> = rounds.lines().map(str::parse).collect::<std::result::Result<_, _>>()?;
+        Ok((rounds[0], median(rounds[WARM_UP as usize..].to_vec())))
     }
 
     fn command(&self, folder: &Path, shape: [u32; 3]) -> Command {
@@ -173,16 +175,21 @@ fn empty(folder: &Path) -> Result<()> {
 }
 
 fn table(lines: &[Line]) -> String {
-    let mut table = "| partitions × rows × bytes | Cassandra, rows/s | told they are sorted | Siltstone, rows/s | ratios | convert, rows/s | ratios | Siltstone's peak memory, KiB |\n\
-                     |---|---:|---:|---:|---:|---:|---:|---:|\n"
+    let mut table = "| partitions × rows × bytes | Cassandra's first round, rows/s | warm | warm, told they are sorted | Siltstone, rows/s | ratios | convert, rows/s | ratios | Siltstone's peak memory, KiB |\n\
+                     |---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
         .to_owned();
     for line in lines {
         let [partitions, rows, bytes] = line.shape;
         let rate = |seconds: f64| f64::from(partitions * rows) / seconds;
-        let ratios = |ours: f64| format!("{:.1}×, {:.1}×", line.theirs_gathered / ours, line.theirs / ours);
+        let ratios = |ours: f64| {
+            [line.first, line.theirs_gathered, line.theirs]
+                .map(|theirs| format!("{:.1}×", theirs / ours))
+                .join(", ")
+        };
         writeln!(
             table,
-            "| {partitions} × {rows} × {bytes} | {:.0} | {:.0} | {:.0} | {} | {:.0} | {} | {} |",
+            "| {partitions} × {rows} × {bytes} | {:.0} | {:.0} | {:.0} | {:.0} | {} | {:.0} | {} | {} |",
+            rate(line.first),
             rate(line.theirs_gathered),
             rate(line.theirs),
             rate(line.ours),
@@ -201,12 +208,14 @@ fn page(table: &str, runs: u32) -> String {
     format!(
         "# Writing an SSTable\n\n\
          Cassandra {VERSION}'s `CQLSSTableWriter` and `SSTableWriter`, with the same rows. Printed by\n\n\
-         ```sh\ncargo xtask compare-write --runs {runs} --write\n```\n\n\
+         ```sh\nTMPDIR=/dev/shm cargo xtask compare-write --runs {runs} --write\n```\n\n\
          {table}\n\
          - The median of {runs} rounds of each, on {cores} cores, one after the other. Times are good for the ratio only.\n\
-         - Cassandra's rounds follow {WARM_UP} that are not counted, in one Java whose start is not counted either: from the first\n  \
+         - The first round is that of a Java that has just started, whose start is not counted; the others are the median of the\n  \
+           rounds behind the second. All are from the first\n  \
            row to the closed SSTable. By itself its writer gathers rows and sorts them; told that they are sorted, it writes them\n  \
-           as they come. The ratios are to the one and to the other. Both write version `oa`, LZ4 in chunks of 16 KiB; ours syncs every file to the disk.\n\
+           as they come. The ratios are to all three. Both write version `oa`, LZ4 in chunks of 16 KiB; ours syncs every file to the disk.\n\
+         - The files are in memory: a disk, for which both wait at the end, would be what is measured.\n\
          - *convert* reads what Cassandra wrote and writes it again, from the start of the process to its end.\n\
          - Both results were dumped and are equal.\n\
          - Half of each value does not compress. Memory is that of the whole process; in the last two lines it is mostly the\n  \
@@ -220,12 +229,12 @@ mod tests {
 
     #[test]
     fn the_table_is_markdown() {
-        let (shape, theirs_gathered, theirs) = ([2, 500, 7], 2.0, 1.0);
-        let line = Line { shape, theirs_gathered, theirs, ours: 0.1, converted: 0.2, peak_kib: 900 };
+        let (shape, first, theirs_gathered, theirs) = ([2, 500, 7], 4.0, 2.0, 1.0);
+        let line = Line { shape, first, theirs_gathered, theirs, ours: 0.1, converted: 0.2, peak_kib: 900 };
         let table = table(&[line]);
         assert!(
             table.ends_with(
-                "|\n| 2 × 500 × 7 | 500 | 1000 | 10000 | 20.0×, 10.0× | 5000 | 10.0×, 5.0× | 900 |\n"
+                "|\n| 2 × 500 × 7 | 250 | 500 | 1000 | 10000 | 40.0×, 20.0×, 10.0× | 5000 | 20.0×, 10.0×, 5.0× | 900 |\n"
             ),
             "{table}"
         );
