@@ -13,7 +13,7 @@
 //! | [`info`], [`facts`] | what is known of an SSTable as a whole, as text and as JSON |
 //! | [`index_list`] | its partitions, and the index blocks of one |
 //! | [`convert`] | SSTables into another version of the format, several into one |
-//! | [`write`] | lines of JSON into a new SSTable |
+//! | [`mod@write`] | lines of JSON into a new SSTable |
 //! | [`split`] | one or several SSTables into several |
 //! | [`verify`] | what a verification found, in words and as JSON |
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
