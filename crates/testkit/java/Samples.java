@@ -34,9 +34,11 @@ class Samples
     private static List<ColumnMetadata> values(TableMetadata table, int number)
     {
         List<ColumnMetadata> values = new ArrayList<>();
+        // A counter cannot be written without a value: where all are static, every row has them.
+        boolean withStatics = number == 0 || table.regularColumns().isEmpty();
         // Those of dense tables have one value, which may have no name.
         table.regularAndStaticColumns().selectOrderIterator().forEachRemaining(column -> {
-            boolean isShown = !column.name.toString().isEmpty() && (!column.isStatic() || table.isStaticCompactTable() || number == 0);
+            boolean isShown = !column.name.toString().isEmpty() && (!column.isStatic() || table.isStaticCompactTable() || withStatics);
             if (isShown)
                 values.add(column);
         });
