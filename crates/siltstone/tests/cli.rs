@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use testkit::command::{code, stderr, stdout};
 use testkit::fixtures;
 
 fn run<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>) -> Output {
@@ -19,18 +20,6 @@ fn run<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>) -> Output {
 fn on(folder: &Path, arguments: &[&str]) -> Output {
     let place = |argument: &&str| if *argument == "@" { folder.into() } else { OsString::from(argument) };
     run([OsString::from("sstable")].into_iter().chain(arguments.iter().map(place)))
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn stdout(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).unwrap()
-}
-
-fn stderr(output: &Output) -> &str {
-    std::str::from_utf8(&output.stderr).unwrap()
 }
 
 fn lines(output: &Output) -> Vec<Value> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
+use testkit::command::{code, stderr, stdout};
 use testkit::fixtures;
 
 const SCHEMA: &str = "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c));";
@@ -29,18 +30,6 @@ fn run_with_input(folder: &Path, arguments: &[&str], input: &str) -> Output {
     // Who refuses the arguments does not read.
     drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
     child.wait_with_output().unwrap()
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn stdout(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).unwrap()
-}
-
-fn stderr(output: &Output) -> &str {
-    std::str::from_utf8(&output.stderr).unwrap()
 }
 
 /// That the command was refused so, and has left nothing in `dest`.

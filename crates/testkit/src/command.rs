@@ -1,4 +1,4 @@
-//! Commands that have to go well.
+//! Commands: those that have to go well, and what others said.
 
 use std::process::{Command, Output, Stdio};
 
@@ -21,6 +21,30 @@ pub fn checked(command: &mut Command) -> Result<Output> {
     let messages = [&output.stderr, &output.stdout].into_iter().filter(|said| said.len() < LONGEST_MESSAGE);
     let said: String = messages.map(|said| String::from_utf8_lossy(said)).collect();
     Err(format!("{} failed with {}:\n{said}", command.get_program().display(), output.status).into())
+}
+
+/// The code that a command ended with.
+///
+/// # Panics
+/// If a signal ended it.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().expect("the command ended by itself")
+}
+
+/// What a command printed.
+///
+/// # Panics
+/// If it is not UTF-8.
+pub fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("the output is text")
+}
+
+/// What a command said of errors.
+///
+/// # Panics
+/// If it is not UTF-8.
+pub fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("the errors are text")
 }
 
 #[cfg(test)]
