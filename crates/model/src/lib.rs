@@ -14,12 +14,16 @@
 //! | [`row`] | rows and cells |
 //! | [`fragment`] | the stream in which all readers speak, and its validator |
 //! | [`merge`] | several streams as one |
+//! | [`live`] | what a `SELECT` would return of a stream |
+//! | [`mutation`] | what a write says of one partition |
 
 pub mod bytes;
 pub mod clustering;
 pub mod fragment;
 pub mod key;
+pub mod live;
 pub mod merge;
+pub mod mutation;
 pub mod row;
 pub mod schema;
 pub mod time;
@@ -29,7 +33,9 @@ pub use bytes::Bytes;
 pub use clustering::{Clustering, Position, Slice, Weight};
 pub use fragment::{Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange};
 pub use key::{PartitionKey, Token};
+pub use live::LiveRows;
 pub use merge::{Direction, Merge, UnifiedSchema};
+pub use mutation::{Mutation, RangeTombstone};
 pub use row::{Cell, CellValue, Row};
 pub use schema::{Column, Schema};
 pub use time::{DeletionTime, Liveness};

@@ -9,7 +9,6 @@
 //! | [`keys`] | partition keys and clusterings as people write them |
 //! | [`dump`] | all of an SSTable as JSON |
 //! | [`read`] | a slice of a partition, of one SSTable or merged from several |
-//! | [`live`] | what a `SELECT` would return |
 //! | [`info`], [`facts`] | what is known of an SSTable as a whole, as text and as JSON |
 //! | [`index_list`] | its partitions, and the index blocks of one |
 //! | [`convert`] | SSTables into another version of the format, several into one |
@@ -38,7 +37,6 @@ mod json_members;
 pub mod json_reader;
 pub mod json_rows;
 pub mod keys;
-pub mod live;
 mod one_deletion;
 pub mod parallel_dump;
 pub mod paths;

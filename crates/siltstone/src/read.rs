@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::merge::{Direction, Mapped, Merge, MergeError, UnifiedSchema};
-use model::{Fragment, FragmentReader, Next, PartitionKey, Position, Schema, Slice};
+use model::{Fragment, FragmentReader, LiveRows, Next, PartitionKey, Position, Schema, Slice};
 use runtime::{Disk, IoStats};
 use sstable::cache::cached_file::PageStats;
 use sstable::component::{DATA_IO, FENCES_IO, INDEX_IO};
@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::fragment_json::{Counters, Detail, FragmentJson};
 use crate::json::{JsonWriter, Layout};
 use crate::keys;
-use crate::live::LiveRows;
 
 /// The SSTables of one table, seen as one.
 #[derive(Debug)]

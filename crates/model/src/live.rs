@@ -1,6 +1,6 @@
 //! What a `SELECT` would return: rows without what is deleted or expired.
 
-use model::{DeletionTime, Fragment, Liveness, Row};
+use crate::{DeletionTime, Fragment, Liveness, Row};
 
 /// Follows a stream and takes from its rows what is dead.
 ///
@@ -58,8 +58,8 @@ impl LiveRows {
 
 #[cfg(test)]
 mod tests {
-    use model::time::NO_DELETION_TIME;
-    use model::{
+    use crate::time::NO_DELETION_TIME;
+    use crate::{
         Bytes, Cell, CellValue, Clustering, PartitionKey, PartitionStart, Position, RangeTombstoneChange,
     };
 
