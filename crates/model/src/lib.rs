@@ -15,6 +15,7 @@
 //! | [`fragment`] | the stream in which all readers speak, and its validator |
 //! | [`merge`] | several streams as one |
 //! | [`live`] | what a `SELECT` would return of a stream |
+//! | [`select`] | a column's value from its live cells |
 //! | [`mutation`] | what a write says of one partition |
 
 pub mod bytes;
@@ -26,6 +27,7 @@ pub mod merge;
 pub mod mutation;
 pub mod row;
 pub mod schema;
+pub mod select;
 pub mod time;
 pub mod types;
 

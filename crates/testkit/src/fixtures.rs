@@ -58,6 +58,22 @@ pub fn table(path: &str) -> Option<PathBuf> {
     found
 }
 
+/// The folders of sets whose rows are known, such as `cassandra/nb/small`: they have `expected/`, `schema.cql` and
+/// `info.json`. A set of both collections comes twice, each time with the tables of one.
+pub fn sets_with_rows() -> Vec<PathBuf> {
+    let folders = |root: PathBuf| {
+        let versions = fs::read_dir(root.join("cassandra")).into_iter().flatten().flatten();
+        versions.flat_map(|version| fs::read_dir(version.path()).into_iter().flatten().flatten())
+    };
+    let mut sets: Vec<PathBuf> = roots().flat_map(folders).map(|set| set.path()).collect();
+    sets.retain(|set| set.join("expected").is_dir());
+    sets.sort();
+    if sets.is_empty() {
+        println!("skipped: there are no sets whose rows are known");
+    }
+    sets
+}
+
 fn roots() -> impl Iterator<Item = PathBuf> {
     ROOTS.into_iter().filter_map(|root| Path::new(env!("CARGO_MANIFEST_DIR")).join(root).canonicalize().ok())
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::compatible;
+use crate::time::NO_TIMESTAMP;
 use crate::{Column, CqlType, Fragment, FragmentReader, Next, Row, Schema};
 
 /// Why sources cannot be merged.
@@ -100,9 +101,16 @@ impl ColumnMap {
     }
 
     fn between(source: &Schema, unified: &Schema) -> ColumnMap {
+        ColumnMap::onto(source, unified, |_| None)
+    }
+
+    /// Brings the rows of a source to the columns of its table. Columns that the table does not have are left out.
+    /// `dropped` tells when a column of that name was dropped, in microseconds: what was written up to then is left
+    /// out too, though the table may have such a column again.
+    pub fn onto(source: &Schema, table: &Schema, dropped: impl Fn(&[u8]) -> Option<i64>) -> ColumnMap {
         ColumnMap {
-            statics: Places::between(&source.statics, &unified.statics),
-            regulars: Places::between(&source.regulars, &unified.regulars),
+            statics: Places::between(&source.statics, &table.statics, &dropped),
+            regulars: Places::between(&source.regulars, &table.regulars, &dropped),
         }
     }
 }
@@ -160,24 +168,45 @@ fn unify<'a>(sources: impl Iterator<Item = &'a [Column]>) -> Result<Vec<Column>,
 /// The new place of each static or regular column.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Places {
-    to: Vec<u16>,
+    to: Vec<Place>,
     is_identity: bool,
     /// Whether the order of the columns stays the same.
     is_monotone: bool,
+    /// Whether something is left out.
+    has_gaps: bool,
+}
+
+/// The new place of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    number: u16,
+    /// What is not newer than this is left out; [`NO_TIMESTAMP`] where nothing is.
+    dropped_at: i64,
 }
 
 impl Places {
-    fn between(source: &[Column], unified: &[Column]) -> Places {
+    fn between(source: &[Column], table: &[Column], dropped: impl Fn(&[u8]) -> Option<i64>) -> Places {
         let places: BTreeMap<&[u8], u16> =
-            unified.iter().map(|column| &*column.name).zip(0..=u16::MAX).collect();
-        let to: Vec<u16> = source.iter().map(|column| places[&*column.name]).collect();
-        let is_identity = to.iter().copied().eq(0..to.len() as u16);
-        let is_monotone = to.is_sorted();
-        Places { to, is_identity, is_monotone }
+            table.iter().map(|column| &*column.name).zip(0..=u16::MAX).collect();
+        let place = |column: &Column| match places.get(&*column.name) {
+            Some(&number) => Place { number, dropped_at: dropped(&column.name).unwrap_or(NO_TIMESTAMP) },
+            None => Place { number: 0, dropped_at: i64::MAX },
+        };
+        let to: Vec<Place> = source.iter().map(place).collect();
+        let has_gaps = to.iter().any(|place| place.dropped_at != NO_TIMESTAMP);
+        let numbers = || to.iter().filter(|place| place.dropped_at != i64::MAX).map(|place| place.number);
+        let is_identity = !has_gaps && numbers().eq(0..to.len() as u16);
+        let is_monotone = numbers().is_sorted();
+        Places { is_identity, is_monotone, has_gaps, to }
     }
 
     fn apply(&self, row: &mut Row) {
-        let place = |column: &mut u16| *column = self.to[usize::from(*column)];
+        if self.has_gaps {
+            let stays = |column: u16, timestamp: i64| timestamp > self.to[usize::from(column)].dropped_at;
+            row.cells.retain(|cell| stays(cell.column, cell.timestamp));
+            row.complex_deletions.retain(|(column, deletion)| stays(*column, deletion.marked_for_delete_at));
+        }
+        let place = |column: &mut u16| *column = self.to[usize::from(*column)].number;
         row.cells.iter_mut().for_each(|cell| place(&mut cell.column));
         row.complex_deletions.iter_mut().for_each(|(column, _)| place(column));
         if !self.is_monotone {

@@ -1,0 +1,61 @@
+//! What a table is: its columns, and how it wants its rows kept.
+
+use std::rc::Rc;
+
+use model::Schema;
+use sstable::{Version, WriteOptions};
+
+/// The id of a table, a UUID: it stays the same through all changes of the table.
+pub type TableId = [u8; 16];
+
+/// A table.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Definition {
+    /// Its id.
+    pub id: TableId,
+    /// Its columns.
+    pub schema: Rc<Schema>,
+    /// Columns that it had once.
+    pub dropped: Vec<DroppedColumn>,
+    /// In which version its SSTables are written.
+    pub version: Version,
+    /// How its SSTables are written.
+    pub write: WriteOptions,
+    /// For how many seconds tombstones are kept. Cassandra's default is ten days.
+    pub gc_grace_seconds: u32,
+    /// The options of its compaction, by Cassandra's names.
+    pub compaction: Vec<(String, String)>,
+    /// Up to which share of reads that find the newest SSTable not to be enough single rows are read newest first: 0 is
+    /// never, 1 is always. Default 0.5.
+    pub single_key_parallel_scan_threshold: f64,
+}
+
+/// A column that a table had once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DroppedColumn {
+    /// Its name.
+    pub name: Box<[u8]>,
+    /// When it was dropped, in microseconds: what was written up to then is no more.
+    pub at: i64,
+}
+
+impl Definition {
+    /// A table of these columns, with the defaults of everything else.
+    pub fn new(id: TableId, schema: &Rc<Schema>, version: Version) -> Definition {
+        Definition {
+            id,
+            schema: schema.clone(),
+            dropped: Vec::new(),
+            version,
+            write: WriteOptions::new(version),
+            gc_grace_seconds: 864_000,
+            compaction: Vec::new(),
+            single_key_parallel_scan_threshold: 0.5,
+        }
+    }
+
+    /// When a column of that name was dropped last, in microseconds.
+    pub fn dropped_at(&self, name: &[u8]) -> Option<i64> {
+        self.dropped.iter().filter(|column| *column.name == *name).map(|column| column.at).max()
+    }
+}

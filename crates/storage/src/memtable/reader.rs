@@ -1,0 +1,334 @@
+//! A memtable as a stream of fragments.
+//!
+//! A reader takes a few rows at a time and remembers where it stands. Writes may come in between: what is behind the
+//! reader stays as it was, and what is before it is as it is now. A deletion that comes meanwhile is told as a range
+//! tombstone change where the reader stands, so the stream is sound all the same.
+
+use std::collections::VecDeque;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::rc::Rc;
+
+use model::merge::{Direction, RowMerger};
+use model::{
+    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    RangeTombstoneChange, Row, Slice, Weight,
+};
+
+use super::place::Place;
+use super::{Memtable, Partition};
+use crate::{Error, Result};
+
+/// How many rows and changes are taken at once.
+const STEP: usize = 64;
+
+/// Reads a slice of one partition of a memtable, or all of its partitions.
+#[derive(Debug)]
+pub struct MemtableReader {
+    memtable: Rc<Memtable>,
+    scope: Scope,
+    state: State,
+    ready: VecDeque<Fragment>,
+    merger: RowMerger,
+}
+
+/// What of the memtable is read.
+#[derive(Debug)]
+enum Scope {
+    One {
+        slice: Slice,
+        direction: Direction,
+        static_row: bool,
+    },
+    /// All partitions up to this token.
+    All {
+        last: model::Token,
+    },
+}
+
+#[derive(Debug)]
+enum State {
+    /// The next partition is the first one from here on.
+    Between(Option<PartitionKey>, Edge),
+    Inside(Walk),
+    Ended,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Edge {
+    At,
+    Behind,
+}
+
+/// The way through a partition.
+#[derive(Debug)]
+struct Walk {
+    key: PartitionKey,
+    slice: Slice,
+    direction: Direction,
+    /// All before it, as the stream runs, has been taken.
+    at: Position,
+    /// The deletion that the stream has in force.
+    open: DeletionTime,
+    /// The partition's deletion as the stream has told it.
+    told: DeletionTime,
+}
+
+impl MemtableReader {
+    /// A slice of a partition. Gives nothing if the memtable does not have it.
+    pub fn slice(
+        memtable: &Rc<Memtable>,
+        key: &PartitionKey,
+        slice: &Slice,
+        direction: Direction,
+        static_row: bool,
+    ) -> MemtableReader {
+        let scope = Scope::One { slice: beside_rows(slice), direction, static_row };
+        MemtableReader::new(memtable, scope, State::Between(Some(key.clone()), Edge::At))
+    }
+
+    /// All partitions whose tokens are above `after`, if it is given, and not above `last`.
+    pub fn scan(memtable: &Rc<Memtable>, after: Option<model::Token>, last: model::Token) -> MemtableReader {
+        let state = match after.map(|after| after.checked_add(1)) {
+            None => State::Between(None, Edge::At),
+            Some(None) => State::Ended,
+            Some(Some(token)) => {
+                let least = PartitionKey { token, bytes: model::Bytes::default() };
+                State::Between(Some(least), Edge::At)
+            }
+        };
+        MemtableReader::new(memtable, Scope::All { last }, state)
+    }
+
+    fn new(memtable: &Rc<Memtable>, scope: Scope, state: State) -> MemtableReader {
+        let merger = RowMerger::new(&memtable.schema);
+        MemtableReader { memtable: memtable.clone(), scope, state, ready: VecDeque::new(), merger }
+    }
+
+    fn advance(&mut self) {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Between(from, edge) => self.state = self.enter(from, edge),
+            State::Inside(walk) => self.state = self.walk(walk),
+            State::Ended => {}
+        }
+    }
+
+    fn enter(&mut self, from: Option<PartitionKey>, edge: Edge) -> State {
+        let partitions = self.memtable.partitions.borrow();
+        let (slice, direction, static_row, found) = match &self.scope {
+            Scope::One { slice, direction, static_row } => {
+                let found = from.and_then(|key| partitions.get_key_value(&key));
+                (slice.clone(), *direction, *static_row, found)
+            }
+            Scope::All { last } => {
+                let from = match (&from, edge) {
+                    (None, _) => Unbounded,
+                    (Some(key), Edge::At) => Included(key),
+                    (Some(key), Edge::Behind) => Excluded(key),
+                };
+                let next = partitions.range((from, Unbounded)).next();
+                let next = next.filter(|(key, _)| key.token <= *last);
+                (Slice::all(), Direction::Forward, true, next)
+            }
+        };
+        let Some((key, partition)) = found else { return State::Ended };
+        let start = PartitionStart { key: key.clone(), deletion: partition.deletion };
+        self.ready.push_back(Fragment::PartitionStart(start));
+        if static_row && let Some(row) = partition.visible_static_row(&mut self.merger) {
+            self.ready.push_back(Fragment::StaticRow(row));
+        }
+        let at = match direction {
+            Direction::Forward => slice.start.clone(),
+            Direction::Reverse => slice.end.clone(),
+        };
+        let open = DeletionTime::LIVE;
+        State::Inside(Walk { key: key.clone(), slice, direction, at, open, told: partition.deletion })
+    }
+
+    fn walk(&mut self, mut walk: Walk) -> State {
+        let partitions = self.memtable.partitions.borrow();
+        let partition = partitions.get(&walk.key).expect("partitions stay in their memtable");
+        let ended = walk.step(&self.memtable, partition, &mut self.merger, &mut self.ready);
+        match (ended, &self.scope) {
+            (false, _) => State::Inside(walk),
+            (true, Scope::One { .. }) => State::Ended,
+            (true, Scope::All { .. }) => State::Between(Some(walk.key), Edge::Behind),
+        }
+    }
+}
+
+impl FragmentReader for MemtableReader {
+    type Error = Error;
+
+    fn pop(&mut self) -> Result<Next> {
+        while self.ready.is_empty() {
+            if matches!(self.state, State::Ended) {
+                return Ok(Next::End);
+            }
+            self.advance();
+        }
+        Ok(self.ready.pop_front().map_or(Next::End, Next::Fragment))
+    }
+
+    async fn fill(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Walk {
+    /// Takes the next few rows and changes; whether the partition is at its end.
+    fn step(
+        &mut self,
+        memtable: &Memtable,
+        partition: &Partition,
+        merger: &mut RowMerger,
+        to: &mut VecDeque<Fragment>,
+    ) -> bool {
+        let schema = &memtable.schema;
+        let (start, end) = self.rest(memtable);
+        // A partition deletion that came after the stream told its head is in force from here on.
+        let later = if partition.deletion > self.told { partition.deletion } else { DeletionTime::LIVE };
+        let here = match self.direction {
+            Direction::Forward => partition.ranges.at(&start),
+            Direction::Reverse => partition.ranges.before(&end),
+        };
+        self.change(self.at.clone(), here.max(later), to);
+        let rows = (start <= end).then(|| partition.rows.range(&start..=&end)).into_iter().flatten();
+        let rows = rows.map(|(_, row)| Item::Row(row));
+        let changes = partition.ranges.between(&start, &end);
+        let changes = changes.map(|(position, deletion)| Item::Change(position, deletion));
+        let direction = self.direction;
+        let mut taken = 0;
+        let mut take = |item: Item<'_>| {
+            match item {
+                Item::Row(row) => self.row(row, partition.deletion, merger, to),
+                Item::Change(position, deletion) => {
+                    let deletion = match direction {
+                        Direction::Forward => deletion,
+                        Direction::Reverse => partition.ranges.before(&Place::new(schema, position.clone())),
+                    };
+                    self.at = position.clone();
+                    self.change(position.clone(), deletion.max(later), to);
+                }
+            }
+            taken += 1;
+            taken < STEP
+        };
+        let ended = match direction {
+            Direction::Forward => in_turn(rows, changes, |a, b| a.is_before(b, schema), &mut take),
+            Direction::Reverse => {
+                in_turn(rows.rev(), changes.rev(), |a, b| b.is_before(a, schema), &mut take)
+            }
+        };
+        if ended {
+            self.end(to);
+        }
+        ended
+    }
+
+    /// What is left of the slice, from the lesser position to the greater one.
+    fn rest(&self, memtable: &Memtable) -> (Place, Place) {
+        let (start, end) = match self.direction {
+            Direction::Forward => (&self.at, &self.slice.end),
+            Direction::Reverse => (&self.slice.start, &self.at),
+        };
+        (Place::new(&memtable.schema, start.clone()), Place::new(&memtable.schema, end.clone()))
+    }
+
+    fn end(&mut self, to: &mut VecDeque<Fragment>) {
+        let last = match self.direction {
+            Direction::Forward => self.slice.end.clone(),
+            Direction::Reverse => self.slice.start.clone(),
+        };
+        self.change(last, DeletionTime::LIVE, to);
+        to.push_back(Fragment::PartitionEnd);
+    }
+
+    fn row(
+        &mut self,
+        row: &Row,
+        partition: DeletionTime,
+        merger: &mut RowMerger,
+        to: &mut VecDeque<Fragment>,
+    ) {
+        let prefix = row.clustering.clone();
+        self.at = match self.direction {
+            Direction::Forward => Position::after(prefix),
+            Direction::Reverse => Position::before(prefix),
+        };
+        let row = unshadowed(row, self.open.max(partition), merger, false);
+        to.extend(row.map(Fragment::Row));
+    }
+
+    fn change(&mut self, position: Position, deletion: DeletionTime, to: &mut VecDeque<Fragment>) {
+        if std::mem::replace(&mut self.open, deletion) != deletion {
+            to.push_back(Fragment::RangeTombstone(RangeTombstoneChange { position, deletion }));
+        }
+    }
+}
+
+/// What stands in a partition.
+enum Item<'a> {
+    Row(&'a Row),
+    Change(&'a Position, DeletionTime),
+}
+
+impl Item<'_> {
+    /// Of a row and a change, which are never at the same place.
+    fn is_before(&self, other: &Item<'_>, schema: &model::Schema) -> bool {
+        match (self, other) {
+            (Item::Row(row), Item::Change(position, _)) => {
+                schema.compare_row(&row.clustering, position).is_lt()
+            }
+            (Item::Change(position, _), Item::Row(row)) => {
+                schema.compare_row(&row.clustering, position).is_gt()
+            }
+            _ => unreachable!("rows come from one list and changes from the other"),
+        }
+    }
+}
+
+/// Hands out the items of two lists in one order until `take` says that it is enough; whether all were taken.
+fn in_turn<'a>(
+    rows: impl Iterator<Item = Item<'a>>,
+    changes: impl Iterator<Item = Item<'a>>,
+    is_first: impl Fn(&Item<'a>, &Item<'a>) -> bool,
+    take: &mut impl FnMut(Item<'a>) -> bool,
+) -> bool {
+    let (mut rows, mut changes) = (rows.peekable(), changes.peekable());
+    loop {
+        let row_first = match (rows.peek(), changes.peek()) {
+            (None, None) => return true,
+            (Some(row), Some(change)) => is_first(row, change),
+            (row, _) => row.is_some(),
+        };
+        let next = if row_first { rows.next() } else { changes.next() };
+        if next.is_some_and(|item| !take(item)) {
+            return false;
+        }
+    }
+}
+
+/// A row without what a deletion around it covers; `None` if nothing is left.
+pub(super) fn unshadowed(
+    row: &Row,
+    active: DeletionTime,
+    merger: &mut RowMerger,
+    is_static: bool,
+) -> Option<Row> {
+    if active.is_live() {
+        return Some(row.clone());
+    }
+    merger.merge(&mut vec![row.clone()], is_static, active)
+}
+
+/// The slice with its ends beside rows, where changes may stand.
+fn beside_rows(slice: &Slice) -> Slice {
+    let mut slice = slice.clone();
+    if slice.start.weight == Weight::At {
+        slice.start.weight = Weight::Before;
+    }
+    if slice.end.weight == Weight::At {
+        slice.end.weight = Weight::After;
+    }
+    slice
+}

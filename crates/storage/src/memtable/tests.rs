@@ -1,0 +1,1 @@
+//! A memtable gives what was written, whichever way it is read.

@@ -1,0 +1,115 @@
+//! The SSTables of a table as they are at one moment.
+//!
+//! A set never changes: flushes and compactions put a new one in its place, and who reads goes on with the old one,
+//! whose files stay open even when they have lost their names.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use model::merge::ColumnMap;
+use model::{PartitionKey, Token};
+use runtime::Disk;
+use sstable::{OpenOptions, SSTable};
+
+use crate::definition::Definition;
+use crate::{Error, Result};
+
+/// An SSTable of a table.
+#[derive(Debug)]
+pub struct Member {
+    /// The SSTable.
+    pub sstable: Rc<SSTable>,
+    /// Brings its rows to the columns of the table.
+    pub columns: ColumnMap,
+    /// Its first and last partition.
+    pub first: PartitionKey,
+    /// Its last partition.
+    pub last: PartitionKey,
+    /// The least timestamp in it.
+    pub min_timestamp: i64,
+    /// The greatest timestamp in it.
+    pub max_timestamp: i64,
+}
+
+/// The SSTables of a table, the one with the greatest timestamp first.
+#[derive(Clone, Debug, Default)]
+pub struct SSTableSet {
+    members: Vec<Rc<Member>>,
+}
+
+impl Member {
+    /// Opens an SSTable of a table.
+    ///
+    /// # Errors
+    /// What cannot be read; an SSTable whose keys are not those of the table.
+    pub async fn open(
+        disk: &Disk,
+        path: &Path,
+        options: &OpenOptions,
+        definition: &Definition,
+    ) -> Result<Rc<Member>> {
+        Member::of(SSTable::open(disk, path, options).await?, definition).map(Rc::new)
+    }
+
+    /// An open SSTable as one of a table.
+    ///
+    /// # Errors
+    /// If its keys are not those of the table.
+    pub fn of(sstable: Rc<SSTable>, definition: &Definition) -> Result<Member> {
+        let (own, table) = (sstable.schema(), &definition.schema);
+        if own.partition_key != table.partition_key || own.clustering != table.clustering {
+            let path = sstable.data().file.path().display();
+            return Err(Error::Invalid(format!("{path}: its keys are not those of the table")));
+        }
+        let columns = ColumnMap::onto(own, table, |name| definition.dropped_at(name));
+        let key = |bytes: &[u8]| sstable.key(bytes.into());
+        let stats = &sstable.statistics().stats;
+        Ok(Member {
+            columns,
+            first: key(sstable.summary().first_key()),
+            last: key(sstable.summary().last_key()),
+            min_timestamp: stats.min_timestamp,
+            max_timestamp: stats.max_timestamp,
+            sstable,
+        })
+    }
+
+    /// Whether it may have a partition, as far as its first and last one and the filter tell.
+    pub fn may_have(&self, key: &PartitionKey) -> bool {
+        self.first <= *key && *key <= self.last && self.sstable.index().may_contain(key)
+    }
+
+    /// Whether it has partitions above one token and not above another.
+    pub fn overlaps(&self, after: Option<Token>, last: Token) -> bool {
+        self.first.token <= last && after.is_none_or(|after| self.last.token > after)
+    }
+}
+
+impl SSTableSet {
+    /// A set of these.
+    pub fn new(mut members: Vec<Rc<Member>>) -> SSTableSet {
+        // Of equal ones the greater generation was written later, as a rule.
+        members.sort_by_cached_key(|member| {
+            let generation = &member.sstable.descriptor().generation;
+            let newest = (member.max_timestamp, generation.len(), generation.clone());
+            std::cmp::Reverse(newest)
+        });
+        SSTableSet { members }
+    }
+
+    /// All of them, the one with the greatest timestamp first.
+    pub fn members(&self) -> &[Rc<Member>] {
+        &self.members
+    }
+
+    /// Those that may have a partition.
+    pub fn of_key(&self, key: &PartitionKey) -> Vec<Rc<Member>> {
+        self.members.iter().filter(|member| member.may_have(key)).cloned().collect()
+    }
+
+    /// The set without some and with others.
+    pub fn replaced(&self, gone: &[Rc<Member>], new: impl IntoIterator<Item = Rc<Member>>) -> SSTableSet {
+        let stays = |member: &&Rc<Member>| !gone.iter().any(|gone| Rc::ptr_eq(gone, member));
+        SSTableSet::new(self.members.iter().filter(stays).cloned().chain(new).collect())
+    }
+}

@@ -1,0 +1,342 @@
+//! A table of one shard: what is written goes into its memtable, and what is read comes from all it has.
+//!
+//! ```text
+//! apply ──► active memtable ──freeze──► flushing memtables ──SSTableWriter──► SSTable set
+//! read  ◄── merge ◄── all of these
+//! ```
+//!
+//! Whatever changes what a read would see, a memtable that is frozen or an SSTable that takes its place, is done between
+//! two awaits: no read sees half of it.
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::merge::{ColumnMap, Direction, Mapped, Merge};
+use model::{FragmentReader, Mutation, PartitionKey, Schema, Slice, Token};
+use runtime::{Cache, Clock, Disk};
+use sstable::component::{Component, Descriptor};
+use sstable::{OpenOptions, SSTableWriter};
+
+use crate::cover::Wanted;
+use crate::definition::Definition;
+use crate::memtable::{Memtable, MemtableReader};
+use crate::single_key::{self, Adaptive, SingleKeyStats};
+use crate::source::Source;
+use crate::sstable_set::{Member, SSTableSet};
+use crate::{Error, Result};
+
+/// What the tables of a shard share.
+#[derive(Clone)]
+pub struct Context {
+    /// The disk.
+    pub disk: Disk,
+    /// The clock.
+    pub clock: Clock,
+    /// What is kept of the indexes of SSTables.
+    pub cache: Cache,
+}
+
+/// The numbers of a table's SSTables: each is given once, to whichever shard asks.
+#[derive(Clone, Debug, Default)]
+pub struct Generations(Arc<AtomicU64>);
+
+/// What of a partition is to be read.
+#[derive(Clone, Debug)]
+pub struct ReadRequest {
+    /// The partition.
+    pub key: PartitionKey,
+    /// The rows of it.
+    pub slice: Slice,
+    /// Which way they come.
+    pub direction: Direction,
+    /// Whether the static row is wanted too.
+    pub static_row: bool,
+    /// The columns that will be looked at. Others may be there or not.
+    pub wanted: Wanted,
+    /// Whether the reader may well stop before the slice's end.
+    pub may_stop_early: bool,
+}
+
+impl ReadRequest {
+    /// A slice of a partition, forward, with its static row.
+    pub fn new(key: PartitionKey, slice: Slice) -> ReadRequest {
+        ReadRequest {
+            key,
+            slice,
+            direction: Direction::Forward,
+            static_row: true,
+            wanted: Wanted::default(),
+            may_stop_early: false,
+        }
+    }
+}
+
+/// A table of one shard.
+#[derive(Clone)]
+pub struct Table(Rc<Inner>);
+
+struct Inner {
+    context: Context,
+    folder: PathBuf,
+    generations: Generations,
+    definition: RefCell<Rc<Definition>>,
+    memtables: RefCell<Memtables>,
+    set: RefCell<Rc<SSTableSet>>,
+    adaptive: Adaptive,
+    is_flushing: Cell<bool>,
+}
+
+/// The memtables of a table.
+struct Memtables {
+    active: Rc<Memtable>,
+    /// Those that are on their way into SSTables, the oldest first.
+    frozen: Vec<Rc<Memtable>>,
+}
+
+/// How many SSTables are opened at once.
+const OPEN_AT_ONCE: usize = 32;
+
+impl Table {
+    /// Opens the table in a folder, with whatever SSTables are there.
+    ///
+    /// # Errors
+    /// SSTables that cannot be read, or are not the table's; what the operating system says.
+    pub async fn open(
+        context: &Context,
+        folder: &Path,
+        definition: Definition,
+        generations: &Generations,
+    ) -> Result<Table> {
+        let definition = Rc::new(definition);
+        let members = open_all(context, folder, &definition).await?;
+        members.iter().for_each(|member| generations.saw(member.sstable.descriptor()));
+        let active = Rc::new(Memtable::new(&definition.schema));
+        Ok(Table(Rc::new(Inner {
+            context: context.clone(),
+            folder: folder.to_path_buf(),
+            generations: generations.clone(),
+            adaptive: Adaptive::new(definition.single_key_parallel_scan_threshold),
+            definition: RefCell::new(definition),
+            memtables: RefCell::new(Memtables { active, frozen: Vec::new() }),
+            set: RefCell::new(Rc::new(SSTableSet::new(members))),
+            is_flushing: Cell::new(false),
+        })))
+    }
+
+    /// What the table is.
+    pub fn definition(&self) -> Rc<Definition> {
+        self.0.definition.borrow().clone()
+    }
+
+    /// The folder of its SSTables.
+    pub fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
+    /// Its SSTables as they are now.
+    pub fn sstables(&self) -> Rc<SSTableSet> {
+        self.0.set.borrow().clone()
+    }
+
+    /// Writes to the memtable. `buffer` is how many bytes the mutation's values keep alive.
+    pub fn apply(&self, mutation: Mutation, buffer: usize) {
+        if !mutation.is_empty() {
+            self.0.memtables.borrow().active.apply(mutation, buffer);
+        }
+    }
+
+    /// Bytes of memory that memtables take, those that are being flushed included.
+    pub fn memtable_bytes(&self) -> usize {
+        let memtables = self.0.memtables.borrow();
+        memtables.active.bytes() + memtables.frozen.iter().map(|memtable| memtable.bytes()).sum::<usize>()
+    }
+
+    /// What single-row reads did.
+    pub fn single_key_stats(&self) -> SingleKeyStats {
+        self.0.adaptive.stats()
+    }
+
+    /// Reads a slice of a partition: an empty stream if there is nothing of it.
+    ///
+    /// The stream has tombstones and expired cells; [`model::LiveRows`] leaves them out.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn read(&self, request: &ReadRequest) -> Result<Merge<Source>> {
+        let definition = self.definition();
+        let set = self.sstables();
+        let mut sources = self.memtable_slices(request, &definition.schema);
+        if definition.schema.is_empty_slice(&request.slice) {
+            return Ok(Merge::new(&definition.schema, request.direction, Vec::new()));
+        }
+        let members = set.of_key(&request.key);
+        let schema = &definition.schema;
+        let held =
+            single_key::read_newest_first(request, &self.0.adaptive, &members, &mut sources, schema).await?;
+        if let Some(held) = held {
+            return Ok(Merge::new(schema, request.direction, held));
+        }
+        let opened = members.iter().map(|member| single_key::open(request, member));
+        for source in runtime::join_all(opened).await {
+            sources.extend(source?);
+        }
+        Ok(Merge::new(schema, request.direction, sources))
+    }
+
+    /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn scan(&self, after: Option<Token>, last: Token) -> Result<Merge<Source>> {
+        let definition = self.definition();
+        let set = self.sstables();
+        let mut sources: Vec<Source> = self
+            .memtables()
+            .iter()
+            .map(|memtable| mapped(MemtableReader::scan(memtable, after, last), memtable, &definition))
+            .collect();
+        for member in set.members().iter().filter(|member| member.overlaps(after, last)) {
+            sources.push(scan_member(member, after, last).await?);
+        }
+        Ok(Merge::new(&definition.schema, Direction::Forward, sources))
+    }
+
+    /// Writes what is in the memtable to an SSTable, and waits for it. Nothing if nothing was written, or another flush
+    /// is under way, which is waited for.
+    ///
+    /// # Errors
+    /// What the operating system says; the rows are then still in memory, and flushed again by the next flush.
+    pub async fn flush(&self) -> Result<()> {
+        while self.0.is_flushing.get() {
+            runtime::yield_now().await;
+        }
+        self.0.is_flushing.set(true);
+        self.freeze();
+        let mut done = Ok(());
+        while let (Some(memtable), true) = (self.oldest_frozen(), done.is_ok()) {
+            done = self.flush_memtable(&memtable).await;
+        }
+        self.0.is_flushing.set(false);
+        done
+    }
+
+    /// What is written from now on goes into a new memtable.
+    fn freeze(&self) {
+        let schema = self.definition().schema.clone();
+        let mut memtables = self.0.memtables.borrow_mut();
+        if !memtables.active.is_empty() {
+            let frozen = std::mem::replace(&mut memtables.active, Rc::new(Memtable::new(&schema)));
+            memtables.frozen.push(frozen);
+        }
+    }
+
+    fn oldest_frozen(&self) -> Option<Rc<Memtable>> {
+        self.0.memtables.borrow().frozen.first().cloned()
+    }
+
+    async fn flush_memtable(&self, memtable: &Rc<Memtable>) -> Result<()> {
+        let mut rows = MemtableReader::scan(memtable, None, Token::MAX);
+        let member = self.write_sstable(&mut rows, memtable.schema(), memtable.encoding()).await?;
+        // From here on without a wait: the SSTable takes the memtable's place.
+        let set = self.sstables().replaced(&[], [member]);
+        *self.0.set.borrow_mut() = Rc::new(set);
+        self.0.memtables.borrow_mut().frozen.retain(|frozen| !Rc::ptr_eq(frozen, memtable));
+        Ok(())
+    }
+
+    async fn write_sstable<R: FragmentReader<Error = Error>>(
+        &self,
+        rows: &mut R,
+        schema: &Rc<Schema>,
+        encoding: sstable::parts::statistics::EncodingStats,
+    ) -> Result<Rc<Member>> {
+        let definition = self.definition();
+        let Context { disk, cache, .. } = &self.0.context;
+        let descriptor = Descriptor {
+            dir: self.0.folder.clone(),
+            version: definition.version,
+            generation: self.0.generations.next().to_string(),
+        };
+        let path = descriptor.path_of(&Component::Data);
+        let mut writer =
+            SSTableWriter::create(disk, descriptor, schema, encoding, definition.write.clone()).await?;
+        match writer.push_all(rows, &mut |_| ()).await {
+            Ok(()) => writer.seal().await?,
+            Err(error) => {
+                // Whatever is left says no more than the error.
+                drop(writer.abandon().await);
+                return Err(error);
+            }
+        };
+        Member::open(disk, &path, &OpenOptions::new(cache.clone()), &definition).await
+    }
+
+    fn memtables(&self) -> Vec<Rc<Memtable>> {
+        let memtables = self.0.memtables.borrow();
+        let all = memtables.frozen.iter().chain([&memtables.active]);
+        all.filter(|memtable| !memtable.is_empty()).cloned().collect()
+    }
+
+    fn memtable_slices(&self, request: &ReadRequest, schema: &Rc<Schema>) -> Vec<Source> {
+        let definition = self.definition();
+        debug_assert!(Rc::ptr_eq(&definition.schema, schema));
+        let memtables = self.memtables();
+        let with_key = memtables.iter().filter(|memtable| memtable.has(&request.key));
+        let slice = |memtable: &Rc<Memtable>| {
+            let ReadRequest { key, slice, direction, static_row, .. } = request;
+            let reader = MemtableReader::slice(memtable, key, slice, *direction, *static_row);
+            mapped(reader, memtable, &definition)
+        };
+        with_key.map(slice).collect()
+    }
+}
+
+impl Generations {
+    /// The next number.
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A number that is taken.
+    pub fn saw(&self, descriptor: &Descriptor) {
+        if let Ok(number) = descriptor.generation.parse::<u64>() {
+            self.0.fetch_max(number, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A memtable's rows with the table's columns.
+fn mapped(reader: MemtableReader, memtable: &Memtable, definition: &Definition) -> Source {
+    let map = ColumnMap::onto(memtable.schema(), &definition.schema, |name| definition.dropped_at(name));
+    Source::Memtable(Box::new(Mapped::new(reader, map)))
+}
+
+async fn scan_member(member: &Member, after: Option<Token>, last: Token) -> Result<Source> {
+    let sstable = &member.sstable;
+    let start = match after {
+        Some(after) => sstable.data_above(after).await?,
+        None => 0,
+    };
+    let end = sstable.data_above(last).await?;
+    let reader = sstable.scan_range(start..end)?;
+    Ok(Source::Scan(Box::new(Mapped::new(reader, member.columns.clone()))))
+}
+
+/// Opens all SSTables of a folder, a few at a time.
+async fn open_all(context: &Context, folder: &Path, definition: &Definition) -> Result<Vec<Rc<Member>>> {
+    let files = context.disk.list(folder)?;
+    let data: Vec<&PathBuf> =
+        files.iter().filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db")).collect();
+    let options = OpenOptions::new(context.cache.clone());
+    let mut members = Vec::new();
+    for some in data.chunks(OPEN_AT_ONCE) {
+        let opened = some.iter().map(|path| Member::open(&context.disk, path, &options, definition));
+        for member in runtime::join_all(opened).await {
+            members.push(member?);
+        }
+    }
+    Ok(members)
+}
