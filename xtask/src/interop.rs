@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use testkit::cassandra::{Cassandra, Node, VERSION, Writes};
+use testkit::cassandra::{Cassandra, Node, VERSION, Work, Writes};
 use testkit::fixtures::{self, Fixture};
 
 use crate::Result;
@@ -82,11 +82,11 @@ pub fn run(options: &Options) -> Result<bool> {
     let makes_up = options.part.as_ref().is_none_or(|part| "generated".contains(&**part));
     if makes_up {
         println!("the seed of what is made up: {seed}");
-        let mut node = cassandra.node(&folder.join("older_node"), Writes::Nb)?;
+        let mut node = cassandra.node(&folder.join("older_node"), Writes::Nb, Work::Questions)?;
         sets.push(generated::set(&mut node, seed, &folder.join("nb"), "generated nb")?);
     }
     let started = Instant::now();
-    let mut node = cassandra.node(&folder.join("node"), Writes::Oa)?;
+    let mut node = cassandra.node(&folder.join("node"), Writes::Oa, Work::Questions)?;
     println!("Cassandra {VERSION} is up after {:.1} s", started.elapsed().as_secs_f64());
     if makes_up {
         let seed = seed.wrapping_add(1);

@@ -12,7 +12,10 @@
 //     verify KS TABLE DATA …            what `sstableverify --extended` does with each file
 //     select KS TABLE NOW FILE          every row, as of NOW (seconds), one JSON a line; says how many
 //     extra KS TABLE                    writes a few rows of made-up values
-//     flush|compact|refresh KS TABLE    as nodetool does
+//     fill KS TABLE N N N               the rows of WriteRows into the memtable: partitions, rows of each, bytes a value
+//     flush KS TABLE                    as nodetool does; says how many seconds it took
+//     compact|refresh KS TABLE          as nodetool does
+//     truncate KS TABLE                 as CQL does
 //     files KS TABLE                    the Data.db files that are live
 //     snapshot KS TABLE NAME            its folders
 //     dump DATA FILE                    `sstabledump` itself
@@ -144,8 +147,10 @@ public class Lab
             case "verify": return verify(store(a), a.subList(2, a.size()));
             case "select": return List.of(Long.toString(select(store(a).metadata(), Long.parseLong(a.get(2)), a.get(3))));
             case "extra": return cql(Samples.statements(store(a).metadata()));
-            case "flush": store(a).forceBlockingFlush(ColumnFamilyStore.FlushReason.USER_FORCED); return List.of();
+            case "fill": return fill(store(a), a.subList(2, 5).stream().mapToInt(Integer::parseInt).toArray());
+            case "flush": return List.of(Double.toString(flush(store(a))));
             case "compact": store(a).forceMajorCompaction(); return List.of();
+            case "truncate": store(a).truncateBlocking(); return List.of();
             case "refresh": StorageService.instance.loadNewSSTables(a.get(0), a.get(1)); return List.of();
             case "files": return files(store(a));
             case "snapshot": return snapshot(store(a), a.get(2));
@@ -229,7 +234,22 @@ public class Lab
         return List.of(Integer.toString(statements.size()));
     }
 
+    private static List<String> fill(ColumnFamilyStore store, int[] shape)
+    {
+        WriteRows.fill(store.metadata().toString(), shape[0], shape[1], shape[2]);
+        // What filling leaves behind is not to be collected while the flush is measured.
+        System.gc();
+        return List.of();
+    }
+
     // ---- SSTables
+
+    private static double flush(ColumnFamilyStore store)
+    {
+        long start = System.nanoTime();
+        store.forceBlockingFlush(ColumnFamilyStore.FlushReason.USER_FORCED);
+        return (System.nanoTime() - start) / 1e9;
+    }
 
     private static List<String> importNew(ColumnFamilyStore store, boolean copy, List<String> folders)
     {

@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Comparator;
 
+import org.apache.cassandra.cql3.QueryProcessor;
 import org.apache.cassandra.dht.Murmur3Partitioner;
 import org.apache.cassandra.io.sstable.CQLSSTableWriter;
 
@@ -12,7 +13,7 @@ import org.apache.cassandra.io.sstable.CQLSSTableWriter;
  * How fast Cassandra's own CQLSSTableWriter writes rows: folder, partitions, rows a partition, bytes a value, rounds, and
  * "sorted" or "gathered". Sorted rows go to the SSTable as they come, as in a flush; otherwise the writer gathers and sorts
  * them first, which is what it does unless it is told not to. Prints the seconds of each round, from the first row to the
- * closed SSTable; the files of the last round stay.
+ * closed SSTable; the files of the last round stay. A whole node puts the same rows into a memtable with {@link #fill}.
  */
 public class WriteRows
 {
@@ -35,6 +36,20 @@ public class WriteRows
             System.out.println(write(folder.toFile(), keys, rows, bytes, sorted));
         }
         System.exit(0);
+    }
+
+    /** Puts the rows into the memtable of a table, as a client's writes would. */
+    static void fill(String table, int partitions, int rows, int bytes)
+    {
+        String insert = "INSERT INTO " + table + " (k, c, v) VALUES (?, ?, ?) USING TIMESTAMP 1700000000000000";
+        byte[][] values = values(bytes);
+        for (int key : keys(partitions))
+        {
+            for (int row = 0; row < rows; row++)
+            {
+                QueryProcessor.executeInternal(insert, key, row, value(values, key, row));
+            }
+        }
     }
 
     /** Keys in the order of their tokens. */
@@ -64,11 +79,16 @@ public class WriteRows
         {
             for (int row = 0; row < rows; row++)
             {
-                writer.addRow(key, row, ByteBuffer.wrap(values[(int) ((key * 31L + row) % VALUES)]));
+                writer.addRow(key, row, value(values, key, row));
             }
         }
         writer.close();
         return (System.nanoTime() - start) / 1e9;
+    }
+
+    private static ByteBuffer value(byte[][] values, int key, int row)
+    {
+        return ByteBuffer.wrap(values[(int) ((key * 31L + row) % VALUES)]);
     }
 
     /**

@@ -18,7 +18,7 @@ use crate::command::checked;
 
 mod node;
 
-pub use node::{Node, TableName, Writes};
+pub use node::{Node, TableName, Work, Writes};
 
 /// The version whose tools we compare with.
 pub const VERSION: &str = "5.0.5";

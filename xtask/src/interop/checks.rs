@@ -239,7 +239,7 @@ impl Checks<'_> {
 
     fn compact(&mut self, twin: &Twin<'_>, table: &Table, name: &TableName) -> Result<()> {
         self.node.write_extra_rows(name)?;
-        self.node.maintain("flush", name)?;
+        self.node.flush(name)?;
         self.node.maintain("compact", name)?;
         let answer = twin.folder.join("answer");
         self.node.select(name, twin.set.now, &answer)?;

@@ -44,7 +44,7 @@ pub fn set(node: &mut Node, seed: u64, folder: &Path, name: &str) -> Result<Set>
             node.cql(statements)?;
         }
         for table in &tables {
-            node.maintain("flush", table)?;
+            node.flush(table)?;
         }
     }
     // What lives for a second is gone.

@@ -9,12 +9,13 @@
 //! The other end is `java/Lab.java`, which says what can be asked.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
+use std::str::FromStr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,9 +25,6 @@ use crate::Result;
 
 /// Longer than anything takes that is asked of a node here.
 const PATIENCE: Duration = Duration::from_secs(240);
-
-/// The heap of a node.
-const HEAP: &str = "-Xmx2g";
 
 /// How much of its log an error shows.
 const TAIL_LINES: usize = 25;
@@ -65,7 +63,6 @@ listen_address: 127.0.0.1
 storage_port: @PORT@
 start_native_transport: false
 auto_snapshot: false
-column_index_size: 4KiB
 compaction_throughput: 0MiB/s
 materialized_views_enabled: true
 tombstone_warn_threshold: 500000
@@ -75,6 +72,16 @@ range_request_timeout: 120s
 write_request_timeout: 120s
 counter_write_request_timeout: 120s
 storage_compatibility_mode: @MODE@
+@WORK@";
+
+/// Much is indexed of little.
+const QUESTIONS: &str = "column_index_size: 4KiB\n";
+
+/// No memtable is flushed by itself; it is of the kind that cassandra.yaml of Cassandra 5.0 has.
+const FLUSHES: &str = "\
+memtable_allocation_type: heap_buffers
+memtable_heap_space: 5GiB
+memtable_cleanup_threshold: 0.9
 ";
 
 const LOGBACK: &str = "\
@@ -96,6 +103,25 @@ pub enum Writes {
     Oa,
 }
 
+/// What a node is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// Many small tables, about which it is asked.
+    Questions,
+    /// Large memtables, whose flushes are measured.
+    Flushes,
+}
+
+impl Work {
+    /// The heap, and what cassandra.yaml has besides.
+    fn setup(self) -> (&'static str, &'static str) {
+        match self {
+            Work::Questions => ("-Xmx2g", QUESTIONS),
+            Work::Flushes => ("-Xmx8g", FLUSHES),
+        }
+    }
+}
+
 /// A live node. It is killed where it is dropped.
 #[derive(Debug)]
 pub struct Node {
@@ -112,7 +138,7 @@ impl Cassandra {
     ///
     /// # Errors
     /// If it does not start; the error has the end of its log.
-    pub fn node(&self, folder: &Path, writes: Writes) -> Result<Node> {
+    pub fn node(&self, folder: &Path, writes: Writes, work: Work) -> Result<Node> {
         self.compile_drivers()?;
         let (storage, conf) = (folder.join("storage"), folder.join("conf"));
         let temporary = folder.join("tmp");
@@ -124,12 +150,13 @@ impl Cassandra {
             Writes::Nb => "CASSANDRA_4",
             Writes::Oa => "NONE",
         };
-        let yaml = YAML.replace("@STORAGE@", &storage.display().to_string());
+        let (heap, lines) = work.setup();
+        let yaml = YAML.replace("@STORAGE@", &storage.display().to_string()).replace("@WORK@", lines);
         let yaml = yaml.replace("@PORT@", &port.to_string()).replace("@MODE@", mode);
         fs::write(conf.join("cassandra.yaml"), yaml)?;
         fs::write(conf.join("logback.xml"), LOGBACK.replace("@FOLDER@", &folder.display().to_string()))?;
         let mut java = self.java_in(&conf, &storage)?;
-        java.arg(HEAP).args(PROPERTIES).arg(format!("-Dcassandra.jmx.local.port={jmx_port}"));
+        java.arg(heap).args(PROPERTIES).arg(format!("-Dcassandra.jmx.local.port={jmx_port}"));
         java.arg(format!("-Djava.io.tmpdir={0}", temporary.display()));
         java.arg(format!("-Djna.tmpdir={}", temporary.display())).arg("Lab");
         let printed = fs::File::options().create(true).append(true).open(folder.join("log"))?;
@@ -206,7 +233,24 @@ impl Node {
         self.ask("extra", &[&table.keyspace, &table.name]).map(drop)
     }
 
-    /// `nodetool flush`, `nodetool compact` or `nodetool refresh` of a table.
+    /// Puts the rows that [`Cassandra::write_rows`] writes into the memtable of a table `(k int, c int, v blob)`.
+    ///
+    /// # Errors
+    /// If they are refused.
+    pub fn fill(&mut self, table: &TableName, shape: [u32; 3]) -> Result<()> {
+        let [partitions, rows, bytes] = shape.map(|number| number.to_string());
+        self.ask("fill", &[&table.keyspace, &table.name, &partitions, &rows, &bytes]).map(drop)
+    }
+
+    /// Flushes the memtable of a table; the seconds from the request within the node to the live SSTable.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn flush(&mut self, table: &TableName) -> Result<f64> {
+        number(&self.ask("flush", &[&table.keyspace, &table.name])?)
+    }
+
+    /// `nodetool compact` or `nodetool refresh` of a table, or CQL's `truncate`.
     ///
     /// # Errors
     /// If it fails.
@@ -340,7 +384,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn number(answer: &[String]) -> Result<usize> {
+fn number<N: FromStr<Err: Display>>(answer: &[String]) -> Result<N> {
     let answer = answer.first().ok_or("the node's answer is empty")?;
     answer.parse().map_err(|error| format!("{answer}: {error}").into())
 }
