@@ -1,18 +1,17 @@
-//! How many rows a second Cassandra's CQLSSTableWriter writes and how many we do, side by side.
+//! How many rows a second Cassandra's CQLSSTableWriter writes, how many its flush, and how many we do, side by side.
 //!
 //! The rows are the same and come in the order of the SSTable. Cassandra's writer is measured twice: as it is by itself, where
-//! it gathers rows and sorts them, and told that they are sorted, where it writes them as they come, as a flush does. Java's
-//! start is not part of its time, and neither are its first rounds, in which it is compiled. Both results are
-//! dumped, and must be equal.
+//! it gathers rows and sorts them, and told that they are sorted, where it writes them as they come. The third rival is a
+//! whole node, which has the rows in a memtable and flushes it. Java's start is not part of its time, and neither are its
+//! first rounds, in which it is compiled. All results are dumped, and must be equal.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
 use clap::Args;
-use testkit::cassandra::{Cassandra, VERSION};
+use testkit::cassandra::{Cassandra, Node, TableName, VERSION, Work, Writes};
 use testkit::command::checked;
 
 use crate::Result;
@@ -24,6 +23,23 @@ const SHAPES: [[u32; 3]; 4] = [[1, 2_000_000, 100], [1000, 1000, 200], [200_000,
 
 /// So many rounds warm Java up.
 const WARM_UP: u32 = 2;
+
+/// What of Cassandra's is measured, in the order of the columns.
+const RIVALS: [&str; 5] = [
+    "Cassandra's writer, first round",
+    "warm",
+    "warm, told they are sorted",
+    "flush, first round",
+    "flush, warm",
+];
+
+/// The options are those that the writers take by themselves. Nothing goes to the commit log, nothing is compacted.
+const TABLE: [&str; 2] = [
+    "CREATE KEYSPACE lab WITH durable_writes = false
+     AND replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TABLE lab.rows (k int, c int, v blob, PRIMARY KEY (k, c))
+     WITH compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': false}",
+];
 
 /// The page that `--write` writes.
 const PAGE: &str = "docs/performance/write.md";
@@ -48,10 +64,8 @@ pub struct Options {
 #[derive(Debug)]
 struct Line {
     shape: [u32; 3],
-    /// Seconds of Cassandra's first round, and the medians of what follows.
-    first: f64,
-    theirs_gathered: f64,
-    theirs: f64,
+    /// Seconds of each of [`RIVALS`].
+    rivals: [f64; 5],
     ours: f64,
     converted: f64,
     peak_kib: u64,
@@ -69,10 +83,10 @@ pub fn run(options: &Options) -> Result<()> {
         eprintln!("{shape:?}");
         lines.push(writers.compare(shape)?);
     }
-    let table = table(&lines);
-    print!("{table}");
+    let tables = tables(&lines);
+    print!("{tables}");
     if options.write {
-        fs::write(root().join(PAGE), page(&table, options.runs))?;
+        fs::write(root().join(PAGE), page(&tables, options.runs))?;
     }
     Ok(())
 }
@@ -93,7 +107,7 @@ fn example() -> Result<PathBuf> {
     Ok(target().join("release/examples/write_rows"))
 }
 
-/// Both writers, ready to be started.
+/// All writers, ready to be started.
 struct Writers {
     cassandra: Cassandra,
     siltstone: PathBuf,
@@ -105,8 +119,10 @@ impl Writers {
     fn compare(&self, shape: [u32; 3]) -> Result<Line> {
         let folder = tempfile::tempdir()?;
         let (theirs, ours) = (folder.path().join("theirs"), folder.path().join("ours"));
-        let (first, theirs_gathered) = self.cassandras(&theirs, shape, false)?;
-        let (_, sorted) = self.cassandras(&theirs, shape, true)?;
+        let [first, gathered] = self.cassandras(&theirs, shape, false)?;
+        let [_, sorted] = self.cassandras(&theirs, shape, true)?;
+        let node = folder.path().join("node");
+        let ([flushed_first, flushed], theirs_flushed) = self.flushes(&node, shape)?;
         let mut written = Vec::new();
         let mut converted = Vec::new();
         for _ in 0..self.runs {
@@ -116,26 +132,36 @@ impl Writers {
             empty(&dest)?;
             converted.push(seconds(&mut self.convert(&theirs, &dest))?);
         }
-        self.check_equal(&theirs, &ours)?;
+        self.check_equal(&theirs, &theirs_flushed, &ours)?;
         empty(&ours)?;
         let peak_kib = peak_kib(&mut self.command(&ours, shape))?;
-        Ok(Line {
-            shape,
-            first,
-            theirs_gathered,
-            theirs: sorted,
-            ours: median(written),
-            converted: median(converted),
-            peak_kib,
-        })
+        let rivals = [first, gathered, sorted, flushed_first, flushed];
+        Ok(Line { shape, rivals, ours: median(written), converted: median(converted), peak_kib })
     }
 
     /// The seconds that Cassandra's writer takes the first time, and those it takes once Java is warm.
-    fn cassandras(&self, folder: &Path, shape: [u32; 3], sorted: bool) -> Result<(f64, f64)> {
+    fn cassandras(&self, folder: &Path, shape: [u32; 3], sorted: bool) -> Result<[f64; 2]> {
         let printed = checked(&mut self.cassandra.write_rows(folder, shape, WARM_UP + self.runs, sorted)?)?;
         let rounds = String::from_utf8(printed.stdout)?;
         let rounds: Vec<f64> = rounds.lines().map(str::parse).collect::<std::result::Result<_, _>>()?;
-        Ok((rounds[0], median(rounds[WARM_UP as usize..].to_vec())))
+        Ok(first_and_warm(&rounds))
+    }
+
+    /// The same of a node's flush, and the SSTable that it leaves.
+    fn flushes(&self, folder: &Path, shape: [u32; 3]) -> Result<([f64; 2], PathBuf)> {
+        let mut node = self.cassandra.node(folder, Writes::Oa, Work::Flushes)?;
+        let table = TableName { keyspace: "lab".to_owned(), name: "rows".to_owned() };
+        node.cql(&TABLE)?;
+        let mut rounds = Vec::new();
+        loop {
+            let (seconds, data) = flush(&mut node, &table, shape)?;
+            rounds.push(seconds);
+            if rounds.len() == (WARM_UP + self.runs) as usize {
+                node.quit()?;
+                return Ok((first_and_warm(&rounds), data));
+            }
+            node.maintain("truncate", &table)?;
+        }
     }
 
     fn command(&self, folder: &Path, shape: [u32; 3]) -> Command {
@@ -157,13 +183,42 @@ impl Writers {
         command
     }
 
-    fn check_equal(&self, theirs: &Path, ours: &Path) -> Result<()> {
-        let dumped = |folder: &Path| checked(&mut dump(&self.siltstone, folder)).map(|output| output.stdout);
-        if dumped(theirs)? != dumped(ours)? {
+    /// A flush knows the earliest timestamp before it writes, and takes fewer bytes for each: only its positions differ.
+    fn check_equal(&self, theirs: &Path, flushed: &Path, ours: &Path) -> Result<()> {
+        let dumped = |data: &Path| checked(&mut dump(&self.siltstone, data)).map(|output| output.stdout);
+        let ours = dumped(ours)?;
+        if dumped(theirs)? != ours {
             return Err("the rows that Cassandra wrote and ours differ".into());
+        }
+        if !without_positions(&dumped(flushed)?).eq(without_positions(&ours)) {
+            return Err("the rows that Cassandra flushed and ours differ".into());
         }
         Ok(())
     }
+}
+
+/// Fills the memtable of a table that is empty and flushes it: the seconds of the flush, and its only SSTable.
+fn flush(node: &mut Node, table: &TableName, shape: [u32; 3]) -> Result<(f64, PathBuf)> {
+    node.fill(table, shape)?;
+    if !node.files(table)?.is_empty() {
+        return Err("the memtable was flushed before it was full".into());
+    }
+    let seconds = node.flush(table)?;
+    match <[PathBuf; 1]>::try_from(node.files(table)?) {
+        Ok([data]) => Ok((seconds, data)),
+        Err(files) => Err(format!("the flush left {} SSTables", files.len()).into()),
+    }
+}
+
+/// The first of some rounds, and the median of those in which Java is warm.
+fn first_and_warm(rounds: &[f64]) -> [f64; 2] {
+    [rounds[0], median(rounds[WARM_UP as usize..].to_vec())]
+}
+
+/// The lines of a dump that do not say where something stands.
+fn without_positions(dump: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = dump.split(|byte| *byte == b'\n');
+    lines.filter(|line| !line.trim_ascii_start().starts_with(br#""position" : "#))
 }
 
 /// Leaves an empty folder.
@@ -174,51 +229,54 @@ fn empty(folder: &Path) -> Result<()> {
     Ok(fs::create_dir_all(folder)?)
 }
 
-fn table(lines: &[Line]) -> String {
-    let mut table = "| partitions × rows × bytes | Cassandra's first round, rows/s | warm | warm, told they are sorted | Siltstone, rows/s | ratios | convert, rows/s | ratios | Siltstone's peak memory, KiB |\n\
-                     |---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
-        .to_owned();
-    for line in lines {
-        let [partitions, rows, bytes] = line.shape;
-        let rate = |seconds: f64| f64::from(partitions * rows) / seconds;
-        let ratios = |ours: f64| {
-            [line.first, line.theirs_gathered, line.theirs]
-                .map(|theirs| format!("{:.1}×", theirs / ours))
-                .join(", ")
-        };
-        writeln!(
-            table,
-            "| {partitions} × {rows} × {bytes} | {:.0} | {:.0} | {:.0} | {:.0} | {} | {:.0} | {} | {} |",
-            rate(line.first),
-            rate(line.theirs_gathered),
-            rate(line.theirs),
-            rate(line.ours),
-            ratios(line.ours),
-            rate(line.converted),
-            ratios(line.converted),
-            line.peak_kib,
-        )
-        .expect("a string takes all");
-    }
-    table
+/// Rows a second of all; below, how many times faster ours are than each of the rivals.
+fn tables(lines: &[Line]) -> String {
+    let mut tables = format!("| rows/s | {} | Siltstone | convert |\n", RIVALS.join(" | "));
+    tables += "|---|---:|---:|---:|---:|---:|---:|---:|\n";
+    lines.iter().for_each(|line| tables += &line.rates());
+    tables += &format!("\n| Siltstone, convert: ratios to | {} | peak memory, KiB |\n", RIVALS.join(" | "));
+    tables += "|---|---:|---:|---:|---:|---:|---:|\n";
+    lines.iter().for_each(|line| tables += &line.ratios());
+    tables
 }
 
-fn page(table: &str, runs: u32) -> String {
+impl Line {
+    fn rates(&self) -> String {
+        let [partitions, rows, bytes] = self.shape;
+        let all = self.rivals.iter().chain([&self.ours, &self.converted]);
+        let rates = all.map(|seconds| format!(" {:.0} |", f64::from(partitions * rows) / seconds));
+        format!("| {partitions} × {rows} × {bytes} |{}\n", rates.collect::<String>())
+    }
+
+    fn ratios(&self) -> String {
+        let [partitions, rows, bytes] = self.shape;
+        let ratio = |rival: &f64| format!(" {:.1}×, {:.1}× |", rival / self.ours, rival / self.converted);
+        let ratios: String = self.rivals.iter().map(ratio).collect();
+        format!("| {partitions} × {rows} × {bytes} |{ratios} {} |\n", self.peak_kib)
+    }
+}
+
+fn page(tables: &str, runs: u32) -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     format!(
         "# Writing an SSTable\n\n\
-         Cassandra {VERSION}'s `CQLSSTableWriter` and `SSTableWriter`, with the same rows. Printed by\n\n\
+         Cassandra {VERSION}'s `CQLSSTableWriter` and `SSTableWriter`, and the flush of a memtable by a node of it, with the same\n\
+         rows: partitions × rows of each × bytes a value. Printed by\n\n\
          ```sh\nTMPDIR=/dev/shm cargo xtask compare-write --runs {runs} --write\n```\n\n\
-         {table}\n\
+         {tables}\n\
          - The median of {runs} rounds of each, on {cores} cores, one after the other. Times are good for the ratio only.\n\
          - The first round is that of a Java that has just started, whose start is not counted; the others are the median of the\n  \
-           rounds behind the second. All are from the first row to the closed SSTable.\n\
-         - By itself Cassandra's writer gathers rows and sorts them; told that they are sorted, it writes them as they come. The\n  \
-           ratios are to all three. Against a warm Java most are below 5: our writer is one thread, Cassandra's are several.\n\
-         - Both write version `oa`, LZ4 in chunks of 16 KiB; ours syncs every file.\n\
-         - The files are in memory: a disk, for which both wait at the end, would be what is measured.\n\
+           rounds behind the second. The writers' are from the first row to the closed SSTable.\n\
+         - By itself Cassandra's writer gathers rows and sorts them; told that they are sorted, it writes them as they come. Against\n  \
+           a warm Java most of its ratios are below 5: our writer is one thread, Cassandra's are several.\n\
+         - A flush is that of a whole node, from the request to the live SSTable; filling the memtable is not counted, and what\n  \
+           that leaves to be collected is collected before. The memtable is as `cassandra.yaml` has it, a skip list on the heap. Its\n  \
+           rows are one SSTable, and one thread writes it.\n\
+         - All write version `oa`, LZ4 in chunks of 16 KiB; ours syncs every file.\n\
+         - The files are in memory: a disk, for which all wait at the end, would be what is measured.\n\
          - *convert* reads what Cassandra wrote and writes it again, from the start of the process to its end.\n\
-         - Both results were dumped and are equal.\n\
+         - All results were dumped and are equal, but for the places of flushed rows: a flush knows the earliest timestamp before\n  \
+           it writes, and takes 6 bytes less for a row. The writers, ours too, take rows as they come.\n\
          - Half of each value does not compress. Memory is that of the whole process; in the last two lines it is mostly the\n  \
            list of keys of the program that makes the rows up.\n"
     )
@@ -229,16 +287,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_markdown() {
-        let (shape, first, theirs_gathered, theirs) = ([2, 500, 7], 4.0, 2.0, 1.0);
-        let line = Line { shape, first, theirs_gathered, theirs, ours: 0.1, converted: 0.2, peak_kib: 900 };
-        let table = table(&[line]);
-        assert!(
-            table.ends_with(
-                "|\n| 2 × 500 × 7 | 250 | 500 | 1000 | 10000 | 40.0×, 20.0×, 10.0× | 5000 | 20.0×, 10.0×, 5.0× | 900 |\n"
-            ),
-            "{table}"
-        );
-        assert!(page(&table, 3).contains(&table));
+    fn the_tables_are_markdown() {
+        let rivals = [4.0, 2.0, 1.0, 0.5, 0.4];
+        let line = Line { shape: [2, 500, 7], rivals, ours: 0.1, converted: 0.2, peak_kib: 900 };
+        let tables = tables(&[line]);
+        let rates = "|\n| 2 × 500 × 7 | 250 | 500 | 1000 | 2000 | 2500 | 10000 | 5000 |\n\n|";
+        assert!(tables.contains(rates), "{tables}");
+        let ratios =
+            "| 2 × 500 × 7 | 40.0×, 20.0× | 20.0×, 10.0× | 10.0×, 5.0× | 5.0×, 2.5× | 4.0×, 2.0× | 900 |\n";
+        assert!(tables.ends_with(ratios), "{tables}");
+        for table in tables.split("\n\n") {
+            let columns = |line: &str| line.matches('|').count();
+            assert!(table.lines().all(|line| columns(line) == columns(table.lines().next().unwrap())));
+        }
+        assert!(page(&tables, 3).contains(&tables));
+    }
+
+    #[test]
+    fn rows_may_stand_elsewhere() {
+        let dump = |at: u32, value: u32| format!("{{\n  \"position\" : {at},\n  \"value\" : {value}\n}}");
+        let equal =
+            |a: String, b: String| without_positions(a.as_bytes()).eq(without_positions(b.as_bytes()));
+        assert!(equal(dump(7, 1), dump(8, 1)));
+        assert!(!equal(dump(7, 1), dump(7, 2)));
+    }
+
+    #[test]
+    fn rounds_that_warm_java_up_are_left_out() {
+        assert_eq!(first_and_warm(&[9.0, 8.0, 3.0, 1.0, 2.0]), [9.0, 2.0]);
     }
 }
