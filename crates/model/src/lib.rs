@@ -14,6 +14,7 @@
 //! | [`row`] | rows and cells |
 //! | [`fragment`] | the stream in which all readers speak, and its validator |
 //! | [`merge`] | several streams as one |
+//! | [`purge`] | what a compaction forgets of a stream |
 //! | [`live`] | what a `SELECT` would return of a stream |
 //! | [`select`] | a column's value from its live cells |
 //! | [`mutation`] | what a write says of one partition |
@@ -25,6 +26,7 @@ pub mod key;
 pub mod live;
 pub mod merge;
 pub mod mutation;
+pub mod purge;
 pub mod row;
 pub mod schema;
 pub mod select;
@@ -38,6 +40,7 @@ pub use key::{PartitionKey, Token};
 pub use live::LiveRows;
 pub use merge::{Direction, Merge, UnifiedSchema};
 pub use mutation::{Mutation, RangeTombstone};
+pub use purge::{Purge, PurgeRules};
 pub use row::{Cell, CellValue, Row};
 pub use schema::{Column, Schema};
 pub use time::{DeletionTime, Liveness};

@@ -309,4 +309,4 @@ fn position_of(fragment: &Fragment) -> Option<PositionRef<'_>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,11 +10,11 @@ use crate::time::NO_DELETION_TIME;
 use crate::{Bytes, Cell, CellValue, Clustering, Column, Liveness, PartitionKey, Position};
 
 mod oracle;
-mod random;
+pub(crate) mod random;
 
 /// A stream that is written down, and is at hand in pieces of a few fragments.
 #[derive(Clone, Debug)]
-struct Script {
+pub(crate) struct Script {
     fragments: std::vec::IntoIter<Fragment>,
     /// How many fragments one fill brings; all are at hand where it is 0.
     piece: usize,
@@ -24,7 +24,7 @@ struct Script {
 }
 
 impl Script {
-    fn new(fragments: Vec<Fragment>, piece: usize) -> Script {
+    pub(crate) fn new(fragments: Vec<Fragment>, piece: usize) -> Script {
         Script { fragments: fragments.into_iter(), piece, at_hand: 0, fills: 0, fails: false }
     }
 }
@@ -63,7 +63,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-fn read_all<R: FragmentReader<Error: std::fmt::Debug>>(reader: &mut R) -> Vec<Fragment> {
+pub(crate) fn read_all<R: FragmentReader<Error: std::fmt::Debug>>(reader: &mut R) -> Vec<Fragment> {
     block_on(async {
         let mut fragments = Vec::new();
         while let Some(fragment) = reader.next().await.unwrap() {
@@ -79,7 +79,7 @@ fn merged(schema: &Schema, direction: Direction, sources: &[Vec<Fragment>]) -> V
     read_all(&mut Merge::new(schema, direction, scripts))
 }
 
-fn validate(schema: &Schema, fragments: &[Fragment]) {
+pub(crate) fn validate(schema: &Schema, fragments: &[Fragment]) {
     let mut validator = Validator::new(schema);
     for fragment in fragments {
         validator.check(fragment).unwrap_or_else(|error| panic!("{error}: {fragment:?}"));
@@ -88,27 +88,27 @@ fn validate(schema: &Schema, fragments: &[Fragment]) {
 }
 
 /// Rows of one clustering column, a blob `a`, a `map<int, blob>` and a static blob.
-fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     let column = |name: &str, data_type: CqlType| Column { name: name.as_bytes().into(), data_type };
     let regulars =
         vec![column("a", CqlType::Blob), column("m", CqlType::map(CqlType::Int, CqlType::Blob, false))];
     Schema::new(CqlType::Int, vec![CqlType::Int], vec![column("s", CqlType::Blob)], regulars)
 }
 
-fn deletion(at: i64) -> DeletionTime {
+pub(crate) fn deletion(at: i64) -> DeletionTime {
     DeletionTime { marked_for_delete_at: at, local_deletion_time: 1 }
 }
 
-fn start(key: i32, deletion: DeletionTime) -> Fragment {
+pub(crate) fn start(key: i32, deletion: DeletionTime) -> Fragment {
     let key = PartitionKey::new(Bytes::from(key.to_be_bytes().to_vec()));
     Fragment::PartitionStart(PartitionStart { key, deletion })
 }
 
-fn key(value: i32) -> Clustering {
+pub(crate) fn key(value: i32) -> Clustering {
     [value.to_be_bytes().to_vec()].into_iter().collect()
 }
 
-fn cell(timestamp: i64) -> Cell {
+pub(crate) fn cell(timestamp: i64) -> Cell {
     Cell {
         column: 0,
         ttl: 0,
@@ -127,21 +127,21 @@ fn static_row(timestamp: i64) -> Fragment {
     Fragment::StaticRow(Row { cells: vec![cell(timestamp)], ..Row::new(Clustering::empty()) })
 }
 
-fn change(position: Position, to: i64) -> Fragment {
+pub(crate) fn change(position: Position, to: i64) -> Fragment {
     let deletion = if to == 0 { DeletionTime::LIVE } else { deletion(to) };
     Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
 }
 
-fn before(at: i32, to: i64) -> Fragment {
+pub(crate) fn before(at: i32, to: i64) -> Fragment {
     change(Position::before(key(at)), to)
 }
 
-fn after(at: i32, to: i64) -> Fragment {
+pub(crate) fn after(at: i32, to: i64) -> Fragment {
     change(Position::after(key(at)), to)
 }
 
-const LIVE: DeletionTime = DeletionTime::LIVE;
-const END: Fragment = Fragment::PartitionEnd;
+pub(crate) const LIVE: DeletionTime = DeletionTime::LIVE;
+pub(crate) const END: Fragment = Fragment::PartitionEnd;
 
 #[test]
 fn no_source_and_empty_sources_are_at_their_end() {

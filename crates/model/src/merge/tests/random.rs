@@ -14,7 +14,7 @@ use crate::time::EXPIRED_LIVENESS_TTL;
 use crate::types::counter::{Shard, ShardKind};
 
 /// Static: a blob, a map. Regular: two blobs, two maps.
-fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     let column = |name: &str, data_type: CqlType| Column { name: name.as_bytes().into(), data_type };
     let map = CqlType::map(CqlType::Int, CqlType::Blob, false);
     let descending = CqlType::Reversed(Box::new(CqlType::Int));
@@ -106,6 +106,11 @@ fn split_writes() -> impl Strategy<Value = Vec<Vec<Write>>> {
     })
 }
 
+/// The stream of any writes, in this direction.
+pub(crate) fn any_stream(direction: Direction) -> impl Strategy<Value = Vec<Fragment>> {
+    vec(writes(), 0..60).prop_map(move |writes| in_direction(stream(&schema(), &writes), direction))
+}
+
 fn streams(sources: &[Vec<Write>], direction: Direction) -> Vec<Vec<Fragment>> {
     sources.iter().map(|writes| in_direction(stream(&schema(), writes), direction)).collect()
 }
@@ -117,7 +122,7 @@ fn in_direction(forward: Vec<Fragment>, direction: Direction) -> Vec<Fragment> {
     }
 }
 
-fn directions() -> impl Strategy<Value = Direction> {
+pub(crate) fn directions() -> impl Strategy<Value = Direction> {
     select(vec![Direction::Forward, Direction::Reverse])
 }
 
