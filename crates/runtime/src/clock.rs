@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 pub enum Clock {
     /// The clock of the machine.
     Real,
-    /// A clock that stands still until it is set or advanced.
+    /// A clock that stands still until it is set or advanced, while others sleep too.
     Simulated(SimClock),
 }
 
@@ -41,7 +41,8 @@ impl Clock {
     }
 }
 
-/// A clock that stands still until it is set or advanced. Clones are the same clock.
+/// A clock that stands still until it is set or advanced; [`sleep`](crate::sleep) does not move it. Clones are the same
+/// clock.
 #[derive(Debug, Clone)]
 pub struct SimClock(Rc<Cell<Duration>>);
 

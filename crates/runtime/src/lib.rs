@@ -11,7 +11,9 @@
 //!                           └─────► Clock
 //! Cache          one budget of bytes, for everything a shard keeps
 //! SingleFlight   concurrent misses of one thing become one read
+//! Signal         what waits for something to change
 //! spawn, join_all, yield_now    several futures at once, on the one thread
+//! sleep, timeout, monotonic     time that passes, also where the clock stands still
 //! ```
 //!
 //! ```
@@ -53,10 +55,12 @@ mod file;
 mod new_file;
 mod real;
 mod shard;
+mod signal;
 mod sim;
 mod single_flight;
 mod stats;
 mod task;
+mod timer;
 
 pub use cache::{Cache, CacheKey, CacheStats};
 pub use clock::{Clock, SimClock};
@@ -65,7 +69,9 @@ pub use error::{DiskAction, IoError, RuntimeError};
 pub use file::{File, Window};
 pub use new_file::NewFile;
 pub use shard::{Shard, ShardOptions, run, run_simulated};
+pub use signal::Signal;
 pub use sim::{SimCounters, SimDisk, SimOptions};
 pub use single_flight::SingleFlight;
 pub use stats::{IoClass, IoCount, IoStats};
 pub use task::{Task, join_all, spawn, yield_now};
+pub use timer::{monotonic, sleep, timeout};

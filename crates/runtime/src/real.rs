@@ -205,9 +205,10 @@ impl RealNewFile {
         (result, slice.into_inner())
     }
 
+    /// The bytes and the length, as `fdatasync` does; times and rights of the file may come later.
     pub(crate) async fn sync(&self) -> io::Result<()> {
         let file = self.file.clone();
-        self.disk.request(async move { file.sync_all().await }).await
+        self.disk.request(async move { file.sync_data().await }).await
     }
 }
 

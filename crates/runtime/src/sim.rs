@@ -15,7 +15,7 @@ mod files;
 mod operation;
 mod random;
 
-pub(crate) use executor::{SimTask, run, try_spawn};
+pub(crate) use executor::{SimTask, run, try_now, try_sleep, try_spawn};
 use fate::ChangeFate;
 pub(crate) use file::{SimFile, SimNewFile};
 use files::{Content, Files};
@@ -48,8 +48,8 @@ pub struct SimOptions {
     /// The number of the operation at whose beginning the power is cut. It is done, done in part, or not done; it and
     /// all that comes after it fail, reads too, until [`SimDisk::restart`].
     pub crash_at: Option<u64>,
-    /// A request takes a random time from 0 to this, in ticks; time passes only while nothing else can go on, so
-    /// that concurrent requests complete in a random order.
+    /// A request takes a random time from 0 to this, in ticks of a microsecond; time passes only while nothing else
+    /// can go on, so that concurrent requests complete in a random order.
     pub max_delay: u32,
     /// What offset and length of reads are rounded to, in bytes, as by direct I/O: a power of two; 0 is 1.
     pub alignment: usize,
@@ -223,7 +223,7 @@ impl SimDisk {
         self.count(|counters| counters.delayed += 1);
         let disk = self.clone();
         let task = try_spawn(async move {
-            executor::sleep(fate.delay).await;
+            executor::sleep(u64::from(fate.delay)).await;
             disk.finish(life, &fate, operation)
         });
         let Ok(task) = task else { panic!("delays pass only within run_simulated") };

@@ -1,7 +1,8 @@
 //! Runs the futures of a simulated shard in one order: first woken, first polled; time passes when all wait.
 //!
-//! Time is counted in *ticks*. As long as a future can go on, no tick passes; when all wait, time jumps to the
-//! earliest one that sleeps. When none sleeps either, the shard is deadlocked, which is an error instead of a hang.
+//! Time is counted in *ticks*, of a microsecond each. As long as a future can go on, no tick passes; when all wait, time
+//! jumps to the earliest one that sleeps. When none sleeps either, the shard is deadlocked, which is an error instead
+//! of a hang.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -11,6 +12,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use crate::error::RuntimeError;
 
@@ -92,8 +94,19 @@ pub(crate) fn try_spawn<F: Future + 'static>(future: F) -> Result<SimTask<F::Out
 ///
 /// # Panics
 /// When polled outside of a simulated shard.
-pub(crate) fn sleep(ticks: u32) -> impl Future<Output = ()> {
-    Sleep { ticks: u64::from(ticks), registered: None }
+pub(crate) fn sleep(ticks: u64) -> impl Future<Output = ()> {
+    Sleep { ticks, registered: None }
+}
+
+/// Waits for this long, rounded up to ticks; `None` if there is no simulated shard on this thread.
+pub(crate) fn try_sleep(duration: Duration) -> Option<impl Future<Output = ()>> {
+    let ticks = u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
+    current().map(|_| sleep(ticks))
+}
+
+/// The time since the simulated shard of this thread began; `None` if there is none.
+pub(crate) fn try_now() -> Option<Duration> {
+    CURRENT.with_borrow(|current| Some(Duration::from_micros(current.as_ref()?.now.get())))
 }
 
 fn current() -> Option<Rc<Executor>> {
@@ -274,7 +287,7 @@ impl Future for Sleep {
         let ticks = self.ticks;
         let (place, executor) = self.registered.get_or_insert_with(|| {
             let executor = current().expect("delays pass only within run_simulated");
-            let place = (executor.now.get() + ticks, executor.next_number());
+            let place = (executor.now.get().saturating_add(ticks), executor.next_number());
             (place, executor)
         });
         if executor.now.get() >= place.0 {

@@ -38,7 +38,7 @@ impl SimFile {
         };
         if fate.delay > 0 {
             self.disk.count(|counters| counters.delayed += 1);
-            executor::sleep(fate.delay).await;
+            executor::sleep(u64::from(fate.delay)).await;
         }
         self.disk.expect_power(self.life)?;
         self.disk.count(|counters| {
