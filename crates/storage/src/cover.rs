@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn only_columns_of_one_cell() {
-        for data_type in [CqlType::list(CqlType::Int, true), CqlType::Counter] {
+        for data_type in [CqlType::list(CqlType::Int, false), CqlType::Counter] {
             let regulars = vec![column("a", CqlType::Int), column("b", data_type)];
             let schema = Schema::new(CqlType::Int, Vec::new(), Vec::new(), regulars);
             assert!(Cover::new(&schema, &Wanted::default(), false).is_none());

@@ -8,9 +8,11 @@
 //! | [`sstable_set`] | the SSTables of a table at one moment |
 //! | [`source`] | memtables and SSTables behind one face |
 //! | [`single_key`] | single rows, newest SSTable first |
+//! | [`admission`] | who may read now |
 //! | [`cover`] | whether what was read hides all that is unread |
 //! | [`error`] | what can go wrong |
 
+pub mod admission;
 pub mod cover;
 pub mod definition;
 pub mod error;

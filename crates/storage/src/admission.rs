@@ -1,0 +1,280 @@
+//! Who may read now: every read holds a permit for the memory that it takes.
+//!
+//! Over the limit a read waits, in the order of asking. The queue is bounded, and so is the wait: what cannot be let in
+//! fails with an error that says so, and nothing grows without bound. A read that alone is larger than the limit is let in
+//! when there is no other.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use runtime::Signal;
+
+use crate::{Error, Result};
+
+/// How much may be read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdmissionOptions {
+    /// Bytes of memory that all reads together may take. Default 64 MiB.
+    pub memory: usize,
+    /// How many reads may be under way. Default 100, as many as a disk has use for.
+    pub reads: usize,
+    /// How many more may wait. Default 1000.
+    pub waiting: usize,
+    /// How long one waits at the most. Default 5 s, Cassandra's for reads.
+    pub patience: Duration,
+}
+
+impl Default for AdmissionOptions {
+    fn default() -> AdmissionOptions {
+        AdmissionOptions { memory: 64 << 20, reads: 100, waiting: 1000, patience: Duration::from_secs(5) }
+    }
+}
+
+/// Lets reads in. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Admission(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    options: AdmissionOptions,
+    stats: Cell<AdmissionStats>,
+    queue: RefCell<VecDeque<Rc<Waiting>>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    bytes: usize,
+    is_let_in: Cell<bool>,
+    signal: Signal,
+}
+
+/// What has been let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AdmissionStats {
+    /// Reads under way.
+    pub reads: usize,
+    /// Bytes that they hold.
+    pub memory: usize,
+    /// Reads that had to wait, since the start.
+    pub waited: u64,
+    /// Reads that were turned away, since the start.
+    pub refused: u64,
+}
+
+/// What a read holds while it is under way.
+#[derive(Debug)]
+pub struct Permit {
+    admission: Admission,
+    bytes: usize,
+}
+
+impl Admission {
+    /// Lets in what the options say.
+    pub fn new(options: AdmissionOptions) -> Admission {
+        Admission(Rc::new(Inner { options, stats: Cell::default(), queue: RefCell::default() }))
+    }
+
+    /// A permit for a read that takes about so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::Overloaded`] if too many wait already, or this one waited for too long.
+    pub async fn admit(&self, bytes: usize) -> Result<Permit> {
+        if self.0.queue.borrow().is_empty() && self.has_room(bytes) {
+            return Ok(self.let_in(bytes));
+        }
+        let AdmissionOptions { waiting: most, patience, .. } = self.0.options;
+        if self.0.queue.borrow().len() >= most {
+            return Err(self.refuse(format!("{most} reads are waiting already")));
+        }
+        let waiting = Rc::new(Waiting { bytes, is_let_in: Cell::new(false), signal: Signal::new() });
+        self.0.queue.borrow_mut().push_back(waiting.clone());
+        self.note(|stats| stats.waited += 1);
+        let place = Place { admission: self, waiting: &waiting };
+        let let_in = waiting.signal.until(|| waiting.is_let_in.get().then_some(()));
+        let was_let_in = runtime::timeout(patience, let_in).await.is_some();
+        match was_let_in || waiting.is_let_in.get() {
+            true => Ok(place.permit()),
+            false => Err(self.refuse(format!("a read has waited for {patience:?}"))),
+        }
+    }
+
+    /// What has been let in.
+    pub fn stats(&self) -> AdmissionStats {
+        self.0.stats.get()
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let AdmissionStats { reads, memory, .. } = self.stats();
+        reads == 0 || (reads < self.0.options.reads && memory + bytes <= self.0.options.memory)
+    }
+
+    fn let_in(&self, bytes: usize) -> Permit {
+        self.note(|stats| {
+            stats.reads += 1;
+            stats.memory += bytes;
+        });
+        Permit { admission: self.clone(), bytes }
+    }
+
+    fn refuse(&self, why: String) -> Error {
+        self.note(|stats| stats.refused += 1);
+        Error::Overloaded(why)
+    }
+
+    /// Lets in those that have waited longest, as far as there is room.
+    fn admit_waiting(&self) {
+        loop {
+            let first = self.0.queue.borrow().front().cloned();
+            let Some(first) = first.filter(|first| self.has_room(first.bytes)) else { return };
+            self.0.queue.borrow_mut().pop_front();
+            // The permit is made by the one who waits; until then what it will hold is taken.
+            std::mem::forget(self.let_in(first.bytes));
+            first.is_let_in.set(true);
+            first.signal.notify();
+        }
+    }
+
+    fn note(&self, change: impl FnOnce(&mut AdmissionStats)) {
+        let mut stats = self.0.stats.get();
+        change(&mut stats);
+        self.0.stats.set(stats);
+    }
+}
+
+/// A place in the queue, which whoever gives up waiting leaves.
+struct Place<'a> {
+    admission: &'a Admission,
+    waiting: &'a Rc<Waiting>,
+}
+
+impl Place<'_> {
+    fn permit(self) -> Permit {
+        let permit = Permit { admission: self.admission.clone(), bytes: self.waiting.bytes };
+        self.waiting.is_let_in.set(false);
+        permit
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.admission.0.queue.borrow_mut().retain(|other| !Rc::ptr_eq(other, self.waiting));
+        // Let in, but gone before it took its permit.
+        if self.waiting.is_let_in.get() {
+            drop(Permit { admission: self.admission.clone(), bytes: self.waiting.bytes });
+        }
+    }
+}
+
+impl Permit {
+    /// The read takes so many bytes more; it is under way, so it does not wait for them.
+    pub fn grow(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.admission.note(|stats| stats.memory += bytes);
+    }
+
+    /// Bytes that the read holds.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.admission.note(|stats| {
+            stats.reads -= 1;
+            stats.memory -= self.bytes;
+        });
+        self.admission.admit_waiting();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::{SimOptions, run_simulated, spawn, yield_now};
+
+    use super::*;
+
+    fn options() -> AdmissionOptions {
+        AdmissionOptions { memory: 100, reads: 3, waiting: 2, patience: Duration::from_secs(1) }
+    }
+
+    async fn settle() {
+        for _ in 0..20 {
+            yield_now().await;
+        }
+    }
+
+    #[test]
+    fn who_waits_is_let_in_in_order() {
+        run_simulated(SimOptions::default(), async |_| {
+            let admission = Admission::new(options());
+            let first = admission.admit(60).await.unwrap();
+            let order: Rc<RefCell<Vec<usize>>> = Rc::default();
+            for bytes in [70, 10] {
+                let (admission, order) = (admission.clone(), order.clone());
+                spawn(async move {
+                    let permit = admission.admit(bytes).await.unwrap();
+                    order.borrow_mut().push(permit.bytes());
+                })
+                .detach();
+            }
+            settle().await;
+            // There would be room for the second, but it is not its turn.
+            assert_eq!((admission.stats().memory, order.borrow().len()), (60, 0));
+            drop(first);
+            settle().await;
+            assert_eq!(*order.borrow(), [70, 10]);
+            assert_eq!((admission.stats().memory, admission.stats().reads), (0, 0));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_full_queue_turns_away_and_patience_ends() {
+        run_simulated(SimOptions::default(), async |_| {
+            let admission = Admission::new(options());
+            // Larger than the limit, but alone.
+            let mut first = admission.admit(500).await.unwrap();
+            let waiting: Vec<_> = (0..2)
+                .map(|_| {
+                    let admission = admission.clone();
+                    spawn(async move { admission.admit(1).await.map(drop) })
+                })
+                .collect();
+            settle().await;
+            assert!(matches!(admission.admit(1).await, Err(Error::Overloaded(_))));
+            for waiting in waiting {
+                let error = waiting.await.unwrap_err().to_string();
+                assert!(error.starts_with("overloaded: a read has waited for 1s"), "{error}");
+            }
+            assert_eq!((admission.stats().waited, admission.stats().refused), (2, 3));
+            first.grow(7);
+            assert_eq!(admission.stats().memory, 507);
+            drop(first);
+            assert_eq!(admission.stats().memory, 0);
+            assert!(admission.admit(1).await.is_ok());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn who_goes_away_leaves_nothing_behind() {
+        run_simulated(SimOptions::default(), async |_| {
+            let admission = Admission::new(options());
+            let first = admission.admit(100).await.unwrap();
+            let task = {
+                let admission = admission.clone();
+                spawn(async move { admission.admit(50).await.map(drop) })
+            };
+            settle().await;
+            drop(task);
+            settle().await;
+            drop(first);
+            settle().await;
+            assert_eq!((admission.stats().memory, admission.stats().reads), (0, 0));
+        })
+        .unwrap();
+    }
+}
