@@ -41,7 +41,7 @@ mod time_format;
 mod uuid;
 mod validate;
 mod varint;
-mod vint;
+pub(crate) mod vint;
 
 pub use date::parse_instant;
 pub use error::TypeError;

@@ -9,8 +9,13 @@
 //! Signed ones are zigzag-coded first: 0, -1, 1, -2, … become 0, 1, 2, 3, ….
 
 /// Takes an unsigned vint off the front of `rest`; `None` if it is cut.
-pub(super) fn take_unsigned(rest: &mut &[u8]) -> Option<u64> {
-    let (&first, _) = rest.split_first()?;
+#[inline]
+pub(crate) fn take_unsigned(rest: &mut &[u8]) -> Option<u64> {
+    let (&first, after) = rest.split_first()?;
+    if first < 0x80 {
+        *rest = after;
+        return Some(u64::from(first));
+    }
     let more = first.leading_ones() as usize;
     let (bytes, tail) = rest.split_at_checked(1 + more)?;
     let high = u64::from(first) & (0xff_u64 >> more);
@@ -19,13 +24,18 @@ pub(super) fn take_unsigned(rest: &mut &[u8]) -> Option<u64> {
 }
 
 /// Takes a signed vint off the front of `rest`; `None` if it is cut.
-pub(super) fn take_signed(rest: &mut &[u8]) -> Option<i64> {
+#[inline]
+pub(crate) fn take_signed(rest: &mut &[u8]) -> Option<i64> {
     take_unsigned(rest).map(|coded| (coded >> 1) as i64 ^ -((coded & 1) as i64))
 }
 
 /// Appends an unsigned vint, in as few bytes as hold it.
-pub(super) fn put_unsigned(value: u64, out: &mut Vec<u8>) {
-    let bits = 64 - (value | 1).leading_zeros() as usize;
+#[inline]
+pub(crate) fn put_unsigned(value: u64, out: &mut Vec<u8>) {
+    if value < 0x80 {
+        return out.push(value as u8);
+    }
+    let bits = 64 - value.leading_zeros() as usize;
     let more = if bits > 56 { 8 } else { (bits - 1) / 7 };
     let mut bytes = [0; 9];
     bytes[1..].copy_from_slice(&value.to_be_bytes());
@@ -35,7 +45,8 @@ pub(super) fn put_unsigned(value: u64, out: &mut Vec<u8>) {
 }
 
 /// Appends a signed vint.
-pub(super) fn put_signed(value: i64, out: &mut Vec<u8>) {
+#[inline]
+pub(crate) fn put_signed(value: i64, out: &mut Vec<u8>) {
     put_unsigned((value << 1 ^ value >> 63) as u64, out);
 }
 
