@@ -13,6 +13,7 @@
 //! | [`clustering`] | positions between the rows of a partition, slices of it |
 //! | [`row`] | rows and cells |
 //! | [`fragment`] | the stream in which all readers speak, and its validator |
+//! | [`flat`] | all of these as bytes: in a log, in a cache, on the way to another shard |
 //! | [`merge`] | several streams as one |
 //! | [`purge`] | what a compaction forgets of a stream |
 //! | [`live`] | what a `SELECT` would return of a stream |
@@ -21,6 +22,7 @@
 
 pub mod bytes;
 pub mod clustering;
+pub mod flat;
 pub mod fragment;
 pub mod key;
 pub mod live;

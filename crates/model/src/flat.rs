@@ -1,0 +1,301 @@
+//! Rows, fragments, mutations and schemas as flat bytes.
+//!
+//! The payload of a commit log, rows that hop to another shard as a plain `Vec<u8>` (nothing else of the model is `Send`), and
+//! many rows in one allocation of a cache. Items stand one after the other and tell their own end. What is decoded points
+//! into the one buffer.
+//!
+//! ```text
+//! fragment    kind 1  partition start   10 deleted   20 its token is not Murmur3's
+//!                       key, [8 bytes token], [deletion]
+//!                  2  static row        row
+//!                  3  row               row
+//!                  4  range tombstone   10 a deletion begins, not only ends
+//!                       position, [deletion]
+//!                  5  partition end
+//! key         vint length, bytes
+//! ```
+//!
+//! | file | draws |
+//! |---|---|
+//! | `mutation` | mutations |
+//! | `schema` | schemas |
+//! | `row` | rows and cells |
+//! | `place` | clustering keys, positions, slices |
+//! | `stamp` | timestamps, deletions, expiry |
+//! | `cursor` | numbers and byte strings |
+//!
+//! Invariants:
+//! 1. Every value of the model has its bytes, even one that breaks its own invariants; only a schema may be refused.
+//! 2. It has them once: bytes that decode are the very bytes that the value is encoded to.
+//! 3. Nothing panics on any bytes. On the word of a count no more memory is reserved than the bytes take, or a few items do.
+//!
+//! What a log keeps begins with a byte for the version: mutations and schemas. What lives no longer than its process
+//! has none. Nothing is summed here; whoever stores the bytes does that.
+
+mod cursor;
+mod mutation;
+mod place;
+mod row;
+mod schema;
+mod stamp;
+
+use std::future::{Future, ready};
+
+use self::cursor::{Cursor, Decoded, put_bytes};
+use self::stamp::Base;
+use crate::key::token_of;
+use crate::{
+    Bytes, Fragment, FragmentReader, Mutation, Next, PartitionKey, PartitionStart, Position,
+    RangeTombstoneChange, Schema, Slice,
+};
+
+pub use self::mutation::put_mutation;
+pub use self::place::{put_position, put_slice};
+pub use self::schema::{SchemaError, put_schema};
+
+/// What mutations and schemas begin with. Another byte is of a version that is not known here.
+pub const VERSION: u8 = 1;
+
+/// Why bytes could not be decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("flat bytes, at {at}: {what}")]
+pub struct FlatError {
+    /// Bytes from the start of the buffer.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+/// Appends a fragment.
+pub fn put_fragment(fragment: &Fragment, out: &mut Vec<u8>) {
+    match fragment {
+        Fragment::PartitionStart(start) => put_start(start, out),
+        Fragment::StaticRow(row) => {
+            out.push(kind::STATIC_ROW);
+            row::put(row, &mut Base::at_start(), out);
+        }
+        Fragment::Row(row) => {
+            out.push(kind::ROW);
+            row::put(row, &mut Base::at_start(), out);
+        }
+        Fragment::RangeTombstone(change) => put_change(change, out),
+        Fragment::PartitionEnd => out.push(kind::END),
+    }
+}
+
+/// The mutation that these bytes are, all of them.
+///
+/// # Errors
+/// If they are not what [`put_mutation`] gave.
+pub fn mutation(bytes: &Bytes) -> Result<Mutation, FlatError> {
+    FlatReader::new(bytes.clone()).only(FlatReader::mutation)
+}
+
+/// The schema that these bytes are, all of them.
+///
+/// # Errors
+/// If they are not what [`put_schema`] gave.
+pub fn schema(bytes: &Bytes) -> Result<Schema, FlatError> {
+    FlatReader::new(bytes.clone()).only(FlatReader::schema)
+}
+
+/// The position that these bytes are, all of them.
+///
+/// # Errors
+/// If they are not what [`put_position`] gave.
+pub fn position(bytes: &Bytes) -> Result<Position, FlatError> {
+    FlatReader::new(bytes.clone()).only(FlatReader::position)
+}
+
+/// The slice that these bytes are, all of them.
+///
+/// # Errors
+/// If they are not what [`put_slice`] gave.
+pub fn slice(bytes: &Bytes) -> Result<Slice, FlatError> {
+    FlatReader::new(bytes.clone()).only(FlatReader::slice)
+}
+
+/// Decodes items, one after the other; whoever reads them knows which kind comes next.
+///
+/// As a [`FragmentReader`] it is the stream of fragments up to the end of the bytes, and never asks to be filled.
+#[derive(Clone, Debug)]
+pub struct FlatReader {
+    bytes: Bytes,
+    at: usize,
+}
+
+impl FlatReader {
+    /// At the start of `bytes`.
+    pub fn new(bytes: Bytes) -> FlatReader {
+        FlatReader { bytes, at: 0 }
+    }
+
+    /// At `offset`, where an item begins.
+    ///
+    /// # Panics
+    /// If `offset` is past the end.
+    pub fn starting_at(bytes: Bytes, offset: usize) -> FlatReader {
+        assert!(offset <= bytes.len(), "an item begins within its bytes");
+        FlatReader { bytes, at: offset }
+    }
+
+    /// Bytes from the start to the next item. An error leaves it where the item began.
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Whether no item is left.
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// The next fragment; `None` at the end.
+    ///
+    /// # Errors
+    /// If no fragment is here.
+    pub fn next_fragment(&mut self) -> Result<Option<Fragment>, FlatError> {
+        if self.is_at_end() { Ok(None) } else { self.read(take_fragment).map(Some) }
+    }
+
+    /// The next item, which is a mutation.
+    ///
+    /// # Errors
+    /// If none is here.
+    pub fn mutation(&mut self) -> Result<Mutation, FlatError> {
+        self.read(mutation::take)
+    }
+
+    /// The next item, which is a schema.
+    ///
+    /// # Errors
+    /// If none is here.
+    pub fn schema(&mut self) -> Result<Schema, FlatError> {
+        self.read(schema::take)
+    }
+
+    /// The next item, which is a position.
+    ///
+    /// # Errors
+    /// If none is here.
+    pub fn position(&mut self) -> Result<Position, FlatError> {
+        self.read(place::take_position)
+    }
+
+    /// The next item, which is a slice.
+    ///
+    /// # Errors
+    /// If none is here.
+    pub fn slice(&mut self) -> Result<Slice, FlatError> {
+        self.read(place::take_slice)
+    }
+
+    fn read<T>(&mut self, take: impl FnOnce(&mut Cursor<'_>) -> Decoded<T>) -> Decoded<T> {
+        let mut cursor = Cursor::new(&self.bytes, self.at);
+        let item = take(&mut cursor)?;
+        self.at = cursor.at();
+        Ok(item)
+    }
+
+    fn only<T>(mut self, take: impl FnOnce(&mut FlatReader) -> Decoded<T>) -> Decoded<T> {
+        let item = take(&mut self)?;
+        if self.is_at_end() {
+            return Ok(item);
+        }
+        Err(FlatError { at: self.at, what: "more bytes follow than there should be" })
+    }
+}
+
+impl FragmentReader for FlatReader {
+    type Error = FlatError;
+
+    fn pop(&mut self) -> Result<Next, FlatError> {
+        self.next_fragment().map(|next| next.map_or(Next::End, Next::Fragment))
+    }
+
+    fn fill(&mut self) -> impl Future<Output = Result<(), FlatError>> {
+        ready(Ok(()))
+    }
+}
+
+mod kind {
+    pub(super) const START: u8 = 1;
+    pub(super) const STATIC_ROW: u8 = 2;
+    pub(super) const ROW: u8 = 3;
+    pub(super) const RANGE_TOMBSTONE: u8 = 4;
+    pub(super) const END: u8 = 5;
+
+    pub(super) const DELETED: u8 = 0x10;
+    pub(super) const OWN_TOKEN: u8 = 0x20;
+}
+
+fn take_fragment(cursor: &mut Cursor<'_>) -> Decoded<Fragment> {
+    let head = cursor.u8()?;
+    match head & 0x0f {
+        kind::START => take_start(head & 0xf0, cursor).map(Fragment::PartitionStart),
+        kind::RANGE_TOMBSTONE => take_change(head & 0xf0, cursor).map(Fragment::RangeTombstone),
+        _ => match head {
+            kind::STATIC_ROW => row::take(&mut Base::at_start(), cursor).map(Fragment::StaticRow),
+            kind::ROW => row::take(&mut Base::at_start(), cursor).map(Fragment::Row),
+            kind::END => Ok(Fragment::PartitionEnd),
+            _ => cursor.invalid("this is no kind of fragment"),
+        },
+    }
+}
+
+fn put_start(start: &PartitionStart, out: &mut Vec<u8>) {
+    let deleted = if start.deletion.is_live() { 0 } else { kind::DELETED };
+    let own_token = has_own_token(&start.key);
+    out.push(kind::START | deleted | if own_token { kind::OWN_TOKEN } else { 0 });
+    put_key(&start.key, own_token, out);
+    if deleted != 0 {
+        Base::at_start().put_deletion(&start.deletion, out);
+    }
+}
+
+fn take_start(flags: u8, cursor: &mut Cursor<'_>) -> Decoded<PartitionStart> {
+    cursor.check(flags & !(kind::DELETED | kind::OWN_TOKEN) == 0, "a partition start has an unknown flag")?;
+    let key = take_key(flags & kind::OWN_TOKEN != 0, cursor)?;
+    let deletion = Base::at_start().take_deletion_if(flags & kind::DELETED != 0, cursor)?;
+    Ok(PartitionStart { key, deletion })
+}
+
+/// A change says whether a deletion begins, because most that end one begin none.
+fn put_change(change: &RangeTombstoneChange, out: &mut Vec<u8>) {
+    let deleted = if change.deletion.is_live() { 0 } else { kind::DELETED };
+    out.push(kind::RANGE_TOMBSTONE | deleted);
+    put_position(&change.position, out);
+    if deleted != 0 {
+        Base::at_start().put_deletion(&change.deletion, out);
+    }
+}
+
+fn take_change(flags: u8, cursor: &mut Cursor<'_>) -> Decoded<RangeTombstoneChange> {
+    cursor.check(flags & !kind::DELETED == 0, "a range tombstone has an unknown flag")?;
+    let position = place::take_position(cursor)?;
+    let deletion = Base::at_start().take_deletion_if(flags != 0, cursor)?;
+    Ok(RangeTombstoneChange { position, deletion })
+}
+
+/// Whether the token cannot be worked out from the key: tables of secondary indexes have a partitioner of their own.
+fn has_own_token(key: &PartitionKey) -> bool {
+    key.token != token_of(&key.bytes)
+}
+
+fn put_key(key: &PartitionKey, own_token: bool, out: &mut Vec<u8>) {
+    put_bytes(&key.bytes, out);
+    if own_token {
+        out.extend_from_slice(&key.token.to_be_bytes());
+    }
+}
+
+fn take_key(own_token: bool, cursor: &mut Cursor<'_>) -> Decoded<PartitionKey> {
+    let mut key = PartitionKey::new(cursor.bytes()?);
+    if own_token {
+        let murmur3 = std::mem::replace(&mut key.token, i64::from_be_bytes(cursor.array()?));
+        cursor.check(key.token != murmur3, "a token is stored that can be worked out")?;
+    }
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests;

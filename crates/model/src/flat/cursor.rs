@@ -1,0 +1,180 @@
+//! Numbers and byte strings, read without a panic on any bytes, in one way only.
+//!
+//! ```text
+//! vint     as in [`crate::types`]: 7 bits in one byte, 14 in two, …; a longer one than needed is refused
+//! signed   zigzag over that
+//! bytes    vint length, bytes
+//! ```
+
+use super::FlatError;
+use crate::Bytes;
+use crate::types::vint::{put_unsigned, take_unsigned};
+
+/// What decoding gives.
+pub(super) type Decoded<T> = Result<T, FlatError>;
+
+/// So many things are reserved for whatever the bytes are.
+const FEW: usize = 32;
+
+/// A place in bytes; values that are taken point into their buffer.
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    owner: &'a Bytes,
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    /// At `at` in `owner`.
+    pub(super) fn new(owner: &'a Bytes, at: usize) -> Cursor<'a> {
+        Cursor { owner, rest: &owner[at..] }
+    }
+
+    /// Bytes from the start of the owner.
+    pub(super) fn at(&self) -> usize {
+        self.owner.len() - self.rest.len()
+    }
+
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// An error here.
+    #[cold]
+    pub(super) fn invalid<T>(&self, what: &'static str) -> Decoded<T> {
+        Err(FlatError { at: self.at(), what })
+    }
+
+    /// An error here unless `holds`.
+    #[inline]
+    pub(super) fn check(&self, holds: bool, what: &'static str) -> Decoded<()> {
+        if holds { Ok(()) } else { self.invalid(what) }
+    }
+
+    #[inline]
+    pub(super) fn u8(&mut self) -> Decoded<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    #[inline]
+    pub(super) fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
+        let Some((array, rest)) = self.rest.split_first_chunk() else {
+            return self.invalid("the bytes end too early");
+        };
+        self.rest = rest;
+        Ok(*array)
+    }
+
+    #[inline]
+    pub(super) fn vint(&mut self) -> Decoded<u64> {
+        let before = self.rest.len();
+        let Some(number) = take_unsigned(&mut self.rest) else {
+            return self.invalid("the bytes end within a number");
+        };
+        let more = before - self.rest.len() - 1;
+        self.check(more == 0 || number >> (7 * more) != 0, "a number is longer than it need be")?;
+        Ok(number)
+    }
+
+    /// Zigzag undone.
+    #[inline]
+    pub(super) fn signed(&mut self) -> Decoded<i64> {
+        self.vint().map(|coded| (coded >> 1) as i64 ^ -((coded & 1) as i64))
+    }
+
+    /// A vint that fits its type.
+    #[inline]
+    pub(super) fn fitting<T: TryFrom<u64>>(&mut self) -> Decoded<T> {
+        let number = self.vint()?;
+        T::try_from(number).or_else(|_| self.invalid("a number is too large for what it is"))
+    }
+
+    /// How many things follow. Each takes a byte at least, so that this is not more than there are bytes.
+    #[inline]
+    pub(super) fn count(&mut self) -> Decoded<usize> {
+        let count = self.fitting()?;
+        self.check(count <= self.rest.len(), "more is promised than the rest of the bytes can hold")?;
+        Ok(count)
+    }
+
+    /// How many things may be reserved for where `count` are promised: no more memory than there are bytes, or a few.
+    pub(super) fn reserved<T>(&self, count: usize) -> usize {
+        count.min(FEW.max(self.rest.len() / size_of::<T>()))
+    }
+
+    /// Bytes behind their length.
+    #[inline]
+    pub(super) fn bytes(&mut self) -> Decoded<Bytes> {
+        let len = self.count()?;
+        Ok(self.taken(len))
+    }
+
+    /// So many bytes, which a [`Cursor::count`] has found to be there.
+    #[inline]
+    pub(super) fn taken(&mut self, len: usize) -> Bytes {
+        let at = self.at();
+        self.rest = &self.rest[len..];
+        self.owner.slice(at..at + len)
+    }
+
+    /// No bytes, without a buffer of their own.
+    #[inline]
+    pub(super) fn no_bytes(&self) -> Bytes {
+        self.owner.slice(0..0)
+    }
+
+    /// As many things as a count says.
+    pub(super) fn many<T>(&mut self, mut take: impl FnMut(&mut Self) -> Decoded<T>) -> Decoded<Vec<T>> {
+        let count = self.count()?;
+        let mut things = Vec::with_capacity(self.reserved::<T>(count));
+        for _ in 0..count {
+            things.push(take(self)?);
+        }
+        Ok(things)
+    }
+}
+
+/// Appends bytes behind their length.
+#[inline]
+pub(super) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    put_unsigned(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends how many, then each.
+pub(super) fn put_many<'a, T: 'a>(
+    things: impl ExactSizeIterator<Item = &'a T>,
+    out: &mut Vec<u8>,
+    mut put: impl FnMut(&'a T, &mut Vec<u8>),
+) {
+    put_unsigned(things.len() as u64, out);
+    things.for_each(|thing| put(thing, out));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(bytes: &[u8]) -> Bytes {
+        Bytes::from(bytes)
+    }
+
+    #[test]
+    fn a_number_has_one_form() {
+        for long in [&[0x80, 0x7f][..], &[0xc0, 0x3f, 0xff], &[0xff, 0, 1, 2, 3, 4, 5, 6, 7]] {
+            let error = Cursor::new(&bytes(long), 0).vint().unwrap_err();
+            assert_eq!(error.what, "a number is longer than it need be");
+        }
+        assert_eq!(Cursor::new(&bytes(&[0xff; 9]), 0).vint(), Ok(u64::MAX));
+        assert_eq!(Cursor::new(&bytes(&[0xff; 9]), 0).signed(), Ok(i64::MIN));
+    }
+
+    #[test]
+    fn promises_are_checked_before_memory_is_taken() {
+        let owner = bytes(&[3, 1, 2]);
+        assert_eq!(Cursor::new(&owner, 0).bytes().unwrap_err().at, 1);
+        let cursor = Cursor::new(&owner, 0);
+        assert_eq!((cursor.reserved::<u64>(9), cursor.reserved::<u64>(1000)), (9, FEW));
+        assert!(Cursor::new(&bytes(&[0xff; 9]), 0).bytes().is_err());
+    }
+}

@@ -1,0 +1,123 @@
+//! Clustering keys, positions and slices.
+//!
+//! ```text
+//! clustering   vint columns, values
+//! value        vint: 0 null, otherwise length + 1; bytes
+//! position     vint: columns * 4 + weight (0 before, 1 at, 2 after), values
+//! slice        position of the start, position of the end
+//!              or a position of weight 3: before and after this prefix
+//! ```
+
+use super::cursor::{Cursor, Decoded};
+use crate::types::vint::put_unsigned;
+use crate::{Bytes, Clustering, Position, Slice, Weight};
+
+/// The weight of a slice that is a prefix.
+const BOTH: u64 = 3;
+
+/// Appends a position.
+pub fn put_position(position: &Position, out: &mut Vec<u8>) {
+    put_weighted(&position.prefix, weight_code(position.weight), out);
+}
+
+/// Appends a slice.
+pub fn put_slice(slice: &Slice, out: &mut Vec<u8>) {
+    put_ends(&slice.start, &slice.end, out);
+}
+
+pub(super) fn take_position(cursor: &mut Cursor<'_>) -> Decoded<Position> {
+    let (prefix, code) = take_weighted(cursor)?;
+    position_of(prefix, code, cursor)
+}
+
+pub(super) fn take_slice(cursor: &mut Cursor<'_>) -> Decoded<Slice> {
+    let (prefix, code) = take_weighted(cursor)?;
+    if code == BOTH {
+        return Ok(Slice::of_prefix(prefix));
+    }
+    let slice = Slice { start: position_of(prefix, code, cursor)?, end: take_position(cursor)? };
+    cursor.check(!is_prefix(&slice.start, &slice.end), "a slice has two ends where one prefix will do")?;
+    Ok(slice)
+}
+
+/// Appends the ends of a slice or a range tombstone.
+pub(super) fn put_ends(start: &Position, end: &Position, out: &mut Vec<u8>) {
+    if is_prefix(start, end) {
+        return put_weighted(&start.prefix, BOTH, out);
+    }
+    put_position(start, out);
+    put_position(end, out);
+}
+
+#[inline]
+pub(super) fn put_clustering(clustering: &Clustering, out: &mut Vec<u8>) {
+    put_unsigned(clustering.len() as u64, out);
+    put_values(clustering, out);
+}
+
+#[inline]
+pub(super) fn take_clustering(cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
+    let count = cursor.count()?;
+    take_values(count, cursor)
+}
+
+/// Whether the slice is all rows with a prefix.
+fn is_prefix(start: &Position, end: &Position) -> bool {
+    (start.weight, end.weight) == (Weight::Before, Weight::After) && start.prefix == end.prefix
+}
+
+fn put_weighted(prefix: &Clustering, code: u64, out: &mut Vec<u8>) {
+    put_unsigned(prefix.len() as u64 * 4 + code, out);
+    put_values(prefix, out);
+}
+
+fn take_weighted(cursor: &mut Cursor<'_>) -> Decoded<(Clustering, u64)> {
+    let head = cursor.vint()?;
+    Ok((take_values(usize::try_from(head / 4).unwrap_or(usize::MAX), cursor)?, head % 4))
+}
+
+fn put_values(clustering: &Clustering, out: &mut Vec<u8>) {
+    for value in &clustering.values {
+        match value {
+            Some(value) => {
+                put_unsigned(value.len() as u64 + 1, out);
+                out.extend_from_slice(value);
+            }
+            None => out.push(0),
+        }
+    }
+}
+
+fn take_values(count: usize, cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
+    let mut clustering = Clustering::empty();
+    clustering.values.reserve(cursor.reserved::<Option<Bytes>>(count));
+    for _ in 0..count {
+        clustering.values.push(take_value(cursor)?);
+    }
+    Ok(clustering)
+}
+
+#[inline]
+fn take_value(cursor: &mut Cursor<'_>) -> Decoded<Option<Bytes>> {
+    let len = cursor.vint()?;
+    cursor.check(len <= cursor.left() as u64 + 1, "a value is longer than the rest of the bytes")?;
+    Ok(len.checked_sub(1).map(|len| cursor.taken(len as usize)))
+}
+
+fn weight_code(weight: Weight) -> u64 {
+    match weight {
+        Weight::Before => 0,
+        Weight::At => 1,
+        Weight::After => 2,
+    }
+}
+
+fn position_of(prefix: Clustering, code: u64, cursor: &Cursor<'_>) -> Decoded<Position> {
+    let weight = match code {
+        0 => Weight::Before,
+        1 => Weight::At,
+        2 => Weight::After,
+        _ => return cursor.invalid("a position stands on both sides of its prefix"),
+    };
+    Ok(Position { prefix, weight })
+}

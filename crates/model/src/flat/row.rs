@@ -1,0 +1,200 @@
+//! Rows and cells.
+//!
+//! ```text
+//! row       flags: 07 the marker's stamp   08 marker   10 deletion   20 shadowable deletion   40 complex deletions
+//!           clustering, [marker] [deletion] [shadowable deletion]
+//!           [vint how many, { vint column, deletion } …] vint cells, cells
+//! cell      flags: 07 its stamp   08 path
+//!                  30 value: 00 follows   10 empty   20 a tombstone, which has none
+//!                  C0 column: 00 the next one   40 the same as before   80 a distance follows
+//!           [signed distance from the next column], [stamp], [path], [value]
+//! path, value   bytes behind a vint length
+//! ```
+//!
+//! The cell of the next column with the timestamp of the marker costs its flags and the length of its value.
+
+use super::cursor::{Cursor, Decoded, put_bytes, put_many};
+use super::place::{put_clustering, take_clustering};
+use super::stamp::{self, Base, Expiry, Stamp};
+use crate::types::vint::{put_signed, put_unsigned};
+use crate::{Cell, CellValue, DeletionTime, Liveness, Row};
+
+mod flag {
+    pub(super) const MARKER: u8 = 0x08;
+    pub(super) const DELETION: u8 = 0x10;
+    pub(super) const SHADOWABLE: u8 = 0x20;
+    pub(super) const COMPLEX_DELETIONS: u8 = 0x40;
+
+    pub(super) const PATH: u8 = 0x08;
+    pub(super) const VALUE: u8 = 0x30;
+    pub(super) const EMPTY: u8 = 0x10;
+    pub(super) const TOMBSTONE: u8 = 0x20;
+    pub(super) const COLUMN: u8 = 0xc0;
+    pub(super) const SAME_COLUMN: u8 = 0x40;
+    pub(super) const DISTANT_COLUMN: u8 = 0x80;
+}
+
+/// The column before the first one.
+const NO_COLUMN: u16 = u16::MAX;
+
+/// Appends a row; its times are told from `base`.
+pub(super) fn put(row: &Row, base: &mut Base, out: &mut Vec<u8>) {
+    let flags = row_flags(row, base);
+    out.push(flags);
+    put_clustering(&row.clustering, out);
+    if flags & flag::MARKER != 0 {
+        base.put(&marker_stamp(&row.liveness), flags, out);
+    }
+    if flags & flag::DELETION != 0 {
+        base.put_deletion(&row.deletion, out);
+    }
+    if flags & flag::SHADOWABLE != 0 {
+        base.put_deletion(&row.shadowable, out);
+    }
+    if flags & flag::COMPLEX_DELETIONS != 0 {
+        put_many(row.complex_deletions.iter(), out, |(column, deletion), out| {
+            put_unsigned(u64::from(*column), out);
+            base.put_deletion(deletion, out);
+        });
+    }
+    let mut column = NO_COLUMN;
+    put_many(row.cells.iter(), out, |cell, out| {
+        put_cell(cell, column, base, out);
+        column = cell.column;
+    });
+}
+
+/// A row whose times are told from `base`.
+pub(super) fn take(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Row> {
+    let flags = cursor.u8()?;
+    cursor.check(flags & 0x80 == 0, "a row has an unknown flag")?;
+    Ok(Row {
+        clustering: take_clustering(cursor)?,
+        liveness: take_marker(flags, base, cursor)?,
+        deletion: base.take_deletion_if(flags & flag::DELETION != 0, cursor)?,
+        shadowable: base.take_deletion_if(flags & flag::SHADOWABLE != 0, cursor)?,
+        complex_deletions: if flags & flag::COMPLEX_DELETIONS == 0 {
+            Vec::new()
+        } else {
+            take_complex_deletions(base, cursor)?
+        },
+        cells: take_cells(base, cursor)?,
+    })
+}
+
+fn row_flags(row: &Row, base: &Base) -> u8 {
+    let marker = match row.liveness {
+        Liveness::NONE => 0,
+        liveness => flag::MARKER | base.flags_of(&marker_stamp(&liveness)),
+    };
+    let flag_if = |is: bool, flag: u8| if is { flag } else { 0 };
+    marker
+        | flag_if(!row.deletion.is_live(), flag::DELETION)
+        | flag_if(!row.shadowable.is_live(), flag::SHADOWABLE)
+        | flag_if(!row.complex_deletions.is_empty(), flag::COMPLEX_DELETIONS)
+}
+
+fn marker_stamp(liveness: &Liveness) -> Stamp {
+    let expiry = Expiry { ttl: liveness.ttl, local_time: liveness.local_expiration_time };
+    Stamp { timestamp: liveness.timestamp, expiry }
+}
+
+fn take_marker(flags: u8, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Liveness> {
+    if flags & flag::MARKER == 0 {
+        cursor.check(flags & stamp::FLAGS == 0, "a row without a marker has the marker's flags")?;
+        return Ok(Liveness::NONE);
+    }
+    let Stamp { timestamp, expiry } = base.take(flags, cursor)?;
+    let marker = Liveness { timestamp, ttl: expiry.ttl, local_expiration_time: expiry.local_time };
+    cursor.check(marker != Liveness::NONE, "a marker is told where there is none")?;
+    Ok(marker)
+}
+
+fn take_complex_deletions(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Vec<(u16, DeletionTime)>> {
+    let deletions = cursor.many(|cursor| Ok((cursor.fitting()?, base.take_deletion(cursor)?)))?;
+    cursor.check(!deletions.is_empty(), "complex deletions are told where there are none")?;
+    Ok(deletions)
+}
+
+fn put_cell(cell: &Cell, before: u16, base: &mut Base, out: &mut Vec<u8>) {
+    let expiry = Expiry { ttl: cell.ttl, local_time: cell.local_deletion_time };
+    let stamp = Stamp { timestamp: cell.timestamp, expiry };
+    let flags = base.flags_of(&stamp) | cell_flags(cell, before);
+    out.push(flags);
+    if flags & flag::COLUMN == flag::DISTANT_COLUMN {
+        let distance = cell.column.wrapping_sub(before.wrapping_add(1)) as i16;
+        put_signed(i64::from(distance), out);
+    }
+    base.put(&stamp, flags, out);
+    if let Some(path) = &cell.path {
+        put_bytes(path, out);
+    }
+    if let (CellValue::Value(value), 0) = (&cell.value, flags & flag::VALUE) {
+        put_bytes(value, out);
+    }
+}
+
+#[inline]
+fn cell_flags(cell: &Cell, before: u16) -> u8 {
+    let column = match cell.column {
+        column if column == before.wrapping_add(1) => 0,
+        column if column == before => flag::SAME_COLUMN,
+        _ => flag::DISTANT_COLUMN,
+    };
+    let value = match &cell.value {
+        CellValue::Value(value) if value.is_empty() => flag::EMPTY,
+        CellValue::Value(_) => 0,
+        CellValue::Tombstone => flag::TOMBSTONE,
+    };
+    column | value | if cell.path.is_some() { flag::PATH } else { 0 }
+}
+
+fn take_cells(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Vec<Cell>> {
+    let mut column = NO_COLUMN;
+    cursor.many(|cursor| {
+        let cell = take_cell(column, base, cursor)?;
+        column = cell.column;
+        Ok(cell)
+    })
+}
+
+fn take_cell(before: u16, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Cell> {
+    let flags = cursor.u8()?;
+    let column = take_column(flags, before, cursor)?;
+    let Stamp { timestamp, expiry } = base.take(flags, cursor)?;
+    let path = if flags & flag::PATH == 0 { None } else { Some(cursor.bytes()?) };
+    let value = take_value(flags, cursor)?;
+    Ok(Cell { column, ttl: expiry.ttl, timestamp, local_deletion_time: expiry.local_time, path, value })
+}
+
+#[inline]
+fn take_column(flags: u8, before: u16, cursor: &mut Cursor<'_>) -> Decoded<u16> {
+    let next = before.wrapping_add(1);
+    match flags & flag::COLUMN {
+        0 => Ok(next),
+        flag::SAME_COLUMN => Ok(before),
+        flag::DISTANT_COLUMN => {
+            let distance = cursor.signed()?;
+            match i16::try_from(distance) {
+                Ok(-1 | 0) => cursor.invalid("a distance is told to a column that is near"),
+                Ok(distance) => Ok(next.wrapping_add_signed(distance)),
+                Err(_) => cursor.invalid("a column is too far away"),
+            }
+        }
+        _ => cursor.invalid("a cell has unknown flags"),
+    }
+}
+
+#[inline]
+fn take_value(flags: u8, cursor: &mut Cursor<'_>) -> Decoded<CellValue> {
+    match flags & flag::VALUE {
+        0 => {
+            let value = cursor.bytes()?;
+            cursor.check(!value.is_empty(), "an empty value has a length")?;
+            Ok(CellValue::Value(value))
+        }
+        flag::EMPTY => Ok(CellValue::Value(cursor.no_bytes())),
+        flag::TOMBSTONE => Ok(CellValue::Tombstone),
+        _ => cursor.invalid("a cell is both empty and deleted"),
+    }
+}

@@ -1,0 +1,502 @@
+//! What is put comes back, to the byte and from the same buffer; other bytes are refused, or are the one form of something.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::stamp::EPOCH;
+use super::*;
+use crate::time::{EXPIRED_LIVENESS_TTL, NO_DELETION_TIME, NO_TIMESTAMP};
+use crate::types::UserType;
+use crate::{
+    Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Liveness, RangeTombstone, Row, Weight,
+};
+
+const NOW: i64 = 1_790_000_000_000_000;
+
+fn timestamps() -> impl Strategy<Value = i64> {
+    let odd = [NO_TIMESTAMP, NO_TIMESTAMP + 1, i64::MAX, -1, 0, 1, EPOCH];
+    prop_oneof![3 => NOW..NOW + 3, 1 => select(odd.to_vec()), 1 => any::<i64>()]
+}
+
+fn seconds() -> impl Strategy<Value = i64> {
+    let odd = [NO_DELETION_TIME, NO_DELETION_TIME - 1, i64::MIN, 0, i64::from(i32::MAX), i64::from(u32::MAX)];
+    prop_oneof![3 => NOW / 1_000_000..NOW / 1_000_000 + 3, 2 => select(odd.to_vec()), 1 => any::<i64>()]
+}
+
+fn ttls() -> impl Strategy<Value = u32> {
+    prop_oneof![select(&[0, 0, 0, 600, EXPIRED_LIVENESS_TTL, u32::MAX][..]), any::<u32>()]
+}
+
+fn expiries() -> impl Strategy<Value = (u32, i64)> {
+    prop_oneof![Just((0, NO_DELETION_TIME)), Just((600, 1_790_000_600)), (ttls(), seconds())]
+}
+
+fn deletions() -> impl Strategy<Value = DeletionTime> {
+    let any = (timestamps(), seconds()).prop_map(|(marked_for_delete_at, local_deletion_time)| {
+        DeletionTime { marked_for_delete_at, local_deletion_time }
+    });
+    prop_oneof![Just(DeletionTime::LIVE), any]
+}
+
+fn markers() -> impl Strategy<Value = Liveness> {
+    let any = (timestamps(), expiries()).prop_map(|(timestamp, (ttl, local_expiration_time))| Liveness {
+        timestamp,
+        ttl,
+        local_expiration_time,
+    });
+    prop_oneof![Just(Liveness::NONE), any]
+}
+
+fn values() -> impl Strategy<Value = Bytes> {
+    prop_oneof![4 => vec(any::<u8>(), 0..5), 1 => vec(any::<u8>(), 120..140)].prop_map(Bytes::from)
+}
+
+fn cells() -> impl Strategy<Value = Cell> {
+    let columns = prop_oneof![4 => 0..4u16, 1 => any::<u16>()];
+    let value = prop_oneof![3 => values().prop_map(CellValue::Value), 1 => Just(CellValue::Tombstone)];
+    (columns, timestamps(), expiries(), prop::option::of(values()), value).prop_map(
+        |(column, timestamp, (ttl, local_deletion_time), path, value)| Cell {
+            column,
+            ttl,
+            timestamp,
+            local_deletion_time,
+            path,
+            value,
+        },
+    )
+}
+
+fn clusterings() -> impl Strategy<Value = Clustering> {
+    let columns = prop_oneof![4 => 0..4usize, 1 => 30..40usize];
+    columns
+        .prop_flat_map(|columns| vec(prop::option::weighted(0.8, values()), columns))
+        .prop_map(|values| Clustering { values: values.into() })
+}
+
+/// Rows that need not keep their invariants.
+fn rows() -> impl Strategy<Value = Row> {
+    let complex = vec((any::<u16>(), deletions()), 0..3);
+    let cells = prop_oneof![4 => vec(cells(), 0..6), 1 => vec(cells(), 30..70)];
+    (clusterings(), markers(), deletions(), deletions(), complex, cells).prop_map(
+        |(clustering, liveness, deletion, shadowable, complex_deletions, cells)| Row {
+            clustering,
+            liveness,
+            deletion,
+            shadowable,
+            complex_deletions,
+            cells,
+        },
+    )
+}
+
+fn positions() -> impl Strategy<Value = Position> {
+    let weights = select(&[Weight::Before, Weight::At, Weight::After][..]);
+    (clusterings(), weights).prop_map(|(prefix, weight)| Position { prefix, weight })
+}
+
+fn slices() -> impl Strategy<Value = Slice> {
+    let ends = (positions(), positions()).prop_map(|(start, end)| Slice { start, end });
+    prop_oneof![ends, clusterings().prop_map(Slice::of_prefix)]
+}
+
+fn keys() -> impl Strategy<Value = PartitionKey> {
+    (values(), prop::option::weighted(0.2, any::<i64>())).prop_map(|(bytes, token)| {
+        let key = PartitionKey::new(bytes);
+        PartitionKey { token: token.unwrap_or(key.token), ..key }
+    })
+}
+
+fn fragments() -> impl Strategy<Value = Fragment> {
+    prop_oneof![
+        (keys(), deletions())
+            .prop_map(|(key, deletion)| Fragment::PartitionStart(PartitionStart { key, deletion })),
+        rows().prop_map(Fragment::StaticRow),
+        rows().prop_map(Fragment::Row),
+        (positions(), deletions()).prop_map(|(position, deletion)| {
+            Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
+        }),
+        Just(Fragment::PartitionEnd),
+    ]
+}
+
+fn mutations() -> impl Strategy<Value = Mutation> {
+    let range = (slices(), deletions()).prop_map(|(Slice { start, end }, deletion)| RangeTombstone {
+        start,
+        end,
+        deletion,
+    });
+    (keys(), deletions(), prop::option::of(rows()), vec(rows(), 0..4), vec(range, 0..3)).prop_map(
+        |(key, deletion, static_row, rows, range_tombstones)| Mutation {
+            key,
+            deletion,
+            static_row,
+            rows,
+            range_tombstones,
+        },
+    )
+}
+
+/// All kinds of names; that each type's name says all of it is a property of the types themselves.
+fn types() -> impl Strategy<Value = CqlType> {
+    let udt = |frozen| {
+        let fields =
+            vec![("a".to_owned(), CqlType::Int), ("ż\"".to_owned(), CqlType::list(CqlType::Text, false))];
+        let udt = UserType { keyspace: "ks".into(), name: "Ünder".into(), fields, frozen: false };
+        let udt = CqlType::Udt(Box::new(udt));
+        if frozen { udt.freeze() } else { udt }
+    };
+    select(vec![
+        CqlType::Int,
+        CqlType::Blob,
+        CqlType::Counter,
+        CqlType::Reversed(Box::new(CqlType::TimeUuid)),
+        CqlType::Composite(vec![CqlType::Int, CqlType::Text]),
+        CqlType::map(CqlType::Int, udt(true), false),
+        CqlType::set(CqlType::tuple([CqlType::Int, CqlType::Date]), true),
+        CqlType::Vector { element: Box::new(CqlType::Float), dimension: 3 },
+        CqlType::Custom("com.example.Own(a=b)".into()),
+        udt(false),
+        udt(true),
+    ])
+}
+
+fn schemas() -> impl Strategy<Value = Schema> {
+    let columns = || {
+        let column = (vec(any::<u8>(), 0..9), types());
+        vec(column.prop_map(|(name, data_type)| Column { name: name.into(), data_type }), 0..6)
+    };
+    (types(), vec(types(), 0..4), columns(), columns()).prop_map(|(key, clustering, statics, regulars)| {
+        Schema::as_listed(key, clustering, statics, regulars)
+    })
+}
+
+fn put<T>(item: &T, put: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    put(item, &mut out);
+    out
+}
+
+fn put_valid_schema(schema: &Schema, out: &mut Vec<u8>) {
+    put_schema(schema, out).unwrap();
+}
+
+fn put_all(fragments: &[Fragment]) -> Vec<u8> {
+    put(&fragments, |fragments, out| fragments.iter().for_each(|fragment| put_fragment(fragment, out)))
+}
+
+fn read_all(bytes: Bytes) -> Result<Vec<Fragment>, FlatError> {
+    let mut reader = FlatReader::new(bytes);
+    std::iter::from_fn(|| reader.next_fragment().transpose()).collect()
+}
+
+/// Whatever these bytes are read as, they are refused, or are what is put again.
+fn assert_one_form(bytes: &[u8]) {
+    let owner = Bytes::from(bytes);
+    if let Ok(fragments) = read_all(owner.clone()) {
+        assert_eq!(put_all(&fragments), bytes);
+    }
+    if let Ok(item) = mutation(&owner) {
+        assert_eq!(put(&item, put_mutation), bytes);
+    }
+    if let Ok(item) = schema(&owner) {
+        assert_eq!(put(&item, put_valid_schema), bytes);
+    }
+    if let Ok(item) = position(&owner) {
+        assert_eq!(put(&item, put_position), bytes);
+    }
+    if let Ok(item) = slice(&owner) {
+        assert_eq!(put(&item, put_slice), bytes);
+    }
+}
+
+/// `bytes` with some of them changed.
+fn damaged(mut bytes: Vec<u8>, damage: &[(prop::sample::Index, u8)]) -> Vec<u8> {
+    for (at, mask) in damage.iter().filter(|_| !bytes.is_empty()).collect::<Vec<_>>() {
+        let at = at.index(bytes.len());
+        bytes[at] ^= mask;
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn fragments_round_trip(fragments in vec(fragments(), 0..6)) {
+        let bytes = put_all(&fragments);
+        prop_assert_eq!(read_all(Bytes::from(bytes)), Ok(fragments));
+    }
+
+    #[test]
+    fn mutations_round_trip(item in mutations()) {
+        prop_assert_eq!(mutation(&put(&item, put_mutation).into()), Ok(item));
+    }
+
+    #[test]
+    fn schemas_round_trip(item in schemas()) {
+        prop_assert_eq!(schema(&put(&item, put_valid_schema).into()), Ok(item));
+    }
+
+    #[test]
+    fn positions_and_slices_round_trip(place in positions(), of in slices()) {
+        prop_assert_eq!(position(&put(&place, put_position).into()), Ok(place));
+        prop_assert_eq!(slice(&put(&of, put_slice).into()), Ok(of));
+    }
+
+    #[test]
+    fn items_of_all_kinds_stand_in_a_row(write in mutations(), of in schemas(), place in positions(), part in slices()) {
+        let mut bytes = b"before".to_vec();
+        put_slice(&part, &mut bytes);
+        put_schema(&of, &mut bytes).unwrap();
+        put_mutation(&write, &mut bytes);
+        put_position(&place, &mut bytes);
+        let len = bytes.len();
+        let mut reader = FlatReader::starting_at(Bytes::from(bytes), 6);
+        prop_assert_eq!(reader.slice(), Ok(part));
+        prop_assert_eq!(reader.schema(), Ok(of));
+        prop_assert_eq!(reader.mutation(), Ok(write));
+        prop_assert!(!reader.is_at_end());
+        prop_assert_eq!(reader.position(), Ok(place));
+        prop_assert_eq!((reader.offset(), reader.is_at_end()), (len, true));
+    }
+
+    #[test]
+    fn what_is_cut_off_is_refused(item in mutations(), cut: prop::sample::Index) {
+        let mut bytes = put(&item, put_mutation);
+        bytes.truncate(cut.index(bytes.len()));
+        let len = bytes.len();
+        let error = mutation(&bytes.into()).unwrap_err();
+        prop_assert!(error.at <= len);
+    }
+
+    #[test]
+    fn damaged_bytes_have_one_form(
+        fragments in vec(fragments(), 1..4), write in mutations(), of in schemas(), place in positions(), part in slices(),
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let items = [
+            put_all(&fragments),
+            put(&write, put_mutation),
+            put(&of, put_valid_schema),
+            put(&place, put_position),
+            put(&part, put_slice),
+        ];
+        items.into_iter().for_each(|bytes| assert_one_form(&damaged(bytes, &damage)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    /// Small bytes, because what they count has a chance to be there.
+    #[test]
+    fn any_bytes_have_one_form(mut bytes in vec(prop_oneof![6 => 0..9u8, 1 => any::<u8>()], 0..40), item in 0..3u8) {
+        assert_one_form(&bytes);
+        let head: &[u8] = match item { 0 => &[VERSION, 0, 0], 1 => &[VERSION, 4, 0, 0], _ => &[kind::ROW] };
+        bytes.splice(..0, head.iter().copied());
+        assert_one_form(&bytes);
+    }
+}
+
+fn int(value: i32) -> Bytes {
+    Bytes::from(value.to_be_bytes().to_vec())
+}
+
+fn cell(column: u16, timestamp: i64, value: CellValue) -> Cell {
+    Cell { column, ttl: 0, timestamp, local_deletion_time: NO_DELETION_TIME, path: None, value }
+}
+
+/// Row 7 of partition 1, with a marker and one value.
+fn simple_row(value: Vec<u8>) -> Row {
+    Row {
+        liveness: Liveness { timestamp: NOW, ..Liveness::NONE },
+        cells: vec![cell(0, NOW, CellValue::Value(value.into()))],
+        ..Row::new([int(7)].into_iter().collect())
+    }
+}
+
+#[test]
+fn a_simple_row_costs_little_more_than_its_key_and_value() {
+    let row = simple_row(vec![9; 100]);
+    // Kind, flags, how many columns, the key's length, the timestamp, how many cells, a cell's flags and length.
+    let about = 1 + 1 + 1 + 1 + 7 + 1 + 1 + 1;
+    assert_eq!(put(&Fragment::Row(row.clone()), put_fragment).len(), 4 + 100 + about);
+    let write = Mutation { rows: vec![row.clone(); 2], ..Mutation::new(PartitionKey::new(int(1))) };
+    // Version, flags, the key and its length, how many rows; the second row's timestamp is the first one's.
+    let head = 1 + 1 + 5 + 1;
+    assert_eq!(put(&write, put_mutation).len(), head + 2 * (4 + 100 + about - 1) - 7);
+}
+
+/// A row that was written with a TTL, into a list that it replaced, and beside it the deletion of another row.
+#[test]
+fn bytes_are_as_they_are_drawn() {
+    let expiry = |cell: Cell| Cell { ttl: 600, local_deletion_time: NOW / 1_000_000 + 600, ..cell };
+    let element =
+        Cell { path: Some(Bytes::from(vec![0xaa, 0xbb])), ..cell(3, NOW, CellValue::Value(int(5))) };
+    let row = Row {
+        liveness: Liveness { timestamp: NOW, ttl: 600, local_expiration_time: NOW / 1_000_000 + 600 },
+        complex_deletions: vec![(
+            3,
+            DeletionTime { marked_for_delete_at: NOW - 1, local_deletion_time: NOW / 1_000_000 },
+        )],
+        cells: vec![
+            expiry(cell(0, NOW, CellValue::Value(int(4)))),
+            expiry(cell(1, NOW, CellValue::Value(Bytes::default()))),
+            expiry(element),
+            Cell { local_deletion_time: NOW / 1_000_000, ..cell(3, NOW - 5, CellValue::Tombstone) },
+        ],
+        ..simple_row(Vec::new())
+    };
+    let range = RangeTombstone {
+        start: Position::before([int(8)].into_iter().collect()),
+        end: Position::after([int(8)].into_iter().collect()),
+        deletion: DeletionTime { marked_for_delete_at: NOW, local_deletion_time: NOW / 1_000_000 },
+    };
+    let write = Mutation {
+        rows: vec![row],
+        range_tombstones: vec![range],
+        ..Mutation::new(PartitionKey::new(int(1)))
+    };
+    #[rustfmt::skip]
+    let expected: &[&[u8]] = &[
+        &[VERSION, 0x04, 4, 0, 0, 0, 1],                // range tombstones; the key
+        &[1, 0x4f],                                     // one row: marker with timestamp and TTL, complex deletions
+        &[1, 5, 0, 0, 0, 7],                            // one column
+        &[0xfc, 0xbc, 0x2f, 0x74, 0x42, 0x7f, 0xff],    // 103456000000000 µs before 2030
+        &[0x82, 0x58, 0],                               // 600 s, after which it expires
+        &[1, 3, 1, 2],                                  // one deletion: column 3, a microsecond before, in the second after it
+        &[4],                                           // cells
+        &[0x03, 2, 4, 0, 0, 0, 4],                      // a microsecond later, and the marker's expiry
+        &[0x12],                                        // empty
+        &[0x8a, 2, 2, 0xaa, 0xbb, 4, 0, 0, 0, 5],       // one column is left out, a path
+        &[0x65, 9, 2],                                  // the same column, five microseconds before: a tombstone
+        &[1, 4 + 3, 5, 0, 0, 0, 8, 10, 0],              // one range: all rows with this prefix
+    ];
+    let bytes = put(&write, put_mutation);
+    let hex = |bytes: &[u8]| format!("{:?}", Bytes::from(bytes));
+    assert_eq!(hex(&bytes), hex(&expected.concat()));
+    assert_eq!(mutation(&bytes.into()), Ok(write));
+}
+
+#[test]
+fn values_point_into_the_buffer() {
+    let bytes = Bytes::from(put(&Fragment::Row(simple_row(vec![9; 100])), put_fragment));
+    let Ok(Some(Fragment::Row(row))) = FlatReader::new(bytes.clone()).next_fragment() else {
+        panic!("no row")
+    };
+    let CellValue::Value(value) = &row.cells[0].value else { panic!("no value") };
+    let (owner, range) = value.parts();
+    assert!(std::rc::Rc::ptr_eq(owner, bytes.parts().0));
+    assert_eq!(range.end, bytes.len());
+}
+
+#[test]
+fn a_part_of_a_buffer_ends_where_it_ends() {
+    let all = Bytes::from(put_all(&[Fragment::PartitionEnd, Fragment::Row(simple_row(vec![9; 100]))]));
+    let mut reader = FlatReader::new(all.slice(1..all.len() - 1));
+    assert_eq!(
+        reader.next_fragment().map_err(|error| error.what),
+        Err("more is promised than the rest of the bytes can hold")
+    );
+    assert_eq!(reader.offset(), 0, "an error does not move");
+    assert_eq!(read_all(all.slice(1..all.len())).unwrap().len(), 1);
+}
+
+#[test]
+fn the_stream_ends_without_being_filled() {
+    let bytes = Bytes::from(put_all(&[Fragment::PartitionEnd]));
+    let mut reader = FlatReader::new(bytes);
+    assert!(matches!(reader.pop(), Ok(Next::Fragment(Fragment::PartitionEnd))));
+    assert!(matches!(reader.pop(), Ok(Next::End)));
+}
+
+#[test]
+fn other_versions_and_more_bytes_are_refused() {
+    let mut bytes = put(&Mutation::new(PartitionKey::new(int(1))), put_mutation);
+    bytes.push(0);
+    let refused = |bytes: &[u8]| mutation(&Bytes::from(bytes)).unwrap_err();
+    assert_eq!(refused(&bytes).to_string(), "flat bytes, at 8: more bytes follow than there should be");
+    bytes[0] = VERSION + 1;
+    assert_eq!(refused(&bytes).what, "this version of a mutation is not known");
+    assert_eq!(schema(&bytes.into()).unwrap_err().what, "this version of a schema is not known");
+}
+
+fn of_fragments(bytes: &[u8]) -> &'static str {
+    read_all(Bytes::from(bytes)).unwrap_err().what
+}
+
+#[test]
+fn a_row_has_one_form() {
+    let marker_of_none =
+        [&[kind::ROW, 0x09, 0][..], &signed_of(NO_TIMESTAMP.wrapping_sub(EPOCH)), &[0]].concat();
+    let refused: [(&[u8], &str); 13] = [
+        (&marker_of_none, "a marker is told where there is none"),
+        (&[kind::ROW, 0x80, 0, 0], "a row has an unknown flag"),
+        (&[kind::ROW, 0x01, 0, 0], "a row without a marker has the marker's flags"),
+        (&[kind::ROW, 0, 0, 1, 0x11, 0], "a timestamp is told that is the last one"),
+        (&[kind::ROW, 0, 0, 1, 0x12], "an expiry is told where there is none"),
+        (&[kind::ROW, 0, 0, 1, 0x16, 0, 1], "a time to live is told where there is none"),
+        (&[kind::ROW, 0, 0, 2, 0x14, 2, 0x14, 2], "an expiry is told that is the last one"),
+        (&[kind::ROW, 0, 0, 1, 0xd0], "a cell has unknown flags"),
+        (&[kind::ROW, 0, 0, 1, 0x30], "a cell is both empty and deleted"),
+        (&[kind::ROW, 0, 0, 1, 0x00, 0], "an empty value has a length"),
+        (&[kind::ROW, 0, 0, 1, 0x90, 0], "a distance is told to a column that is near"),
+        (&[kind::ROW, 0, 0, 1, 0x90, 1], "a distance is told to a column that is near"),
+        (&[kind::ROW, 0, 0, 1, 0x90, 0xc1, 0, 0], "a column is too far away"),
+    ];
+    for (bytes, what) in refused {
+        assert_eq!(of_fragments(bytes), what);
+    }
+}
+
+#[test]
+fn heads_have_one_form() {
+    let token = token_of(&1i32.to_be_bytes()).to_be_bytes();
+    let own_token = [&[kind::START | kind::OWN_TOKEN, 4, 0, 0, 0, 1][..], &token].concat();
+    let live = put(&DeletionTime::LIVE, |deletion, out| Base::at_start().put_deletion(deletion, out));
+    let not_deleted = [&[kind::START | kind::DELETED, 0][..], &live].concat();
+    assert_eq!(of_fragments(&own_token), "a token is stored that can be worked out");
+    assert_eq!(of_fragments(&not_deleted), "a deletion is told where there is none");
+    for head in [0, 6, kind::END | kind::DELETED] {
+        assert_eq!(of_fragments(&[head]), "this is no kind of fragment");
+    }
+    let flagged = mutation(&Bytes::from(vec![VERSION, 0x10, 0, 0])).unwrap_err();
+    assert_eq!(flagged.what, "a mutation has an unknown flag");
+    let both_sides = position(&Bytes::from(vec![3])).unwrap_err();
+    assert_eq!(both_sides.what, "a position stands on both sides of its prefix");
+}
+
+#[test]
+fn a_schema_has_one_form() {
+    let name = |data_type: &str| [&[data_type.len() as u8], data_type.as_bytes()].concat();
+    let of = |key: &str, regulars: &[&str]| {
+        let head = [vec![VERSION], name(key), vec![0, 0, regulars.len() as u8]].concat();
+        let columns = regulars.iter().flat_map(|regular| [vec![1, b'c'], name(regular)]);
+        schema(&[head].into_iter().chain(columns).collect::<Vec<_>>().concat().into())
+            .map_err(|error| error.what)
+    };
+    let list = CqlType::list(CqlType::Int, false).to_string();
+    let int = CqlType::Int.to_string();
+    assert!(of(&int, &[&int, &list]).is_ok());
+    assert_eq!(of(&int, &[&list, &int]), Err("a column of one cell comes after a multi-cell one"));
+    for other in ["", "Int32Type", "(", "é("] {
+        assert_eq!(of(other, &[]), Err("the name of a type cannot be read"));
+    }
+}
+
+fn signed_of(number: i64) -> Vec<u8> {
+    put(&number, |number, out| crate::types::vint::put_signed(*number, out))
+}
+
+#[test]
+fn a_schema_that_could_not_be_restored_is_refused() {
+    let column = |data_type: CqlType| Column { name: b"c"[..].into(), data_type };
+    let mut schema = Schema::new(CqlType::Custom(" Int32Type".into()), Vec::new(), Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    assert!(matches!(put_schema(&schema, &mut out), Err(SchemaError::Type(_))));
+    schema.partition_key = CqlType::Int;
+    schema.regulars = vec![column(CqlType::list(CqlType::Int, false)), column(CqlType::Int)];
+    assert_eq!(put_schema(&schema, &mut out), Err(SchemaError::Order));
+    assert!(out.is_empty(), "nothing is appended");
+}
