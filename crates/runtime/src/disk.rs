@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::error::{DiskAction, IoError};
 use crate::file::File;
@@ -166,6 +167,33 @@ impl Disk {
         }
     }
 
+    /// When the bytes of a file were changed last, since the Unix epoch; what is older than the
+    /// epoch counts as of then.
+    ///
+    /// # Errors
+    /// [`IoError::Open`], with the kind `NotFound` if there is no such file.
+    pub fn modified(&self, path: &Path) -> Result<Duration, IoError> {
+        match &self.backend {
+            Backend::Real(_) => path.metadata().and_then(|metadata| metadata.modified()),
+            Backend::Simulated(disk) => disk.modified(path).map(|since| UNIX_EPOCH + since),
+        }
+        .map(|time| time.duration_since(UNIX_EPOCH).unwrap_or_default())
+        .map_err(|error| IoError::open(path, &error))
+    }
+
+    /// The path from the root that leads to a folder through no link and no `..`.
+    ///
+    /// # Errors
+    /// [`IoError::List`] if there is no such folder.
+    pub fn canonical(&self, dir: &Path) -> Result<PathBuf, IoError> {
+        match &self.backend {
+            Backend::Real(_) if dir.as_os_str().is_empty() => Path::new(".").canonicalize(),
+            Backend::Real(_) => dir.canonicalize(),
+            Backend::Simulated(disk) => disk.list(dir).map(|_| Path::new("/").join(dir)),
+        }
+        .map_err(|error| IoError::list(dir, &error))
+    }
+
     /// What this shard has asked of the operating system since it started.
     pub fn stats(&self) -> IoStats {
         self.shared.counters.snapshot()
@@ -193,7 +221,8 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::shard::{ShardOptions, run};
+    use crate::shard::{ShardOptions, run, run_simulated};
+    use crate::sim::SimOptions;
 
     #[test]
     fn lists_files_and_folders_in_order() {
@@ -211,6 +240,37 @@ mod tests {
             assert!(!disk.exists(&dir.join("c")) && !disk.is_dir(&dir.join("c")));
             assert_eq!(disk.list(&dir.join("c")).unwrap_err().kind(), io::ErrorKind::NotFound);
             assert!(disk.as_simulated().is_none());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn files_tell_when_they_were_written_and_folders_where_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "a").unwrap();
+        let time = UNIX_EPOCH + Duration::from_millis(1_600_000_000_123);
+        fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        run(ShardOptions::default(), async |shard| {
+            let disk = shard.disk();
+            assert_eq!(disk.modified(&path).unwrap().as_millis(), 1_600_000_000_123);
+            assert_eq!(disk.modified(&folder.path().join("b")).unwrap_err().kind(), io::ErrorKind::NotFound);
+            let through = folder.path().join("..").join(folder.path().file_name().unwrap());
+            assert_eq!(disk.canonical(&through).unwrap(), folder.path().canonicalize().unwrap());
+            assert!(disk.canonical(Path::new("")).unwrap().is_absolute());
+            assert_eq!(disk.canonical(&path.join("b")).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+        })
+        .unwrap();
+        run_simulated(SimOptions::default(), async |shard| {
+            let (disk, clock) = (shard.disk(), shard.clock().as_simulated().unwrap());
+            disk.as_simulated().unwrap().add_file("/t/a", Vec::new());
+            assert_eq!(disk.modified(Path::new("/t/a")).unwrap(), clock.now());
+            let mut new = disk.create(Path::new("/t/b"), IoClass::default()).await.unwrap();
+            clock.advance(Duration::from_millis(5));
+            new.append(vec![1]).await.unwrap();
+            assert_eq!(disk.modified(Path::new("/t/b")).unwrap(), clock.now());
+            assert_eq!(disk.canonical(Path::new("/t")).unwrap(), Path::new("/t"));
+            assert!(disk.canonical(Path::new("/u")).is_err());
         })
         .unwrap();
     }

@@ -142,8 +142,9 @@ fn start_driver(options: &ShardOptions) -> io::Result<Runtime> {
 /// If `main` or a task panics, or if the options ask for an alignment that is no power of two.
 pub fn run_simulated<T>(sim: SimOptions, main: impl AsyncFnOnce(Shard) -> T) -> Result<T, RuntimeError> {
     let seed = sim.seed;
-    let disk = Disk::simulated(SimDisk::new(sim));
-    let shard = Shard { disk, clock: Clock::Simulated(SimClock::default()), io_uring: false };
+    let clock = SimClock::default();
+    let disk = Disk::simulated(SimDisk::new(sim, clock.clone()));
+    let shard = Shard { disk, clock: Clock::Simulated(clock), io_uring: false };
     sim::run(seed, async { main(shard).await })
 }
 

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
+use crate::clock::SimClock;
 use crate::file::{Opened, Source};
 use crate::new_file::Sink;
 
@@ -86,6 +88,7 @@ struct Inner {
     files: RefCell<Files>,
     options: RefCell<SimOptions>,
     random: RefCell<Random>,
+    clock: SimClock,
     counters: Cell<SimCounters>,
     life: Cell<Life>,
     power: Cell<bool>,
@@ -95,25 +98,27 @@ struct Inner {
 type Life = u64;
 
 impl SimDisk {
-    pub(crate) fn new(options: SimOptions) -> Self {
+    pub(crate) fn new(options: SimOptions, clock: SimClock) -> Self {
         let random = Random::new(options.seed);
         Self(Rc::new(Inner {
             files: RefCell::default(),
             options: RefCell::new(options),
             random: RefCell::new(random),
+            clock,
             counters: Cell::default(),
             life: Cell::new(0),
             power: Cell::new(true),
         }))
     }
 
-    /// Puts a file on the disk, durably, in the place of one with the same path. Who has that open keeps reading the
-    /// old one.
+    /// Puts a file on the disk, durably, in the place of one with the same path; it counts as written now. Who has
+    /// that open keeps reading the old one.
     ///
     /// # Panics
     /// If the path is that of a folder, or leads through a file.
     pub fn add_file(&self, path: impl Into<PathBuf>, content: Vec<u8>) {
-        self.0.files.borrow_mut().put(path.into(), content);
+        let content = self.0.files.borrow_mut().put(path.into(), content);
+        content.touch(self.0.clock.now());
     }
 
     /// Takes a file off the disk, durably, if it is there. Who has it open keeps reading it.
@@ -205,6 +210,11 @@ impl SimDisk {
         !self.has_crashed() && self.0.files.borrow().is_dir(path)
     }
 
+    pub(crate) fn modified(&self, path: &Path) -> io::Result<Duration> {
+        self.life()?;
+        Ok(self.0.files.borrow().file(path)?.modified())
+    }
+
     async fn operate_now(&self, operation: Operation) -> io::Result<()> {
         self.operate(self.life()?, operation).await?;
         Ok(())
@@ -248,7 +258,7 @@ impl SimDisk {
         let asked = operation.len();
         operation.cut(fate.count);
         let capacity = self.0.options.borrow().capacity;
-        let appended = operation.run(&mut self.0.files.borrow_mut(), capacity)?;
+        let appended = operation.run(&mut self.0.files.borrow_mut(), capacity, self.0.clock.now())?;
         self.count(|counters| counters.short_writes += u64::from(appended < asked));
         Ok(appended)
     }
@@ -259,7 +269,7 @@ impl SimDisk {
         if self.0.random.borrow_mut().chance(0.5) {
             let capacity = self.0.options.borrow().capacity;
             // Whether it went well is what nobody will know.
-            drop(operation.run(&mut self.0.files.borrow_mut(), capacity));
+            drop(operation.run(&mut self.0.files.borrow_mut(), capacity, self.0.clock.now()));
         }
         Err(power_cut())
     }

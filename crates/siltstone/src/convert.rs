@@ -255,6 +255,7 @@ pub(crate) fn options(tables: &Tables, target: &Target) -> WriteOptions {
         bloom_filter_fp_chance: target.bloom_filter_fp_chance.unwrap_or(validation.filter_fp_chance),
         min_index_interval: target.min_index_interval.unwrap_or(first.summary().min_index_interval()).max(1),
         fences: target.fences,
+        level: 0,
         family: target.family,
         partitioner: validation.partitioner,
     }

@@ -48,6 +48,7 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
             .unwrap_or(defaults.bloom_filter_fp_chance),
         min_index_interval: target.min_index_interval.or(interval).unwrap_or(defaults.min_index_interval),
         fences: target.fences,
+        level: 0,
         family: target.family,
         partitioner: defaults.partitioner,
     })

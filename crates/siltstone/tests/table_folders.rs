@@ -13,6 +13,7 @@ use runtime::{Cache, Shard, ShardOptions};
 use serde_json::{Map, Value};
 use siltstone::table_schema::TableSchema;
 use sstable::Version;
+use storage::commit_log::TableId;
 use storage::definition::DroppedColumn;
 use storage::{Context, Definition, Generations, Table};
 
@@ -55,7 +56,7 @@ async fn open(shard: &Shard, expected: &Expected) -> Table {
     let context =
         Context { disk: shard.disk().clone(), clock: shard.clock().clone(), cache: Cache::new(1 << 20) };
     let schema = Rc::new(expected.schema.schema.clone());
-    let mut definition = Definition::new([0; 16], &schema, Version::Me);
+    let mut definition = Definition::new(TableId([0; 16]), &schema, Version::Me);
     definition.dropped = DROPPED
         .iter()
         .filter(|(table, _)| *table == expected.schema.table)

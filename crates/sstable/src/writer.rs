@@ -56,6 +56,8 @@ pub struct WriteOptions {
     pub min_index_interval: u32,
     /// Whether to write fences, where they spare reads something. Default yes. Tables of a secondary index have none.
     pub fences: bool,
+    /// The level in leveled compaction that it belongs to. Default 0.
+    pub level: u32,
     /// For whom it is written. Default Cassandra.
     pub family: Family,
     /// What puts the partitions in order. Default Murmur3.
@@ -71,6 +73,7 @@ impl WriteOptions {
             bloom_filter_fp_chance: 0.01,
             min_index_interval: 128,
             fences: true,
+            level: 0,
             family: Family::Cassandra,
             partitioner: Partitioner::Murmur3,
         }
@@ -572,6 +575,7 @@ struct Facts<'a> {
 impl Facts<'_> {
     fn statistics(&self, collector: Collector, sealed: &Sealed) -> Statistics {
         let (mut stats, compaction) = collector.finish();
+        stats.level = self.options.level;
         if let Checks::Compressed(info) = &sealed.checks {
             stats.compression_ratio = info.ratio().expect("there is data");
         }

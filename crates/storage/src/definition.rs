@@ -5,13 +5,12 @@ use std::rc::Rc;
 use model::Schema;
 use sstable::{Version, WriteOptions};
 
-/// The id of a table, a UUID: it stays the same through all changes of the table.
-pub type TableId = [u8; 16];
+use crate::commit_log::TableId;
 
 /// A table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Definition {
-    /// Its id.
+    /// Its id, a UUID: it stays the same through all changes of the table.
     pub id: TableId,
     /// Its columns.
     pub schema: Rc<Schema>,

@@ -13,6 +13,12 @@ pub enum Error {
     /// The operating system refused.
     #[error(transparent)]
     Io(#[from] IoError),
+    /// The commit log could not be written once, and takes nothing more until it is opened again.
+    #[error("the commit log has failed and must be opened again: {0}")]
+    LogFailed(IoError),
+    /// It was asked to stop.
+    #[error("cancelled")]
+    Cancelled,
     /// A file of the database's own whose bytes contradict its format or its checksum.
     #[error("{}: corrupt at offset {offset}: {what}", path.display())]
     Corrupt {
@@ -26,6 +32,15 @@ pub enum Error {
     /// What is asked for makes no sense for this table.
     #[error("{0}")]
     Invalid(String),
+    /// Whether SSTables took the place of others is known only once the folder is cleaned up again: until then,
+    /// nothing may be written to the table, and no file of either may be removed.
+    #[error("{}: it may or may not have been committed: {error}", log.display())]
+    InDoubt {
+        /// The log of the transaction.
+        log: PathBuf,
+        /// Why it could not be taken back.
+        error: IoError,
+    },
     /// So much is being read or written already that this must wait for too long.
     #[error("overloaded: {0}")]
     Overloaded(String),

@@ -8,20 +8,30 @@
 //! | [`sstable_set`] | the SSTables of a table at one moment |
 //! | [`source`] | memtables and SSTables behind one face |
 //! | [`single_key`] | single rows, newest SSTable first |
+//! | [`store`] | the tables of a shard, with their commit log |
+//! | [`commit_log`] | what is written is durable before it is in an SSTable |
+//! | [`rewrite`] | SSTables merged into new ones |
+//! | [`transaction`] | SSTables take the place of others at once |
 //! | [`admission`] | who may read now |
 //! | [`cover`] | whether what was read hides all that is unread |
 //! | [`error`] | what can go wrong |
 
 pub mod admission;
+pub mod commit_log;
 pub mod cover;
 pub mod definition;
 pub mod error;
 pub mod memtable;
+pub mod rewrite;
 pub mod single_key;
 pub mod source;
 pub mod sstable_set;
+pub mod store;
 pub mod table;
+pub mod transaction;
 
 pub use definition::Definition;
 pub use error::{Error, Result};
+pub use store::{Store, StoreOptions};
 pub use table::{Context, Generations, ReadRequest, Table};
+pub use transaction::{Committed, Transaction, TransactionKind, clean_up};

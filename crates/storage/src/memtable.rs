@@ -11,6 +11,8 @@ use model::merge::RowMerger;
 use model::{DeletionTime, Mutation, PartitionKey, Row, Schema};
 use sstable::parts::statistics::EncodingStats;
 
+use crate::commit_log::LogPosition;
+
 mod extremes;
 mod place;
 mod ranges;
@@ -33,6 +35,7 @@ pub struct Memtable {
     merger: RefCell<RowMerger>,
     extremes: RefCell<Extremes>,
     bytes: Cell<usize>,
+    position: Cell<LogPosition>,
 }
 
 #[derive(Debug)]
@@ -52,6 +55,7 @@ impl Memtable {
             merger: RefCell::new(RowMerger::new(schema)),
             extremes: RefCell::default(),
             bytes: Cell::new(0),
+            position: Cell::default(),
         }
     }
 
@@ -60,8 +64,10 @@ impl Memtable {
         &self.schema
     }
 
-    /// Adds a write. `buffer` is how many bytes the values of the mutation keep alive.
-    pub fn apply(&self, mutation: Mutation, buffer: usize) {
+    /// Adds a write. `buffer` is how many bytes the values of the mutation keep alive, `position` where the commit log has
+    /// it.
+    pub fn apply(&self, mutation: Mutation, buffer: usize, position: LogPosition) {
+        self.position.set(position.max(self.position.get()));
         debug_assert!(mutation.is_in_order(&self.schema), "mutations are in order");
         self.extremes.borrow_mut().add(&mutation);
         let mut partitions = self.partitions.borrow_mut();
@@ -90,6 +96,11 @@ impl Memtable {
     /// Bytes of memory that it takes, about, and rather too many than too few.
     pub fn bytes(&self) -> usize {
         self.bytes.get()
+    }
+
+    /// Up to where it has what the commit log has of the table.
+    pub fn position(&self) -> LogPosition {
+        self.position.get()
     }
 
     /// Whether nothing was written.

@@ -15,18 +15,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::merge::{ColumnMap, Direction, Mapped, Merge};
-use model::{FragmentReader, Mutation, PartitionKey, Schema, Slice, Token};
-use runtime::{Cache, Clock, Disk};
+use model::{Mutation, PartitionKey, Schema, Slice, Token};
+use runtime::{Cache, Clock, Disk, Signal};
 use sstable::component::{Component, Descriptor};
+use sstable::writer::remove_leftovers;
 use sstable::{OpenOptions, SSTableWriter};
 
+use crate::commit_log::LogPosition;
 use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
 use crate::single_key::{self, Adaptive, SingleKeyStats};
 use crate::source::Source;
 use crate::sstable_set::{Member, SSTableSet};
-use crate::{Error, Result};
+use crate::{Result, transaction};
 
 /// What the tables of a shard share.
 #[derive(Clone)]
@@ -87,6 +89,10 @@ struct Inner {
     set: RefCell<Rc<SSTableSet>>,
     adaptive: Adaptive,
     is_flushing: Cell<bool>,
+    /// A flush has ended.
+    flushing: Signal,
+    /// SSTables of which the commit log does not know yet.
+    unmarked: RefCell<Vec<Rc<Member>>>,
 }
 
 /// The memtables of a table.
@@ -94,6 +100,21 @@ struct Memtables {
     active: Rc<Memtable>,
     /// Those that are on their way into SSTables, the oldest first.
     frozen: Vec<Rc<Memtable>>,
+}
+
+/// Brings to its end what was under way in a table's folder when its process ended, ours or Cassandra's. To be done once
+/// before shards open it.
+///
+/// # Errors
+/// Those of [`transaction::clean_up`].
+pub async fn clean_folder(disk: &Disk, folder: &Path) -> Result<()> {
+    for cleaned in transaction::clean_up(disk, folder).await? {
+        tracing::info!(table = %folder.display(), ?cleaned, "a change of SSTables was brought to its end");
+    }
+    for removed in remove_leftovers(disk, folder).await? {
+        tracing::info!(file = %removed.display(), "a file that was never whole was removed");
+    }
+    Ok(())
 }
 
 /// How many SSTables are opened at once.
@@ -123,6 +144,8 @@ impl Table {
             memtables: RefCell::new(Memtables { active, frozen: Vec::new() }),
             set: RefCell::new(Rc::new(SSTableSet::new(members))),
             is_flushing: Cell::new(false),
+            flushing: Signal::new(),
+            unmarked: RefCell::default(),
         })))
     }
 
@@ -141,11 +164,17 @@ impl Table {
         self.0.set.borrow().clone()
     }
 
-    /// Writes to the memtable. `buffer` is how many bytes the mutation's values keep alive.
-    pub fn apply(&self, mutation: Mutation, buffer: usize) {
+    /// Writes to the memtable. `buffer` is how many bytes the mutation's values keep alive, `position` where the commit
+    /// log has it.
+    pub fn apply(&self, mutation: Mutation, buffer: usize, position: LogPosition) {
         if !mutation.is_empty() {
-            self.0.memtables.borrow().active.apply(mutation, buffer);
+            self.0.memtables.borrow().active.apply(mutation, buffer, position);
         }
+    }
+
+    /// What the table shares with the others of its shard.
+    pub fn context(&self) -> &Context {
+        &self.0.context
     }
 
     /// Bytes of memory that memtables take, those that are being flushed included.
@@ -204,22 +233,22 @@ impl Table {
         Ok(Merge::new(&definition.schema, Direction::Forward, sources))
     }
 
-    /// Writes what is in the memtable to an SSTable, and waits for it. Nothing if nothing was written, or another flush
-    /// is under way, which is waited for.
+    /// Writes what is in the memtable to an SSTable, and waits for it; also for a flush that is under way. `mark` is told
+    /// up to where the commit log is in SSTables then; until it is done the new SSTable is not compacted.
     ///
     /// # Errors
-    /// What the operating system says; the rows are then still in memory, and flushed again by the next flush.
-    pub async fn flush(&self) -> Result<()> {
-        while self.0.is_flushing.get() {
-            runtime::yield_now().await;
-        }
-        self.0.is_flushing.set(true);
+    /// What the operating system says; the rows are then still in memory, and flushed again by the next flush. What
+    /// `mark` says.
+    pub async fn flush(&self, mark: impl AsyncFn(LogPosition) -> Result<()>) -> Result<()> {
+        let turn = &self.0.flushing;
+        turn.until(|| (!self.0.is_flushing.replace(true)).then_some(())).await;
         self.freeze();
         let mut done = Ok(());
         while let (Some(memtable), true) = (self.oldest_frozen(), done.is_ok()) {
-            done = self.flush_memtable(&memtable).await;
+            done = self.flush_memtable(&memtable, &mark).await;
         }
         self.0.is_flushing.set(false);
+        turn.notify();
         done
     }
 
@@ -237,44 +266,66 @@ impl Table {
         self.0.memtables.borrow().frozen.first().cloned()
     }
 
-    async fn flush_memtable(&self, memtable: &Rc<Memtable>) -> Result<()> {
-        let mut rows = MemtableReader::scan(memtable, None, Token::MAX);
-        let member = self.write_sstable(&mut rows, memtable.schema(), memtable.encoding()).await?;
+    async fn flush_memtable(
+        &self,
+        memtable: &Rc<Memtable>,
+        mark: &impl AsyncFn(LogPosition) -> Result<()>,
+    ) -> Result<()> {
+        let member = self.write_memtable(memtable).await?;
         // From here on without a wait: the SSTable takes the memtable's place.
-        let set = self.sstables().replaced(&[], [member]);
-        *self.0.set.borrow_mut() = Rc::new(set);
+        self.0.unmarked.borrow_mut().push(member.clone());
+        self.set_members(&[], &[member]);
         self.0.memtables.borrow_mut().frozen.retain(|frozen| !Rc::ptr_eq(frozen, memtable));
+        mark(memtable.position()).await?;
+        self.0.unmarked.borrow_mut().clear();
         Ok(())
     }
 
-    async fn write_sstable<R: FragmentReader<Error = Error>>(
-        &self,
-        rows: &mut R,
-        schema: &Rc<Schema>,
-        encoding: sstable::parts::statistics::EncodingStats,
-    ) -> Result<Rc<Member>> {
-        let definition = self.definition();
-        let Context { disk, cache, .. } = &self.0.context;
-        let descriptor = Descriptor {
-            dir: self.0.folder.clone(),
-            version: definition.version,
-            generation: self.0.generations.next().to_string(),
-        };
-        let path = descriptor.path_of(&Component::Data);
-        let mut writer =
-            SSTableWriter::create(disk, descriptor, schema, encoding, definition.write.clone()).await?;
-        match writer.push_all(rows, &mut |_| ()).await {
-            Ok(()) => writer.seal().await?,
-            Err(error) => {
-                // Whatever is left says no more than the error.
-                drop(writer.abandon().await);
-                return Err(error);
-            }
-        };
-        Member::open(disk, &path, &OpenOptions::new(cache.clone()), &definition).await
+    async fn write_memtable(&self, memtable: &Rc<Memtable>) -> Result<Rc<Member>> {
+        let descriptor = self.next_descriptor();
+        let options = self.definition().write.clone();
+        let (disk, schema) = (&self.0.context.disk, memtable.schema());
+        let encoding = memtable.encoding();
+        let mut writer = SSTableWriter::create(disk, descriptor.clone(), schema, encoding, options).await?;
+        let mut rows = MemtableReader::scan(memtable, None, Token::MAX);
+        if let Err(error) = writer.push_all(&mut rows, &mut |_| ()).await {
+            // Whatever is left says no more than the error.
+            drop(writer.abandon().await);
+            return Err(error);
+        }
+        writer.seal().await?;
+        self.open_member(&descriptor).await
     }
 
-    fn memtables(&self) -> Vec<Rc<Memtable>> {
+    /// SSTables take the place of others.
+    pub(crate) fn set_members(&self, gone: &[Rc<Member>], new: &[Rc<Member>]) {
+        let set = self.sstables().replaced(gone, new.iter().cloned());
+        *self.0.set.borrow_mut() = Rc::new(set);
+    }
+
+    /// The SSTables that may be compacted now: all whose rows a replay of the log would not bring back.
+    pub fn compactable(&self) -> Vec<Rc<Member>> {
+        let unmarked = self.0.unmarked.borrow();
+        let is_marked = |member: &&Rc<Member>| !unmarked.iter().any(|other| Rc::ptr_eq(other, member));
+        self.sstables().members().iter().filter(is_marked).cloned().collect()
+    }
+
+    /// The names of the next new SSTable.
+    pub(crate) fn next_descriptor(&self) -> Descriptor {
+        Descriptor {
+            dir: self.0.folder.clone(),
+            version: self.definition().version,
+            generation: self.0.generations.next().to_string(),
+        }
+    }
+
+    pub(crate) async fn open_member(&self, descriptor: &Descriptor) -> Result<Rc<Member>> {
+        let Context { disk, cache, .. } = &self.0.context;
+        let options = OpenOptions::new(cache.clone());
+        Member::open(disk, &descriptor.path_of(&Component::Data), &options, &self.definition()).await
+    }
+
+    pub(crate) fn memtables(&self) -> Vec<Rc<Memtable>> {
         let memtables = self.0.memtables.borrow();
         let all = memtables.frozen.iter().chain([&memtables.active]);
         all.filter(|memtable| !memtable.is_empty()).cloned().collect()

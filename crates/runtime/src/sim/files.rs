@@ -13,6 +13,7 @@ use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::random::Random;
 
@@ -80,14 +81,16 @@ impl Files {
     ///
     /// # Panics
     /// If the path is that of a folder, or leads through a file.
-    pub(super) fn put(&mut self, path: PathBuf, content: Vec<u8>) {
+    pub(super) fn put(&mut self, path: PathBuf, content: Vec<u8>) -> Rc<Content> {
         assert!(!self.is_dir(&path), "{} is a folder", path.display());
         let folders: Vec<_> = path.ancestors().skip(1).filter(|folder| !is_root(folder)).collect();
         for folder in folders.into_iter().rev() {
             assert!(self.file(folder).is_err(), "{} is a file", folder.display());
             self.set_durably(folder.to_owned(), Some(Node::Folder));
         }
-        self.set_durably(path, Some(Node::File(Content::durable(content))));
+        let content = Content::durable(content);
+        self.set_durably(path, Some(Node::File(Rc::clone(&content))));
+        content
     }
 
     /// Takes a file off, durably.
@@ -300,6 +303,7 @@ fn children<'names>(names: &'names Names, folder: &Path) -> impl Iterator<Item =
 pub(super) struct Content {
     bytes: RefCell<Vec<u8>>,
     synced: Cell<usize>,
+    modified: Cell<Duration>,
 }
 
 impl Content {
@@ -308,7 +312,8 @@ impl Content {
     }
 
     fn durable(bytes: Vec<u8>) -> Rc<Self> {
-        Rc::new(Self { synced: Cell::new(bytes.len()), bytes: RefCell::new(bytes) })
+        let (synced, modified) = (Cell::new(bytes.len()), Cell::default());
+        Rc::new(Self { bytes: RefCell::new(bytes), synced, modified })
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -321,6 +326,16 @@ impl Content {
 
     pub(super) fn append(&self, bytes: &[u8]) {
         self.bytes.borrow_mut().extend_from_slice(bytes);
+    }
+
+    /// When it was written last, since the Unix epoch.
+    pub(super) fn modified(&self) -> Duration {
+        self.modified.get()
+    }
+
+    /// It is written now.
+    pub(super) fn touch(&self, now: Duration) {
+        self.modified.set(now);
     }
 
     pub(super) fn sync(&self) {

@@ -170,7 +170,7 @@ fn any_changes_keep_the_invariants() {
                 5..7 => drop(files.rename(any, other)),
                 7 => drop(files.remove(any)),
                 8 => drop(files.remove_folder(any)),
-                9 if files.file(&any).is_ok() => files.put(any, vec![1]),
+                9 if files.file(&any).is_ok() => drop(files.put(any, vec![1])),
                 10 => files.take_off(&any),
                 _ => drop(files.sync_folder(&any)),
             }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::files::{Content, Files};
 
@@ -31,11 +32,17 @@ impl Operation {
         }
     }
 
-    /// Does it, on a disk for `capacity` bytes; how many bytes were appended.
-    pub(super) fn run(self, files: &mut Files, capacity: Option<u64>) -> io::Result<usize> {
+    /// Does it, on a disk for `capacity` bytes, at this time; how many bytes were appended.
+    pub(super) fn run(self, files: &mut Files, capacity: Option<u64>, now: Duration) -> io::Result<usize> {
         match self {
-            Self::Create(path, content) => files.create(path, content)?,
-            Self::Append(content, bytes) => return append(&content, &bytes, files, capacity),
+            Self::Create(path, content) => {
+                content.touch(now);
+                files.create(path, content)?;
+            }
+            Self::Append(content, bytes) => {
+                content.touch(now);
+                return append(&content, &bytes, files, capacity);
+            }
             Self::Sync(content) => content.sync(),
             Self::Rename(from, to) => files.rename(from, to)?,
             Self::Remove(path) => files.remove(path)?,

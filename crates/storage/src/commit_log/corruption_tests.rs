@@ -1,0 +1,1 @@
+//! Every byte of a log flipped: never a wrong record.

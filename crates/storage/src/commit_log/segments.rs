@@ -1,0 +1,164 @@
+//! Which tables have data in which segments that is in no SSTable yet.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::{LogPosition, TableId};
+
+/// The segments of an open log, by their numbers.
+///
+/// Invariants:
+/// 1. The last one is the one that is appended to; it is never sealed while the log is open, and never taken.
+/// 2. A table is in `unflushed` of a segment as long as a record of it there may be in no SSTable.
+#[derive(Default)]
+pub(super) struct Segments {
+    segments: BTreeMap<u64, Segment>,
+    bytes: u64,
+}
+
+#[derive(Default)]
+struct Segment {
+    bytes: u64,
+    /// Where the last record of each table ends.
+    unflushed: HashMap<TableId, u64>,
+    is_sealed: bool,
+}
+
+impl Segments {
+    /// A new segment, with this many bytes.
+    pub(super) fn begin(&mut self, number: u64, bytes: u64) {
+        self.segments.insert(number, Segment { bytes, ..Segment::default() });
+        self.bytes += bytes;
+    }
+
+    /// A record of a table ends at this position, the end of the log.
+    pub(super) fn record(&mut self, table: TableId, end: LogPosition) {
+        let segment =
+            self.segments.get_mut(&end.segment).expect("a record goes into a segment that has begun");
+        segment.unflushed.insert(table, end.offset);
+        self.bytes += end.offset - segment.bytes;
+        segment.bytes = end.offset;
+    }
+
+    /// All of a segment is durable, and nothing comes after it.
+    pub(super) fn seal(&mut self, number: u64) {
+        self.segments
+            .get_mut(&number)
+            .expect("a segment that has begun is there until it is sealed")
+            .is_sealed = true;
+    }
+
+    /// All records of a table that end here or before are in SSTables.
+    pub(super) fn flushed(&mut self, table: TableId, up_to: LogPosition) {
+        for (&number, segment) in self.segments.range_mut(..=up_to.segment) {
+            let end = segment.unflushed.get(&table).copied();
+            if end.is_some_and(|offset| LogPosition { segment: number, offset } <= up_to) {
+                segment.unflushed.remove(&table);
+            }
+        }
+    }
+
+    /// Whether the last segment has no record that is in no SSTable.
+    pub(super) fn is_last_flushed(&self) -> bool {
+        self.segments.values().next_back().is_some_and(|segment| segment.unflushed.is_empty())
+    }
+
+    /// The first segment that nobody needs any more, with its bytes; it is counted no longer.
+    pub(super) fn take_removable(&mut self) -> Option<(u64, u64)> {
+        let last = self.segments.keys().next_back().copied()?;
+        let mut segments = self.segments.range(..last);
+        let is_removable = |segment: &Segment| segment.is_sealed && segment.unflushed.is_empty();
+        let number = segments.find(|(_, segment)| is_removable(segment)).map(|(&number, _)| number)?;
+        let segment = self.segments.remove(&number)?;
+        self.bytes -= segment.bytes;
+        Some((number, segment.bytes))
+    }
+
+    /// A segment that was taken could not be removed.
+    pub(super) fn put_back(&mut self, number: u64, bytes: u64) {
+        self.begin(number, bytes);
+        self.seal(number);
+    }
+
+    /// The bytes of all segments, also of those that are still on their way to the disk.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The tables to flush for all segments to have at most `total` bytes, those with the oldest data first. None if
+    /// that is so, or if only the last segment is left.
+    pub(super) fn to_flush(&self, total: u64) -> Vec<TableId> {
+        let (mut left, mut tables, mut seen) = (self.bytes, Vec::new(), HashSet::new());
+        let before_last = self.segments.len().saturating_sub(1);
+        for segment in self.segments.values().take(before_last) {
+            if left <= total {
+                break;
+            }
+            left -= segment.bytes;
+            // In the order of their records, so that the same log gives the same answer.
+            let mut unflushed: Vec<_> = segment.unflushed.iter().collect();
+            unflushed.sort_unstable_by_key(|&(table, end)| (end, table));
+            tables.extend(unflushed.into_iter().map(|(table, _)| *table).filter(|table| seen.insert(*table)));
+        }
+        tables
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(segment: u64, offset: u64) -> LogPosition {
+        LogPosition { segment, offset }
+    }
+
+    const A: TableId = TableId([1; 16]);
+    const B: TableId = TableId([2; 16]);
+    const C: TableId = TableId([3; 16]);
+
+    /// Three segments of 100 bytes: A and B, B, A and C.
+    fn three() -> Segments {
+        let mut segments = Segments::default();
+        segments.begin(1, 40);
+        segments.record(B, at(1, 60));
+        segments.record(A, at(1, 100));
+        segments.begin(2, 40);
+        segments.record(B, at(2, 100));
+        segments.begin(3, 40);
+        segments.record(A, at(3, 70));
+        segments.record(C, at(3, 100));
+        segments
+    }
+
+    #[test]
+    fn a_segment_goes_once_all_of_it_is_flushed_and_sealed() {
+        let mut segments = three();
+        segments.flushed(B, at(2, 100));
+        assert_eq!(segments.take_removable(), None);
+        segments.seal(1);
+        segments.seal(2);
+        assert_eq!((segments.bytes(), segments.take_removable()), (300, Some((2, 100))));
+        assert_eq!((segments.bytes(), segments.take_removable()), (200, None));
+        segments.flushed(A, at(1, 99));
+        assert_eq!(segments.take_removable(), None);
+        segments.flushed(A, at(1, 100));
+        assert_eq!(segments.take_removable(), Some((1, 100)));
+        segments.put_back(1, 100);
+        assert_eq!((segments.bytes(), segments.take_removable()), (200, Some((1, 100))));
+        segments.flushed(A, at(9, 0));
+        segments.flushed(C, at(9, 0));
+        segments.seal(3);
+        assert_eq!(segments.take_removable(), None, "the last one stays");
+    }
+
+    #[test]
+    fn the_oldest_are_to_be_flushed_first_and_no_more_than_needed() {
+        let mut segments = three();
+        assert_eq!(segments.to_flush(300), []);
+        assert_eq!(segments.to_flush(299), [B, A]);
+        assert_eq!(segments.to_flush(200), [B, A]);
+        segments.flushed(B, at(1, 60));
+        assert_eq!(segments.to_flush(200), [A]);
+        assert_eq!(segments.to_flush(100), [A, B]);
+        assert_eq!(segments.to_flush(0), [A, B], "what is in the last one only does not help");
+    }
+}

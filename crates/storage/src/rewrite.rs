@@ -1,0 +1,309 @@
+//! SSTables merged into new ones, without what may be forgotten: what every compaction does.
+//!
+//! The new SSTables take the place of the old ones at once, by a [`Transaction`]: in the folder, and in the set that reads
+//! begin with. Whatever fails before leaves all as it was.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use model::merge::{Direction, Mapped, Merge};
+use model::purge::{Purge, PurgeRules};
+use model::{Fragment, FragmentReader, PartitionKey};
+use runtime::monotonic;
+use sstable::component::Descriptor;
+use sstable::parts::statistics::EncodingStats;
+use sstable::{SSTableWriter, WriteOptions};
+
+use crate::source::Source;
+use crate::sstable_set::Member;
+use crate::table::Table;
+use crate::transaction::{Transaction, TransactionKind};
+use crate::{Error, Result};
+
+/// Partitions of more bytes than this are warned of, as Cassandra does from 100 MiB on.
+pub const LARGE_PARTITION: u64 = 100 << 20;
+
+/// Partitions of more tombstones than this are warned of.
+pub const MANY_TOMBSTONES: u64 = 100_000;
+
+/// After so many fragments others may go on.
+const TURN: u32 = 512;
+
+/// What SSTables are made into.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    /// The SSTables that go.
+    pub inputs: Vec<Rc<Member>>,
+    /// The level that the new ones belong to.
+    pub level: u32,
+    /// From how many bytes on disk on the next SSTable begins, between two partitions.
+    pub largest: Option<u64>,
+}
+
+/// How a rewrite that is under way is followed and held back. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Control(Rc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_cancelled: Cell<bool>,
+    done: Cell<u64>,
+    total: Cell<u64>,
+    bytes_per_second: Cell<Option<u64>>,
+}
+
+impl Control {
+    /// One that holds back to so many bytes of new data a second.
+    pub fn throttled(bytes_per_second: Option<u64>) -> Control {
+        let control = Control::default();
+        control.0.bytes_per_second.set(bytes_per_second);
+        control
+    }
+
+    /// Makes the rewrite stop as soon as it can, with [`Error::Cancelled`], and leave all as it was.
+    pub fn cancel(&self) {
+        self.0.is_cancelled.set(true);
+    }
+
+    /// Bytes of uncompressed data that were written, and about how many there will be at the most.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.0.done.get(), self.0.total.get())
+    }
+}
+
+impl Table {
+    /// Merges SSTables of this table into new ones, and puts these in their place. Nothing is done if there are none.
+    ///
+    /// # Errors
+    /// What cannot be read or written, and [`Error::Cancelled`]; all is then as it was.
+    pub async fn rewrite(&self, rewrite: &Rewrite, control: &Control) -> Result<Vec<Rc<Member>>> {
+        if rewrite.inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let context = self.context();
+        let (version, kind) = (self.definition().version, TransactionKind::Compaction);
+        let mut transaction =
+            Transaction::begin(&context.disk, &context.clock, self.folder(), version, kind).await?;
+        match Rewriter::new(self, rewrite, control).run(&mut transaction).await {
+            Ok(new) => self.replace(rewrite, new, transaction).await,
+            Err(error) => {
+                // Whatever is left says no more than the error.
+                drop(transaction.abort().await);
+                Err(error)
+            }
+        }
+    }
+
+    async fn replace(
+        &self,
+        rewrite: &Rewrite,
+        new: Vec<Rc<Member>>,
+        mut transaction: Transaction,
+    ) -> Result<Vec<Rc<Member>>> {
+        for input in &rewrite.inputs {
+            transaction.remove(input.sstable.descriptor()).await?;
+        }
+        let committed = transaction.commit().await?;
+        self.set_members(&rewrite.inputs, &new);
+        committed.remove_old().await?;
+        Ok(new)
+    }
+
+    /// Tells of a partition that makes reads and compactions slow.
+    fn warn_of(&self, key: &PartitionKey, bytes: u64, tombstones: u64) {
+        let table = self.folder().display();
+        let hex = || key.bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        if bytes > LARGE_PARTITION {
+            tracing::warn!(%table, partition = hex(), bytes, "a large partition was compacted");
+        }
+        if tombstones > MANY_TOMBSTONES {
+            tracing::warn!(%table, partition = hex(), tombstones, "a partition has many tombstones");
+        }
+    }
+
+    /// The least timestamp of all that may be of a partition outside of some SSTables; `None` if nothing is.
+    pub(crate) fn least_outside(&self, key: &PartitionKey, inputs: &[Rc<Member>]) -> Option<i64> {
+        let set = self.sstables();
+        let is_outside = |member: &&Rc<Member>| !inputs.iter().any(|input| Rc::ptr_eq(input, member));
+        let outside = set.members().iter().filter(is_outside).filter(|member| member.may_have(key));
+        let in_sstables = outside.map(|member| member.min_timestamp);
+        let memtables = self.memtables();
+        let in_memtables = memtables.iter().filter(|memtable| memtable.has(key));
+        let in_memtables = in_memtables.filter_map(|memtable| memtable.timestamps().map(|(least, _)| least));
+        in_sstables.chain(in_memtables).min()
+    }
+}
+
+/// Writes the merge of some SSTables.
+struct Rewriter<'a> {
+    table: &'a Table,
+    rewrite: &'a Rewrite,
+    control: &'a Control,
+    options: WriteOptions,
+    encoding: EncodingStats,
+    writer: Option<SSTableWriter>,
+    new: Vec<Descriptor>,
+    /// Uncompressed bytes of the SSTables that are done.
+    before: u64,
+    begun: Duration,
+    partition: Option<PartitionSoFar>,
+}
+
+/// What is counted of the partition that is being written.
+struct PartitionSoFar {
+    key: PartitionKey,
+    start: u64,
+    tombstones: u64,
+}
+
+impl<'a> Rewriter<'a> {
+    fn new(table: &'a Table, rewrite: &'a Rewrite, control: &'a Control) -> Rewriter<'a> {
+        let mut options = table.definition().write.clone();
+        options.level = rewrite.level;
+        let total = rewrite.inputs.iter().map(|input| input.sstable.data().file.len()).sum();
+        control.0.total.set(total);
+        Rewriter {
+            table,
+            rewrite,
+            control,
+            options,
+            encoding: least_encoding(&rewrite.inputs),
+            writer: None,
+            new: Vec::new(),
+            before: 0,
+            begun: monotonic(),
+            partition: None,
+        }
+    }
+
+    async fn run(mut self, transaction: &mut Transaction) -> Result<Vec<Rc<Member>>> {
+        if let Err(error) = self.write_all(transaction).await {
+            if let Some(writer) = self.writer.take() {
+                // Whatever is left says no more than the error.
+                drop(writer.abandon().await);
+            }
+            return Err(error);
+        }
+        let mut members = Vec::new();
+        for descriptor in &self.new {
+            members.push(self.table.open_member(descriptor).await?);
+        }
+        Ok(members)
+    }
+
+    async fn write_all(&mut self, transaction: &mut Transaction) -> Result<()> {
+        let definition = self.table.definition();
+        let sources =
+            self.rewrite.inputs.iter().map(|input| {
+                Source::Scan(Box::new(Mapped::new(input.sstable.scan(), input.columns.clone())))
+            });
+        let merged = Merge::new(&definition.schema, Direction::Forward, sources.collect());
+        let now = self.table.context().clock.now_seconds();
+        let rules = PurgeRules::new(now, definition.gc_grace_seconds);
+        let (table, inputs) = (self.table, &self.rewrite.inputs);
+        let mut purged = Purge::new(merged, rules, |key: &PartitionKey| table.least_outside(key, inputs));
+        let mut turn = 0;
+        while let Some(fragment) = purged.next().await? {
+            self.push(&fragment, transaction).await?;
+            turn += 1;
+            if turn == TURN {
+                turn = 0;
+                self.take_turns().await?;
+            }
+        }
+        self.seal().await
+    }
+
+    async fn push(&mut self, fragment: &Fragment, transaction: &mut Transaction) -> Result<()> {
+        if let Fragment::PartitionStart(_) = fragment {
+            self.begin_partition(transaction).await?;
+        }
+        let writer = self.writer.as_mut().expect("it was made for the partition");
+        let before = writer.position();
+        writer.push(fragment).await?;
+        self.count(fragment, before);
+        Ok(())
+    }
+
+    /// Goes on to the next SSTable if this one is large enough.
+    async fn begin_partition(&mut self, transaction: &mut Transaction) -> Result<()> {
+        let is_full =
+            |writer: &SSTableWriter| self.rewrite.largest.is_some_and(|largest| writer.disk_len() >= largest);
+        if self.writer.as_ref().is_some_and(is_full) {
+            self.seal().await?;
+        }
+        if self.writer.is_none() {
+            let descriptor = self.table.next_descriptor();
+            transaction.add(&descriptor).await?;
+            let definition = self.table.definition();
+            let (disk, options) = (&self.table.context().disk, self.options.clone());
+            let schema = &definition.schema;
+            self.writer =
+                Some(SSTableWriter::create(disk, descriptor.clone(), schema, self.encoding, options).await?);
+            self.new.push(descriptor);
+        }
+        Ok(())
+    }
+
+    async fn seal(&mut self) -> Result<()> {
+        if let Some(writer) = self.writer.take() {
+            self.before += writer.position();
+            writer.seal().await?;
+        }
+        Ok(())
+    }
+
+    /// Lets others go on, and holds back if this goes too fast.
+    async fn take_turns(&mut self) -> Result<()> {
+        if self.control.0.is_cancelled.get() {
+            return Err(Error::Cancelled);
+        }
+        let done = self.before + self.writer.as_ref().map_or(0, SSTableWriter::position);
+        self.control.0.done.set(done);
+        runtime::yield_now().await;
+        if let Some(bytes) = self.control.0.bytes_per_second.get() {
+            let due = self.begun + Duration::from_secs_f64(done as f64 / bytes.max(1) as f64);
+            if let Some(early) = due.checked_sub(monotonic()) {
+                runtime::sleep(early).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what is in the partition, and warns where it is much. `at` is where the fragment begins.
+    fn count(&mut self, fragment: &Fragment, at: u64) {
+        match fragment {
+            Fragment::PartitionStart(start) => {
+                let tombstones = u64::from(!start.deletion.is_live());
+                self.partition = Some(PartitionSoFar { key: start.key.clone(), start: at, tombstones });
+            }
+            Fragment::PartitionEnd => {
+                if let Some(partition) = self.partition.take() {
+                    self.table.warn_of(&partition.key, at - partition.start, partition.tombstones);
+                }
+            }
+            Fragment::RangeTombstone(_) => self.add_tombstones(1),
+            Fragment::Row(row) | Fragment::StaticRow(row) => {
+                let cells = row.cells.iter().filter(|cell| cell.is_tombstone()).count() as u64;
+                let rows = u64::from(!row.row_deletion().is_live());
+                self.add_tombstones(cells + rows + row.complex_deletions.len() as u64);
+            }
+        }
+    }
+
+    fn add_tombstones(&mut self, count: u64) {
+        self.partition.iter_mut().for_each(|partition| partition.tombstones += count);
+    }
+}
+
+/// The least of what the inputs were written relative to.
+fn least_encoding(inputs: &[Rc<Member>]) -> EncodingStats {
+    let of = |input: &Rc<Member>| input.sstable.statistics().header.encoding;
+    let least = |a: EncodingStats, b: EncodingStats| EncodingStats {
+        min_timestamp: a.min_timestamp.min(b.min_timestamp),
+        min_local_deletion_time: a.min_local_deletion_time.min(b.min_local_deletion_time),
+        min_ttl: a.min_ttl.min(b.min_ttl),
+    };
+    inputs.iter().map(of).reduce(least).unwrap_or(EncodingStats::NONE)
+}

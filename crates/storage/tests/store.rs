@@ -1,0 +1,127 @@
+//! What is written to a store is there: from memtables, from SSTables, after a compaction and after a crash.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use model::time::NO_DELETION_TIME;
+use model::{
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, Fragment, FragmentReader, LiveRows, Liveness,
+    Mutation, PartitionKey, Row, Schema, Slice, flat,
+};
+use runtime::{Shard, SimOptions, run_simulated};
+use siltstone_storage::commit_log::{OnCorruption, SyncMode, TableId};
+use siltstone_storage::rewrite::{Control, Rewrite};
+use siltstone_storage::store::{Store, StoreOptions};
+use siltstone_storage::{Definition, Generations, ReadRequest, Table};
+use sstable::Version;
+
+const TABLE: TableId = TableId([7; 16]);
+
+fn schema() -> Rc<Schema> {
+    let value = Column { name: b"v".as_slice().into(), data_type: CqlType::Int };
+    Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![value]))
+}
+
+fn key(number: i32) -> PartitionKey {
+    PartitionKey::new(Bytes::from(&number.to_be_bytes()[..]))
+}
+
+fn clustering(number: i32) -> Clustering {
+    std::iter::once(&number.to_be_bytes()[..]).collect()
+}
+
+/// A write of one row.
+fn row(partition: i32, number: i32, value: i32, timestamp: i64) -> Vec<u8> {
+    let cell = Cell {
+        column: 0,
+        ttl: 0,
+        timestamp,
+        local_deletion_time: NO_DELETION_TIME,
+        path: None,
+        value: CellValue::Value(Bytes::from(&value.to_be_bytes()[..])),
+    };
+    let liveness = Liveness { timestamp, ..Liveness::NONE };
+    let row = Row { liveness, cells: vec![cell], ..Row::new(clustering(number)) };
+    let mutation = Mutation { rows: vec![row], ..Mutation::new(key(partition)) };
+    let mut record = Vec::new();
+    flat::put_mutation(&mutation, &mut record);
+    record
+}
+
+async fn open(shard: &Shard, folder: &str, log: &str) -> (Store, Table) {
+    let mut options = StoreOptions::default();
+    options.log.sync = SyncMode::Batch;
+    let store = Store::open(shard, Path::new(log), options).await.unwrap();
+    shard.disk().create_dir_all(Path::new(folder)).await.unwrap();
+    for above in ["/d", "/"] {
+        shard.disk().sync_dir(Path::new(above)).await.unwrap();
+    }
+    siltstone_storage::table::clean_folder(shard.disk(), Path::new(folder)).await.unwrap();
+    let definition = Definition::new(TABLE, &schema(), Version::Me);
+    let table = store.add_table(Path::new(folder), definition, &Generations::default()).await.unwrap();
+    (store, table)
+}
+
+/// The rows of a slice, as key and value.
+async fn rows(table: &Table, partition: i32, slice: Slice) -> Vec<(i32, i32)> {
+    let mut stream = table.read(&ReadRequest::new(key(partition), slice)).await.unwrap();
+    let mut live = LiveRows::new(0);
+    let mut rows = Vec::new();
+    while let Some(fragment) = stream.next().await.unwrap() {
+        if let Some(Fragment::Row(row)) = live.filter(fragment) {
+            let number = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().unwrap());
+            let CellValue::Value(value) = &row.cells[0].value else { panic!("a value") };
+            rows.push((number(row.clustering.values[0].as_ref().unwrap()), number(value)));
+        }
+    }
+    rows
+}
+
+#[test]
+fn rows_are_the_same_from_memtables_sstables_and_after_a_compaction() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (store, table) = open(&shard, "/d/t", "/log").await;
+        for round in 0..3 {
+            for number in 0..50 {
+                store.write(TABLE, row(1, number * (round + 1), round, i64::from(round))).await.unwrap();
+            }
+            store.flush(&table).await.unwrap();
+        }
+        store.write(TABLE, row(1, 0, 9, 9)).await.unwrap();
+        let before = rows(&table, 1, Slice::all()).await;
+        assert_eq!((before.len(), before[0], before[2]), (100, (0, 9), (2, 1)));
+        assert_eq!(rows(&table, 1, Slice::of_prefix(clustering(4))).await, [(4, 1)]);
+        assert_eq!(table.sstables().members().len(), 3);
+        let rewrite = Rewrite { inputs: table.compactable(), level: 0, largest: None };
+        table.rewrite(&rewrite, &Control::default()).await.unwrap();
+        assert_eq!(table.sstables().members().len(), 1);
+        assert_eq!(rows(&table, 1, Slice::all()).await, before);
+        assert_eq!(rows(&table, 2, Slice::all()).await, []);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_crash_loses_nothing_that_was_answered() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (store, table) = open(&shard, "/d/t", "/log").await;
+        for number in 0..50 {
+            store.write(TABLE, row(1, number, 1, 1)).await.unwrap();
+            if number == 20 {
+                store.flush(&table).await.unwrap();
+            }
+        }
+        let before = rows(&table, 1, Slice::all()).await;
+        drop((store, table));
+        shard.disk().as_simulated().unwrap().restart();
+        let (store, table) = open(&shard, "/d/t", "/log2").await;
+        let folders = [PathBuf::from("/log")];
+        let replayed = store.recover(&folders, |_| true, OnCorruption::Stop).await.unwrap();
+        assert_eq!(rows(&table, 1, Slice::all()).await, before);
+        // What was flushed before is not applied again; it would be a third SSTable.
+        assert_eq!((replayed.len(), table.sstables().members().len()), (1, 2));
+    })
+    .unwrap();
+}
