@@ -8,6 +8,9 @@
 //! | [`fixtures`] | SSTables that other databases wrote |
 //! | [`generate`] | random tables, and random writes to them |
 //! | [`json`] | what Cassandra's dumps and ours have in common |
+//! | [`oracle`] | a table as plain as can be |
+//! | [`selected`] | rows as a `SELECT` gives them |
+//! | [`statements`] | random writes, as CQL and as mutations |
 
 pub mod allocator;
 pub mod cassandra;
@@ -15,6 +18,9 @@ pub mod command;
 pub mod fixtures;
 pub mod generate;
 pub mod json;
+pub mod oracle;
+pub mod selected;
+pub mod statements;
 
 /// What is done with other programs ends with this; the error is a sentence for whoever asked.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

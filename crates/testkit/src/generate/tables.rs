@@ -37,7 +37,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Whether they are counters.
     pub has_counters: bool,
-    options: String,
+    /// What follows `WITH`, save for the order of rows.
+    pub options: String,
 }
 
 /// A column of the primary key.
@@ -47,8 +48,10 @@ pub struct Key {
     pub name: String,
     /// What it can be.
     pub literals: Vec<String>,
-    of: Type,
-    is_descending: bool,
+    /// Its type.
+    pub of: Type,
+    /// Whether greater values come first.
+    pub is_descending: bool,
 }
 
 /// Any other column.
