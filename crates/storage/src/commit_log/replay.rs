@@ -246,7 +246,10 @@ impl<'a> Walk<'a> {
         let is_intact =
             |at: &usize| self.mark_at(*at).is_some() || Record::decode(self.bytes, *at, &binding).is_ok();
         let first = if is_intact(&self.at) { self.at } else { flaw.next.unwrap_or(self.at + 1) };
-        self.at = (first..self.bytes.len()).find(is_intact).unwrap_or(self.bytes.len());
+        match (first..self.bytes.len()).find(is_intact) {
+            Some(at) => self.at = at,
+            None => self.give_up(),
+        }
     }
 
     fn mark_at(&self, at: usize) -> Option<Mark> {
