@@ -9,6 +9,7 @@ use testkit::selected::{Selected, Selection};
 use testkit::statements::{Table, Writer};
 
 use super::*;
+use crate::commit_log::LogPosition;
 
 /// What a test has written, to the memtables and to what they are compared with.
 struct Written {
@@ -34,8 +35,8 @@ impl Written {
         let mut oracle = Oracle::new(&schema);
         for mutation in mutations {
             oracle.apply(&mutation);
-            memtables[0][0].apply(mutation.clone(), 0);
-            random.one_of(&memtables[1]).apply(mutation, 0);
+            memtables[0][0].apply(mutation.clone(), 0, LogPosition::default());
+            random.one_of(&memtables[1]).apply(mutation, 0, LogPosition::default());
         }
         Written { schema, oracle, memtables, now: writer.now() }
     }
