@@ -287,11 +287,13 @@ impl<'a> PromotedCursor<'a> {
         }
         let goal = Goal::Begin(position);
         let mut low = lower;
-        for probe in [lower.saturating_add(1), lower.saturating_add(5)] {
-            if probe < count && self.schema.compare(&self.block(probe).await?.first, position).is_gt() {
+        for probe in
+            [lower.saturating_add(1), lower.saturating_add(5)].into_iter().filter(|probe| *probe < count)
+        {
+            if self.schema.compare(&self.block(probe).await?.first, position).is_gt() {
                 return Ok(self.first_not_before(goal, low + 1, probe).await? - 1);
             }
-            low = probe.min(count - 1);
+            low = probe;
         }
         Ok(self.first_not_before(goal, low + 1, count).await? - 1)
     }

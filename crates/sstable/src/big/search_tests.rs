@@ -365,3 +365,26 @@ fn positions_without_a_measure() {
         assert!(most <= 2 * 9 + 2, "{most} requests");
     });
 }
+
+#[test]
+fn a_few_blocks_are_found_exactly() {
+    let few = || (schema(vec![CqlType::Int]), 9, ints(|row| row as i64 * 10));
+    with_index(&few, async |shard, partition| {
+        let opened = Opened::new(shard, partition, false).await;
+        let beside = |row: u64, by: i64| {
+            [((row as i64 * 10 + by) as i32).to_be_bytes().to_vec()].into_iter().collect()
+        };
+        for first in 0..18 {
+            for last in first..18 {
+                // Beyond the last row wanted, too, but before the next one.
+                let slice = Slice {
+                    start: Position::before(beside(first, 0)),
+                    end: Position::after(beside(last, 5)),
+                };
+                let found = opened.find(&slice, Search::Binary).await;
+                assert_eq!(found.blocks, (first / 2) as u32..(last / 2) as u32 + 1, "{first} to {last}");
+                assert_eq!(found, opened.find(&slice, Search::Scan).await);
+            }
+        }
+    });
+}

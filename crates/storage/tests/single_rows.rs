@@ -1,0 +1,210 @@
+//! Single rows, newest SSTable first: the same rows as ever, and no more SSTables than it takes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use std::rc::Rc;
+
+use model::merge::Direction;
+use model::time::NO_DELETION_TIME;
+use model::{
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, FragmentReader, Liveness, Mutation,
+    PartitionKey, Position, RangeTombstone, Row, Schema, Slice, Token,
+};
+use runtime::{Cache, Shard, SimOptions, run_simulated};
+use siltstone_storage::commit_log::{LogPosition, TableId};
+use siltstone_storage::cover::Wanted;
+use siltstone_storage::rewrite::{Control, Rewrite};
+use siltstone_storage::{Context, Definition, Generations, ReadRequest, Table};
+use sstable::Version;
+use sstable::component::DATA_IO;
+use testkit::generate::random::Random;
+use testkit::oracle::Oracle;
+use testkit::selected::{Selected, Selection};
+use testkit::statements::{self, values::key_of};
+
+const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
+
+async fn open(shard: &Shard, schema: &Rc<Schema>, threshold: f64, fences: bool) -> Table {
+    let context =
+        Context { disk: shard.disk().clone(), clock: shard.clock().clone(), cache: Cache::new(1 << 20) };
+    let folder = Path::new("/d");
+    shard.disk().create_dir_all(folder).await.unwrap();
+    let mut definition = Definition::new(TableId([0; 16]), schema, Version::Nb);
+    definition.single_key_parallel_scan_threshold = threshold;
+    definition.write.fences = fences;
+    definition.write.column_index_size = 512;
+    Table::open(&context, folder, definition, &Generations::default()).await.unwrap()
+}
+
+async fn flush(table: &Table) {
+    table.flush(async |_| Ok(())).await.unwrap();
+}
+
+async fn selected(table: &Table, request: &ReadRequest, now: i64) -> Vec<Selected> {
+    let schema = table.definition().schema.clone();
+    let mut rows = table.read(request).await.unwrap();
+    let mut selection = Selection::new(&schema, now, request.slice.is_all());
+    while let Some(fragment) = rows.next().await.unwrap() {
+        selection.take(fragment);
+    }
+    selection.rows
+}
+
+/// Random writes, flushes and compactions; then every row by itself, and slices, against the oracle.
+async fn compare(shard: &Shard, seed: u64, threshold: f64, fences: bool) {
+    let mut random = Random::new(seed);
+    let made = statements::Table::random(&mut random, 0);
+    let schema = Rc::new(made.schema.clone());
+    let table = open(shard, &schema, threshold, fences).await;
+    let mut writer = statements::Writer::new(&made, random.number());
+    let mut oracle = Oracle::new(&schema);
+    for _ in 0..random.between(3, 7) {
+        for _ in 0..random.between(1, 40) {
+            let mutation = writer.statement().to_mutation(&made);
+            oracle.apply(&mutation);
+            table.apply(mutation, 0, NO_POSITION);
+        }
+        if random.percent(80) {
+            flush(&table).await;
+        }
+        if random.percent(20) {
+            let inputs = table.compactable();
+            let rewrite = Rewrite { inputs, level: 0, largest: random.percent(50).then_some(200) };
+            table.rewrite(&rewrite, &Control::default()).await.unwrap();
+        }
+    }
+    let now = writer.now() + random.below(60) as i64;
+    for key in &made.partitions {
+        for _ in 0..12 {
+            let row = made.random_row(&mut random);
+            let mut request = ReadRequest::new(PartitionKey::new(key_of(key)), Slice::of_prefix(row));
+            request.direction = *random.one_of(&[Direction::Forward, Direction::Reverse]);
+            let found = selected(&table, &request, now).await;
+            let expected = oracle.slice(&request.key, &request.slice, request.direction, now);
+            assert_eq!(found, expected, "seed {seed}, threshold {threshold}, fences {fences}");
+        }
+    }
+    scan_agrees(&table, &oracle, now, seed).await;
+}
+
+async fn scan_agrees(table: &Table, oracle: &Oracle, now: i64, seed: u64) {
+    let schema = table.definition().schema.clone();
+    let mut scan = table.scan(None, Token::MAX).await.unwrap();
+    let mut selection = Selection::new(&schema, now, true);
+    while let Some(fragment) = scan.next().await.unwrap() {
+        selection.take(fragment);
+    }
+    assert_eq!(selection.rows, oracle.rows(now), "seed {seed}");
+}
+
+#[test]
+fn however_they_are_read_the_rows_are_the_same() {
+    for seed in 0..120 {
+        for (threshold, fences) in [(0.0, true), (0.5, false), (1.0, true)] {
+            run_simulated(SimOptions { seed, ..SimOptions::default() }, async |shard| {
+                compare(&shard, seed, threshold, fences).await;
+            })
+            .unwrap();
+        }
+    }
+}
+
+fn schema() -> Rc<Schema> {
+    let column = |name: &str| Column { name: name.as_bytes().into(), data_type: CqlType::Int };
+    let regulars = vec![column("a"), column("b")];
+    Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], vec![column("s")], regulars))
+}
+
+fn key() -> PartitionKey {
+    PartitionKey::new(Bytes::from(&[0, 0, 0, 1][..]))
+}
+
+fn clustering() -> Clustering {
+    std::iter::once(&[0, 0, 0, 7][..]).collect()
+}
+
+fn row(marker: Option<i64>, cells: &[(u16, i64)]) -> Mutation {
+    let cell = |&(column, timestamp): &(u16, i64)| Cell {
+        column,
+        ttl: 0,
+        timestamp,
+        local_deletion_time: NO_DELETION_TIME,
+        path: None,
+        value: CellValue::Value(Bytes::from(&[0, 0, 0, 9][..])),
+    };
+    let mut row = Row { cells: cells.iter().map(cell).collect(), ..Row::new(clustering()) };
+    if let Some(timestamp) = marker {
+        row.liveness = Liveness { timestamp, ..Liveness::NONE };
+    }
+    Mutation { rows: vec![row], ..Mutation::new(key()) }
+}
+
+/// How many SSTables' data a read of the row asks for, with a whole row in each of three older SSTables.
+fn sstables_read(newest: Option<Mutation>, change: impl Fn(&mut ReadRequest)) -> u64 {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = open(&shard, &schema(), 1.0, true).await;
+        let older = (1..=3).map(|timestamp| row(Some(timestamp), &[(0, timestamp), (1, timestamp)]));
+        for mutation in older.chain(newest) {
+            table.apply(mutation, 0, NO_POSITION);
+            flush(&table).await;
+        }
+        let mut request = ReadRequest::new(key(), Slice::of_prefix(clustering()));
+        request.static_row = false;
+        change(&mut request);
+        let before = shard.disk().stats();
+        let rows = selected(&table, &request, 0).await;
+        assert!(rows.len() <= 1);
+        shard.disk().stats().since(&before).class(DATA_IO).requests
+    })
+    .unwrap()
+}
+
+#[test]
+fn it_stops_as_soon_as_nothing_older_can_matter() {
+    let same = |_: &mut ReadRequest| ();
+    assert_eq!(sstables_read(None, same), 1);
+    assert_eq!(sstables_read(Some(row(Some(4), &[(0, 4), (1, 4)])), same), 1);
+    // A deletion is enough, also of a range or the partition, and of the same timestamp.
+    let deletion = DeletionTime { marked_for_delete_at: 3, local_deletion_time: 1 };
+    assert_eq!(sstables_read(Some(Mutation { deletion, ..Mutation::new(key()) }), same), 1);
+    let range = RangeTombstone { start: Position::start(), end: Position::end(), deletion };
+    assert_eq!(
+        sstables_read(Some(Mutation { range_tombstones: vec![range], ..Mutation::new(key()) }), same),
+        1
+    );
+}
+
+#[test]
+fn it_reads_the_rest_where_something_older_may_matter() {
+    let same = |_: &mut ReadRequest| ();
+    // Without a marker, without a column, with the timestamp of another one.
+    assert_eq!(sstables_read(Some(row(None, &[(0, 4), (1, 4)])), same), 4);
+    assert_eq!(sstables_read(Some(row(Some(4), &[(0, 4)])), same), 4);
+    assert_eq!(sstables_read(Some(row(Some(4), &[(0, 4), (1, 3)])), same), 4);
+    let one = |request: &mut ReadRequest| request.wanted = Wanted { regulars: Some(vec![0]), statics: None };
+    assert_eq!(sstables_read(Some(row(Some(4), &[(0, 4)])), one), 1);
+    let with_static = |request: &mut ReadRequest| request.static_row = true;
+    assert_eq!(sstables_read(None, with_static), 3);
+}
+
+#[test]
+fn it_adapts_and_tries_again_now_and_then() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = open(&shard, &schema(), 0.5, true).await;
+        // Each SSTable has one of the columns, so none is enough.
+        for timestamp in 1..=3 {
+            table.apply(row(Some(timestamp), &[((timestamp % 2) as u16, timestamp)]), 0, NO_POSITION);
+            flush(&table).await;
+        }
+        let request = ReadRequest::new(key(), Slice::of_prefix(clustering()));
+        for _ in 0..1000 {
+            assert_eq!(selected(&table, &request, 0).await.len(), 1);
+        }
+        let stats = table.single_key_stats();
+        assert_eq!((stats.eligible, stats.hits), (1000, 0));
+        assert!((10..80).contains(&stats.newest_first), "{stats:?}");
+        assert_eq!(stats.extra_reads[2], stats.newest_first);
+    })
+    .unwrap();
+}
