@@ -11,7 +11,7 @@
 //!                                                  4. their files are removed, and then the log
 //! ```
 //! Each line is synced before anything else happens. A folder in which there is such a log was left in the middle:
-//! [`clean_up`] then removes what the last line says, the new SSTables or the old ones. Cassandra does the same when
+//! [`clean_up()`] then removes what the last line says, the new SSTables or the old ones. Cassandra does the same when
 //! it starts, and so each cleans up after the other.
 //!
 //! | module | idea |
@@ -67,7 +67,7 @@ impl TransactionKind {
 
 /// A change to the SSTables of one folder that is under way.
 ///
-/// If it is dropped, or its process dies, the folder is as [`clean_up`] leaves it: with the old SSTables and without
+/// If it is dropped, or its process dies, the folder is as [`clean_up()`] leaves it: with the old SSTables and without
 /// the new ones. Nothing may add one of its SSTables to the table before [`Transaction::commit`] has ended well.
 ///
 /// Invariants:
@@ -167,7 +167,7 @@ impl Transaction {
     /// Takes everything back: removes what there is of the new SSTables, and the log.
     ///
     /// # Errors
-    /// What the operating system says: what could not be removed is removed by [`clean_up`]. [`Error::InDoubt`] if it
+    /// What the operating system says: what could not be removed is removed by [`clean_up()`]. [`Error::InDoubt`] if it
     /// was [`Transaction::commit`] that failed, and what it has written could not be taken back.
     pub async fn abort(mut self) -> Result<()> {
         match self.state {
@@ -237,7 +237,7 @@ impl Committed {
     /// returned, without the log.
     ///
     /// # Errors
-    /// What the operating system says: what could not be removed is removed by [`clean_up`].
+    /// What the operating system says: what could not be removed is removed by [`clean_up()`].
     pub async fn remove_old(self) -> Result<Vec<PathBuf>> {
         let Transaction { disk, dir, log, records, .. } = self.transaction;
         let removed: Vec<_> = records.into_iter().filter(Record::is_remove).collect();
