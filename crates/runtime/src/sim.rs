@@ -147,7 +147,7 @@ impl SimDisk {
     /// Turns the power on again, after cutting it where that was not done.
     ///
     /// There is left what a real disk may leave. Of each file there are the bytes that were synced, and of those after
-    /// them a part, maybe with zeros or garbage in its last sectors. What was created, renamed or removed in a folder
+    /// them a part, maybe with zeros in any sectors or garbage in its last ones. What was created, renamed or removed in a folder
     /// is so if the folder was synced after it; if not, by chance, but never a later change of a name without the
     /// earlier ones. What was opened before is of no use any more, and what was begun is not done. Who has not noticed
     /// and begins something new now, such as a task of before, does so on the new disk.

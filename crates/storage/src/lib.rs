@@ -19,9 +19,9 @@
 
 pub mod admission;
 pub mod commit_log;
+pub mod compaction;
 pub mod cover;
 pub mod definition;
-pub mod compaction;
 pub mod error;
 pub mod memtable;
 pub mod rewrite;

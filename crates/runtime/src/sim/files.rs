@@ -342,7 +342,8 @@ impl Content {
         self.synced.set(self.bytes.borrow().len());
     }
 
-    /// Leaves what was synced and a random part of what was not, of which the last sectors may never have been written.
+    /// Leaves what was synced and a random part of what was not, of which the last sectors, or any, may never have been
+    /// written.
     fn lose_power(&self, random: &mut Random) {
         let (mut bytes, synced) = (self.bytes.borrow_mut(), self.synced.get());
         assert!(synced <= bytes.len(), "the invariant of simulated bytes");
@@ -360,9 +361,20 @@ impl Content {
         match random.below(4) {
             0 => bytes[unwritten].fill(0),
             1 => bytes[unwritten].fill_with(|| random.next() as u8),
+            2 => lose_sectors(&mut bytes, synced, random),
             _ => {}
         }
         self.synced.set(bytes.len());
+    }
+}
+
+/// Makes zeros of about half of the sectors, as far as they were not synced.
+fn lose_sectors(bytes: &mut [u8], synced: usize, random: &mut Random) {
+    for start in (synced / SECTOR * SECTOR..bytes.len()).step_by(SECTOR) {
+        let end = bytes.len().min(start + SECTOR);
+        if random.chance(0.5) {
+            bytes[start.max(synced)..end].fill(0);
+        }
     }
 }
 

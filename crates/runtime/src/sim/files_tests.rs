@@ -148,6 +148,7 @@ fn synced_bytes_stay_and_of_the_others_a_part() {
     assert!(among(&|rest| rest.ends_with(&[0; 8])) > 20, "zeros");
     assert!(among(&|rest| rest.iter().any(|byte| ![0, 8].contains(byte))) > 20, "garbage");
     assert!(among(&|rest| rest.len() == 1300 && rest[0] == 0) > 0, "only the length is there");
+    assert!(among(&|rest| rest.contains(&0) && rest.ends_with(&[8])) > 10, "holes");
     // What damages a sector damages it to its end.
     let damage =
         left.iter().filter_map(|bytes| bytes.iter().position(|byte| *byte == 0 && bytes.ends_with(&[0; 8])));

@@ -223,6 +223,23 @@ fn periodic_appends_do_not_wait_and_are_durable_within_the_period() {
 }
 
 #[test]
+fn periodic_appends_to_several_segments_are_durable_within_the_period() {
+    simulated(async |shard, folder| {
+        let period = Duration::from_secs(10);
+        let log =
+            open(&shard, folder, CommitLogOptions { segment_size: 1000, ..periodic(period) }).await.unwrap();
+        let mut end = log.position();
+        for number in 0..5 {
+            end = log.append(A, &payload(number, 400)).await.unwrap();
+        }
+        sleep(period / 4).await;
+        assert!(log.durable_position() < end && log.durable_position().segment == end.segment - 1);
+        sleep(period).await;
+        assert_eq!(log.durable_position(), end);
+    });
+}
+
+#[test]
 fn periodic_appends_wait_for_a_disk_that_does_not_keep_up() {
     let slow = SimOptions { max_delay: 4_000_000, ..SimOptions::default() };
     run_simulated(slow, async |shard| {
