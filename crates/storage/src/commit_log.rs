@@ -253,7 +253,7 @@ impl CommitLog {
     }
 
     /// Makes all durable, ends the segment and waits for removals that are under way. The log takes no records from now
-    /// on. The segments stay until they are replayed, whether or not they have something that is not flushed.
+    /// on. Segments with something that is not flushed stay, to be replayed; if there are none, an empty one does.
     ///
     /// # Errors
     /// [`Error::LogFailed`] if the log has failed.

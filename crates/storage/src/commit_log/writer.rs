@@ -14,6 +14,9 @@ use super::queue::{Chunk, Due, Step};
 use super::{COMMIT_LOG_IO, Inner, LogPosition, State, segment_number, segment_path};
 use crate::Result;
 
+/// What the disk did or refused.
+type IoResult<T> = std::result::Result<T, IoError>;
+
 /// Writes into one segment after the other.
 ///
 /// Invariants:
@@ -63,7 +66,7 @@ impl Writer {
         log.progress.notify();
     }
 
-    async fn write_all(&mut self, log: &Rc<Inner>) -> std::result::Result<(), IoError> {
+    async fn write_all(&mut self, log: &Rc<Inner>) -> IoResult<()> {
         loop {
             let step = log.next_step().await;
             // An append comes after this or is included, whatever happens meanwhile.
@@ -76,12 +79,7 @@ impl Writer {
         }
     }
 
-    async fn perform(
-        &mut self,
-        log: &Rc<Inner>,
-        step: Step,
-        chunks: VecDeque<Chunk>,
-    ) -> std::result::Result<(), IoError> {
+    async fn perform(&mut self, log: &Rc<Inner>, step: Step, chunks: VecDeque<Chunk>) -> IoResult<()> {
         for chunk in chunks {
             if chunk.segment != self.number {
                 self.end_segment(log).await?;
@@ -98,7 +96,7 @@ impl Writer {
     }
 
     /// Writes a chunk behind its mark; how many bytes, and their buffer.
-    async fn write(&mut self, mut chunk: Chunk) -> std::result::Result<(usize, Vec<u8>), IoError> {
+    async fn write(&mut self, mut chunk: Chunk) -> IoResult<(usize, Vec<u8>)> {
         assert_eq!(chunk.start, self.file.len(), "invariant 1 of the queue: chunks are in order");
         let mark = Mark { is_end: false, synced: self.synced };
         let mark = mark.encode(&self.binding(), chunk.start);
@@ -107,7 +105,7 @@ impl Writer {
         Ok((len, self.file.append(chunk.bytes).await?))
     }
 
-    async fn sync(&mut self, log: &Inner) -> std::result::Result<(), IoError> {
+    async fn sync(&mut self, log: &Inner) -> IoResult<()> {
         log.queue.borrow_mut().sync_begins();
         self.sync_file(log).await?;
         log.queue.borrow_mut().sync_ended();
@@ -117,7 +115,7 @@ impl Writer {
     }
 
     /// Makes all durable that was written to the file.
-    async fn sync_file(&mut self, log: &Inner) -> std::result::Result<(), IoError> {
+    async fn sync_file(&mut self, log: &Inner) -> IoResult<()> {
         if self.synced < self.file.len() {
             self.file.sync().await?;
             self.synced = self.file.len();
@@ -128,7 +126,7 @@ impl Writer {
     }
 
     /// Makes the segment whole. Its end says that all before it is durable, which it has to be by then.
-    async fn end_segment(&mut self, log: &Rc<Inner>) -> std::result::Result<(), IoError> {
+    async fn end_segment(&mut self, log: &Rc<Inner>) -> IoResult<()> {
         self.sync_file(log).await?;
         let end = Mark { is_end: true, synced: self.synced }.encode(&self.binding(), self.synced);
         self.file.append(end.to_vec()).await?;
@@ -138,7 +136,7 @@ impl Writer {
     }
 
     /// Ends the log. Where all of it is flushed, only the number of an empty segment is left.
-    async fn end(&mut self, log: &Rc<Inner>) -> std::result::Result<(), IoError> {
+    async fn end(&mut self, log: &Rc<Inner>) -> IoResult<()> {
         self.end_segment(log).await?;
         if self.synced > HEADER_LEN as u64 && log.segments.borrow().is_last_flushed() {
             let next = log.queue.borrow_mut().next_segment();
@@ -149,7 +147,7 @@ impl Writer {
         Ok(())
     }
 
-    async fn next_segment(&mut self, number: u64) -> std::result::Result<(), IoError> {
+    async fn next_segment(&mut self, number: u64) -> IoResult<()> {
         let header = Header { segment: number, session: self.session, salt: self.salt };
         self.file = begin_segment(&self.disk, &self.folder, header).await?;
         (self.number, self.synced) = (number, HEADER_LEN as u64);
@@ -182,7 +180,7 @@ impl Inner {
 }
 
 /// Makes a segment of nothing but its header, durable with its name.
-async fn begin_segment(disk: &Disk, folder: &Path, header: Header) -> std::result::Result<NewFile, IoError> {
+async fn begin_segment(disk: &Disk, folder: &Path, header: Header) -> IoResult<NewFile> {
     let mut file = disk.create(&segment_path(folder, header.segment), COMMIT_LOG_IO).await?;
     file.append(header.encode()).await?;
     file.sync().await?;
