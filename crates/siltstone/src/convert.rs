@@ -256,6 +256,8 @@ pub(crate) fn options(tables: &Tables, target: &Target) -> WriteOptions {
         min_index_interval: target.min_index_interval.unwrap_or(first.summary().min_index_interval()).max(1),
         fences: target.fences,
         level: 0,
+        repaired_at: 0,
+        pending_repair: None,
         family: target.family,
         partitioner: validation.partitioner,
     }

@@ -49,6 +49,8 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
         min_index_interval: target.min_index_interval.or(interval).unwrap_or(defaults.min_index_interval),
         fences: target.fences,
         level: 0,
+        repaired_at: 0,
+        pending_repair: None,
         family: target.family,
         partitioner: defaults.partitioner,
     })

@@ -58,6 +58,10 @@ pub struct WriteOptions {
     pub fences: bool,
     /// The level in leveled compaction that it belongs to. Default 0.
     pub level: u32,
+    /// When what is in it was repaired, in milliseconds since the epoch. Default 0: it was not.
+    pub repaired_at: i64,
+    /// The repair that what is in it waits for the end of, as the bytes of a UUID. Default none.
+    pub pending_repair: Option<[u8; 16]>,
     /// For whom it is written. Default Cassandra.
     pub family: Family,
     /// What puts the partitions in order. Default Murmur3.
@@ -74,6 +78,8 @@ impl WriteOptions {
             min_index_interval: 128,
             fences: true,
             level: 0,
+            repaired_at: 0,
+            pending_repair: None,
             family: Family::Cassandra,
             partitioner: Partitioner::Murmur3,
         }
@@ -576,6 +582,7 @@ impl Facts<'_> {
     fn statistics(&self, collector: Collector, sealed: &Sealed) -> Statistics {
         let (mut stats, compaction) = collector.finish();
         stats.level = self.options.level;
+        (stats.repaired_at, stats.pending_repair) = (self.options.repaired_at, self.options.pending_repair);
         if let Checks::Compressed(info) = &sealed.checks {
             stats.compression_ratio = info.ratio().expect("there is data");
         }

@@ -73,7 +73,7 @@ pub enum Reason {
 
 impl Job {
     /// One SSTable in the place of these.
-    fn merging(inputs: Vec<Generation>, why: Reason) -> Job {
+    pub(crate) fn merging(inputs: Vec<Generation>, why: Reason) -> Job {
         let (expired, output_level, max_output_bytes) = (Vec::new(), 0, None);
         Job { inputs, expired, output_level, max_output_bytes, fanout: None, may_move: false, why }
     }

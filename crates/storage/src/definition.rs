@@ -6,7 +6,7 @@ use model::Schema;
 use sstable::{Version, WriteOptions};
 
 use crate::commit_log::TableId;
-
+use crate::compaction::Compaction;
 /// A table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Definition {
@@ -22,8 +22,8 @@ pub struct Definition {
     pub write: WriteOptions,
     /// For how many seconds tombstones are kept. Cassandra's default is ten days.
     pub gc_grace_seconds: u32,
-    /// The options of its compaction, by Cassandra's names.
-    pub compaction: Vec<(String, String)>,
+    /// How its SSTables are merged.
+    pub compaction: Compaction,
     /// Up to which share of reads that find the newest SSTable not to be enough single rows are read newest first: 0 is
     /// never, 1 is always. Default 0.5.
     pub single_key_parallel_scan_threshold: f64,
@@ -48,7 +48,7 @@ impl Definition {
             version,
             write: WriteOptions::new(version),
             gc_grace_seconds: 864_000,
-            compaction: Vec::new(),
+            compaction: Compaction::default(),
             single_key_parallel_scan_threshold: 0.5,
         }
     }

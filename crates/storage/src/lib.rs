@@ -11,6 +11,7 @@
 //! | [`store`] | the tables of a shard, with their commit log |
 //! | [`commit_log`] | what is written is durable before it is in an SSTable |
 //! | [`rewrite`] | SSTables merged into new ones |
+//! | [`compactor`] | compactions as they are run |
 //! | [`compaction`] | which SSTables are merged next |
 //! | [`transaction`] | SSTables take the place of others at once |
 //! | [`admission`] | who may read now |
@@ -20,6 +21,7 @@
 pub mod admission;
 pub mod commit_log;
 pub mod compaction;
+pub mod compactor;
 pub mod cover;
 pub mod definition;
 pub mod error;

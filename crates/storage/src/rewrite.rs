@@ -15,6 +15,7 @@ use sstable::component::Descriptor;
 use sstable::parts::statistics::EncodingStats;
 use sstable::{SSTableWriter, WriteOptions};
 
+use crate::compaction::{Job, Reason};
 use crate::source::Source;
 use crate::sstable_set::Member;
 use crate::table::Table;
@@ -33,12 +34,24 @@ const TURN: u32 = 512;
 /// What SSTables are made into.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
-    /// The SSTables that go.
+    /// The SSTables that are merged.
     pub inputs: Vec<Rc<Member>>,
-    /// The level that the new ones belong to.
-    pub level: u32,
-    /// From how many bytes on disk on the next SSTable begins, between two partitions.
-    pub largest: Option<u64>,
+    /// SSTables that go with them, unread.
+    pub expired: Vec<Rc<Member>>,
+    /// How the new ones are made.
+    pub job: Job,
+}
+
+impl Rewrite {
+    /// Merges these into one.
+    pub fn into_one(inputs: Vec<Rc<Member>>) -> Rewrite {
+        let generations = inputs.iter().map(|input| input.facts.generation.clone()).collect();
+        Rewrite { inputs, expired: Vec::new(), job: Job::merging(generations, Reason::Major) }
+    }
+
+    fn gone(&self) -> Vec<Rc<Member>> {
+        self.inputs.iter().chain(&self.expired).cloned().collect()
+    }
 }
 
 /// How a rewrite that is under way is followed and held back. Clones are the same.
@@ -74,11 +87,13 @@ impl Control {
 
 impl Table {
     /// Merges SSTables of this table into new ones, and puts these in their place. Nothing is done if there are none.
+    /// Nobody else may be at work on them.
     ///
     /// # Errors
     /// What cannot be read or written, and [`Error::Cancelled`]; all is then as it was.
     pub async fn rewrite(&self, rewrite: &Rewrite, control: &Control) -> Result<Vec<Rc<Member>>> {
-        if rewrite.inputs.is_empty() {
+        let gone = rewrite.gone();
+        if gone.is_empty() {
             return Ok(Vec::new());
         }
         let context = self.context();
@@ -86,7 +101,7 @@ impl Table {
         let mut transaction =
             Transaction::begin(&context.disk, &context.clock, self.folder(), version, kind).await?;
         match Rewriter::new(self, rewrite, control).run(&mut transaction).await {
-            Ok(new) => self.replace(rewrite, new, transaction).await,
+            Ok(new) => self.replace(&gone, new, transaction).await,
             Err(error) => {
                 // Whatever is left says no more than the error.
                 drop(transaction.abort().await);
@@ -97,15 +112,15 @@ impl Table {
 
     async fn replace(
         &self,
-        rewrite: &Rewrite,
+        gone: &[Rc<Member>],
         new: Vec<Rc<Member>>,
         mut transaction: Transaction,
     ) -> Result<Vec<Rc<Member>>> {
-        for input in &rewrite.inputs {
-            transaction.remove(input.sstable.descriptor()).await?;
+        for member in gone {
+            transaction.remove(member.sstable.descriptor()).await?;
         }
         let committed = transaction.commit().await?;
-        self.set_members(&rewrite.inputs, &new);
+        self.set_members(gone, &new);
         committed.remove_old().await?;
         Ok(new)
     }
@@ -144,7 +159,9 @@ struct Rewriter<'a> {
     encoding: EncodingStats,
     writer: Option<SSTableWriter>,
     new: Vec<Descriptor>,
-    /// Uncompressed bytes of the SSTables that are done.
+    /// Bytes on disk of the SSTables that are done.
+    finished: Vec<u64>,
+    /// Their uncompressed bytes.
     before: u64,
     begun: Duration,
     partition: Option<PartitionSoFar>,
@@ -160,7 +177,10 @@ struct PartitionSoFar {
 impl<'a> Rewriter<'a> {
     fn new(table: &'a Table, rewrite: &'a Rewrite, control: &'a Control) -> Rewriter<'a> {
         let mut options = table.definition().write.clone();
-        options.level = rewrite.level;
+        if let Some(input) = rewrite.inputs.first() {
+            (options.repaired_at, options.pending_repair) =
+                (input.facts.repaired_at, input.facts.pending_repair);
+        }
         let total = rewrite.inputs.iter().map(|input| input.sstable.data().file.len()).sum();
         control.0.total.set(total);
         Rewriter {
@@ -171,6 +191,7 @@ impl<'a> Rewriter<'a> {
             encoding: least_encoding(&rewrite.inputs),
             writer: None,
             new: Vec::new(),
+            finished: Vec::new(),
             before: 0,
             begun: monotonic(),
             partition: None,
@@ -200,9 +221,13 @@ impl<'a> Rewriter<'a> {
             });
         let merged = Merge::new(&definition.schema, Direction::Forward, sources.collect());
         let now = self.table.context().clock.now_seconds();
-        let rules = PurgeRules::new(now, definition.gc_grace_seconds);
-        let (table, inputs) = (self.table, &self.rewrite.inputs);
-        let mut purged = Purge::new(merged, rules, |key: &PartitionKey| table.least_outside(key, inputs));
+        let mut rules = PurgeRules::new(now, definition.gc_grace_seconds);
+        if definition.compaction.only_purge_repaired_tombstones && self.options.repaired_at == 0 {
+            rules.gc_before = i64::MIN;
+        }
+        // What has expired as a whole deletes nothing that is outside, so it counts as gone.
+        let (table, gone) = (self.table, self.rewrite.gone());
+        let mut purged = Purge::new(merged, rules, |key: &PartitionKey| table.least_outside(key, &gone));
         let mut turn = 0;
         while let Some(fragment) = purged.next().await? {
             self.push(&fragment, transaction).await?;
@@ -228,8 +253,9 @@ impl<'a> Rewriter<'a> {
 
     /// Goes on to the next SSTable if this one is large enough.
     async fn begin_partition(&mut self, transaction: &mut Transaction) -> Result<()> {
-        let is_full =
-            |writer: &SSTableWriter| self.rewrite.largest.is_some_and(|largest| writer.disk_len() >= largest);
+        let is_full = |writer: &SSTableWriter| {
+            self.rewrite.job.max_output_bytes.is_some_and(|largest| writer.disk_len() >= largest)
+        };
         if self.writer.as_ref().is_some_and(is_full) {
             self.seal().await?;
         }
@@ -237,6 +263,7 @@ impl<'a> Rewriter<'a> {
             let descriptor = self.table.next_descriptor();
             transaction.add(&descriptor).await?;
             let definition = self.table.definition();
+            self.options.level = self.rewrite.job.level_of_next(&self.finished);
             let (disk, options) = (&self.table.context().disk, self.options.clone());
             let schema = &definition.schema;
             self.writer =
@@ -249,7 +276,7 @@ impl<'a> Rewriter<'a> {
     async fn seal(&mut self) -> Result<()> {
         if let Some(writer) = self.writer.take() {
             self.before += writer.position();
-            writer.seal().await?;
+            self.finished.push(writer.seal().await?.data_file_len);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use model::{PartitionKey, Token};
 use runtime::Disk;
 use sstable::{OpenOptions, SSTable};
 
+use crate::compaction::SSTableFacts;
 use crate::definition::Definition;
 use crate::{Error, Result};
 
@@ -29,6 +30,8 @@ pub struct Member {
     pub min_timestamp: i64,
     /// The greatest timestamp in it.
     pub max_timestamp: i64,
+    /// What decides about its compaction.
+    pub facts: SSTableFacts,
 }
 
 /// The SSTables of a table, the one with the greatest timestamp first.
@@ -48,14 +51,15 @@ impl Member {
         options: &OpenOptions,
         definition: &Definition,
     ) -> Result<Rc<Member>> {
-        Member::of(SSTable::open(disk, path, options).await?, definition).map(Rc::new)
+        let sstable = SSTable::open(disk, path, options).await?;
+        Member::of(disk, sstable, definition).map(Rc::new)
     }
 
     /// An open SSTable as one of a table.
     ///
     /// # Errors
-    /// If its keys are not those of the table.
-    pub fn of(sstable: Rc<SSTable>, definition: &Definition) -> Result<Member> {
+    /// If its keys are not those of the table; what the operating system says of when it was written.
+    pub fn of(disk: &Disk, sstable: Rc<SSTable>, definition: &Definition) -> Result<Member> {
         let (own, table) = (sstable.schema(), &definition.schema);
         if own.partition_key != table.partition_key || own.clustering != table.clustering {
             let path = sstable.data().file.path().display();
@@ -70,6 +74,7 @@ impl Member {
             last: key(sstable.summary().last_key()),
             min_timestamp: stats.min_timestamp,
             max_timestamp: stats.max_timestamp,
+            facts: SSTableFacts::of(disk, &sstable)?,
             sstable,
         })
     }

@@ -11,7 +11,7 @@
 //! and only what it covers is removed. A new SSTable is not compacted before its mark is durable: a compaction may forget
 //! a deletion together with what it deleted, and a replay of the latter alone would bring it back.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -21,7 +21,9 @@ use runtime::{Cache, Shard, Signal, Task};
 
 use crate::admission::{Admission, AdmissionOptions};
 use crate::commit_log::{self, CommitLog, CommitLogOptions, LogPosition, OnCorruption, Replayed, TableId};
+use crate::compactor::{CompactionOptions, CompactionStats, Compactor};
 use crate::definition::Definition;
+use crate::rewrite::Control;
 use crate::table::{Context, Generations, Table};
 use crate::{Error, Result};
 
@@ -36,6 +38,8 @@ pub struct StoreOptions {
     pub admission: AdmissionOptions,
     /// How the commit log is kept.
     pub log: CommitLogOptions,
+    /// How compactions are run.
+    pub compaction: CompactionOptions,
 }
 
 impl Default for StoreOptions {
@@ -45,6 +49,7 @@ impl Default for StoreOptions {
             memtables: 64 << 20,
             admission: AdmissionOptions::default(),
             log: CommitLogOptions::default(),
+            compaction: CompactionOptions::default(),
         }
     }
 }
@@ -63,8 +68,9 @@ struct Inner {
     memory: Signal,
     /// The first error of a flush that nobody waited for: writes fail with it.
     failed: RefCell<Option<Error>>,
-    flusher: RefCell<Option<Task<()>>>,
-    is_closed: Cell<bool>,
+    compactor: Compactor,
+    /// What goes on by itself.
+    tasks: RefCell<Vec<Task<()>>>,
 }
 
 impl Store {
@@ -80,6 +86,7 @@ impl Store {
             clock: shard.clock().clone(),
             cache: Cache::new(options.cache),
         };
+        let options_of_compaction = options.compaction;
         let store = Store(Rc::new(Inner {
             admission: Admission::new(options.admission),
             context,
@@ -88,11 +95,10 @@ impl Store {
             tables: RefCell::default(),
             memory: Signal::new(),
             failed: RefCell::default(),
-            flusher: RefCell::default(),
-            is_closed: Cell::new(false),
+            compactor: Compactor::new(options_of_compaction),
+            tasks: RefCell::default(),
         }));
-        let flusher = runtime::spawn(store.clone().flush_by_need());
-        *store.0.flusher.borrow_mut() = Some(flusher);
+        store.0.tasks.borrow_mut().push(runtime::spawn(store.clone().flush_by_need()));
         Ok(store)
     }
 
@@ -175,7 +181,34 @@ impl Store {
         let id = table.definition().id;
         let flushed = table.flush(async |up_to| self.mark(id, up_to).await).await;
         self.0.memory.notify();
+        self.0.compactor.wake();
         flushed
+    }
+
+    /// Begins to compact tables by itself, if the options say so. To be called once what an earlier log had is recovered,
+    /// and that log is removed: see the head of this module.
+    pub fn begin_compactions(&self) {
+        let store = self.clone();
+        let task = runtime::spawn(async move { store.0.compactor.run(|| store.tables()).await });
+        self.0.tasks.borrow_mut().push(task);
+    }
+
+    /// Merges all SSTables of a table, once no other compaction is under way.
+    ///
+    /// # Errors
+    /// What cannot be read or written; [`Error::Cancelled`].
+    pub async fn compact(&self, table: &Table) -> Result<()> {
+        self.0.compactor.major(table).await
+    }
+
+    /// The compaction that is under way, or the last one: its progress, and a way to cancel it.
+    pub fn compaction(&self) -> Control {
+        self.0.compactor.control()
+    }
+
+    /// What compactions did.
+    pub fn compaction_stats(&self) -> CompactionStats {
+        self.0.compactor.stats()
     }
 
     /// Flushes all tables.
@@ -221,8 +254,7 @@ impl Store {
     /// # Errors
     /// A log that has failed.
     pub async fn close(&self) -> Result<()> {
-        self.0.is_closed.set(true);
-        drop(self.0.flusher.borrow_mut().take());
+        drop(self.0.tasks.take());
         self.0.log.close().await
     }
 

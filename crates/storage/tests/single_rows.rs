@@ -69,8 +69,8 @@ async fn compare(shard: &Shard, seed: u64, threshold: f64, fences: bool) {
             flush(&table).await;
         }
         if random.percent(20) {
-            let inputs = table.compactable();
-            let rewrite = Rewrite { inputs, level: 0, largest: random.percent(50).then_some(200) };
+            let mut rewrite = Rewrite::into_one(table.compactable());
+            rewrite.job.max_output_bytes = random.percent(50).then_some(200);
             table.rewrite(&rewrite, &Control::default()).await.unwrap();
         }
     }

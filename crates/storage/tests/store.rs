@@ -94,7 +94,7 @@ fn rows_are_the_same_from_memtables_sstables_and_after_a_compaction() {
         assert_eq!((before.len(), before[0], before[2]), (100, (0, 9), (2, 1)));
         assert_eq!(rows(&table, 1, Slice::of_prefix(clustering(4))).await, [(4, 1)]);
         assert_eq!(table.sstables().members().len(), 3);
-        let rewrite = Rewrite { inputs: table.compactable(), level: 0, largest: None };
+        let rewrite = Rewrite::into_one(table.compactable());
         table.rewrite(&rewrite, &Control::default()).await.unwrap();
         assert_eq!(table.sstables().members().len(), 1);
         assert_eq!(rows(&table, 1, Slice::all()).await, before);
@@ -122,6 +122,27 @@ fn a_crash_loses_nothing_that_was_answered() {
         assert_eq!(rows(&table, 1, Slice::all()).await, before);
         // What was flushed before is not applied again; it would be a third SSTable.
         assert_eq!((replayed.len(), table.sstables().members().len()), (1, 2));
+    })
+    .unwrap();
+}
+
+#[test]
+fn compactions_are_run_by_themselves() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (store, table) = open(&shard, "/d/t", "/log").await;
+        store.begin_compactions();
+        for round in 0..20 {
+            store.write(TABLE, row(1, round, round, i64::from(round))).await.unwrap();
+            store.flush(&table).await.unwrap();
+        }
+        runtime::sleep(std::time::Duration::from_secs(100)).await;
+        let stats = store.compaction_stats();
+        assert!(table.sstables().members().len() < 4 && stats.done >= 5 && stats.failed == 0, "{stats:?}");
+        assert_eq!((rows(&table, 1, Slice::all()).await.len(), table.pending_compactions()), (20, 0));
+        store.compact(&table).await.unwrap();
+        assert_eq!(table.sstables().members().len(), 1);
+        assert_eq!(rows(&table, 1, Slice::all()).await.len(), 20);
+        store.close().await.unwrap();
     })
     .unwrap();
 }

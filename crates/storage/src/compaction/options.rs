@@ -96,6 +96,13 @@ pub struct TimeWindow {
 /// Strategies that there are elsewhere.
 const ELSEWHERE: [&str; 2] = ["UnifiedCompactionStrategy", "IncrementalCompactionStrategy"];
 
+impl Default for Compaction {
+    /// Cassandra's, where a table has no options.
+    fn default() -> Compaction {
+        Compaction::parse([]).expect("every option has a default")
+    }
+}
+
 impl Compaction {
     /// The compaction of a table with these options; without any, by size.
     ///

@@ -1,0 +1,207 @@
+//! Compactions as they are run: one at a time a shard, by themselves or because somebody asks for it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use runtime::Signal;
+
+use crate::Result;
+use crate::compaction::{Generation, Job, SSTableFacts, View};
+use crate::rewrite::{Control, Rewrite};
+use crate::sstable_set::Member;
+use crate::table::Table;
+
+/// How compactions are run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompactionOptions {
+    /// Whether they are run without being asked for. Default true.
+    pub background: bool,
+    /// Bytes of new data a second, uncompressed, that they hold back to; `None` for as fast as it goes. Default 64 MiB,
+    /// Cassandra's.
+    pub bytes_per_second: Option<u64>,
+}
+
+impl Default for CompactionOptions {
+    fn default() -> CompactionOptions {
+        CompactionOptions { background: true, bytes_per_second: Some(64 << 20) }
+    }
+}
+
+/// How often it is looked for what has expired meanwhile.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Runs the compactions of a shard, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Compactor {
+    options: CompactionOptions,
+    is_busy: Cell<bool>,
+    /// Whether there may be something to do since it was looked for last.
+    is_woken: Cell<bool>,
+    /// A compaction has ended, or there may be one to begin.
+    changed: Signal,
+    control: RefCell<Control>,
+    stats: Cell<CompactionStats>,
+}
+
+/// What compactions did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CompactionStats {
+    /// Compactions that ended well.
+    pub done: u64,
+    /// Those that did not, cancelled ones too.
+    pub failed: u64,
+    /// SSTables that went.
+    pub sstables_in: u64,
+    /// SSTables that came.
+    pub sstables_out: u64,
+    /// Bytes on disk of what went.
+    pub bytes_in: u64,
+    /// Bytes on disk of what came.
+    pub bytes_out: u64,
+}
+
+impl Compactor {
+    pub(crate) fn new(options: CompactionOptions) -> Compactor {
+        Compactor { options, ..Compactor::default() }
+    }
+
+    pub(crate) fn stats(&self) -> CompactionStats {
+        self.stats.get()
+    }
+
+    /// The compaction that is under way, or the last one.
+    pub(crate) fn control(&self) -> Control {
+        self.control.borrow().clone()
+    }
+
+    /// There may be something to do.
+    pub(crate) fn wake(&self) {
+        self.is_woken.set(true);
+        self.changed.notify();
+    }
+
+    /// Runs what the strategies of the tables ask for, whenever they do.
+    pub(crate) async fn run(&self, tables: impl Fn() -> Vec<Table>) {
+        if !self.options.background {
+            return;
+        }
+        loop {
+            self.is_woken.set(false);
+            for table in tables() {
+                while self.run_next(&table).await {}
+            }
+            let woken = self.changed.until(|| self.is_woken.get().then_some(()));
+            runtime::timeout(LOOK_EVERY, woken).await;
+        }
+    }
+
+    /// Merges all that may be merged of a table.
+    ///
+    /// # Errors
+    /// The first that a rewrite gives.
+    pub(crate) async fn major(&self, table: &Table) -> Result<()> {
+        let _turn = self.turn().await;
+        for job in table.major_jobs() {
+            self.compact(table, job).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs the next compaction of a table; whether there was one and it ended well.
+    async fn run_next(&self, table: &Table) -> bool {
+        let _turn = self.turn().await;
+        let Some(job) = table.next_job() else { return false };
+        match self.compact(table, job).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(table = %table.folder().display(), %error, "a compaction has failed");
+                false
+            }
+        }
+    }
+
+    async fn compact(&self, table: &Table, job: Job) -> Result<()> {
+        let control = Control::throttled(self.options.bytes_per_second);
+        *self.control.borrow_mut() = control.clone();
+        tracing::debug!(table = %table.folder().display(), inputs = job.inputs.len(), why = %job.why, "compaction");
+        let Some(rewrite) = table.rewrite_of(job) else { return Ok(()) };
+        let gone = rewrite.inputs.iter().chain(&rewrite.expired);
+        let (count, bytes) = (gone.clone().count() as u64, bytes_of(gone));
+        let done = table.rewrite(&rewrite, &control).await;
+        let mut stats = self.stats.get();
+        match &done {
+            Ok(new) => {
+                stats.done += 1;
+                stats.sstables_in += count;
+                stats.bytes_in += bytes;
+                stats.sstables_out += new.len() as u64;
+                stats.bytes_out += bytes_of(new.iter());
+            }
+            Err(_) => stats.failed += 1,
+        }
+        self.stats.set(stats);
+        done.map(drop)
+    }
+
+    /// Waits until no compaction is under way. None is as long as the turn is held.
+    async fn turn(&self) -> Turn<'_> {
+        self.changed.until(|| (!self.is_busy.replace(true)).then_some(())).await;
+        Turn(self)
+    }
+}
+
+/// The right to run a compaction.
+struct Turn<'a>(&'a Compactor);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.is_busy.set(false);
+        self.0.changed.notify();
+    }
+}
+
+impl Table {
+    /// How many compactions the table waits for, about.
+    pub fn pending_compactions(&self) -> u64 {
+        self.with_view(|compaction, view| compaction.pending(view))
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        self.with_view(|compaction, view| compaction.next(view))
+    }
+
+    fn major_jobs(&self) -> Vec<Job> {
+        self.with_view(|compaction, view| compaction.major(view))
+    }
+
+    fn with_view<T>(&self, decide: impl FnOnce(&crate::compaction::Compaction, &View<'_>) -> T) -> T {
+        let definition = self.definition();
+        let all: Vec<SSTableFacts> =
+            self.sstables().members().iter().map(|member| member.facts.clone()).collect();
+        let free = self.compactable();
+        let is_free = |facts: &&SSTableFacts| free.iter().any(|member| member.facts == **facts);
+        let busy: BTreeSet<Generation> =
+            all.iter().filter(|facts| !is_free(facts)).map(|facts| facts.generation.clone()).collect();
+        let memtables = self.memtables();
+        let least = memtables.iter().filter_map(|memtable| memtable.timestamps()).map(|times| times.0).min();
+        let now = self.context().clock.now_seconds();
+        decide(&definition.compaction, &View::new(&all, &busy, now, definition.gc_grace_seconds, least))
+    }
+
+    /// What a job does to the SSTables as they are now; `None` if they are not all there any more.
+    fn rewrite_of(&self, job: Job) -> Option<Rewrite> {
+        let set = self.sstables();
+        let member = |generation: &Generation| -> Option<Rc<Member>> {
+            set.members().iter().find(|member| member.facts.generation == *generation).cloned()
+        };
+        let inputs = job.inputs.iter().map(member).collect::<Option<Vec<_>>>()?;
+        let expired = job.expired.iter().map(member).collect::<Option<Vec<_>>>()?;
+        Some(Rewrite { inputs, expired, job })
+    }
+}
+
+fn bytes_of<'a>(members: impl Iterator<Item = &'a Rc<Member>>) -> u64 {
+    members.map(|member| member.facts.bytes_on_disk).sum()
+}
