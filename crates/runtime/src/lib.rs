@@ -14,6 +14,7 @@
 //! Signal         what waits for something to change
 //! spawn, join_all, yield_now    several futures at once, on the one thread
 //! sleep, timeout, monotonic     time that passes, also where the clock stands still
+//! offload        work that takes long, on another thread
 //! ```
 //!
 //! ```
@@ -53,6 +54,7 @@ mod disk;
 mod error;
 mod file;
 mod new_file;
+mod offload;
 mod real;
 mod shard;
 mod signal;
@@ -68,6 +70,7 @@ pub use disk::Disk;
 pub use error::{DiskAction, IoError, RuntimeError};
 pub use file::{File, Window};
 pub use new_file::NewFile;
+pub use offload::offload;
 pub use shard::{Shard, ShardOptions, run, run_simulated};
 pub use signal::Signal;
 pub use sim::{SimCounters, SimDisk, SimOptions};

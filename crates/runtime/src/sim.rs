@@ -17,7 +17,7 @@ mod files;
 mod operation;
 mod random;
 
-pub(crate) use executor::{SimTask, run, try_now, try_sleep, try_spawn};
+pub(crate) use executor::{SimTask, in_simulation, run, try_now, try_sleep, try_spawn};
 use fate::ChangeFate;
 pub(crate) use file::{SimFile, SimNewFile};
 use files::{Content, Files};

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use compio::runtime::{JoinHandle, ResumeUnwind};
 
+use crate::offload::Offloaded;
 use crate::sim::{SimTask, try_spawn};
 
 /// Starts a future as a task of this shard, which goes on while its starter does something else.
@@ -19,7 +20,7 @@ pub fn spawn<F: Future + 'static>(future: F) -> Task<F::Output> {
     }
 }
 
-/// A task of this shard; a future of its output. Dropping it cancels the task.
+/// A task of this shard, or [offloaded](crate::offload) by it; a future of its output. Dropping it cancels the task.
 ///
 /// If the task panics, so does who awaits it; on a simulated shard the whole run does at once. A shard that ends drops
 /// the tasks that have not ended.
@@ -29,14 +30,20 @@ pub struct Task<T>(Inner<T>);
 enum Inner<T> {
     Real(JoinHandle<T>),
     Simulated(SimTask<T>),
+    Offloaded(Offloaded<T>),
 }
 
 impl<T> Task<T> {
+    pub(crate) fn offloaded(work: Offloaded<T>) -> Task<T> {
+        Task(Inner::Offloaded(work))
+    }
+
     /// Lets the task go on by itself, until it or the shard ends.
     pub fn detach(self) {
         match self.0 {
             Inner::Real(task) => task.detach(),
             Inner::Simulated(task) => task.detach(),
+            Inner::Offloaded(work) => work.detach(),
         }
     }
 }
@@ -50,6 +57,7 @@ impl<T> Future for Task<T> {
                 .poll(context)
                 .map(|result| result.resume_unwind().expect("only dropping its handle cancels a task")),
             Inner::Simulated(task) => pin!(task).poll(context),
+            Inner::Offloaded(work) => pin!(work).poll(context),
         }
     }
 }

@@ -90,6 +90,11 @@ pub(crate) fn try_spawn<F: Future + 'static>(future: F) -> Result<SimTask<F::Out
     Ok(SimTask { number, slot, cancels: true })
 }
 
+/// Whether this thread runs a simulated shard.
+pub(crate) fn in_simulation() -> bool {
+    CURRENT.with_borrow(Option::is_some)
+}
+
 /// Waits for a number of ticks.
 ///
 /// # Panics
