@@ -1,5 +1,6 @@
 //! Several futures at once on the one thread of a shard.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
@@ -59,6 +60,12 @@ impl<T> Future for Task<T> {
             Inner::Simulated(task) => pin!(task).poll(context),
             Inner::Offloaded(work) => pin!(work).poll(context),
         }
+    }
+}
+
+impl<T> fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").finish_non_exhaustive()
     }
 }
 

@@ -150,7 +150,6 @@ impl Cutter<'_> {
                 self.tell(progress);
                 if is_full {
                     self.seal().await?;
-                    size.begin_file();
                 }
             }
         }
@@ -256,9 +255,6 @@ struct DiskSize {
     is_compressed: bool,
     /// Bytes on disk for a byte of data.
     ratio: f64,
-    /// What the writer told last, and where in the data it stood then.
-    told: u64,
-    at: u64,
 }
 
 impl DiskSize {
@@ -267,23 +263,18 @@ impl DiskSize {
         let (disk, data) =
             files.fold((0, 0), |(disk, data), file| (disk + file.file().len(), data + file.len()));
         let is_compressed = options(tables, target).compression.is_some();
-        DiskSize { is_compressed, ratio: disk as f64 / (data.max(1)) as f64, told: 0, at: 0 }
+        DiskSize { is_compressed, ratio: disk as f64 / (data.max(1)) as f64 }
     }
 
     fn of(&mut self, writer: &SSTableWriter) -> u64 {
-        let (disk, at) = (writer.disk_len(), writer.position());
         if !self.is_compressed {
-            return at;
+            return writer.position();
         }
-        if disk != self.told {
-            (self.told, self.at) = (disk, at);
-            self.ratio = disk as f64 / at as f64;
+        let (data, disk) = writer.packed();
+        if data > 0 {
+            self.ratio = disk as f64 / data as f64;
         }
-        disk + ((at - self.at) as f64 * self.ratio) as u64
-    }
-
-    fn begin_file(&mut self) {
-        (self.told, self.at) = (0, 0);
+        disk + ((writer.position() - data) as f64 * self.ratio) as u64
     }
 }
 

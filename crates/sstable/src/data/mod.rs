@@ -2,6 +2,7 @@
 
 pub mod chunk;
 pub(crate) mod pack;
+mod packing;
 pub mod reader;
 pub mod row;
 pub(crate) mod sums;

@@ -13,7 +13,6 @@ pub(crate) const LEVEL: &str = "compression_level";
 pub(crate) struct Packer {
     compression: Compression,
     algorithm: Algorithm,
-    packed: Vec<u8>,
 }
 
 enum Algorithm {
@@ -43,12 +42,17 @@ impl Packer {
             }
             Compressor::Noop => Algorithm::Noop,
         };
-        Ok(Packer { compression, algorithm, packed: Vec::new() })
+        Ok(Packer { compression, algorithm })
     }
 
     /// How many bytes of data make a chunk, save the last one.
     pub(crate) fn chunk_len(&self) -> usize {
         self.compression.chunk_len() as usize
+    }
+
+    /// How the chunks are compressed.
+    pub(crate) fn compression(&self) -> &Compression {
+        &self.compression
     }
 
     /// Appends a chunk with its checksum; how many bytes these are.
@@ -57,44 +61,47 @@ impl Packer {
     /// than the length from which on chunks are taken for raw, and is padded up to it with zeros.
     pub(crate) fn pack(&mut self, chunk: &[u8], to: &mut Vec<u8>) -> u64 {
         let start = to.len();
-        self.compress(chunk);
+        self.algorithm.compress(chunk, to);
         let raw_from = self.compression.max_compressed_len() as usize;
-        if self.packed.len() < raw_from {
-            to.put(&self.packed);
-        } else {
+        if to.len() - start >= raw_from {
+            to.truncate(start);
             to.put(chunk);
             to.resize(start + chunk.len().max(raw_from), 0);
         }
         to.put_u32(crc32fast::hash(&to[start..]));
         (to.len() - start) as u64
     }
+}
 
-    /// Leaves the compressed chunk in `packed`.
-    fn compress(&mut self, chunk: &[u8]) {
-        let packed = &mut self.packed;
-        packed.clear();
-        match &mut self.algorithm {
+impl Algorithm {
+    /// Appends the compressed chunk.
+    fn compress(&mut self, chunk: &[u8], to: &mut Vec<u8>) {
+        match self {
             Algorithm::Lz4 => {
-                packed.put_u32_le(chunk.len() as u32);
-                packed.resize(4 + lz4_flex::block::get_maximum_output_size(chunk.len()), 0);
-                let len =
-                    lz4_flex::block::compress_into(chunk, &mut packed[4..]).expect("the output has room");
-                packed.truncate(4 + len);
+                to.put_u32_le(chunk.len() as u32);
+                let most = lz4_flex::block::get_maximum_output_size(chunk.len());
+                within(to, most, |room| {
+                    lz4_flex::block::compress_into(chunk, room).expect("the output has room")
+                });
             }
-            Algorithm::Snappy(encoder) => {
-                packed.resize(snap::raw::max_compress_len(chunk.len()), 0);
-                let len = encoder.compress(chunk, packed).expect("the output has room");
-                packed.truncate(len);
-            }
-            Algorithm::Deflate(stream) => deflate(stream, chunk, packed),
-            Algorithm::Zstd(compressor) => {
-                packed.resize(zstd::zstd_safe::compress_bound(chunk.len()), 0);
-                let len = compressor.compress_to_buffer(chunk, &mut packed[..]).expect("the output has room");
-                packed.truncate(len);
-            }
-            Algorithm::Noop => packed.put(chunk),
+            Algorithm::Snappy(encoder) => within(to, snap::raw::max_compress_len(chunk.len()), |room| {
+                encoder.compress(chunk, room).expect("the output has room")
+            }),
+            Algorithm::Deflate(stream) => deflate(stream, chunk, to),
+            Algorithm::Zstd(compressor) => within(to, zstd::zstd_safe::compress_bound(chunk.len()), |room| {
+                compressor.compress_to_buffer(chunk, room).expect("the output has room")
+            }),
+            Algorithm::Noop => to.put(chunk),
         }
     }
+}
+
+/// Appends what `put` puts at the start of so much room, of which it says how many bytes it has used.
+fn within(to: &mut Vec<u8>, room: usize, put: impl FnOnce(&mut [u8]) -> usize) {
+    let start = to.len();
+    to.resize(start + room, 0);
+    let used = put(&mut to[start..]);
+    to.truncate(start + used);
 }
 
 /// The level that Zstandard is to have.

@@ -1,15 +1,17 @@
 //! Data.db, written from its start to its end: encoded rows go in, chunks with their checksums come out.
 //!
 //! ```text
-//! pending   encoded, not yet a whole chunk ──pack──► out   bytes for the file ──append──► Data.db
+//! pending   encoded ──a batch of whole chunks──► packed on another thread ──append──► Data.db
 //! ```
 //!
-//! Without compression nothing is packed: what is pending is what goes to the file. One append is under way while the
-//! next rows are encoded and packed.
+//! Rows go on being encoded while batches are packed, and one append is under way: see [`super::packing`]. What is left
+//! at the end is packed on the shard's own thread, so that a small SSTable never leaves it. Without compression what is
+//! pending is what goes to the file; its checksums cost less than a hop.
 
 use runtime::{IoError, NewFile, Task};
 
 use super::pack::Packer;
+use super::packing::{Batch, Packing};
 use crate::Result;
 use crate::parts::compression_info::{CompressionInfo, CompressionInfoBuilder};
 use crate::parts::crc::{Crc, CrcBuilder};
@@ -23,13 +25,22 @@ const FULL: usize = 256 << 10;
 /// Invariant: `start` plus the length of `pending` is the place in the uncompressed data of the next byte.
 #[derive(Debug)]
 pub(crate) struct DataWriter {
-    file: Appending,
     form: Form,
+    output: Output,
     pending: Vec<u8>,
+    /// How many bytes have to be pending for a flush.
+    full: usize,
     start: u64,
-    out: Vec<u8>,
-    /// Bytes for the file so far.
-    file_len: u64,
+}
+
+/// The file, and what is known of what is in it.
+#[derive(Debug)]
+struct Output {
+    file: Appending,
+    /// Bytes of the file, those that are being appended too.
+    len: u64,
+    /// Bytes of data that these are.
+    data_len: u64,
     digest: crc32fast::Hasher,
 }
 
@@ -43,7 +54,7 @@ enum Appending {
 
 #[derive(Debug)]
 enum Form {
-    Compressed(Box<Packer>, CompressionInfoBuilder),
+    Compressed(Box<Packing>, CompressionInfoBuilder),
     Plain(CrcBuilder),
 }
 
@@ -70,18 +81,20 @@ pub(crate) enum Checks {
 impl DataWriter {
     /// Writes compressed data.
     pub(crate) fn compressed(file: NewFile, packer: Packer, info: CompressionInfoBuilder) -> DataWriter {
-        DataWriter::new(file, Form::Compressed(Box::new(packer), info))
+        let packing = Packing::new(packer);
+        let full = packing.batch_len();
+        DataWriter::new(file, Form::Compressed(Box::new(packing), info), full)
     }
 
     /// Writes data as it is.
     pub(crate) fn plain(file: NewFile) -> DataWriter {
-        DataWriter::new(file, Form::Plain(CrcBuilder::default()))
+        DataWriter::new(file, Form::Plain(CrcBuilder::default()), FULL)
     }
 
-    fn new(file: NewFile, form: Form) -> DataWriter {
-        let (pending, out) = (Vec::new(), Vec::new());
+    fn new(file: NewFile, form: Form, full: usize) -> DataWriter {
         let file = Appending::Idle(file, Vec::new());
-        DataWriter { file, form, pending, start: 0, out, file_len: 0, digest: crc32fast::Hasher::new() }
+        let output = Output { file, len: 0, data_len: 0, digest: crc32fast::Hasher::new() };
+        DataWriter { form, output, pending: Vec::new(), full, start: 0 }
     }
 
     /// Where to append encoded bytes. Nothing but appending is allowed.
@@ -96,65 +109,93 @@ impl DataWriter {
         self.start + self.pending.len() as u64
     }
 
-    /// Bytes on disk once all that is packed is written.
-    pub(crate) fn disk_len(&self) -> u64 {
-        self.file_len
+    /// How many bytes of data are packed, and how many bytes of the file they are. The rest follows later; how much
+    /// that is depends on what was written alone, not on the speed of anything.
+    pub(crate) fn packed(&self) -> (u64, u64) {
+        (self.output.data_len, self.output.len)
     }
 
     /// Whether so much is at hand that [`DataWriter::flush`] is worth it.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.pending.len() >= FULL
+        self.pending.len() >= self.full
     }
 
-    /// Writes what is at hand, save a chunk that is not whole.
+    /// Begins to write what is at hand, save a chunk that is not whole.
     ///
     /// # Errors
     /// What the operating system says.
     pub(crate) async fn flush(&mut self) -> Result<()> {
-        let whole = match &self.form {
-            Form::Compressed(packer, _) => self.pending.len() / packer.chunk_len() * packer.chunk_len(),
-            Form::Plain(_) => self.pending.len(),
-        };
-        self.write(whole).await
+        let DataWriter { form, output, pending, start, .. } = self;
+        let end = *start + pending.len() as u64;
+        match form {
+            Form::Compressed(packing, info) => {
+                // A row may be so large that it is many batches.
+                let much = packing.begin(pending);
+                for batch in much.chunks(packing.batch_len()) {
+                    output.append_due(packing, info).await?;
+                    packing.begin_copy(batch);
+                }
+                output.append_due(packing, info).await?;
+            }
+            Form::Plain(crc) => output.append_plain(pending, crc).await?,
+        }
+        *start = end - pending.len() as u64;
+        Ok(())
     }
 
     /// Writes all that is left and makes it durable.
     ///
     /// # Errors
     /// What the operating system says.
-    pub(crate) async fn finish(mut self) -> Result<Sealed> {
-        self.flush().await?;
-        self.write(self.pending.len()).await?;
-        self.file.idle().await?.0.sync().await?;
-        let checks = match self.form {
-            Form::Compressed(_, info) => Checks::Compressed(info.finish(self.start)),
-            Form::Plain(crc) => Checks::Plain(crc.finish()),
+    pub(crate) async fn finish(self) -> Result<Sealed> {
+        let DataWriter { form, mut output, mut pending, start, .. } = self;
+        let data_len = start + pending.len() as u64;
+        let checks = match form {
+            Form::Compressed(mut packing, mut info) => {
+                let last = packing.last(pending);
+                while let Some(batch) = packing.next().await {
+                    output.append_batch(batch, &mut info).await?;
+                }
+                output.append_batch(last, &mut info).await?;
+                Checks::Compressed(info.finish(data_len))
+            }
+            Form::Plain(mut crc) => {
+                output.append_plain(&mut pending, &mut crc).await?;
+                Checks::Plain(crc.finish())
+            }
         };
-        let digest = Digest(self.digest.finalize());
-        Ok(Sealed { digest, checks, file_len: self.file_len, data_len: self.start })
+        output.file.idle().await?.0.sync().await?;
+        Ok(Sealed { digest: Digest(output.digest.finalize()), checks, file_len: output.len, data_len })
+    }
+}
+
+impl Output {
+    /// Appends the batches that it is time to take.
+    async fn append_due(&mut self, packing: &mut Packing, info: &mut CompressionInfoBuilder) -> Result<()> {
+        while let Some(batch) = packing.due().await {
+            packing.reuse(self.append_batch(batch, info).await?);
+        }
+        Ok(())
     }
 
-    /// Writes the first `len` bytes of what is pending.
-    async fn write(&mut self, len: usize) -> Result<()> {
-        if len == 0 {
-            return Ok(());
-        }
-        match &mut self.form {
-            Form::Compressed(packer, info) => {
-                let chunks = self.pending[..len].chunks(packer.chunk_len());
-                chunks.for_each(|chunk| info.push(packer.pack(chunk, &mut self.out)));
-                self.pending.drain(..len);
-            }
-            Form::Plain(crc) => {
-                crc.update(&self.pending[..len]);
-                std::mem::swap(&mut self.pending, &mut self.out);
-            }
-        }
-        self.start += len as u64;
-        self.digest.update(&self.out);
-        self.file_len += self.out.len() as u64;
-        self.out = self.file.append(std::mem::take(&mut self.out)).await?;
+    /// Begins to append a batch, and gives it back with another buffer.
+    async fn append_batch(&mut self, mut batch: Batch, info: &mut CompressionInfoBuilder) -> Result<Batch> {
+        batch.chunk_lens.iter().for_each(|&len| info.push(len));
+        self.digest.combine(&batch.digest);
+        self.data_len += batch.data_len();
+        self.len += batch.packed.len() as u64;
+        batch.packed = self.file.append(batch.packed).await?;
+        Ok(batch)
+    }
+
+    /// Begins to append data as it is, and leaves an empty buffer.
+    async fn append_plain(&mut self, data: &mut Vec<u8>, crc: &mut CrcBuilder) -> Result<()> {
+        crc.update(data);
+        self.digest.update(data);
+        self.data_len += data.len() as u64;
+        self.len = self.data_len;
+        *data = self.file.append(std::mem::take(data)).await?;
         Ok(())
     }
 }
