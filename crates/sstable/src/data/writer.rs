@@ -244,7 +244,7 @@ impl std::fmt::Debug for Appending {
 mod tests {
     use std::path::Path;
 
-    use runtime::{Disk, IoClass, SimOptions, run_simulated};
+    use runtime::{Disk, IoClass, ShardOptions, SimOptions, run_simulated};
 
     use super::*;
     use crate::Version;
@@ -266,6 +266,10 @@ mod tests {
     }
 
     async fn write(disk: &Disk, compression: Option<Compression>, data: &[u8]) -> Sealed {
+        write_pieces(disk, compression, data, 1777).await
+    }
+
+    async fn write_pieces(disk: &Disk, compression: Option<Compression>, data: &[u8], len: usize) -> Sealed {
         disk.create_dir_all(Path::new("/t")).await.unwrap();
         let file = disk.create(Path::new(PATH), IoClass::new(1)).await.unwrap();
         let mut writer = match compression {
@@ -275,7 +279,7 @@ mod tests {
             }
             None => DataWriter::plain(file),
         };
-        for (at, piece) in (0..).step_by(1777).zip(data.chunks(1777)) {
+        for (at, piece) in (0..).step_by(len).zip(data.chunks(len)) {
             assert_eq!(writer.position(), at);
             writer.buffer().extend_from_slice(piece);
             if writer.is_full() {
@@ -320,6 +324,54 @@ mod tests {
             })
             .unwrap();
         }
+    }
+
+    /// Pieces that fill a batch exactly, chunks longer than a batch usually is, and rows of many batches.
+    #[test]
+    fn batches_are_cut_anywhere() {
+        let data = data().repeat(4);
+        for chunk_len in [4 << 10, 16 << 10, 1 << 20] {
+            for piece in [64 << 10, FULL, FULL + 1, 3 * FULL - 5, data.len()] {
+                run_simulated(SimOptions::default(), async |shard| {
+                    let compression = Compression::new(Compressor::Lz4, Version::Nb);
+                    let compression = compression.with_chunk_len(chunk_len).unwrap();
+                    let sealed = write_pieces(shard.disk(), Some(compression), &data, piece).await;
+                    assert!(read(shard.disk(), sealed).await == data, "{chunk_len} {piece}");
+                })
+                .unwrap();
+            }
+        }
+    }
+
+    /// How far a writer says it is does not depend on the threads, and it is never far behind.
+    #[test]
+    fn what_is_packed_is_told_alike_on_every_shard() {
+        let data = data().repeat(4);
+        let steps = async |disk: &Disk, path: &Path| {
+            let compression = Compression::new(Compressor::Lz4, Version::Nb);
+            let file = disk.create(path, IoClass::new(1)).await.unwrap();
+            let packer = Packer::new(compression.clone()).unwrap();
+            let mut writer = DataWriter::compressed(file, packer, CompressionInfoBuilder::new(compression));
+            let mut steps = Vec::new();
+            for piece in data.chunks(9999) {
+                writer.buffer().extend_from_slice(piece);
+                if writer.is_full() {
+                    writer.flush().await.unwrap();
+                }
+                let (packed, file_len) = writer.packed();
+                assert!(writer.position() - packed <= 6 * FULL as u64 && (file_len > 0) == (packed > 0));
+                steps.push((packed, file_len));
+            }
+            steps
+        };
+        let simulated = run_simulated(SimOptions::default(), async |shard| {
+            shard.disk().create_dir_all(Path::new("/t")).await.unwrap();
+            steps(shard.disk(), Path::new(PATH)).await
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("me-1-big-Data.db");
+        let real = runtime::run(ShardOptions::default(), async |shard| steps(shard.disk(), &path).await);
+        assert_eq!(simulated.unwrap(), real.unwrap());
     }
 
     #[test]
