@@ -267,8 +267,8 @@ fn page(tables: &str, runs: u32) -> String {
          - The median of {runs} rounds of each, on {cores} cores, one after the other. Times are good for the ratio only.\n\
          - The first round is that of a Java that has just started, whose start is not counted; the others are the median of the\n  \
            rounds behind the second. The writers' are from the first row to the closed SSTable.\n\
-         - By itself Cassandra's writer gathers rows and sorts them; told that they are sorted, it writes them as they come. Against\n  \
-           a warm Java most of its ratios are below 5: our writer is one thread, Cassandra's are several.\n\
+         - By itself Cassandra's writer gathers rows and sorts them; told that they are sorted, it writes them as they come. Ours\n  \
+           encodes on one thread and packs on others.\n\
          - A flush is that of a whole node, from the request to the live SSTable; filling the memtable is not counted, and what\n  \
            that leaves to be collected is collected before. The memtable is as `cassandra.yaml` has it, a skip list on the heap. Its\n  \
            rows are one SSTable, and one thread writes it.\n\
