@@ -98,7 +98,9 @@ pub struct Validator {
     key_order: Option<CqlType>,
     state: State,
     key: Option<PartitionKey>,
-    last: Option<Position>,
+    /// The last position of the partition, if there is one. Its list of values is used again.
+    last: Position,
+    has_last: bool,
     open: DeletionTime,
 }
 
@@ -137,7 +139,8 @@ impl Validator {
             key_order: None,
             state: State::BetweenPartitions,
             key: None,
-            last: None,
+            last: Position::start(),
+            has_last: false,
             open: DeletionTime::LIVE,
         }
     }
@@ -175,7 +178,7 @@ impl Validator {
         }
         self.key = Some(start.key.clone());
         self.state = State::AfterStart;
-        self.last = None;
+        self.has_last = false;
         Ok(())
     }
 
@@ -196,15 +199,17 @@ impl Validator {
 
     fn advance(&mut self, to: PositionRef<'_>) -> Result<(), OrderError> {
         self.state = State::InRows;
-        if let Some(last) = &self.last {
-            match compare_positions(&self.clustering, last.as_view(), to) {
+        if self.has_last {
+            match compare_positions(&self.clustering, self.last.as_view(), to) {
                 Ordering::Less => {}
                 // Two changes at one place are redundant, but in order.
                 Ordering::Equal if to.weight != Weight::At => {}
                 _ => return Err(OrderError::Clustering),
             }
         }
-        self.last = Some(Position { prefix: to.prefix.clone(), weight: to.weight });
+        self.last.prefix.values.clone_from(&to.prefix.values);
+        self.last.weight = to.weight;
+        self.has_last = true;
         Ok(())
     }
 

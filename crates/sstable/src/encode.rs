@@ -53,18 +53,9 @@ pub trait Encode {
     /// An unsigned vint, in as few bytes as it takes.
     #[inline]
     fn put_vint(&mut self, number: u64) {
-        if number < 0x80 {
-            return self.put_u8(number as u8);
-        }
-        let extra = vint_len(number) - 1;
-        if extra == 8 {
-            self.put_u8(0xff);
-            return self.put_u64(number);
-        }
-        let leading_ones = !(0xff_u8 >> extra);
-        let mut bytes = number.to_be_bytes();
-        bytes[7 - extra] |= leading_ones;
-        self.put(&bytes[7 - extra..]);
+        let (mut bytes, len) = ([0; 9], vint_len(number));
+        put_vint_at(number, &mut bytes[..len]);
+        self.put(&bytes[..len]);
     }
 
     /// A signed vint, in as few bytes as it takes.
@@ -109,13 +100,45 @@ impl Encode for Vec<u8> {
     fn put_u8(&mut self, number: u8) {
         self.push(number);
     }
+
+    /// Eight bytes are put in any case, and those behind the vint taken off again: a copy of fixed length is one
+    /// instruction.
+    #[inline]
+    fn put_vint(&mut self, number: u64) {
+        let len = vint_len(number);
+        if len == 9 {
+            self.put_u8(0xff);
+            return self.put_u64(number);
+        }
+        let end = self.len() + len;
+        self.put(&vint_bytes(number, len));
+        self.truncate(end);
+    }
+}
+
+/// Puts an unsigned vint into the bytes it takes.
+#[inline]
+pub(crate) fn put_vint_at(number: u64, to: &mut [u8]) {
+    let len = to.len();
+    if len == 9 {
+        to[0] = 0xff;
+        return to[1..].copy_from_slice(&number.to_be_bytes());
+    }
+    to.copy_from_slice(&vint_bytes(number, len)[..len]);
+}
+
+/// An unsigned vint of up to eight bytes, with zeros behind it.
+#[inline]
+fn vint_bytes(number: u64, len: usize) -> [u8; 8] {
+    let leading_ones = !(u64::MAX >> (len - 1));
+    (number << (64 - 8 * len) | leading_ones).to_be_bytes()
 }
 
 /// How many bytes an unsigned vint takes, 1 to 9: seven bits a byte, save that the ninth has eight.
 #[inline]
 pub fn vint_len(number: u64) -> usize {
-    let bits = 64 - (number | 1).leading_zeros() as usize;
-    bits.div_ceil(7).min(9)
+    // The number of bits by 7, rounded up and 9 at the most, without a division.
+    (639 - 9 * (number | 1).leading_zeros() as usize) >> 6
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::component::{Component, Descriptor};
 use crate::data::pack::Packer;
 use crate::data::row::{Family, Minima, RowCodec};
 use crate::data::writer::{Checks, DataWriter, Sealed};
+use crate::encode::Encode;
 use crate::parts::compression_info::{Compression, CompressionInfoBuilder, Compressor};
 use crate::parts::fences::{Binding, FencesBuilder};
 use crate::parts::filter::{Filter, FilterBuilder};
@@ -131,7 +132,6 @@ pub struct SSTableWriter {
     /// Where the first and the last item of the block stand that is being filled, encoded.
     first: Vec<u8>,
     last: Vec<u8>,
-    scratch: Vec<u8>,
 }
 
 /// The partition that is being written.
@@ -214,7 +214,6 @@ impl SSTableWriter {
             partition: None,
             first: Vec::new(),
             last: Vec::new(),
-            scratch: Vec::new(),
             options,
         }
     }
@@ -337,7 +336,7 @@ impl SSTableWriter {
     }
 
     fn static_row(&mut self, row: &Row) {
-        self.codec.put_static_row(row, &mut self.scratch, self.data.buffer());
+        self.codec.put_static_row(row, self.data.buffer());
         self.collector.row(row, true);
         let position = self.data.position();
         let partition = self.partition.as_mut().expect("invariant 2");
@@ -359,7 +358,7 @@ impl SSTableWriter {
         }
         let at = self.begin_item(|codec, to| codec.put_row_prefix(&row.clustering, to));
         let previous = self.since_previous(at);
-        self.codec.put_row(row, previous, &mut self.scratch, self.data.buffer());
+        self.codec.put_row(row, &self.last, previous, self.data.buffer());
         self.collector.row(row, false);
         self.end_item();
     }
@@ -442,8 +441,11 @@ impl SSTableWriter {
         self.collector.partition_end(self.data.position() - partition.start);
         let key = &partition.key.bytes;
         self.summary.push(key, self.index.position());
-        let [low, high] = murmur3(key).map(u64::to_le_bytes);
-        self.hashes.append(|to| to.extend_from_slice(&[low, high].concat()));
+        let [low, high] = murmur3(key);
+        self.hashes.append(|to| {
+            to.put_u64_le(low);
+            to.put_u64_le(high);
+        });
         self.partitions += 1;
         let Partition { deletion, start, head_len, .. } = partition;
         let token = partition.key.token;

@@ -7,7 +7,7 @@ use model::{Cell, CellValue, Clustering, DeletionTime, Liveness, Position, Row, 
 
 use super::{ColumnCodec, Family, KIND_ROW, RowCodec, Width, cell_flag, flag};
 use crate::Version;
-use crate::encode::Encode;
+use crate::encode::{Encode, put_vint_at, vint_len};
 
 /// What the vint of a deletion that is live adds to the least deletion time, before `oa`.
 const LEGACY_NO_DELETION_TIME: i64 = i32::MAX as i64;
@@ -27,14 +27,14 @@ impl RowCodec {
     }
 
     /// Appends a static row. A partition of a table with static columns has one, be it empty.
-    pub fn put_static_row(&self, row: &Row, scratch: &mut Vec<u8>, to: &mut Vec<u8>) {
-        self.put_any_row(row, true, 0, scratch, to);
+    pub fn put_static_row(&self, row: &Row, to: &mut Vec<u8>) {
+        self.put_any_row(row, None, 0, to);
     }
 
-    /// Appends a clustered row. `previous` is how far before it the last row or marker began, in bytes;
-    /// for the first one, the length of the partition's head. `scratch` is room that is used again.
-    pub fn put_row(&self, row: &Row, previous: u64, scratch: &mut Vec<u8>, to: &mut Vec<u8>) {
-        self.put_any_row(row, false, previous, scratch, to);
+    /// Appends a clustered row. `place` is what [`RowCodec::put_row_prefix`] gives of it. `previous` is how far before
+    /// it the last row or marker began, in bytes; for the first one, the length of the partition's head.
+    pub fn put_row(&self, row: &Row, place: &[u8], previous: u64, to: &mut Vec<u8>) {
+        self.put_any_row(row, Some(&place[1..]), previous, to);
     }
 
     /// Appends a marker: the end of a range tombstone, the start of one, or both.
@@ -57,7 +57,7 @@ impl RowCodec {
         );
         let deletions = || closes.into_iter().chain(opens);
         let len: usize = deletions().map(|deletion| self.row_deletion_len(deletion)).sum();
-        to.put_vint((len + crate::encode::vint_len(previous)) as u64);
+        to.put_vint((len + vint_len(previous)) as u64);
         to.put_vint(previous);
         deletions().for_each(|deletion| self.put_row_deletion(deletion, to));
     }
@@ -87,29 +87,22 @@ impl RowCodec {
         self.put_clustering_values(prefix, to);
     }
 
-    fn put_any_row(
-        &self,
-        row: &Row,
-        is_static: bool,
-        previous: u64,
-        scratch: &mut Vec<u8>,
-        to: &mut Vec<u8>,
-    ) {
-        let columns = if is_static { &self.statics } else { &self.regulars };
-        let present = columns_of(row).count();
-        let (flags, extended) = self.flags(row, is_static, present == columns.len());
+    /// Appends a row: the static one if it has no values of a clustering key, encoded.
+    fn put_any_row(&self, row: &Row, clustering: Option<&[u8]>, previous: u64, to: &mut Vec<u8>) {
+        let columns = if clustering.is_none() { &self.statics } else { &self.regulars };
+        let (flags, extended) = self.flags(row, clustering.is_none(), count_columns(row) == columns.len());
         to.put_u8(flags);
         if flags & flag::EXTENDED != 0 {
             to.put_u8(extended);
         }
-        if !is_static {
-            self.put_clustering_values(&row.clustering, to);
+        if let Some(clustering) = clustering {
+            to.put(clustering);
         }
-        scratch.clear();
-        self.put_body(row, columns, flags, extended, scratch);
-        to.put_vint((scratch.len() + crate::encode::vint_len(previous)) as u64);
-        to.put_vint(previous);
-        to.put(scratch);
+        // Most rows are about as long as the one before.
+        put_behind_len(vint_len(previous), to, |to| {
+            to.put_vint(previous);
+            self.put_body(row, columns, flags, extended, to);
+        });
     }
 
     fn flags(&self, row: &Row, is_static: bool, has_all: bool) -> (u8, u8) {
@@ -154,14 +147,20 @@ impl RowCodec {
         if flags & flag::ALL_COLUMNS == 0 {
             put_subset(row, columns.len(), to);
         }
-        for data in columns_of(row) {
+        let with_deletion = flags & flag::COMPLEX_DELETION != 0;
+        let put_column = |data: ColumnData<'_>| {
             let column = &columns[usize::from(data.index)];
             if column.is_complex {
-                self.put_complex(&data, column, flags & flag::COMPLEX_DELETION != 0, &row.liveness, to);
+                self.put_complex(&data, column, with_deletion, &row.liveness, to);
             } else {
                 assert!(data.cells.len() == 1 && data.deletion.is_none(), "a simple column has one cell");
                 self.put_cell(&data.cells[0], column, &row.liveness, to);
             }
+        };
+        if with_deletion {
+            columns_of(row).for_each(put_column);
+        } else {
+            columns_of_cells(row).for_each(put_column);
         }
     }
 
@@ -265,7 +264,7 @@ impl RowCodec {
     fn row_deletion_len(&self, deletion: &DeletionTime) -> usize {
         let timestamp = deletion.marked_for_delete_at.wrapping_sub(self.minima.timestamp) as u64;
         let local = self.deletion_time_delta(deletion.local_deletion_time);
-        crate::encode::vint_len(timestamp) + crate::encode::vint_len(local)
+        vint_len(timestamp) + vint_len(local)
     }
 
     /// Seconds above the least deletion time. Before `oa` these are numbers of 32 bits with a sign.
@@ -291,6 +290,38 @@ pub fn put_deletion_time(deletion: &DeletionTime, version: Version, to: &mut Vec
     }
     to.put_i64(deletion.marked_for_delete_at);
     to.put_u32(deletion.local_deletion_time.min(i64::from(u32::MAX)) as u32);
+}
+
+/// Appends what `put` appends, behind a vint of how many bytes that is. So many bytes are left for the vint; if it
+/// takes more or fewer, what follows is moved.
+#[inline]
+fn put_behind_len(expected: usize, to: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+    let start = to.len();
+    to.put(&[0; 9][..expected]);
+    put(to);
+    let len = to.len() - start - expected;
+    let taken = vint_len(len as u64);
+    if taken != expected {
+        to.resize(start + taken.max(expected) + len, 0);
+        to.copy_within(start + expected..start + expected + len, start + taken);
+        to.truncate(start + taken + len);
+    }
+    put_vint_at(len as u64, &mut to[start..start + taken]);
+}
+
+/// How many columns a row has.
+fn count_columns(row: &Row) -> usize {
+    if !row.complex_deletions.is_empty() {
+        return columns_of(row).count();
+    }
+    let mut last = None;
+    row.cells.iter().filter(|cell| last.replace(cell.column) != Some(cell.column)).count()
+}
+
+/// The columns that a row has without deletions of columns, in order.
+fn columns_of_cells(row: &Row) -> impl Iterator<Item = ColumnData<'_>> {
+    let cells = row.cells.chunk_by(|a, b| a.column == b.column);
+    cells.map(|cells| ColumnData { index: cells[0].column, deletion: None, cells })
 }
 
 /// The columns that a row has, in order.

@@ -21,7 +21,6 @@ fn is_scyllas(path: &Path) -> bool {
 /// The bytes of Data.db from one item to the next, written again.
 struct Rewriter {
     codec: RowCodec,
-    scratch: Vec<u8>,
     previous: u64,
 }
 
@@ -33,11 +32,11 @@ impl Rewriter {
                 self.previous = at;
                 codec.put_partition_head(key, deletion, &mut bytes);
                 if let Some(row) = static_row {
-                    codec.put_static_row(row, &mut self.scratch, &mut bytes);
+                    codec.put_static_row(row, &mut bytes);
                 }
                 return bytes;
             }
-            Item::Row(row) => codec.put_row(row, at - self.previous, &mut self.scratch, &mut bytes),
+            Item::Row(row) => put_row(codec, row, at - self.previous, &mut bytes),
             Item::Marker(Marker { position, closes, opens }) => {
                 let previous = at - self.previous;
                 codec.put_marker(position, closes.as_ref(), opens.as_ref(), previous, &mut bytes);
@@ -47,6 +46,12 @@ impl Rewriter {
         self.previous = at;
         bytes
     }
+}
+
+fn put_row(codec: &RowCodec, row: &Row, previous: u64, to: &mut Vec<u8>) {
+    let mut place = Vec::new();
+    codec.put_row_prefix(&row.clustering, &mut place);
+    codec.put_row(row, &place, previous, to);
 }
 
 /// How many items were written as they stand.
@@ -63,7 +68,7 @@ async fn rewrite(shard: &Shard, path: &Path) -> Result<usize, String> {
     let family = if is_scyllas(path) { Family::Scylla } else { Family::Cassandra };
     let codec =
         RowCodec::new(table.schema(), Data::minima(table.statistics()), table.version()).writing_for(family);
-    let mut rewriter = Rewriter { codec, scratch: Vec::new(), previous: 0 };
+    let mut rewriter = Rewriter { codec, previous: 0 };
     let mut items = 0;
     loop {
         match walk.pop().map_err(|error| error.to_string())? {
@@ -146,7 +151,7 @@ fn wide_rows_come_back() {
         for choice in choices {
             let row = row(&(0..columns).filter(|&n| choice(n)).collect::<Vec<_>>());
             let mut bytes = Vec::new();
-            codec.put_row(&row, 300, &mut Vec::new(), &mut bytes);
+            put_row(&codec, &row, 300, &mut bytes);
             assert_eq!(read_back(&codec, bytes), row);
         }
     }
@@ -164,7 +169,7 @@ fn both_families_write_shadowable_deletions() {
         let mut row = row(&[1]);
         (row.deletion, row.shadowable) = (deletions, deletion(1300));
         let mut bytes = Vec::new();
-        codec.put_row(&row, 7, &mut Vec::new(), &mut bytes);
+        put_row(&codec, &row, 7, &mut bytes);
         assert_eq!(bytes[1], if family == Family::Scylla { 0x80 } else { 0x02 });
         assert_eq!(read_back(&codec, bytes), row);
     }
@@ -177,6 +182,20 @@ fn far_deletion_times_come_back() {
     let mut row = row(&[1]);
     row.deletion = DeletionTime { marked_for_delete_at: 1200, local_deletion_time: i64::from(u32::MAX) - 7 };
     let mut bytes = Vec::new();
-    codec.put_row(&row, 7, &mut Vec::new(), &mut bytes);
+    put_row(&codec, &row, 7, &mut bytes);
     assert_eq!(read_back(&codec, bytes), row);
+}
+
+#[test]
+fn a_length_that_was_not_expected_is_written_too() {
+    for len in [0, 1, 127, 128, 129, 16_383, 16_384, 16_385, 1 << 21] {
+        for expected in 1..=9 {
+            let body: Vec<u8> = (0..len).map(|at: usize| (at % 251) as u8).collect();
+            let mut put = b"before".to_vec();
+            put_behind_len(expected, &mut put, |to| to.put(&body));
+            let mut one_by_one = b"before".to_vec();
+            one_by_one.put_vint_bytes(&body);
+            assert!(put == one_by_one, "{len} bytes, where a vint of {expected} bytes was expected");
+        }
+    }
 }
