@@ -254,7 +254,7 @@ impl<'a> Rewriter<'a> {
     /// Goes on to the next SSTable if this one is large enough.
     async fn begin_partition(&mut self, transaction: &mut Transaction) -> Result<()> {
         let is_full = |writer: &SSTableWriter| {
-            self.rewrite.job.max_output_bytes.is_some_and(|largest| writer.disk_len() >= largest)
+            self.rewrite.job.max_output_bytes.is_some_and(|largest| bytes_on_disk(writer) >= largest)
         };
         if self.writer.as_ref().is_some_and(is_full) {
             self.seal().await?;
@@ -322,6 +322,13 @@ impl<'a> Rewriter<'a> {
     fn add_tombstones(&mut self, count: u64) {
         self.partition.iter_mut().for_each(|partition| partition.tombstones += count);
     }
+}
+
+/// How large Data.db will be, about, if nothing more comes: what is not packed yet is taken to pack as well as the rest.
+fn bytes_on_disk(writer: &SSTableWriter) -> u64 {
+    let (data, disk) = writer.packed();
+    let rest = writer.position() - data;
+    disk + if data == 0 { rest } else { (rest as f64 * disk as f64 / data as f64) as u64 }
 }
 
 /// The least of what the inputs were written relative to.
