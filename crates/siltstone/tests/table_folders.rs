@@ -5,17 +5,21 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::rc::Rc;
+use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use model::{Fragment, FragmentReader, LiveRows, PartitionKey, Row, Token, select};
-use runtime::{Cache, Shard, ShardOptions};
+use runtime::{Cache, Clock, Shard, ShardOptions, SimClock};
 use serde_json::{Map, Value};
 use siltstone::table_schema::TableSchema;
 use sstable::Version;
 use storage::commit_log::TableId;
 use storage::definition::DroppedColumn;
+use storage::rewrite::{Control, Rewrite};
 use storage::{Context, Definition, Generations, Table};
+use testkit::json::{self, without_members};
 
 /// Columns that were dropped and added again: when, the schemas of the fixtures do not tell, but it was after all rows
 /// with the old column had been written.
@@ -52,17 +56,26 @@ fn lines(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-async fn open(shard: &Shard, expected: &Expected) -> Table {
-    let context =
-        Context { disk: shard.disk().clone(), clock: shard.clock().clone(), cache: Cache::new(1 << 20) };
+/// The table in a folder that has its SSTables, at the time at which its rows were read.
+async fn open(shard: &Shard, expected: &Expected, folder: &Path) -> Table {
+    let clock = SimClock::default();
+    clock.set(Duration::from_secs(expected.read_at as u64));
+    let clock = Clock::Simulated(clock);
+    let context = Context { disk: shard.disk().clone(), clock, cache: Cache::new(1 << 20) };
     let schema = Rc::new(expected.schema.schema.clone());
-    let mut definition = Definition::new(TableId([0; 16]), &schema, Version::Me);
+    let version = if folder_has(folder, "oa-") { Version::Oa } else { Version::Me };
+    let mut definition = Definition::new(TableId([0; 16]), &schema, version);
     definition.dropped = DROPPED
         .iter()
         .filter(|(table, _)| *table == expected.schema.table)
         .map(|(_, column)| DroppedColumn { name: column.as_bytes().into(), at: expected.read_at * 1_000_000 })
         .collect();
-    Table::open(&context, &expected.folder, definition, &Generations::default()).await.unwrap()
+    Table::open(&context, folder, definition, &Generations::default()).await.unwrap()
+}
+
+fn folder_has(folder: &Path, prefix: &str) -> bool {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.into_iter().any(|name| name.to_str().unwrap().starts_with(prefix))
 }
 
 /// The rows of a table as the lines of what is expected.
@@ -200,12 +213,81 @@ fn a_scan_gives_what_a_select_gave() {
     runtime::run(ShardOptions { direct_io: false, ..ShardOptions::default() }, async move |shard: Shard| {
         let mut failures = Vec::new();
         for expected in &tables {
-            let table = open(&shard, expected).await;
+            let table = open(&shard, expected, &expected.folder).await;
             let found = rows_of(&table, expected).await;
             let wrong = difference(&found, &lines(&expected.rows));
             failures.extend(wrong.map(|what| format!("{}: {what}", expected.folder.display())));
         }
         println!("{} tables are compared", tables.len());
+        assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+    })
+    .unwrap();
+}
+
+/// What Cassandra's dump of its own compaction of the table is, if there is one.
+fn dump_of_compacted(expected: &Expected) -> Option<Value> {
+    let name = expected.folder.file_name()?.to_str()?;
+    let dumps = expected.folder.parent()?.parent()?.join("compacted/dump");
+    let mut files = std::fs::read_dir(dumps).ok()?.map(|entry| entry.unwrap().path());
+    let is_of_table = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with("__") && !rest.starts_with("__."))
+    };
+    let mut text = String::new();
+    let file = std::fs::File::open(files.find(is_of_table)?).unwrap();
+    GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+fn dump(data: &Path) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_siltstone"));
+    let output = command.args(["sstable", "dump"]).arg(data).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A copy of a table's files, to be changed. Folders whose names begin with a dot are those of indexes.
+fn copy(folder: &Path) -> tempfile::TempDir {
+    let copy = tempfile::Builder::new().prefix("table").tempdir().unwrap();
+    for file in
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
+    {
+        std::fs::copy(&file, copy.path().join(file.file_name().unwrap())).unwrap();
+    }
+    copy
+}
+
+/// What is wrong with the table once it is compacted.
+async fn check_compacted(shard: &Shard, expected: &Expected) -> Option<String> {
+    let copy = copy(&expected.folder);
+    let table = open(shard, expected, copy.path()).await;
+    let rewrite = Rewrite::into_one(table.compactable());
+    let new = table.rewrite(&rewrite, &Control::default()).await.unwrap();
+    if let Some(wrong) = difference(&rows_of(&table, expected).await, &lines(&expected.rows)) {
+        return Some(wrong);
+    }
+    let theirs = dump_of_compacted(expected)?;
+    let timeless = |dump| without_members(dump, &["expired", "position", "table kind"]);
+    let ours = new.first().map_or(Value::Array(Vec::new()), |new| dump(new.sstable.data().file.path()));
+    json::difference(&timeless(ours), &timeless(theirs))
+}
+
+#[test]
+fn a_compaction_leaves_the_rows_and_what_cassandras_leaves() {
+    let tables: Vec<Expected> =
+        testkit::fixtures::sets_with_rows().iter().flat_map(|set| tables_of(set)).collect();
+    runtime::run(ShardOptions { direct_io: false, ..ShardOptions::default() }, async move |shard: Shard| {
+        let mut failures = Vec::new();
+        for expected in &tables {
+            let wrong = check_compacted(&shard, expected).await;
+            failures.extend(wrong.map(|what| format!("{}: {what}", expected.folder.display())));
+        }
+        let dumps = tables.iter().filter(|expected| dump_of_compacted(expected).is_some()).count();
+        println!("{} tables are compacted, {dumps} of them compared with Cassandra's", tables.len());
         assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
     })
     .unwrap();

@@ -167,7 +167,8 @@ impl Store {
         self.0.memory.until(|| self.has_room()).await?;
         let apply = |position| table.apply(mutation, bytes.len(), position);
         self.0.log.append_with(id, &bytes, apply).await?;
-        if self.memtable_bytes() > self.0.options.memtables {
+        let is_log_long = self.0.log.size() > self.0.options.log.total_size;
+        if is_log_long || self.memtable_bytes() > self.0.options.memtables {
             self.0.memory.notify();
         }
         Ok(())
@@ -179,7 +180,11 @@ impl Store {
     /// What the operating system says; the rows are then still in memory and in the log.
     pub async fn flush(&self, table: &Table) -> Result<()> {
         let id = table.definition().id;
-        let flushed = table.flush(async |up_to| self.mark(id, up_to).await).await;
+        let mut flushed = table.flush(async |up_to| self.mark(id, up_to).await).await;
+        if flushed.is_ok() && table.memtable_bytes() == 0 && self.0.log.pressure().contains(&id) {
+            // All that keeps the segment is an old mark: one at the log's end takes its place.
+            flushed = self.mark(id, self.0.log.position()).await;
+        }
         self.0.memory.notify();
         self.0.compactor.wake();
         flushed
