@@ -8,13 +8,16 @@
 //
 //     schema FILE                       all statements of a file; those that create, as one change of the schema
 //     cql STATEMENT …                   each in turn
+//     run FILE                          statements with values and seconds of their own, see Statements
+//     read NOW FILE STATEMENT           what a statement returns at NOW, as bytes; says how many rows
 //     import KS TABLE copy|move DIR …   what `nodetool import --extended-verify` asks of the node
 //     verify KS TABLE DATA …            what `sstableverify --extended` does with each file
 //     select KS TABLE NOW FILE          every row, as of NOW (seconds), one JSON a line; says how many
 //     extra KS TABLE                    writes a few rows of made-up values
 //     fill KS TABLE N N N               the rows of WriteRows into the memtable: partitions, rows of each, bytes a value
 //     flush KS TABLE                    as nodetool does; says how many seconds it took
-//     compact|refresh KS TABLE          as nodetool does
+//     compact KS TABLE [NOW]            as nodetool does, or as it does at that second
+//     refresh KS TABLE                  as nodetool does
 //     truncate KS TABLE                 as CQL does
 //     files KS TABLE                    the Data.db files that are live
 //     snapshot KS TABLE NAME            its folders
@@ -92,6 +95,8 @@ public class Lab
     /** Made once the node is up: before that it would wake parts of Cassandra that want a configuration. */
     private static QueryState state;
 
+    private static Statements statements;
+
     private static final Failures FAILURES = new Failures();
 
     public static void main(String[] args) throws Exception
@@ -105,6 +110,7 @@ public class Lab
             // Otherwise only the native transport says so, and counters wait for it.
             StorageService.instance.setRpcReady(true);
             state = new QueryState(ClientState.forInternalCalls());
+            statements = new Statements(state);
             FAILURES.start();
             Tools.neverExit();
             answer(answers, List.of());
@@ -143,13 +149,15 @@ public class Lab
         {
             case "schema": return schema(Files.readString(Path.of(a.get(0))));
             case "cql": return cql(a);
+            case "run": return List.of(Long.toString(statements.run(a.get(0))));
+            case "read": return List.of(Long.toString(statements.read(Long.parseLong(a.get(0)), a.get(1), a.get(2))));
             case "import": return importNew(store(a), a.get(2).equals("copy"), a.subList(3, a.size()));
             case "verify": return verify(store(a), a.subList(2, a.size()));
             case "select": return List.of(Long.toString(select(store(a).metadata(), Long.parseLong(a.get(2)), a.get(3))));
             case "extra": return cql(Samples.statements(store(a).metadata()));
             case "fill": return fill(store(a), a.subList(2, 5).stream().mapToInt(Integer::parseInt).toArray());
             case "flush": return List.of(Double.toString(flush(store(a))));
-            case "compact": store(a).forceMajorCompaction(); return List.of();
+            case "compact": compact(store(a), a.size() > 2 ? a.get(2) : null); return List.of();
             case "truncate": store(a).truncateBlocking(); return List.of();
             case "refresh": StorageService.instance.loadNewSSTables(a.get(0), a.get(1)); return List.of();
             case "files": return files(store(a));
@@ -185,6 +193,7 @@ public class Lab
             else
                 statements.add((AlterSchemaStatement) parsed);
         }
+        Lab.statements.forget();
         Schema.instance.transform(before -> {
             Keyspaces after = before;
             for (AlterSchemaStatement statement : statements)
@@ -249,6 +258,14 @@ public class Lab
         long start = System.nanoTime();
         store.forceBlockingFlush(ColumnFamilyStore.FlushReason.USER_FORCED);
         return (System.nanoTime() - start) / 1e9;
+    }
+
+    private static void compact(ColumnFamilyStore store, String now)
+    {
+        if (now == null)
+            store.forceMajorCompaction();
+        else
+            LabClock.at(Long.parseLong(now), store::forceMajorCompaction);
     }
 
     private static List<String> importNew(ColumnFamilyStore store, boolean copy, List<String> folders)

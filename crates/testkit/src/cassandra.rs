@@ -18,7 +18,7 @@ use crate::command::checked;
 
 mod node;
 
-pub use node::{Node, TableName, Work, Writes};
+pub use node::{Node, TableName, Values, Work, Writes};
 
 /// The version whose tools we compare with.
 pub const VERSION: &str = "5.0.5";
@@ -61,7 +61,14 @@ const OPENS: [&str; 15] = [
 const HEAP: &str = "-Xmx1g";
 
 /// Our drivers, below this crate.
-const DRIVERS: [&str; 4] = ["java/Lab.java", "java/Samples.java", "java/Tools.java", "java/WriteRows.java"];
+const DRIVERS: [&str; 6] = [
+    "java/Lab.java",
+    "java/LabClock.java",
+    "java/Samples.java",
+    "java/Statements.java",
+    "java/Tools.java",
+    "java/WriteRows.java",
+];
 
 const POM: &str = "\
 <project>

@@ -20,8 +20,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::Bytes;
+
 use super::Cassandra;
 use crate::Result;
+use crate::statements::Bound;
 
 /// Longer than anything takes that is asked of a node here.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -30,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 const TAIL_LINES: usize = 25;
 
 /// The system's own tables need not survive a crash, but an orderly end; nothing is waited for.
-const PROPERTIES: [&str; 9] = [
+const PROPERTIES: [&str; 10] = [
     "-Dcassandra.unsafesystem=true",
     "-Dcassandra.ring_delay_ms=0",
     "-Dcassandra.skip_wait_for_gossip_to_settle=0",
@@ -38,6 +41,7 @@ const PROPERTIES: [&str; 9] = [
     "-Dcassandra.initial_token=0",
     "-Dcassandra.size_recorder_interval=0",
     "-Dcassandra-foreground=yes",
+    "-Dcassandra.clock=LabClock",
     "-Djava.net.preferIPv4Stack=true",
     // Lets `sstabledump` run where the daemon has read the configuration already.
     "-Dorg.apache.cassandra.tools.UtilALLOW_TOOL_REINIT_FOR_TEST=true",
@@ -102,6 +106,9 @@ pub enum Writes {
     /// As Cassandra 5 does: `storage_compatibility_mode: NONE`.
     Oa,
 }
+
+/// The values of a row, as bytes; `None` is null.
+pub type Values = Vec<Option<Bytes>>;
 
 /// What a node is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,6 +201,43 @@ impl Node {
     pub fn cql<S: AsRef<str>>(&mut self, statements: &[S]) -> Result<()> {
         let statements: Vec<&str> = statements.iter().map(AsRef::as_ref).collect();
         self.ask("cql", &statements).map(drop)
+    }
+
+    /// Runs statements with their values, each at a second.
+    ///
+    /// # Errors
+    /// If one is refused.
+    pub fn run(&mut self, statements: &[(i64, Bound)]) -> Result<()> {
+        let file = self.folder.join("statements");
+        let mut lines = String::new();
+        for (now, statement) in statements {
+            write!(lines, "{now}\t{}", statement.text)?;
+            for value in &statement.values {
+                lines.push('\t');
+                put_value(value.as_deref(), &mut lines);
+            }
+            lines.push('\n');
+        }
+        fs::write(&file, lines)?;
+        self.ask("run", &[&text(&file)]).map(drop)
+    }
+
+    /// The rows that a `SELECT` returns at a second: the bytes of each column.
+    ///
+    /// # Errors
+    /// If it is refused.
+    pub fn rows(&mut self, select: &str, now: i64) -> Result<Vec<Values>> {
+        let file = self.folder.join("rows");
+        self.ask("read", &[&now.to_string(), &text(&file), select])?;
+        fs::read_to_string(&file)?.lines().map(|line| line.split('\t').map(value).collect()).collect()
+    }
+
+    /// `nodetool compact`, as it would be at a second: what has expired by then is gone.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn compact_at(&mut self, table: &TableName, now: i64) -> Result<()> {
+        self.ask("compact", &[&table.keyspace, &table.name, &now.to_string()]).map(drop)
     }
 
     /// What `nodetool import --extended-verify` asks of a node: the SSTables of the folders are verified, moved to the
@@ -389,6 +433,24 @@ fn number<N: FromStr<Err: Display>>(answer: &[String]) -> Result<N> {
     answer.parse().map_err(|error| format!("{answer}: {error}").into())
 }
 
+fn put_value(value: Option<&[u8]>, to: &mut String) {
+    match value {
+        Some(bytes) => {
+            bytes.iter().for_each(|byte| write!(to, "{byte:02x}").expect("a string takes all"));
+        }
+        None => to.push('-'),
+    }
+}
+
+fn value(word: &str) -> Result<Option<Bytes>> {
+    if word == "-" {
+        return Ok(None);
+    }
+    let digits = |at| word.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..word.len()).step_by(2).map(digits).collect();
+    bytes.map(|bytes| Some(Bytes::from(bytes))).ok_or_else(|| format!("{word} is no value").into())
+}
+
 fn escape(argument: &str) -> String {
     argument.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n")
 }
@@ -419,6 +481,16 @@ mod tests {
             assert_eq!(unescape(&escape(text)), text);
             assert!(!escape(text).contains(['\t', '\n']), "{text}");
         }
+    }
+
+    #[test]
+    fn values_come_back() {
+        for bytes in [None, Some(&b""[..]), Some(b"\x00\xff")] {
+            let mut word = String::new();
+            put_value(bytes, &mut word);
+            assert_eq!(value(&word).unwrap().as_deref(), bytes);
+        }
+        assert!(value("0").is_err() && value("zz").is_err());
     }
 
     #[test]
