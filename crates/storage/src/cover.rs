@@ -4,7 +4,8 @@
 //!
 //! 1. a deletion of the row, of a range around it or of its partition has a timestamp of M or more; or
 //! 2. the row's marker and every wanted cell have timestamps above M. Of equal timestamps the values decide, so an
-//!    equal one is not enough; a marker is needed, because without one an older marker would make the row exist.
+//!    equal one is not enough; a marker is needed, because without one an older marker would make the row exist. One
+//!    that expires is enough only if all columns are wanted: once it is gone, any cell makes the row exist.
 //!
 //! Expired cells and tombstones cover like others. A shadowable deletion does not: a newer marker lifts it. The static
 //! row has no marker, and is covered by its cells or the partition's deletion alone.
@@ -24,7 +25,10 @@ pub(crate) struct Cover {
 #[derive(Debug)]
 struct Covered {
     deleted_up_to: i64,
-    marker: Option<i64>,
+    /// The row's marker; `None` for the static row, which has none.
+    marker: Option<Liveness>,
+    /// Whether all columns are wanted.
+    has_all: bool,
     /// The greatest timestamp of each wanted column.
     cells: Vec<(u16, i64)>,
 }
@@ -50,15 +54,21 @@ impl Cover {
                 let data_type = &columns[usize::from(*column)].data_type;
                 !data_type.is_multi_cell() && !data_type.is_counter()
             };
-            let cells = || wanted.iter().map(|column| (*column, NO_TIMESTAMP)).collect();
-            wanted.iter().all(is_atomic).then(cells)
+            if !wanted.iter().all(is_atomic) {
+                return None;
+            }
+            Some(Covered {
+                deleted_up_to: NO_TIMESTAMP,
+                marker: (!is_static).then_some(Liveness::NONE),
+                has_all: wanted.len() == columns.len(),
+                cells: wanted.iter().map(|column| (*column, NO_TIMESTAMP)).collect(),
+            })
         };
-        let covered = |cells, marker| Covered { deleted_up_to: NO_TIMESTAMP, marker, cells };
         let static_row = match static_row && !schema.statics.is_empty() {
-            true => Some(covered(of(true)?, None)),
+            true => Some(of(true)?),
             false => None,
         };
-        Some(Cover { row: covered(of(false)?, Some(NO_TIMESTAMP)), static_row })
+        Some(Cover { row: of(false)?, static_row })
     }
 
     /// What was read says something.
@@ -89,8 +99,10 @@ impl Covered {
 
     fn add(&mut self, row: &Row) {
         self.deleted(row.deletion.marked_for_delete_at);
-        if row.liveness != Liveness::NONE {
-            self.marker = self.marker.map(|marker| marker.max(row.liveness.timestamp));
+        if let Some(marker) = &mut self.marker
+            && row.liveness.supersedes(marker)
+        {
+            *marker = row.liveness;
         }
         for cell in &row.cells {
             if let Ok(at) = self.cells.binary_search_by_key(&cell.column, |(column, _)| *column) {
@@ -100,8 +112,10 @@ impl Covered {
     }
 
     fn hides(&self, unread: i64) -> bool {
-        let newer = self.marker.is_none_or(|marker| marker > unread)
-            && self.cells.iter().all(|(_, timestamp)| *timestamp > unread);
+        let is_enough =
+            |marker: Liveness| marker.timestamp > unread && (self.has_all || !marker.is_expiring());
+        let newer =
+            self.marker.is_none_or(is_enough) && self.cells.iter().all(|(_, timestamp)| *timestamp > unread);
         newer || (self.deleted_up_to != NO_TIMESTAMP && self.deleted_up_to >= unread)
     }
 }
@@ -167,6 +181,18 @@ mod tests {
         assert!(!hides(row(Some(11), &[(0, 11)]), 10));
         let one = Wanted { regulars: Some(vec![1]), statics: None };
         assert!(cover(&one, false, &[Fragment::Row(row(Some(11), &[(1, 11)]))]).hides(10));
+    }
+
+    #[test]
+    fn a_marker_that_expires_hides_no_other_columns() {
+        let mut expiring = row(Some(11), &[(0, 11), (1, 11)]);
+        expiring.liveness = Liveness { timestamp: 11, ttl: 5, local_expiration_time: 100 };
+        let lasting = Fragment::Row(row(Some(10), &[]));
+        let one = Wanted { regulars: Some(vec![1]), statics: None };
+        for (wanted, hides) in [(&one, false), (&Wanted::default(), true)] {
+            let read = [lasting.clone(), Fragment::Row(expiring.clone())];
+            assert_eq!(cover(wanted, false, &read).hides(9), hides);
+        }
     }
 
     #[test]
