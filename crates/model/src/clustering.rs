@@ -10,6 +10,7 @@
 //! | exclusive start, inclusive end | after the prefix |
 //! | a boundary of both | the same, once |
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use smallvec::SmallVec;
@@ -153,6 +154,21 @@ impl Slice {
         Slice { start: Position::before(prefix.clone()), end: Position::after(prefix) }
     }
 
+    /// The same rows, with ends beside rows instead of at them: there a range tombstone may begin and end.
+    pub fn beside_rows(&self) -> Cow<'_, Slice> {
+        if self.start.weight != Weight::At && self.end.weight != Weight::At {
+            return Cow::Borrowed(self);
+        }
+        let mut slice = self.clone();
+        if slice.start.weight == Weight::At {
+            slice.start.weight = Weight::Before;
+        }
+        if slice.end.weight == Weight::At {
+            slice.end.weight = Weight::After;
+        }
+        Cow::Owned(slice)
+    }
+
     /// Whether the slice leaves nothing out.
     pub fn is_all(&self) -> bool {
         *self == Slice::all()
@@ -212,6 +228,15 @@ mod tests {
                 assert_eq!(compare_positions(&types, a.as_view(), b.as_view()), i.cmp(&j), "{a:?} {b:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_slice_of_a_row_begins_and_ends_beside_it() {
+        let at = |value: i32| Position::at(ints(&[value, 1]));
+        let slice = Slice { start: at(1), end: at(2) };
+        let beside = Slice { start: Position::before(at(1).prefix), end: Position::after(at(2).prefix) };
+        assert_eq!(*slice.beside_rows(), beside);
+        assert!(matches!(beside.beside_rows(), Cow::Borrowed(same) if *same == beside));
     }
 
     #[test]

@@ -271,6 +271,8 @@ impl SSTable {
         if self.schema().is_empty_slice(slice) {
             return Ok(None);
         }
+        // A deletion that is open where the slice begins is told there, which may not be at a row.
+        let slice = &*slice.beside_rows();
         let whole = slice.is_all() && !options.reverse;
         if !whole && let Some(reader) = self.read_by_fences(key, slice, options).await? {
             return Ok(Some(reader));

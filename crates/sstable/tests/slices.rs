@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use model::{
     Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, Position, RangeTombstoneChange, Schema,
-    Slice,
+    Slice, Weight,
 };
 use runtime::{Cache, Shard, ShardOptions, SimOptions};
 use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
@@ -170,6 +170,15 @@ fn slices(cuts: &[Position]) -> Vec<Slice> {
     slices
 }
 
+/// The same slice with its ends at rows, if that is where they may be.
+fn at_rows(schema: &Schema, slice: &Slice) -> Option<Slice> {
+    let is_row = |position: &Position| position.prefix.len() == schema.clustering.len();
+    let is_beside =
+        (slice.start.weight, slice.end.weight) == (Weight::Before, Weight::After) && is_row(&slice.start);
+    let at = |position: &Position| Position::at(position.prefix.clone());
+    (is_beside && is_row(&slice.end)).then(|| Slice { start: at(&slice.start), end: at(&slice.end) })
+}
+
 async fn read(table: &Rc<SSTable>, key: &PartitionKey, slice: &Slice, options: ReadOptions) -> Vec<Fragment> {
     let mut reader = table.read(key, slice, options).await.unwrap().expect("the partition is there");
     let mut fragments = Vec::new();
@@ -202,6 +211,12 @@ async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
                         "{name} {way:?} {options:?} {slice:?}\n{found:?}\n{expected:?}"
                     );
                     checked += 1;
+                    if let Some(at_rows) = at_rows(table.schema(), &slice) {
+                        assert!(
+                            read(&table, &partition.key, &at_rows, options).await == expected,
+                            "{at_rows:?}"
+                        );
+                    }
                 }
             }
         }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use model::merge::{Direction, RowMerger};
 use model::{
     DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
-    RangeTombstoneChange, Row, Slice, Weight,
+    RangeTombstoneChange, Row, Slice,
 };
 
 use super::place::Place;
@@ -82,7 +82,7 @@ impl MemtableReader {
         direction: Direction,
         static_row: bool,
     ) -> MemtableReader {
-        let scope = Scope::One { slice: beside_rows(slice), direction, static_row };
+        let scope = Scope::One { slice: slice.beside_rows().into_owned(), direction, static_row };
         MemtableReader::new(memtable, scope, State::Between(Some(key.clone()), Edge::At))
     }
 
@@ -319,16 +319,4 @@ pub(super) fn unshadowed(
         return Some(row.clone());
     }
     merger.merge(&mut vec![row.clone()], is_static, active)
-}
-
-/// The slice with its ends beside rows, where changes may stand.
-fn beside_rows(slice: &Slice) -> Slice {
-    let mut slice = slice.clone();
-    if slice.start.weight == Weight::At {
-        slice.start.weight = Weight::Before;
-    }
-    if slice.end.weight == Weight::At {
-        slice.end.weight = Weight::After;
-    }
-    slice
 }
