@@ -44,14 +44,16 @@ pub struct Table {
     pub create: String,
     /// The statements that create the types it has.
     pub create_types: Vec<String>,
+    /// The names of these types.
+    pub types: Vec<String>,
 }
 
 impl Table {
-    /// A table of random columns.
+    /// A table of random columns. Its name, and those of its types, are those of its number.
     pub fn random(random: &mut Random, number: usize) -> Table {
         let mut user: Vec<UserType> = Vec::new();
-        for number in 0..USER_TYPES {
-            user.push(UserType::random(random, number, &user));
+        for at in 0..USER_TYPES {
+            user.push(UserType::random(random, number * USER_TYPES + at, &user));
         }
         let has_counters = random.below(COUNTERS_EVERY) == 0;
         let mut cql = CqlTable::random(random, number, &user, has_counters);
@@ -90,7 +92,14 @@ impl Table {
             clusterings,
             create: cql.create(),
             create_types: user.iter().map(UserType::create).collect(),
+            types: user.iter().map(|of| of.name.clone()).collect(),
         }
+    }
+
+    /// The statements that remove it and its types.
+    pub fn drop_all(&self) -> Vec<String> {
+        let types = self.types.iter().rev().map(|name| format!("DROP TYPE {KEYSPACE}.{name}"));
+        std::iter::once(format!("DROP TABLE {}", self.full_name())).chain(types).collect()
     }
 
     /// Its name with its keyspace.
