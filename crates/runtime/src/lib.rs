@@ -71,7 +71,7 @@ pub use error::{DiskAction, IoError, RuntimeError};
 pub use file::{File, Window};
 pub use new_file::NewFile;
 pub use offload::offload;
-pub use shard::{Shard, ShardOptions, run, run_simulated};
+pub use shard::{Shard, ShardOptions, run, run_simulated, start};
 pub use signal::Signal;
 pub use sim::{SimCounters, SimDisk, SimOptions};
 pub use single_flight::SingleFlight;

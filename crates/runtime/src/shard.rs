@@ -80,6 +80,21 @@ pub fn run<T: Send>(
     })
 }
 
+/// Starts a shard on a new thread of its own, which ends with `main`, and comes back at once. Joining the thread gives
+/// what `main` returned, or [`RuntimeError`] if the shard could not be had and `main` has not run.
+///
+/// Tasks that were spawned and have not ended by then are dropped. If `main` panics, joining tells.
+///
+/// # Errors
+/// [`RuntimeError::Thread`] if there is no thread to be had.
+pub fn start<T: Send + 'static>(
+    options: ShardOptions,
+    main: impl AsyncFnOnce(Shard) -> T + Send + 'static,
+) -> Result<thread::JoinHandle<Result<T, RuntimeError>>, RuntimeError> {
+    let named = thread::Builder::new().name("shard".to_owned());
+    named.spawn(move || run_here(&options, main)).map_err(RuntimeError::Thread)
+}
+
 fn run_here<T>(options: &ShardOptions, main: impl AsyncFnOnce(Shard) -> T) -> Result<T, RuntimeError> {
     if let Some(cpu) = options.cpu {
         pin_to(cpu).map_err(|source| RuntimeError::Pin { cpu, source })?;

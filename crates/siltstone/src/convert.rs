@@ -133,6 +133,13 @@ pub(crate) async fn write_all<R: FragmentReader<Error = sstable::Error>>(
 /// # Errors
 /// What the operating system says.
 pub async fn prepare(disk: &Disk, dir: &Path) -> Result<()> {
+    prepare_folder(disk, dir).await?;
+    remove_leftovers(disk, dir).await?;
+    Ok(())
+}
+
+/// Makes a folder where it is missing, durably.
+pub(crate) async fn prepare_folder(disk: &Disk, dir: &Path) -> Result<()> {
     if !disk.is_dir(dir) {
         let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !disk.is_dir(dir);
         let missing: Vec<&Path> = dir.ancestors().take_while(is_missing).collect();
@@ -142,7 +149,6 @@ pub async fn prepare(disk: &Disk, dir: &Path) -> Result<()> {
             disk.sync_dir(made.parent().unwrap_or(Path::new("/"))).await.map_err(sstable::Error::from)?;
         }
     }
-    remove_leftovers(disk, dir).await?;
     Ok(())
 }
 

@@ -53,6 +53,12 @@ pub enum Error {
     /// The shard could not be started.
     #[error(transparent)]
     Runtime(#[from] runtime::RuntimeError),
+    /// A table could not be read or written.
+    #[error(transparent)]
+    Storage(#[from] storage::Error),
+    /// The database is closed, or can no longer be used.
+    #[error("{0}")]
+    Closed(String),
     /// The output could not be written.
     #[error("the output cannot be written: {0}")]
     Output(#[from] io::Error),

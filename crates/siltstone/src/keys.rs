@@ -149,7 +149,7 @@ fn typed_value(column: &CqlType, item: &Value) -> std::result::Result<Vec<u8>, T
     Ok(bytes)
 }
 
-fn composite(values: &[Vec<u8>]) -> Option<Vec<u8>> {
+pub(crate) fn composite(values: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for value in values {
         bytes.extend(u16::try_from(value.len()).ok()?.to_be_bytes());

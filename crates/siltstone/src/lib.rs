@@ -5,6 +5,7 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`database`] | tables that are written and read, in one folder |
 //! | [`paths`] | which SSTables a path names |
 //! | [`keys`] | partition keys and clusterings as people write them |
 //! | [`dump`] | all of an SSTable as JSON |
@@ -25,6 +26,7 @@
 //! | [`error`] | what can go wrong |
 
 pub mod convert;
+pub mod database;
 pub mod dump;
 pub mod error;
 pub mod facts;

@@ -35,6 +35,9 @@ pub struct TableSchema {
     pub schema: Schema,
     /// Whether the table is `WITH COMPACT STORAGE`.
     pub is_compact: bool,
+    /// Columns that were dropped, each with when that was, in microseconds: what was written up to then is no more, even
+    /// if there is a column of that name again.
+    pub dropped: Vec<(String, i64)>,
     /// What follows `WITH`, save for the order of rows and compact storage, which the columns tell.
     pub options: TableOptions,
 }
@@ -67,6 +70,34 @@ impl TableSchema {
             false => cql::parse(text, table),
         };
         parsed.map_err(|wrong| wrong.in_file(path, text))
+    }
+}
+
+/// An `ALTER TABLE` statement, as it is to be written down behind the one that made the table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Alteration {
+    /// `keyspace.table`, or just the table where no keyspace is told.
+    pub table: String,
+    text: String,
+    /// Whether it drops columns without telling when.
+    needs_timestamp: bool,
+}
+
+impl Alteration {
+    /// The statement in a text. The path is for messages.
+    ///
+    /// # Errors
+    /// [`Error::Text`] if it is not just one such statement.
+    pub fn parse(path: &Path, text: &str) -> Result<Alteration> {
+        cql::parse_alteration(text).map_err(|wrong| wrong.in_file(path, text))
+    }
+
+    /// The statement; columns that it drops are dropped at this time, in microseconds, if it does not tell another one.
+    pub fn text_at(&self, micros: i64) -> String {
+        match self.needs_timestamp {
+            true => format!("{} USING TIMESTAMP {micros}", self.text),
+            false => self.text.clone(),
+        }
     }
 }
 

@@ -146,14 +146,14 @@ impl Compactor {
     }
 
     /// Waits until no compaction is under way. None is as long as the turn is held.
-    async fn turn(&self) -> Turn<'_> {
+    pub(crate) async fn turn(&self) -> Turn<'_> {
         self.changed.until(|| (!self.is_busy.replace(true)).then_some(())).await;
         Turn(self)
     }
 }
 
 /// The right to run a compaction.
-struct Turn<'a>(&'a Compactor);
+pub(crate) struct Turn<'a>(&'a Compactor);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {

@@ -13,6 +13,7 @@
 //! | [`rewrite`] | SSTables merged into new ones |
 //! | [`compactor`] | compactions as they are run |
 //! | [`compaction`] | which SSTables are merged next |
+//! | [`shared`] | SSTables that several shards share, and how each gets its own part |
 //! | [`transaction`] | SSTables take the place of others at once |
 //! | [`admission`] | who may read now |
 //! | [`cover`] | whether what was read hides all that is unread |
@@ -27,6 +28,7 @@ pub mod definition;
 pub mod error;
 pub mod memtable;
 pub mod rewrite;
+pub mod shared;
 pub mod single_key;
 pub mod source;
 pub mod sstable_set;
@@ -36,6 +38,7 @@ pub mod transaction;
 
 pub use definition::Definition;
 pub use error::{Error, Result};
+pub use shared::Tokens;
 pub use store::{Store, StoreOptions};
 pub use table::{Context, Generations, ReadRequest, Table};
 pub use transaction::{Committed, Transaction, TransactionKind, clean_up};

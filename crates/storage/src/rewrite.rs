@@ -79,6 +79,14 @@ impl Control {
         self.0.is_cancelled.set(true);
     }
 
+    /// Whether it goes on.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] if it does not.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.0.is_cancelled.get() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
     /// Bytes of uncompressed data that were written, and about how many there will be at the most.
     pub fn progress(&self) -> (u64, u64) {
         (self.0.done.get(), self.0.total.get())
@@ -140,7 +148,7 @@ impl Table {
     /// The least timestamp of all that may be of a partition outside of some SSTables; `None` if nothing is.
     pub(crate) fn least_outside(&self, key: &PartitionKey, inputs: &[Rc<Member>]) -> Option<i64> {
         let set = self.sstables();
-        let is_outside = |member: &&Rc<Member>| !inputs.iter().any(|input| Rc::ptr_eq(input, member));
+        let is_outside = |member: &&Rc<Member>| !inputs.iter().any(|input| input.is(member));
         let outside = set.members().iter().filter(is_outside).filter(|member| member.may_have(key));
         let in_sstables = outside.map(|member| member.min_timestamp);
         let memtables = self.memtables();
@@ -283,9 +291,7 @@ impl<'a> Rewriter<'a> {
 
     /// Lets others go on, and holds back if this goes too fast.
     async fn take_turns(&mut self) -> Result<()> {
-        if self.control.0.is_cancelled.get() {
-            return Err(Error::Cancelled);
-        }
+        self.control.check()?;
         let done = self.before + self.writer.as_ref().map_or(0, SSTableWriter::position);
         self.control.0.done.set(done);
         runtime::yield_now().await;

@@ -79,6 +79,11 @@ impl Member {
         })
     }
 
+    /// Whether both are the same SSTable, whatever the columns of the table were when they were opened.
+    pub fn is(&self, other: &Member) -> bool {
+        Rc::ptr_eq(&self.sstable, &other.sstable) || self.sstable.descriptor() == other.sstable.descriptor()
+    }
+
     /// Whether it may have a partition, as far as its first and last one and the filter tell.
     pub fn may_have(&self, key: &PartitionKey) -> bool {
         self.first <= *key && *key <= self.last && self.sstable.index().may_contain(key)
@@ -114,7 +119,7 @@ impl SSTableSet {
 
     /// The set without some and with others.
     pub fn replaced(&self, gone: &[Rc<Member>], new: impl IntoIterator<Item = Rc<Member>>) -> SSTableSet {
-        let stays = |member: &&Rc<Member>| !gone.iter().any(|gone| Rc::ptr_eq(gone, member));
+        let stays = |member: &&Rc<Member>| !gone.iter().any(|gone| gone.is(member));
         SSTableSet::new(self.members.iter().filter(stays).cloned().chain(new).collect())
     }
 }

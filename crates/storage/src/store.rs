@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use model::{Bytes, PartitionKey, flat};
-use runtime::{Cache, Shard, Signal, Task};
+use runtime::{Cache, Disk, Shard, Signal, Task};
 
 use crate::admission::{Admission, AdmissionOptions};
 use crate::commit_log::{self, CommitLog, CommitLogOptions, LogPosition, OnCorruption, Replayed, TableId};
@@ -206,6 +206,15 @@ impl Store {
         self.0.compactor.major(table).await
     }
 
+    /// From here on a table is this one, once no flush and no compaction is under way. See [`Table::set_definition`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if its keys are others.
+    pub async fn set_definition(&self, table: &Table, definition: Definition) -> Result<()> {
+        let _turn = self.0.compactor.turn().await;
+        table.set_definition(definition).await
+    }
+
     /// The compaction that is under way, or the last one: its progress, and a way to cancel it.
     pub fn compaction(&self) -> Control {
         self.0.compactor.control()
@@ -245,7 +254,8 @@ impl Store {
     ) -> Result<Vec<Replayed>> {
         let mut all = Vec::new();
         for folder in folders {
-            all.push(self.replay(folder, &mine, on_corruption).await?);
+            let table = |id| self.table(id);
+            all.push(replay(&self.0.context.disk, folder, table, &mine, on_corruption).await?);
         }
         for table in self.tables() {
             // There is no mark for these: their log is removed before anything is compacted.
@@ -261,32 +271,6 @@ impl Store {
     pub async fn close(&self) -> Result<()> {
         drop(self.0.tasks.take());
         self.0.log.close().await
-    }
-
-    async fn replay(
-        &self,
-        folder: &Path,
-        mine: &impl Fn(&PartitionKey) -> bool,
-        on_corruption: OnCorruption,
-    ) -> Result<Replayed> {
-        let disk = &self.0.context.disk;
-        let mut marks: BTreeMap<TableId, LogPosition> = BTreeMap::new();
-        commit_log::replay(disk, folder, on_corruption, async |_, id, record| {
-            if let Some(up_to) = mark_in(record) {
-                let known = marks.entry(id).or_default();
-                *known = up_to.max(*known);
-            }
-            Ok(())
-        })
-        .await?;
-        commit_log::replay(disk, folder, on_corruption, async |position, id, record| {
-            let is_flushed = marks.get(&id).is_some_and(|up_to| position <= *up_to);
-            match self.table(id).filter(|_| !is_flushed && mark_in(record).is_none()) {
-                Some(table) => apply_replayed(&table, record, mine),
-                None => Ok(()),
-            }
-        })
-        .await
     }
 
     /// Tells the log what is in SSTables now, durably, and lets go of it.
@@ -326,6 +310,37 @@ impl Store {
         let is_needed = self.memtable_bytes() > self.0.options.memtables;
         tables.values().filter(|_| is_needed).max_by_key(|table| table.memtable_bytes()).cloned()
     }
+}
+
+/// Applies to memtables what the log in a folder has that is in no SSTable yet, of the partitions that are `mine`.
+/// `table` tells which tables there are. Nothing on the disk changes.
+///
+/// # Errors
+/// Damage that no crash explains, if it is not to be salvaged; what the operating system says.
+pub async fn replay(
+    disk: &Disk,
+    folder: &Path,
+    table: impl Fn(TableId) -> Option<Table>,
+    mine: &impl Fn(&PartitionKey) -> bool,
+    on_corruption: OnCorruption,
+) -> Result<Replayed> {
+    let mut marks: BTreeMap<TableId, LogPosition> = BTreeMap::new();
+    commit_log::replay(disk, folder, on_corruption, async |_, id, record| {
+        if let Some(up_to) = mark_in(record) {
+            let known = marks.entry(id).or_default();
+            *known = up_to.max(*known);
+        }
+        Ok(())
+    })
+    .await?;
+    commit_log::replay(disk, folder, on_corruption, async |position, id, record| {
+        let is_flushed = marks.get(&id).is_some_and(|up_to| position <= *up_to);
+        match table(id).filter(|_| !is_flushed && mark_in(record).is_none()) {
+            Some(table) => apply_replayed(&table, record, mine),
+            None => Ok(()),
+        }
+    })
+    .await
 }
 
 /// The first byte of a mark; mutations begin with the version of their encoding.

@@ -25,6 +25,7 @@ use crate::commit_log::LogPosition;
 use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
+use crate::shared::Tokens;
 use crate::single_key::{self, Adaptive, SingleKeyStats};
 use crate::source::Source;
 use crate::sstable_set::{Member, SSTableSet};
@@ -93,6 +94,8 @@ struct Inner {
     flushing: Signal,
     /// SSTables of which the commit log does not know yet.
     unmarked: RefCell<Vec<Rc<Member>>>,
+    /// The part of the ring that is read.
+    tokens: Cell<Tokens>,
 }
 
 /// The memtables of a table.
@@ -146,6 +149,7 @@ impl Table {
             is_flushing: Cell::new(false),
             flushing: Signal::new(),
             unmarked: RefCell::default(),
+            tokens: Cell::new(Tokens::ALL),
         })))
     }
 
@@ -303,11 +307,41 @@ impl Table {
         *self.0.set.borrow_mut() = Rc::new(set);
     }
 
-    /// The SSTables that may be compacted now: all whose rows a replay of the log would not bring back.
+    /// The SSTables that may be compacted now: all whose rows a replay of the log would not bring back, and that have no
+    /// rows of other shards ([`crate::shared`]).
     pub fn compactable(&self) -> Vec<Rc<Member>> {
         let unmarked = self.0.unmarked.borrow();
-        let is_marked = |member: &&Rc<Member>| !unmarked.iter().any(|other| Rc::ptr_eq(other, member));
-        self.sstables().members().iter().filter(is_marked).cloned().collect()
+        let is_marked = |member: &Rc<Member>| !unmarked.iter().any(|other| other.is(member));
+        let may_go = |member: &&Rc<Member>| is_marked(member) && self.is_own(member);
+        self.sstables().members().iter().filter(may_go).cloned().collect()
+    }
+
+    /// From here on the table is this one, of the same keys. Rows that were written before have the columns of then, and
+    /// are brought to those of now as they are read. Waits for a flush that is under way. No compaction may be, and the
+    /// log may have nothing that a replay would need: its columns are those of before.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] if the keys are others; nothing has changed then.
+    pub async fn set_definition(&self, definition: Definition) -> Result<()> {
+        self.0.flushing.until(|| (!self.0.is_flushing.get()).then_some(())).await;
+        let disk = &self.0.context.disk;
+        let again = |member: &Rc<Member>| Member::of(disk, member.sstable.clone(), &definition).map(Rc::new);
+        let members = self.sstables().members().iter().map(again).collect::<Result<Vec<_>>>()?;
+        *self.0.set.borrow_mut() = Rc::new(SSTableSet::new(members));
+        *self.0.definition.borrow_mut() = Rc::new(definition);
+        self.freeze();
+        self.0.memtables.borrow_mut().active = Rc::new(Memtable::new(&self.definition().schema));
+        Ok(())
+    }
+
+    /// The part of the ring that is read.
+    pub fn tokens(&self) -> Tokens {
+        self.0.tokens.get()
+    }
+
+    pub(crate) fn set_tokens(&self, tokens: Tokens, set: SSTableSet) {
+        self.0.tokens.set(tokens);
+        *self.0.set.borrow_mut() = Rc::new(set);
     }
 
     /// The names of the next new SSTable.

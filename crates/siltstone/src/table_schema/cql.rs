@@ -17,7 +17,7 @@ use model::types::{TypeError, UserType};
 
 use super::draft::{Draft, DraftColumn};
 use super::lexer::{Kind, Token, tokens};
-use super::{OptionValue, Parsed, TableSchema, Wanted, Wrong};
+use super::{Alteration, OptionValue, Parsed, TableSchema, Wanted, Wrong};
 
 /// The table that a text creates.
 pub(super) fn parse(text: &str, table: Option<&str>) -> Parsed<TableSchema> {
@@ -40,6 +40,25 @@ pub(super) fn parse(text: &str, table: Option<&str>) -> Parsed<TableSchema> {
         }
     }
     draft.build().map_err(|what| Wrong::new(found, what))
+}
+
+/// The one `ALTER TABLE` statement that a text is.
+pub(super) fn parse_alteration(text: &str) -> Parsed<Alteration> {
+    let tokens = tokens(text)?;
+    let mut all = statements(&tokens);
+    let (first, more) = (all.next(), all.next());
+    let statement = first.filter(|_| more.is_none());
+    let statement = statement.ok_or_else(|| Wrong::new(0, "one ALTER TABLE statement was expected"))?;
+    let mut cursor = Cursor::new(text, statement);
+    cursor.expect("ALTER")?;
+    cursor.expect("TABLE")?;
+    let schema = Schema { text, keyspace: None, types: HashMap::new() };
+    let (keyspace, table) = schema.qualified(&mut cursor)?;
+    let keyspace = keyspace.ok_or_else(|| cursor.error("the keyspace was expected, as in ks.table"))?;
+    let is_drop = cursor.eat("DROP");
+    let needs_timestamp = is_drop && !statement.iter().any(|token| token.is("USING"));
+    let text = text[statement[0].at..statement.last().map_or(0, Token::end)].to_owned();
+    Ok(Alteration { table: format!("{keyspace}.{table}"), text, needs_timestamp })
 }
 
 /// A CQL type in a text, with the error at its place in the text.
@@ -215,22 +234,22 @@ impl Schema<'_> {
     }
 }
 
-/// `DROP a`, `DROP a, b`, `DROP (a, b)`, each maybe `USING TIMESTAMP n`.
+/// `DROP a`, `DROP a, b`, `DROP (a, b)`, each maybe `USING TIMESTAMP n`. Without a timestamp it is not known when they were
+/// dropped.
 fn drop_columns(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
     let in_brackets = cursor.eat("(");
-    loop {
-        let name = cursor.name()?;
-        draft.columns.retain(|column| column.name != name);
-        if !cursor.eat(",") {
-            break;
-        }
+    let mut names = vec![cursor.name()?];
+    while cursor.eat(",") {
+        names.push(cursor.name()?);
     }
     if in_brackets {
         cursor.expect(")")?;
     }
+    draft.columns.retain(|column| !names.contains(&column.name));
     if cursor.eat("USING") {
         cursor.expect("TIMESTAMP")?;
-        cursor.at += 1;
+        let at = cursor.number()?;
+        draft.dropped.extend(names.into_iter().map(|name| (name, at)));
     }
     Ok(())
 }
@@ -354,6 +373,14 @@ impl<'t, 'a> Cursor<'t, 'a> {
         let name = self.peek().and_then(Token::name).ok_or_else(|| self.error("a name was expected"))?;
         self.at += 1;
         Ok(name)
+    }
+
+    fn number(&mut self) -> Parsed<i64> {
+        let is_negative = self.eat("-");
+        let number = self.peek().and_then(|token| token.text.parse::<i64>().ok());
+        let number = number.ok_or_else(|| self.error("an integer was expected"))?;
+        self.at += 1;
+        Ok(if is_negative { -number } else { number })
     }
 
     fn end(&self) -> Parsed<()> {

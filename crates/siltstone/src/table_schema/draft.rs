@@ -15,6 +15,8 @@ pub(super) struct Draft {
     /// The clustering columns in descending order.
     pub(super) descending: Vec<String>,
     pub(super) is_compact: bool,
+    /// Columns that were dropped, each with its timestamp in microseconds.
+    pub(super) dropped: Vec<(String, i64)>,
     pub(super) options: TableOptions,
 }
 
@@ -54,6 +56,7 @@ impl Draft {
             partition_key: self.partition_key,
             clustering: self.clustering,
             is_compact: self.is_compact,
+            dropped: self.dropped,
             options: self.options,
         })
     }

@@ -56,6 +56,7 @@ fn a_table_is_found_among_other_statements() {
     let schema = &table.schema;
     assert_eq!(schema.partition_key, CqlType::Composite(vec![CqlType::Uuid, CqlType::Date]));
     assert_eq!(schema.clustering, [CqlType::Reversed(Box::new(CqlType::Decimal))]);
+    assert_eq!(table.dropped, [("old".to_owned(), 1_700_000_000_000_000)]);
     assert_eq!(names(&schema.statics), ["s"]);
     assert_eq!(names(&schema.regulars), ["secret", "v", "home", "new"]);
     assert_eq!(

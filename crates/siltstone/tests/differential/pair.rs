@@ -121,7 +121,7 @@ impl<'a> Pair<'a> {
             self.flush_siltstone().await;
             self.done.push(format!("-- Siltstone compacts at {now}"));
             self.shard.clock().as_simulated().unwrap().set(Duration::from_secs(now as u64));
-            let rewrite = Rewrite { inputs: self.own.compactable(), level: 0, largest: None };
+            let rewrite = Rewrite::into_one(self.own.compactable());
             self.own.rewrite(&rewrite, &Control::default()).await.unwrap();
         }
         if !self.in_step {

@@ -1,0 +1,376 @@
+//! Tables in one folder, written and read by several threads: what a program embeds.
+//!
+//! ```text
+//! Database ──► Table ──► write, get, slice, scan            futures for any executor, or wait()
+//!                          │ by the token of the key
+//!              shard 0   shard 1   shard 2 …                a thread each, with its log, memtables and caches
+//! ```
+//!
+//! The folder is that of Cassandra's data, so that its SSTables can be copied in and out.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `write`, `value`, `read`, `rows` | what is asked for, and what comes back |
+//! | `pending` | answers that are on their way |
+//! | `table` | a table's reads and writes |
+//! | `opening`, `folder` | from a folder to open shards |
+//! | `changes` | tables made, altered and dropped |
+//! | `upkeep` | flushes, compactions, snapshots |
+//! | `counters` | counters are added to |
+//! | `metrics` | what it counts, as Prometheus reads it |
+//! | `encode`, `elements`, `stamps` | writes by name into mutations |
+//! | `shape`, `definition` | a table by the names of its columns, and as storage knows it |
+//! | `ring`, `shards`, `worker`, `select`, `resume`, `locks`, `turn` | which shard does it, and how |
+//!
+//! ```
+//! use siltstone::database::{Database, Options, Slice, Write};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! let database = Database::open(folder, Options::default()).wait()?;
+//! let create = "CREATE TABLE app.events (user text, at timestamp, what text, PRIMARY KEY (user, at))";
+//! let events = database.create_table(create).wait()?;
+//! events.write(Write::insert("alice", "2024-01-31T12:00:00Z").set("what", "login")).wait()?;
+//!
+//! let page = events.slice("alice", Slice::all().reverse().limit(10)).wait()?;
+//! assert_eq!(page.rows[0].get("what"), Some(&b"login"[..]));
+//! database.close().wait()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod changes;
+mod counters;
+mod definition;
+mod elements;
+mod encode;
+mod folder;
+mod locks;
+mod metrics;
+mod opening;
+mod pending;
+mod read;
+mod resume;
+mod ring;
+mod rows;
+mod select;
+mod shape;
+mod shards;
+mod stamps;
+mod table;
+mod turn;
+mod upkeep;
+mod value;
+mod worker;
+mod write;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use sstable::Version;
+use sstable::writer::Limits;
+use storage::Generations;
+use storage::commit_log::{CommitLogOptions, OnCorruption, TableId};
+use storage::compactor::CompactionOptions;
+
+pub use pending::Pending;
+pub use read::{PAGE_BYTES, PAGE_ROWS, Scan, Slice};
+pub use rows::{Page, Row};
+pub use shape::{ColumnInfo, ColumnKind};
+pub use table::Table;
+pub use value::{IntoValues, Value};
+pub use write::{Batch, Bound, Write};
+
+use folder::Layout;
+use ring::Ring;
+use shape::Shape;
+use shards::ShardHandle;
+use stamps::Stamps;
+use turn::Turn;
+
+use crate::table_schema::TableSchema;
+use crate::{Error, Result};
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many threads share the tables. Default one for each CPU. It may be another number each time.
+    pub shards: usize,
+    /// Whether nothing is changed: no write, and no clean-up of what a crash has left. Default no.
+    pub read_only: bool,
+    /// Bytes for all that is cached, of all shards together. Default 256 MiB.
+    pub cache: usize,
+    /// Bytes that memtables may take before the largest is flushed, of all shards together. Default 128 MiB.
+    pub memtables: usize,
+    /// When writes are durable, and how large the logs of all shards together may become. Default that of
+    /// [`CommitLogOptions`]: within ten seconds, as with Cassandra.
+    pub log: CommitLogOptions,
+    /// How each shard compacts its SSTables. Default by itself.
+    pub compaction: CompactionOptions,
+    /// What to do about a log that is damaged. Default to stop.
+    pub on_corruption: OnCorruption,
+    /// The version of new SSTables. Default `me`, which all of Cassandra from 3.11 and ScyllaDB read.
+    pub version: Version,
+    /// Whether to use io_uring where it can be had. Default yes.
+    pub io_uring: bool,
+    /// Whether to read past the page cache of the operating system. Default yes.
+    pub direct_io: bool,
+    /// Whether each shard stays on a CPU of its own. Default no.
+    pub pin: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            shards: std::thread::available_parallelism().map_or(1, usize::from),
+            read_only: false,
+            cache: 256 << 20,
+            memtables: 128 << 20,
+            log: CommitLogOptions::default(),
+            compaction: CompactionOptions::default(),
+            on_corruption: OnCorruption::Stop,
+            version: Version::Me,
+            io_uring: true,
+            direct_io: true,
+            pin: false,
+        }
+    }
+}
+
+/// An open database.
+///
+/// Dropping it closes it: what was asked for before is done, the logs are made durable, and all of its tables refuse
+/// what is asked of them later. Nothing has to be flushed for that. [`Database::close`] does the same and tells what
+/// goes wrong.
+pub struct Database(Arc<Inner>);
+
+/// What all handles of a database share.
+struct Inner {
+    layout: Layout,
+    options: Options,
+    ring: Ring,
+    shards: Vec<ShardHandle>,
+    tables: RwLock<BTreeMap<String, Arc<TableState>>>,
+    /// Whoever makes, alters or drops a table.
+    changes: Turn,
+    stamps: Stamps,
+    limits: Limits,
+    /// Who counts.
+    host_id: [u8; 16],
+    /// Held as long as the database is open.
+    lock: Mutex<Option<File>>,
+}
+
+/// A table as all handles of it share it.
+struct TableState {
+    id: TableId,
+    folder: PathBuf,
+    generations: Generations,
+    shape: RwLock<Arc<Shape>>,
+    /// Its schema.cql; `None` where its columns are just those of its SSTables.
+    text: Mutex<Option<String>>,
+    /// Whoever changes its SSTables as a whole, or what it is.
+    upkeep: Turn,
+    is_dropped: AtomicBool,
+}
+
+impl Database {
+    /// Opens the database in a folder, which is made where it is missing, with all tables that are there: those that
+    /// were made by [`Database::create_table`], and folders that were copied from `data/` of Cassandra or ScyllaDB.
+    ///
+    /// The columns of a copied table are those of `schema.cql` in its folder, which a snapshot has. Without it they are
+    /// those of its SSTables; these do not tell the names of the columns of the primary key, which are then made up:
+    /// `key`, `column1`. Such a table is not written to. Tables of the keyspaces `system…` are passed over.
+    ///
+    /// # Errors
+    /// A folder that another database has open; damaged files; what the operating system says.
+    pub fn open(folder: impl AsRef<Path>, options: Options) -> Pending<Database> {
+        let folder = folder.as_ref().to_path_buf();
+        Pending::new(async move {
+            let folder = absolute(&folder)?;
+            opening::open(Layout::of_database(&folder), options).await.map(Database)
+        })
+    }
+
+    /// Opens the folder of one table, such as a copy from a backup. Its columns are those of `schema`, if it is given,
+    /// and otherwise as with [`Database::open`]. If it is not opened for reading only, what is needed for writing is put
+    /// into `.siltstone/` in the folder.
+    ///
+    /// ```no_run
+    /// use siltstone::database::{Database, Options, Scan};
+    ///
+    /// let options = Options { read_only: true, ..Options::default() };
+    /// let database = Database::open_table_folder("/backup/users-7b8c", None, options).wait()?;
+    /// let users = database.tables().remove(0);
+    /// for row in users.scan(Scan::all()).wait()?.rows {
+    ///     println!("{}", row.to_json()?);
+    /// }
+    /// # Ok::<(), siltstone::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::open`]; a folder without SSTables and without a schema.
+    pub fn open_table_folder(
+        folder: impl AsRef<Path>,
+        schema: Option<TableSchema>,
+        options: Options,
+    ) -> Pending<Database> {
+        let folder = folder.as_ref().to_path_buf();
+        Pending::new(async move {
+            let folder = absolute(&folder)?;
+            opening::open(Layout::of_table(&folder, schema), options).await.map(Database)
+        })
+    }
+
+    /// All tables, by their names.
+    pub fn tables(&self) -> Vec<Table> {
+        self.0.states().into_iter().map(|state| Table::new(&self.0, state)).collect()
+    }
+
+    /// A table by its name, as `keyspace.table`, or without the keyspace where only one has such a table.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no such table, or several.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let state = self.0.find(name)?;
+        Ok(Table::new(&self.0, state))
+    }
+
+    /// Makes a table of a `CREATE TABLE` statement, which may have `CREATE TYPE` statements before it. The name has its
+    /// keyspace: `CREATE TABLE ks.t (…)`. An `ID` among its options becomes its id.
+    ///
+    /// # Errors
+    /// [`Error::Text`] for statements that are none; [`Error::Usage`] if there is such a table already; what the
+    /// operating system says.
+    pub fn create_table(&self, cql: &str) -> Pending<Table> {
+        let (inner, cql) = (self.0.clone(), cql.to_owned());
+        Pending::new(async move {
+            let state = changes::create(&inner, &cql).await?;
+            Ok(Table::new(&inner, state))
+        })
+    }
+
+    /// Adds or drops columns, or changes options: `ALTER TABLE ks.t ADD …`, `DROP …`, `WITH …`. Writes to the table wait
+    /// meanwhile, and it is flushed.
+    ///
+    /// What was written to a column before it was dropped is no more, even if a column of that name is added later.
+    ///
+    /// # Errors
+    /// [`Error::Text`] for statements that are none; [`Error::Usage`] for a table that is not there; what the operating
+    /// system says.
+    pub fn alter_table(&self, cql: &str) -> Pending<()> {
+        let (inner, cql) = (self.0.clone(), cql.to_owned());
+        Pending::new(async move { changes::alter(&inner, &cql).await })
+    }
+
+    /// Removes a table and all its files, save for its snapshots.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a table that is not there; what the operating system says.
+    pub fn drop_table(&self, name: &str) -> Pending<()> {
+        let (inner, name) = (self.0.clone(), name.to_owned());
+        Pending::new(async move { changes::drop_table(&inner, &name).await })
+    }
+
+    /// Flushes all tables: what was written so far is in SSTables then.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn flush(&self) -> Pending<()> {
+        let inner = self.0.clone();
+        Pending::new(async move {
+            for state in inner.states() {
+                upkeep::flush(&inner, &state).await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// What the database counts, in the text format of Prometheus.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn metrics(&self) -> Pending<String> {
+        let inner = self.0.clone();
+        Pending::new(async move { metrics::text(&inner).await })
+    }
+
+    /// Closes the database: waits for all that was asked of it, and makes the logs durable. Blocks the thread that polls
+    /// it while the shards end.
+    ///
+    /// # Errors
+    /// A log that could not be made durable; a shard that has panicked.
+    pub fn close(self) -> Pending<()> {
+        Pending::new(async move { self.0.end() })
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // The shards close their logs when their queues end; who wants to know what goes wrong calls `close`.
+        drop(self.0.end());
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("folder", &self.0.layout.own).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// The shard of a token.
+    fn shard_of(&self, token: model::Token) -> &ShardHandle {
+        &self.shards[self.ring.shard_of(token)]
+    }
+
+    fn states(&self) -> Vec<Arc<TableState>> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<TableState>> {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        let is_named = |(known, _): &(&String, &Arc<TableState>)| {
+            *known == name || known.rsplit_once('.').is_some_and(|(_, table)| table == name)
+        };
+        let mut found = tables.iter().filter(is_named);
+        match (found.next(), found.next()) {
+            (Some((_, state)), None) => Ok(state.clone()),
+            (None, _) => Err(Error::Usage(format!("there is no table {name}{}", list(&tables)))),
+            (Some(_), Some(_)) => Err(Error::Usage(format!("{name} may be several{}", list(&tables)))),
+        }
+    }
+
+    /// Ends the threads, and gives the folder back.
+    fn end(&self) -> Result<()> {
+        self.shards.iter().for_each(ShardHandle::close);
+        let mut ended = Ok(());
+        for shard in &self.shards {
+            ended = ended.and(shard.join());
+        }
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+        ended
+    }
+}
+
+impl TableState {
+    /// The table as it is now.
+    fn shape(&self) -> Arc<Shape> {
+        self.shape.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The tables there are, for messages.
+fn list(tables: &BTreeMap<String, Arc<TableState>>) -> String {
+    match tables.is_empty() {
+        true => ": there are none".to_owned(),
+        false => format!(", but {}", tables.keys().cloned().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf> {
+    std::path::absolute(folder).map_err(|error| Error::file(folder, error.to_string()))
+}

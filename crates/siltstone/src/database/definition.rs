@@ -1,0 +1,36 @@
+//! What storage is to know of a table, from what its schema says.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use sstable::Version;
+use storage::Definition;
+use storage::commit_log::TableId;
+use storage::compaction::Compaction;
+use storage::definition::DroppedColumn;
+
+use crate::convert::Target;
+use crate::table_options::write_options;
+use crate::table_schema::TableSchema;
+use crate::{Error, Result};
+
+/// The table of a folder, which writes its SSTables in this version.
+///
+/// # Errors
+/// [`Error::File`] where an option of the table is none.
+pub(super) fn of(id: TableId, folder: &Path, schema: &TableSchema, version: Version) -> Result<Definition> {
+    let options = &schema.options;
+    let mut definition = Definition::new(id, &Rc::new(schema.schema.clone()), version);
+    definition.write = write_options(folder, schema, &Target::new(version))?;
+    if let Some(text) = options.text("gc_grace_seconds") {
+        let wrong = |error| Error::file(folder, format!("gc_grace_seconds = {text}: {error}"));
+        definition.gc_grace_seconds = text.trim().parse().map_err(wrong)?;
+    }
+    let of_compaction = options.map("compaction").unwrap_or_default();
+    let pairs = of_compaction.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    definition.compaction = Compaction::parse(pairs)
+        .map_err(|error| Error::file(folder, format!("table {}: {error}", schema.table)))?;
+    let dropped = |(name, at): &(String, i64)| DroppedColumn { name: name.as_bytes().into(), at: *at };
+    definition.dropped = schema.dropped.iter().map(dropped).collect();
+    Ok(definition)
+}

@@ -1,0 +1,396 @@
+//! Writes by name made into mutations: what Cassandra makes of the same statements.
+//!
+//! | write | what it becomes |
+//! |---|---|
+//! | insert | a row marker and cells |
+//! | update | cells |
+//! | set to null | a tombstone; of many cells, the deletion of all that is older |
+//! | set many cells | the deletion of all that is older, and cells |
+//! | add, put, remove | cells and tombstones |
+//! | unset | a tombstone; of many cells, the deletion of all that is as old |
+//! | delete a row | its deletion; without clustering columns, that of its partition |
+
+use std::collections::BTreeMap;
+
+use model::merge::RowMerger;
+use model::time::NO_DELETION_TIME;
+use model::{
+    Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, Mutation, PartitionKey,
+    PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row,
+};
+use sstable::writer::Limits;
+
+use super::elements::{elements_of, path_of};
+use super::shape::{Place, Shape};
+use super::stamps::Stamps;
+use super::value::Value;
+use super::write::{Batch, Bound, Change, Target, Write};
+use crate::keys::composite;
+use crate::{Error, Result};
+
+/// The longest time to live, in seconds: twenty years, as with Cassandra.
+const LONGEST_TTL: u32 = 20 * 365 * 24 * 60 * 60;
+
+/// No key is longer, in bytes.
+const LONGEST_KEY: usize = u16::MAX as usize;
+
+/// Makes mutations of writes to one table.
+pub(super) struct Encoder<'a> {
+    pub(super) shape: &'a Shape,
+    pub(super) stamps: &'a Stamps,
+    pub(super) limits: &'a Limits,
+    /// Seconds since 1970.
+    pub(super) now: i64,
+}
+
+impl Encoder<'_> {
+    /// One mutation for each partition of a batch.
+    pub(super) fn mutations(&self, batch: &Batch) -> Result<Vec<Mutation>> {
+        let mut timestamp = batch.timestamp;
+        let mut all: BTreeMap<Vec<u8>, Mutation> = BTreeMap::new();
+        for write in &batch.writes {
+            let at = write.timestamp.or(timestamp).unwrap_or_else(|| self.stamps.micros());
+            if write.timestamp.is_none() {
+                timestamp = Some(at);
+            }
+            let key = self.key(&write.key)?;
+            let bytes = key.bytes.to_vec();
+            let mutation = all.entry(bytes).or_insert_with(|| Mutation::new(key));
+            self.one(write, at)?.apply(write, mutation)?;
+        }
+        all.into_values().map(|mutation| self.finished(mutation)).collect()
+    }
+
+    /// The key of these values.
+    pub(super) fn key(&self, values: &[Value]) -> Result<PartitionKey> {
+        let types = self.shape.key_types();
+        if values.len() != types.len() {
+            let table = self.shape.name();
+            let what =
+                format!("the partition key of {table} has {} columns, not {}", types.len(), values.len());
+            return Err(Error::Usage(what));
+        }
+        let names = &self.shape.schema.partition_key;
+        let parts = values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let bytes = match &self.shape.model().partition_key {
+            CqlType::Composite(_) => composite(&parts),
+            _ => Some(parts.concat()),
+        };
+        let fits = |bytes: &Vec<u8>| !bytes.is_empty() && bytes.len() <= LONGEST_KEY;
+        let bytes = bytes.filter(fits).ok_or_else(|| {
+            Error::Usage(format!("a partition key has 1 to {LONGEST_KEY} bytes: {values:?} does not"))
+        })?;
+        Ok(PartitionKey::new(Bytes::from(bytes)))
+    }
+
+    /// The clustering of these values, which may be fewer than there are columns.
+    pub(super) fn clustering(&self, values: &[Value]) -> Result<Clustering> {
+        let columns = self.shape.clustering_len();
+        if values.len() > columns {
+            let table = self.shape.name();
+            let what = format!("{table} has {columns} clustering columns, not {}", values.len());
+            return Err(Error::Usage(what));
+        }
+        let names = &self.shape.schema.clustering;
+        let types = &self.shape.model().clustering;
+        values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of)).collect()
+    }
+
+    /// Where a range begins.
+    pub(super) fn start(&self, bound: &Bound) -> Result<Position> {
+        Ok(match bound {
+            Bound::Open => Position::start(),
+            Bound::Including(values) => Position::before(self.clustering(values)?),
+            Bound::Excluding(values) => Position::after(self.clustering(values)?),
+        })
+    }
+
+    /// Where a range ends.
+    pub(super) fn end(&self, bound: &Bound) -> Result<Position> {
+        Ok(match bound {
+            Bound::Open => Position::end(),
+            Bound::Including(values) => Position::after(self.clustering(values)?),
+            Bound::Excluding(values) => Position::before(self.clustering(values)?),
+        })
+    }
+
+    fn one(&self, write: &Write, timestamp: i64) -> Result<One<'_>> {
+        let of_table = || self.shape.schema.options.text("default_time_to_live")?.parse().ok();
+        let ttl = write.ttl.or_else(of_table).unwrap_or(0);
+        if ttl > LONGEST_TTL {
+            return Err(Error::Usage(format!("a time to live of {ttl} s is longer than {LONGEST_TTL} s")));
+        }
+        let is_change = matches!(write.target, Target::Insert(_) | Target::Update(_));
+        if is_change && self.shape.model().is_counter() && write.changes.iter().any(|(_, c)| c.is_value()) {
+            return Err(Error::Usage("counters are not set: they are added to".to_owned()));
+        }
+        Ok(One { encoder: self, timestamp, ttl })
+    }
+
+    /// The mutation as it must be: rows in order, each once, and nothing that its SSTables could not hold.
+    fn finished(&self, mut mutation: Mutation) -> Result<Mutation> {
+        let schema = self.shape.model();
+        let mut merger = RowMerger::new(schema);
+        mutation.rows.sort_by(|a, b| schema.compare_rows(&a.clustering, &b.clustering));
+        let mut rows: Vec<Row> = Vec::new();
+        for group in mutation.rows.chunk_by(|a, b| schema.compare_rows(&a.clustering, &b.clustering).is_eq())
+        {
+            match group {
+                [only] => rows.push(only.clone()),
+                several => rows.extend(merger.merge(&mut several.to_vec(), false, DeletionTime::LIVE)),
+            }
+        }
+        mutation.rows = rows;
+        self.check(mutation)
+    }
+
+    /// The mutation, if SSTables of the table's version can hold it.
+    pub(super) fn check(&self, mut mutation: Mutation) -> Result<Mutation> {
+        let refused = |what: String| Error::Usage(format!("{}: {what}", self.shape.name()));
+        let start = PartitionStart { key: mutation.key.clone(), deletion: mutation.deletion };
+        self.limits.check(&Fragment::PartitionStart(start)).map_err(refused)?;
+        for range in &mutation.range_tombstones {
+            for position in [&range.start, &range.end] {
+                let change = RangeTombstoneChange { position: position.clone(), deletion: range.deletion };
+                self.limits.check(&Fragment::RangeTombstone(change)).map_err(refused)?;
+            }
+        }
+        for row in mutation.rows.iter_mut().chain(&mut mutation.static_row) {
+            let fragment = Fragment::Row(std::mem::replace(row, Row::new(Clustering::empty())));
+            self.limits.check(&fragment).map_err(refused)?;
+            if let Fragment::Row(checked) = fragment {
+                *row = checked;
+            }
+        }
+        Ok(mutation)
+    }
+}
+
+impl Change {
+    /// Whether it is more than a deletion.
+    fn is_value(&self) -> bool {
+        !matches!(self, Change::Unset | Change::Set(Value::Null))
+    }
+}
+
+/// Makes one write a part of a mutation.
+struct One<'a> {
+    encoder: &'a Encoder<'a>,
+    timestamp: i64,
+    ttl: u32,
+}
+
+impl One<'_> {
+    fn apply(&self, write: &Write, mutation: &mut Mutation) -> Result<()> {
+        match &write.target {
+            Target::Insert(clustering) => self.change_row(clustering, write, true, mutation),
+            Target::Update(clustering) => self.change_row(clustering, write, false, mutation),
+            Target::DeletePartition => {
+                mutation.deletion = mutation.deletion.max(self.deletion());
+                Ok(())
+            }
+            Target::DeleteRows(clustering) => self.delete_rows(clustering, mutation),
+            Target::DeleteRange(from, to) => {
+                let (start, end) = (self.encoder.start(from)?, self.encoder.end(to)?);
+                self.delete_range(start, end, mutation);
+                Ok(())
+            }
+        }
+    }
+
+    fn delete_rows(&self, values: &[Value], mutation: &mut Mutation) -> Result<()> {
+        let clustering = self.encoder.clustering(values)?;
+        if clustering.is_empty() {
+            mutation.deletion = mutation.deletion.max(self.deletion());
+        } else if clustering.len() == self.encoder.shape.clustering_len() {
+            mutation.rows.push(Row { deletion: self.deletion(), ..Row::new(clustering) });
+        } else {
+            self.delete_range(Position::before(clustering.clone()), Position::after(clustering), mutation);
+        }
+        Ok(())
+    }
+
+    /// A range that is empty deletes nothing.
+    fn delete_range(&self, start: Position, end: Position, mutation: &mut Mutation) {
+        if self.encoder.shape.model().compare(&start, &end).is_lt() {
+            mutation.range_tombstones.push(RangeTombstone { start, end, deletion: self.deletion() });
+        }
+    }
+
+    fn change_row(
+        &self,
+        clustering: &[Value],
+        write: &Write,
+        is_insert: bool,
+        mutation: &mut Mutation,
+    ) -> Result<()> {
+        let shape = self.encoder.shape;
+        let clustering = self.encoder.clustering(clustering)?;
+        let (mut statics, mut row) = (Row::new(Clustering::empty()), Row::new(clustering));
+        for (name, change) in &write.changes {
+            let at = shape.find(name)?;
+            match shape.places[at] {
+                Place::Static(column) => self.change(at, column, change, &mut statics)?,
+                Place::Regular(column) => self.change(at, column, change, &mut row)?,
+                _ => return Err(Error::Usage(format!("{name} is a part of the key, which does not change"))),
+            }
+        }
+        if let Some(row) = self.whole_row(row, is_insert)? {
+            mutation.rows.push(row);
+        }
+        if !statics.is_empty() {
+            let mut versions: Vec<Row> = mutation.static_row.take().into_iter().collect();
+            versions.push(sorted(statics, shape, true));
+            let mut merger = RowMerger::new(shape.model());
+            mutation.static_row = merger.merge(&mut versions, true, DeletionTime::LIVE);
+        }
+        Ok(())
+    }
+
+    /// The clustered row that is written, if one is.
+    fn whole_row(&self, mut row: Row, is_insert: bool) -> Result<Option<Row>> {
+        let shape = self.encoder.shape;
+        let (given, columns) = (row.clustering.len(), shape.model().clustering.len());
+        if given < columns {
+            return match row.is_empty() && given == 0 {
+                true => Ok(None),
+                false => Err(Error::Usage(format!(
+                    "{} has {columns} clustering columns, of which {given} were given",
+                    shape.name()
+                ))),
+            };
+        }
+        if is_insert {
+            self.mark(&mut row);
+        }
+        Ok((!row.is_empty()).then(|| sorted(row, shape, false)))
+    }
+
+    /// Makes the row exist. In compact storage rows have no marker: it is the cells that make them exist.
+    fn mark(&self, row: &mut Row) {
+        let (shape, ttl) = (self.encoder.shape, self.ttl);
+        if !shape.schema.is_compact {
+            row.liveness = Liveness { timestamp: self.timestamp, ttl, local_expiration_time: self.expiry() };
+        } else if shape.model().regulars.first().is_some_and(|column| column.data_type == CqlType::Empty) {
+            row.cells.push(self.cell(0, None, Bytes::default()));
+        }
+    }
+
+    fn change(&self, at: usize, column: u16, change: &Change, row: &mut Row) -> Result<()> {
+        let info = &self.encoder.shape.columns[at];
+        let (name, of) = (&info.name, &info.data_type);
+        if !of.is_multi_cell() {
+            let value = match change {
+                Change::Set(value) => value.encode(name, of)?,
+                Change::Unset => None,
+                _ => {
+                    return Err(Error::Usage(format!(
+                        "{name} has no elements of its own: it is set as a whole"
+                    )));
+                }
+            };
+            row.cells.push(match value {
+                Some(value) => self.cell(column, None, Bytes::from(value)),
+                None => self.tombstone(column, None),
+            });
+            return Ok(());
+        }
+        let older = DeletionTime { marked_for_delete_at: self.timestamp - 1, ..self.deletion() };
+        match change {
+            Change::Set(value) => {
+                row.complex_deletions.push((column, older));
+                self.add(name, of, column, value, false, row)?;
+            }
+            Change::Unset => row.complex_deletions.push((column, self.deletion())),
+            Change::Add(elements) => self.add(name, of, column, elements, false, row)?,
+            Change::Prepend(elements) => self.add(name, of, column, elements, true, row)?,
+            Change::Remove(element) => {
+                row.cells.push(self.tombstone(column, Some(path_of(name, of, element)?)));
+            }
+            Change::Put(element, value) => {
+                let path = path_of(name, of, element)?;
+                let data_type = of.cell_value_type(Some(&path)).unwrap_or(of);
+                row.cells.push(match value.encode(name, data_type)? {
+                    Some(value) => self.cell(column, Some(path), Bytes::from(value)),
+                    None => self.tombstone(column, Some(path)),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &self,
+        name: &str,
+        of: &CqlType,
+        column: u16,
+        elements: &Value,
+        before: bool,
+        row: &mut Row,
+    ) -> Result<()> {
+        if before && !matches!(of, CqlType::List { .. }) {
+            return Err(Error::Usage(format!("{name} is no list: nothing comes before its elements")));
+        }
+        let Some(bytes) = elements.encode(name, of)? else { return Ok(()) };
+        let mut parts = elements_of(of, &bytes)
+            .ok_or_else(|| Error::Usage(format!("{name}: an element of a collection cannot be null")))?;
+        if before {
+            parts.reverse();
+        }
+        for (path, value) in parts {
+            let path = path.unwrap_or_else(|| self.element(before));
+            row.cells.push(self.cell(column, Some(Bytes::from(path)), Bytes::from(value)));
+        }
+        Ok(())
+    }
+
+    /// The path of a new element of a list.
+    fn element(&self, before: bool) -> Vec<u8> {
+        let stamps = self.encoder.stamps;
+        if before { stamps.prepend().to_vec() } else { stamps.append().to_vec() }
+    }
+
+    fn cell(&self, column: u16, path: Option<Bytes>, value: Bytes) -> Cell {
+        let (timestamp, ttl, value) = (self.timestamp, self.ttl, CellValue::Value(value));
+        Cell { column, ttl, timestamp, local_deletion_time: self.expiry(), path, value }
+    }
+
+    fn tombstone(&self, column: u16, path: Option<Bytes>) -> Cell {
+        let (timestamp, value) = (self.timestamp, CellValue::Tombstone);
+        Cell { column, ttl: 0, timestamp, local_deletion_time: self.encoder.now, path, value }
+    }
+
+    fn deletion(&self) -> DeletionTime {
+        DeletionTime { marked_for_delete_at: self.timestamp, local_deletion_time: self.encoder.now }
+    }
+
+    /// When what is written expires, in seconds.
+    fn expiry(&self) -> i64 {
+        if self.ttl == 0 { NO_DELETION_TIME } else { self.encoder.now + i64::from(self.ttl) }
+    }
+}
+
+/// A value of a key.
+fn part(value: &Value, name: &str, of: &CqlType) -> Result<Vec<u8>> {
+    let bytes = value.encode(name, of)?;
+    bytes.ok_or_else(|| Error::Usage(format!("{name} is a part of the key and cannot be null")))
+}
+
+/// Cells and deletions in their order; of several of one place the last.
+fn sorted(mut row: Row, shape: &Shape, is_static: bool) -> Row {
+    let columns = shape.model().columns(is_static);
+    let compare = |a: &Cell, b: &Cell| {
+        let paths = || match (columns[usize::from(a.column)].data_type.cell_path_type(), &a.path, &b.path) {
+            (Some(order), Some(a), Some(b)) => order.compare(a, b),
+            _ => std::cmp::Ordering::Equal,
+        };
+        a.column.cmp(&b.column).then_with(paths)
+    };
+    row.cells.reverse();
+    row.cells.sort_by(compare);
+    row.cells.dedup_by(|later, first| compare(first, later).is_eq());
+    row.complex_deletions.sort_by_key(|(column, deletion)| (*column, std::cmp::Reverse(*deletion)));
+    row.complex_deletions.dedup_by_key(|(column, _)| *column);
+    row
+}

@@ -1,0 +1,423 @@
+//! The folder of a database: that of Cassandra's data, and our own files beside.
+//!
+//! ```text
+//! data/<keyspace>/<table>-<32 digits>/me-7-big-Data.db …     the SSTables of a table, and its id
+//!                                     schema.cql             what the table is
+//! commitlog/shard-0/ …                                       what is in no SSTable yet
+//! host_id                                                    who counts, as a UUID
+//! lock                                                       locked as long as the database is open
+//! ```
+//!
+//! Of the folder of one table, what is ours is in `.siltstone/` inside of it.
+
+use std::fs::{File, TryLockError};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::{Path, PathBuf};
+
+use model::key::murmur3;
+use model::merge::UnifiedSchema;
+use model::{CqlType, Schema};
+use runtime::{Cache, Disk, IoClass};
+use sstable::{OpenOptions, SSTable};
+use storage::commit_log::TableId;
+
+use crate::paths;
+use crate::table_schema::{TableOptions, TableSchema};
+use crate::{Error, Result};
+
+/// The file that says what a table is.
+pub(super) const SCHEMA: &str = "schema.cql";
+
+/// What is in a table's folder while it is dropped.
+pub(super) const DROPPED: &str = "dropped";
+
+/// Reads and writes of schemas.
+const SCHEMA_IO: IoClass = IoClass::new(9);
+
+/// Where the files of a database are.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    /// What is ours: log, lock, id.
+    pub(super) own: PathBuf,
+    pub(super) tables: Tables,
+}
+
+/// Where the tables are.
+#[derive(Clone, Debug)]
+pub(super) enum Tables {
+    /// In the folders of keyspaces in this one.
+    All(PathBuf),
+    /// There is one, of these columns if they are not to be found out.
+    One(PathBuf, Option<Box<TableSchema>>),
+}
+
+/// A table that was found.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) id: TableId,
+    pub(super) folder: PathBuf,
+    pub(super) schema: TableSchema,
+    /// Its schema.cql, if it has one.
+    pub(super) text: Option<String>,
+}
+
+impl Layout {
+    pub(super) fn of_database(folder: &Path) -> Layout {
+        Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data")) }
+    }
+
+    pub(super) fn of_table(folder: &Path, schema: Option<TableSchema>) -> Layout {
+        let tables = Tables::One(folder.to_path_buf(), schema.map(Box::new));
+        Layout { own: folder.join(".siltstone"), tables }
+    }
+
+    /// The folder of a shard's log.
+    pub(super) fn log(&self, shard: usize) -> PathBuf {
+        self.own.join("commitlog").join(format!("shard-{shard}"))
+    }
+
+    /// The folders of the logs of all shards that there ever were.
+    pub(super) fn logs(&self, disk: &Disk) -> Result<Vec<PathBuf>> {
+        let all = list(disk, &self.own.join("commitlog"))?;
+        let is_shard = |path: &PathBuf| disk.is_dir(path) && name_of(path).starts_with("shard-");
+        Ok(all.into_iter().filter(is_shard).collect())
+    }
+
+    /// The folder of a new table.
+    pub(super) fn of_new_table(&self, schema: &TableSchema, id: TableId) -> Result<PathBuf> {
+        match (&self.tables, &schema.keyspace) {
+            (Tables::One(folder, _), _) => Err(Error::file(folder, "it is the folder of one table")),
+            (Tables::All(_), None) => {
+                Err(Error::Usage(format!("{}: the keyspace is missing, as in ks.{0}", schema.table)))
+            }
+            (Tables::All(data), Some(keyspace)) => {
+                check_name(keyspace)?;
+                check_name(&schema.table)?;
+                Ok(data.join(keyspace).join(format!("{}-{}", schema.table, hex(&id.0))))
+            }
+        }
+    }
+
+    /// Whether a table may have no schema.cql although its columns were given.
+    pub(super) fn gives_schema(&self) -> bool {
+        matches!(&self.tables, Tables::One(_, Some(_)))
+    }
+
+    /// Locks the database against other processes, as long as the file is open. Who only reads lets other readers in,
+    /// and goes without a lock where none can be made.
+    pub(super) fn lock(&self, read_only: bool) -> Result<Option<File>> {
+        let path = self.own.join("lock");
+        if !read_only {
+            make_own(&self.own).map_err(|error| Error::file(&self.own, error.to_string()))?;
+        }
+        let opened = match read_only {
+            true => File::open(&path),
+            false => File::options().create(true).truncate(false).write(true).open(&path),
+        };
+        let file = match opened {
+            Ok(file) => file,
+            Err(_) if read_only => return Ok(None),
+            Err(error) => return Err(Error::file(&path, error.to_string())),
+        };
+        match if read_only { file.try_lock_shared() } else { file.try_lock() } {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => {
+                Err(Error::file(&self.own, "the database is open already, in this process or another one"))
+            }
+            Err(TryLockError::Error(error)) => {
+                Err(Error::file(&path, format!("it cannot be locked: {error}")))
+            }
+        }
+    }
+
+    /// Makes the folders of the database, durably.
+    pub(super) async fn prepare(&self, disk: &Disk, shards: usize) -> Result<()> {
+        for shard in 0..shards {
+            make(disk, &self.log(shard)).await?;
+        }
+        if let Tables::All(data) = &self.tables {
+            make(disk, data).await?;
+        }
+        Ok(())
+    }
+
+    /// Who counts: made once, and then the same for ever.
+    pub(super) async fn host_id(&self, disk: &Disk) -> Result<[u8; 16]> {
+        let path = self.own.join("host_id");
+        if disk.exists(&path) {
+            let text = read_text(&path)?;
+            let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
+            return parse_hex(&digits).ok_or_else(|| Error::file(&path, "it is no UUID"));
+        }
+        let id = random_uuid();
+        let text = format!("{}\n", CqlType::Uuid.to_text(&id).unwrap_or_default());
+        write_text(disk, &path, &text).await?;
+        Ok(id)
+    }
+
+    /// All tables that are there. What an earlier process has begun and not ended there is ended, if anything may change.
+    pub(super) async fn find(&self, disk: &Disk, read_only: bool) -> Result<Vec<Found>> {
+        match &self.tables {
+            Tables::One(folder, schema) => {
+                if !disk.is_dir(folder) {
+                    return Err(Error::file(folder, "there is no such folder"));
+                }
+                let keyspace = folder.parent().map(name_of).unwrap_or_default();
+                let found = find_table(disk, folder, &keyspace, schema.as_deref(), read_only).await?;
+                let found = found.ok_or_else(|| Error::file(folder, "there is no SSTable in this folder"))?;
+                Ok(vec![found])
+            }
+            Tables::All(data) => {
+                if read_only && !disk.is_dir(data) {
+                    return Err(Error::file(data, "there is no such folder, so this is no database"));
+                }
+                let mut all = Vec::new();
+                // The tables of the server itself are for nobody else.
+                let keyspaces = folders(disk, data)?;
+                for keyspace in keyspaces.iter().filter(|path| !is_system(&name_of(path))) {
+                    for folder in folders(disk, keyspace)? {
+                        all.extend(find_table(disk, &folder, &name_of(keyspace), None, read_only).await?);
+                    }
+                }
+                Ok(all)
+            }
+        }
+    }
+}
+
+/// What table a folder has, if it has one.
+async fn find_table(
+    disk: &Disk,
+    folder: &Path,
+    keyspace: &str,
+    schema: Option<&TableSchema>,
+    read_only: bool,
+) -> Result<Option<Found>> {
+    if disk.exists(&folder.join(DROPPED)) {
+        if !read_only {
+            remove_table(disk, folder).await?;
+        }
+        return Ok(None);
+    }
+    if !read_only {
+        storage::table::clean_folder(disk, folder).await?;
+    }
+    let (name, id) = split_name(&name_of(folder));
+    let path = folder.join(SCHEMA);
+    if let Some(schema) = schema {
+        let id = id_of(schema).unwrap_or(id);
+        return Ok(Some(Found { id, folder: folder.to_path_buf(), schema: schema.clone(), text: None }));
+    }
+    if disk.exists(&path) {
+        let text = read_text(&path)?;
+        let mut schema = TableSchema::parse(&path, &text, None)?;
+        schema.keyspace.get_or_insert_with(|| keyspace.to_owned());
+        return Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: Some(text) }));
+    }
+    let schemas = headers(disk, folder).await?;
+    if schemas.is_empty() {
+        return Ok(None);
+    }
+    let schema = schema_of_headers(folder, keyspace, &name, &schemas)?;
+    Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: None }))
+}
+
+/// The columns that the SSTables of a folder have.
+async fn headers(disk: &Disk, folder: &Path) -> Result<Vec<Schema>> {
+    let mut schemas = Vec::new();
+    for (path, descriptor) in paths::each_data_file(disk, folder) {
+        if let Ok(descriptor) = descriptor {
+            let data = descriptor.path_of(&sstable::component::Component::Data);
+            let options = OpenOptions::new(Cache::new(1 << 20));
+            schemas.push((*SSTable::open(disk, &data, &options).await?.schema()).as_ref().clone());
+        } else if path != folder {
+            return Err(descriptor.err().unwrap_or_else(|| Error::file(&path, "it cannot be read")));
+        }
+    }
+    Ok(schemas)
+}
+
+/// What is known of a table without its schema: not the names of its keys, which are made up as Cassandra makes them up.
+fn schema_of_headers(folder: &Path, keyspace: &str, table: &str, schemas: &[Schema]) -> Result<TableSchema> {
+    let all: Vec<&Schema> = schemas.iter().collect();
+    let unified = UnifiedSchema::of(&all).map_err(|error| Error::file(folder, error.to_string()))?;
+    let schema = unified.schema;
+    let columns = schema.statics.iter().chain(&schema.regulars);
+    let taken: Vec<String> = columns.map(|column| column.name_text().into_owned()).collect();
+    let names = |base: &str, first: usize, count: usize| -> Vec<String> {
+        let name = |number| if number == 0 { base.to_owned() } else { format!("{base}{number}") };
+        let numbers = (first..).filter(|number| *number != 1 || first == 1);
+        numbers.map(name).filter(|name| !taken.contains(name)).take(count).collect()
+    };
+    let keys = match &schema.partition_key {
+        CqlType::Composite(columns) => columns.len(),
+        _ => 1,
+    };
+    Ok(TableSchema {
+        keyspace: Some(keyspace.to_owned()),
+        table: table.to_owned(),
+        partition_key: names("key", 0, keys),
+        clustering: names("column", 1, schema.clustering.len()),
+        is_compact: false,
+        dropped: Vec::new(),
+        options: TableOptions::default(),
+        schema,
+    })
+}
+
+/// Begins to remove a table: from here on it is not found any more.
+pub(super) async fn begin_removal(disk: &Disk, folder: &Path) -> Result<()> {
+    write_text(disk, &folder.join(DROPPED), "").await
+}
+
+/// Removes all files of a table, and its folder if nothing is in it, such as snapshots.
+pub(super) async fn remove_table(disk: &Disk, folder: &Path) -> Result<()> {
+    let marker = folder.join(DROPPED);
+    for path in disk.list(folder).map_err(sstable::Error::from)? {
+        if path != marker && !disk.is_dir(&path) {
+            disk.remove(&path).await.map_err(sstable::Error::from)?;
+        }
+    }
+    disk.sync_dir(folder).await.map_err(sstable::Error::from)?;
+    disk.remove(&marker).await.map_err(sstable::Error::from)?;
+    // There may be snapshots, which stay.
+    drop(disk.remove_dir(folder).await);
+    Ok(())
+}
+
+/// Makes a folder and all that it lies in, durably.
+pub(super) async fn make(disk: &Disk, folder: &Path) -> Result<()> {
+    crate::convert::prepare_folder(disk, folder).await
+}
+
+/// Makes the folder of the lock before there is a shard that could.
+fn make_own(own: &Path) -> std::io::Result<()> {
+    let missing: Vec<&Path> = own.ancestors().take_while(|folder| !folder.is_dir()).collect();
+    std::fs::create_dir_all(own)?;
+    let parents = missing.iter().filter_map(|folder| folder.parent());
+    parents.map(|parent| File::open(parent)?.sync_all()).collect()
+}
+
+/// Writes a file that is there as a whole, or as it was before.
+pub(super) async fn write_text(disk: &Disk, path: &Path, text: &str) -> Result<()> {
+    let temporary = path.with_extension("new");
+    let io = |error| Error::from(sstable::Error::from(error));
+    if disk.exists(&temporary) {
+        disk.remove(&temporary).await.map_err(io)?;
+    }
+    let mut file = disk.create(&temporary, SCHEMA_IO).await.map_err(io)?;
+    file.append(text.as_bytes().to_vec()).await.map_err(io)?;
+    file.sync().await.map_err(io)?;
+    drop(file);
+    disk.rename(&temporary, path).await.map_err(io)?;
+    disk.sync_dir(path.parent().unwrap_or(Path::new("."))).await.map_err(io)
+}
+
+/// A UUID of version 4.
+pub(super) fn random_uuid() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for half in bytes.chunks_exact_mut(8) {
+        half.copy_from_slice(&random().to_be_bytes());
+    }
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    bytes
+}
+
+/// A number that nobody knows before.
+pub(super) fn random() -> u64 {
+    // The standard library's hash maps are seeded by the operating system.
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u128(std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos()));
+    hasher.finish()
+}
+
+/// The id that a schema says.
+pub(super) fn id_of(schema: &TableSchema) -> Option<TableId> {
+    let digits: String = schema.options.text("id")?.chars().filter(|c| *c != '-').collect();
+    parse_hex(&digits).map(TableId)
+}
+
+/// Name and id of a table by the name of its folder. Where that has no id, one is made of it, always the same.
+fn split_name(folder: &str) -> (String, TableId) {
+    if let Some((name, digits)) = folder.rsplit_once('-')
+        && let Some(id) = parse_hex(digits)
+    {
+        return (name.to_owned(), TableId(id));
+    }
+    let [high, low] = murmur3(folder.as_bytes());
+    (folder.to_owned(), TableId((u128::from(high) << 64 | u128::from(low)).to_be_bytes()))
+}
+
+fn parse_hex(digits: &str) -> Option<[u8; 16]> {
+    let number = u128::from_str_radix(digits, 16).ok()?;
+    (digits.len() == 32).then_some(number.to_be_bytes())
+}
+
+fn hex(id: &[u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(*id))
+}
+
+/// What names of keyspaces and tables consist of, as with Cassandra: they are names of folders.
+fn check_name(name: &str) -> Result<()> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match !name.is_empty() && name.len() <= 222 && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err(Error::Usage(format!(
+            "{name:?} is no name of a keyspace or table: letters, digits and underscores were expected"
+        ))),
+    }
+}
+
+fn is_system(keyspace: &str) -> bool {
+    keyspace == "system" || keyspace.starts_with("system_")
+}
+
+fn folders(disk: &Disk, dir: &Path) -> Result<Vec<PathBuf>> {
+    Ok(list(disk, dir)?.into_iter().filter(|path| disk.is_dir(path)).collect())
+}
+
+fn list(disk: &Disk, dir: &Path) -> Result<Vec<PathBuf>> {
+    match disk.is_dir(dir) {
+        true => Ok(disk.list(dir).map_err(sstable::Error::from)?),
+        false => Ok(Vec::new()),
+    }
+}
+
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|error| Error::file(path, format!("it cannot be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_tell_name_and_id() {
+        let (name, id) = split_name("my-table-5a1c395eb41f11e59f22ba0be0483c18");
+        assert_eq!((name.as_str(), hex(&id.0).as_str()), ("my-table", "5a1c395eb41f11e59f22ba0be0483c18"));
+        assert_eq!(split_name("coll"), split_name("coll"));
+        assert_eq!(split_name("my-table").0, "my-table");
+    }
+
+    #[test]
+    fn keys_without_names_get_some() {
+        let column = |name: &str| model::Column { name: name.as_bytes().into(), data_type: CqlType::Int };
+        let key = CqlType::Composite(vec![CqlType::Int; 3]);
+        let clustering = vec![CqlType::Int; 2];
+        let schema = Schema::new(key, clustering, vec![column("key2")], vec![column("column1")]);
+        let schema = schema_of_headers(Path::new("t"), "ks", "t", &[schema]).unwrap();
+        assert_eq!(schema.partition_key, ["key", "key3", "key4"]);
+        assert_eq!(schema.clustering, ["column2", "column3"]);
+    }
+
+    #[test]
+    fn random_ids_are_uuids() {
+        let (a, b) = (random_uuid(), random_uuid());
+        assert!(a != b && CqlType::Uuid.validate(&a).is_ok());
+    }
+}

@@ -1,0 +1,209 @@
+//! From a folder to open shards.
+//!
+//! ```text
+//! lock ► start the threads ► find the tables ► each shard: open log and tables ► each: replay all logs, flush ► remove them
+//! ```
+//!
+//! The shards may have been others when the logs were written, so each of them reads all logs and takes what is its own.
+//! The logs of before are removed when all shards have what they took in SSTables.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, RwLock};
+
+use runtime::{Disk, ShardOptions};
+use sstable::data::row::Family;
+use sstable::writer::Limits;
+use storage::commit_log::{self, Replayed};
+use storage::{Generations, StoreOptions};
+
+use super::folder::{Found, Layout, random};
+use super::ring::Ring;
+use super::shape::{Shape, full_name};
+use super::shards::ShardHandle;
+use super::stamps::Stamps;
+use super::turn::Turn;
+use super::worker::{EngineOptions, TableSpec, Worker};
+use super::{Inner, Options, TableState};
+use crate::{Error, Result};
+
+/// Opens what is in a folder.
+pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>> {
+    let options = Options { shards: options.shards.max(1), ..options };
+    let lock = layout.lock(options.read_only)?;
+    let shards = start(&options)?;
+    let mut inner = Inner {
+        ring: Ring::new(options.shards),
+        tables: RwLock::default(),
+        changes: Turn::new(),
+        stamps: Stamps::new(random()),
+        limits: Limits::of(options.version, Family::Cassandra),
+        host_id: [0; 16],
+        lock: Mutex::new(lock),
+        shards,
+        layout,
+        options,
+    };
+    match inner.bring_up().await {
+        Ok(()) => Ok(Arc::new(inner)),
+        Err(error) => {
+            // Whatever goes wrong now says no more than the error.
+            drop(inner.end());
+            Err(error)
+        }
+    }
+}
+
+/// The threads of a database.
+fn start(options: &Options) -> Result<Vec<ShardHandle>> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let shard = |number: usize| {
+        let cpu = options.pin.then_some(number % cpus);
+        let shard = ShardOptions { io_uring: options.io_uring, direct_io: options.direct_io, cpu };
+        ShardHandle::start(shard)
+    };
+    (0..options.shards).map(shard).collect()
+}
+
+/// What the first shard finds.
+struct Beginning {
+    host_id: [u8; 16],
+    found: Vec<Found>,
+    logs: Vec<PathBuf>,
+    /// The segments that are there before any new one is.
+    segments: Vec<Replayed>,
+}
+
+impl Inner {
+    async fn bring_up(&mut self) -> Result<()> {
+        let (layout, read_only, shards) = (self.layout.clone(), self.options.read_only, self.options.shards);
+        let begin =
+            async move |worker: Rc<Worker>| begin(worker.shard.disk(), &layout, read_only, shards).await;
+        let beginning = self.shards[0].call(begin).await?;
+        self.host_id = beginning.host_id;
+        let mut specs = Vec::new();
+        for found in beginning.found {
+            specs.push(self.add_found(found)?);
+        }
+        for number in 0..shards {
+            let (engine, specs) = (self.engine_options(number), specs.clone());
+            let open = async move |worker: Rc<Worker>| {
+                worker.open(engine).await?;
+                for spec in specs {
+                    worker.add_table(spec).await?;
+                }
+                Ok(())
+            };
+            self.shards[number].call(open).await?;
+        }
+        self.recover(beginning.logs, beginning.segments).await
+    }
+
+    /// Applies what is in the logs of before, on all shards at once, and removes them.
+    async fn recover(&self, logs: Vec<PathBuf>, segments: Vec<Replayed>) -> Result<()> {
+        let on_corruption = self.options.on_corruption;
+        let recovered = self.shards.iter().map(|shard| {
+            let logs = logs.clone();
+            shard.call(async move |worker| worker.recover(&logs, on_corruption).await)
+        });
+        for recovered in runtime::join_all(recovered).await {
+            recovered?;
+        }
+        if self.options.read_only {
+            return Ok(());
+        }
+        let remove = async move |worker: Rc<Worker>| {
+            for replayed in &segments {
+                commit_log::remove_replayed(worker.shard.disk(), replayed).await?;
+            }
+            Ok(())
+        };
+        self.shards[0].call(remove).await?;
+        let begin = self
+            .shards
+            .iter()
+            .map(|shard| shard.call(async move |worker: Rc<Worker>| worker.begin_compactions()));
+        runtime::join_all(begin).await.into_iter().collect()
+    }
+
+    fn engine_options(&self, number: usize) -> EngineOptions {
+        let Options { shards, cache, memtables, mut log, compaction, read_only, .. } = self.options.clone();
+        log.total_size = (log.total_size / shards as u64).max(log.segment_size as u64);
+        let (cache, memtables) = (cache / shards, memtables / shards);
+        let store = StoreOptions { cache, memtables, log, compaction, ..StoreOptions::default() };
+        let log = (!read_only).then(|| self.layout.log(number));
+        EngineOptions { store, tokens: self.ring.part(number), log }
+    }
+
+    /// Notes a table that was found, and says what the shards are to know of it.
+    fn add_found(&mut self, found: Found) -> Result<TableSpec> {
+        let Found { id, folder, schema, text } = found;
+        let shape = Arc::new(Shape::new(schema, 0));
+        let state = Arc::new(TableState::new(id, folder, shape, text));
+        let spec = self.spec(&state, state.shape());
+        let name = full_name(&spec.shape.schema);
+        let tables: &mut BTreeMap<_, _> = self
+            .tables
+            .get_mut()
+            .map_err(|_| Error::Closed("the list of tables cannot be used any more".to_owned()))?;
+        let (folder, is_same_id) = (state.folder.clone(), |other: &Arc<TableState>| other.id == id);
+        if tables.values().any(is_same_id) || tables.insert(name.clone(), state).is_some() {
+            return Err(Error::file(
+                &folder,
+                format!("there is another folder of the table {name}, or of its id"),
+            ));
+        }
+        Ok(spec)
+    }
+
+    /// What the shards are to know of a table.
+    pub(super) fn spec(&self, state: &TableState, shape: Arc<Shape>) -> TableSpec {
+        TableSpec {
+            id: state.id,
+            folder: state.folder.clone(),
+            shape,
+            generations: state.generations.clone(),
+            version: self.options.version,
+        }
+    }
+}
+
+impl TableState {
+    pub(super) fn new(
+        id: storage::commit_log::TableId,
+        folder: PathBuf,
+        shape: Arc<Shape>,
+        text: Option<String>,
+    ) -> TableState {
+        TableState {
+            id,
+            folder,
+            generations: Generations::default(),
+            shape: RwLock::new(shape),
+            text: Mutex::new(text),
+            upkeep: Turn::new(),
+            is_dropped: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Looks for what is there before any shard opens anything.
+async fn begin(disk: &Disk, layout: &Layout, read_only: bool, shards: usize) -> Result<Beginning> {
+    let mut host_id = [0; 16];
+    let logs = layout.logs(disk)?;
+    let mut segments = Vec::new();
+    for folder in &logs {
+        let files = disk.list(folder).map_err(sstable::Error::from)?;
+        let is_segment = |path: &PathBuf| path.extension().is_some_and(|end| end == "log");
+        let all = files.into_iter().filter(is_segment).collect();
+        segments.push(Replayed { segments: all, ..Replayed::default() });
+    }
+    if !read_only {
+        layout.prepare(disk, shards).await?;
+        host_id = layout.host_id(disk).await?;
+    }
+    let found = layout.find(disk, read_only).await?;
+    Ok(Beginning { host_id, found, logs, segments })
+}

@@ -1,0 +1,87 @@
+//! What a database will answer: a future for any executor, or a wait for a plain thread.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use crate::Result;
+
+/// An answer that is on its way.
+///
+/// It is a future that any executor can poll: whatever wakes it may come from another thread. [`Pending::wait`] is for
+/// threads without an executor. Nothing happens before it is polled or waited for. If it is dropped after that, what
+/// was asked for is done or not.
+///
+/// ```
+/// # use siltstone::database::{Database, Options};
+/// # let folder = tempfile::tempdir()?;
+/// let pending = Database::open(folder.path(), Options { shards: 1, ..Options::default() });
+/// let database = pending.wait()?;
+/// # database.close().wait()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nothing happens until it is awaited or waited for"]
+pub struct Pending<T>(Pin<Box<dyn Future<Output = Result<T>> + Send>>);
+
+impl<T> Pending<T> {
+    pub(super) fn new(future: impl Future<Output = Result<T>> + Send + 'static) -> Pending<T> {
+        Pending(Box::pin(future))
+    }
+
+    /// Blocks this thread until the answer is there. Not for a thread that has to poll other futures meanwhile.
+    ///
+    /// # Errors
+    /// Those of what was asked for.
+    pub fn wait(self) -> Result<T> {
+        block_on(self)
+    }
+}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+/// Polls a future on this thread until it is ready.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        thread::park();
+    }
+}
+
+/// Wakes a thread that is parked.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn a_plain_thread_waits_for_another_one() {
+        let (sender, receiver) = async_channel::bounded(1);
+        let pending = Pending::new(async move { Ok(receiver.recv().await.unwrap_or(0)) });
+        let other = thread::spawn(move || sender.send_blocking(7));
+        assert_eq!(pending.wait().unwrap(), 7);
+        other.join().unwrap().unwrap();
+        let failed: Pending<()> = Pending::new(async { Err(Error::Usage("no".to_owned())) });
+        assert_eq!(failed.wait().unwrap_err().to_string(), "no");
+    }
+}

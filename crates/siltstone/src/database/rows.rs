@@ -1,0 +1,183 @@
+//! Rows that have left their shard: one buffer a page, and each value a range of it.
+//!
+//! ```text
+//! row     8 bytes token   value of each selected column, in order
+//! value   i32 length, bytes     −1 is null
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use model::types::quote;
+use model::{CqlType, Token};
+
+use super::shape::ColumnInfo;
+use crate::error::ValueError;
+use crate::{Error, Result};
+
+/// Some rows of a read, and where to go on.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The rows, in order.
+    pub rows: Vec<Row>,
+    /// Where the rows behind these begin: for the next read of the same kind. `None` where there are none.
+    pub next: Option<Vec<u8>>,
+}
+
+/// A row as a `SELECT` gives it. Clones share its bytes.
+#[derive(Clone)]
+pub struct Row {
+    columns: Arc<[ColumnInfo]>,
+    bytes: Arc<Vec<u8>>,
+    start: usize,
+}
+
+/// Rows as they leave a shard.
+#[derive(Debug, Default)]
+pub(super) struct PackedRows {
+    pub(super) bytes: Vec<u8>,
+    pub(super) starts: Vec<usize>,
+    pub(super) next: Option<Vec<u8>>,
+}
+
+impl Row {
+    /// The columns that were selected, in the order of the values.
+    pub fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    /// The token of its partition.
+    pub fn token(&self) -> Token {
+        let bytes = &self.bytes[self.start..];
+        Token::from_be_bytes(*bytes.first_chunk().expect("a row begins with its token"))
+    }
+
+    /// The bytes of a column as CQL has them; `None` where it is null or was not selected.
+    ///
+    /// A collection is the count of its elements and each with its length, whether or not it is frozen. A counter is its
+    /// total.
+    pub fn get(&self, column: &str) -> Option<&[u8]> {
+        let at = self.columns.iter().position(|info| info.name == column)?;
+        self.values().nth(at)?
+    }
+
+    /// The bytes of all columns, `None` where null.
+    pub fn values(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        let mut rest = &self.bytes[self.start + size_of::<Token>()..];
+        (0..self.columns.len()).map(move |_| take_value(&mut rest))
+    }
+
+    /// A column as JSON, as [`Row::to_json`] has it.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the column was not selected; bytes that are no value of its type.
+    pub fn json_of(&self, column: &str) -> Result<String> {
+        let at = self.columns.iter().position(|info| info.name == column);
+        let at = at.ok_or_else(|| Error::Usage(format!("the column {column} was not selected")))?;
+        let mut json = String::new();
+        write_value(&self.columns[at], self.values().nth(at).flatten(), &mut json)?;
+        Ok(json)
+    }
+
+    /// All columns as an object of JSON: `{"k":7,"v":"a","tags":["x"]}`.
+    ///
+    /// # Errors
+    /// Bytes that are no value of their column's type: a file that was not damaged has none.
+    pub fn to_json(&self) -> Result<String> {
+        let mut json = String::from("{");
+        for (at, (column, value)) in self.columns.iter().zip(self.values()).enumerate() {
+            json.push_str(if at == 0 { "" } else { "," });
+            quote(&column.name, &mut json);
+            json.push(':');
+            write_value(column, value, &mut json)?;
+        }
+        json.push('}');
+        Ok(json)
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_json() {
+            Ok(json) => f.write_str(&json),
+            Err(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl PackedRows {
+    /// Begins a row.
+    pub(super) fn begin(&mut self, token: Token) {
+        self.starts.push(self.bytes.len());
+        self.bytes.extend_from_slice(&token.to_be_bytes());
+    }
+
+    /// The next value of the row.
+    pub(super) fn push(&mut self, value: Option<&[u8]>) {
+        let len = value.map_or(-1, |value| i32::try_from(value.len()).expect("values have less than 2 GiB"));
+        self.bytes.extend_from_slice(&len.to_be_bytes());
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+    }
+
+    /// Rows of these columns.
+    pub(super) fn into_page(self, columns: &Arc<[ColumnInfo]>) -> Page {
+        let bytes = Arc::new(self.bytes);
+        let row = |start| Row { columns: columns.clone(), bytes: bytes.clone(), start };
+        Page { rows: self.starts.into_iter().map(row).collect(), next: self.next }
+    }
+}
+
+fn take_value<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (len, tail) = rest.split_first_chunk().expect("a value begins with its length");
+    let Ok(len) = usize::try_from(i32::from_be_bytes(*len)) else {
+        *rest = tail;
+        return None;
+    };
+    let (value, tail) = tail.split_at(len);
+    *rest = tail;
+    Some(value)
+}
+
+fn write_value(column: &ColumnInfo, value: Option<&[u8]>, json: &mut String) -> Result<()> {
+    let Some(value) = value else {
+        json.push_str("null");
+        return Ok(());
+    };
+    let data_type: &CqlType = &column.data_type;
+    data_type.write_json(value, json).map_err(|source| Error::Value {
+        path: column.name.clone().into(),
+        place: "in a row".to_owned(),
+        value: Box::new(ValueError { what: column.name.clone(), source }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shape::ColumnKind;
+    use super::*;
+
+    #[test]
+    fn values_are_read_back() {
+        let column = |name: &str, data_type| ColumnInfo {
+            name: name.to_owned(),
+            data_type,
+            kind: ColumnKind::Regular,
+        };
+        let columns: Arc<[ColumnInfo]> =
+            vec![column("k", CqlType::Int), column("v", CqlType::Text), column("w", CqlType::Text)].into();
+        let mut packed = PackedRows::default();
+        for number in 0..3_i32 {
+            packed.begin(i64::from(number) - 1);
+            packed.push(Some(&number.to_be_bytes()));
+            packed.push(None);
+            packed.push(Some(b""));
+        }
+        let page = packed.into_page(&columns);
+        let row = &page.rows[2];
+        assert_eq!((row.token(), row.get("k"), row.get("v")), (1, Some(&[0, 0, 0, 2][..]), None));
+        assert_eq!((row.get("w"), row.get("x")), (Some(&[][..]), None));
+        assert_eq!(row.to_json().unwrap(), r#"{"k":2,"v":null,"w":""}"#);
+        assert_eq!(row.json_of("k").unwrap(), "2");
+        assert!(row.json_of("x").is_err());
+    }
+}

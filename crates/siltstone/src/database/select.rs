@@ -1,0 +1,294 @@
+//! Reads on a shard: streams of rows made into pages.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::{
+    Bytes, Cell, Column, CqlType, Direction, Fragment, FragmentReader, LiveRows, PartitionKey, Position, Row,
+    Schema, Slice, Token, flat, select,
+};
+use storage::commit_log::TableId;
+use storage::cover::Wanted;
+use storage::{ReadRequest, Tokens};
+
+use super::resume::Resume;
+use super::rows::PackedRows;
+use super::shape::{Place, Shape};
+use super::worker::{ShardTable, Worker};
+use crate::{Error, Result};
+
+/// Bytes of memory that a read takes besides the page that it fills: what it has at hand of each SSTable, about.
+const READ_MEMORY: usize = 64 << 10;
+
+/// After so many fragments others may go on.
+const TURN: u32 = 512;
+
+/// What is selected of the rows that are read, and how many of them.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    pub(super) table: TableId,
+    /// The version of the table that the places are of.
+    pub(super) version: u64,
+    pub(super) places: Arc<[Place]>,
+    pub(super) rows: usize,
+    pub(super) bytes: usize,
+    /// Seconds since 1970; `None` for the shard's clock.
+    pub(super) now: Option<i64>,
+}
+
+/// A slice of a partition.
+#[derive(Clone, Debug)]
+pub(super) struct SliceRead {
+    pub(super) selection: Selection,
+    pub(super) key: Vec<u8>,
+    /// As flat bytes.
+    pub(super) slice: Vec<u8>,
+    pub(super) reverse: bool,
+    /// Whether a partition of which only the static row is left is a row.
+    pub(super) with_static_only: bool,
+}
+
+/// A part of the ring.
+#[derive(Clone, Debug)]
+pub(super) struct ScanRead {
+    pub(super) selection: Selection,
+    pub(super) tokens: Tokens,
+    pub(super) resume: Option<Resume>,
+}
+
+impl Worker {
+    /// The rows of a slice; `None` if the table has changed since the read was made.
+    pub(super) async fn read_slice(&self, read: SliceRead) -> Result<Option<PackedRows>> {
+        let table = self.table(read.selection.table)?;
+        let _permit = self.admission()?.admit(READ_MEMORY + read.selection.bytes).await?;
+        let Some(mut packer) = self.packer(&table, &read.selection)? else { return Ok(None) };
+        packer.with_static_only |= read.with_static_only;
+        packer.direction = if read.reverse { Direction::Reverse } else { Direction::Forward };
+        let slice = flat::slice(&Bytes::from(read.slice)).map_err(|error| Error::Usage(error.to_string()))?;
+        packer.slice(&table, PartitionKey::new(Bytes::from(read.key)), slice).await?;
+        Ok(Some(packer.finish()))
+    }
+
+    /// The rows of this shard's part of some tokens; `None` if the table has changed since the read was made.
+    pub(super) async fn read_scan(&self, read: ScanRead) -> Result<Option<PackedRows>> {
+        let table = self.table(read.selection.table)?;
+        let _permit = self.admission()?.admit(READ_MEMORY + read.selection.bytes).await?;
+        let Some(mut packer) = self.packer(&table, &read.selection)? else { return Ok(None) };
+        let Some(mut tokens) = read.tokens.common(&table.table.tokens()) else {
+            return Ok(Some(PackedRows::default()));
+        };
+        let Some(resume) = read.resume else {
+            packer.with_static_only = true;
+            packer.scan(&table, tokens, None).await?;
+            return Ok(Some(packer.finish()));
+        };
+        let key = PartitionKey::new(Bytes::from(resume.key.as_slice()));
+        if tokens.contain(key.token) {
+            if let Some(position) = resume.position()? {
+                let slice = Slice { start: position, end: Position::end() };
+                packer.slice(&table, key.clone(), slice).await?;
+            }
+            // Another key may have the same token, and come behind it.
+            tokens.after = key.token.checked_sub(1);
+        }
+        packer.with_static_only = true;
+        if !packer.is_full() {
+            packer.scan(&table, tokens, Some(key)).await?;
+        }
+        Ok(Some(packer.finish()))
+    }
+
+    fn packer(&self, table: &Rc<ShardTable>, selection: &Selection) -> Result<Option<Packer>> {
+        let shape = table.shape();
+        if shape.version != selection.version {
+            return Ok(None);
+        }
+        let now = selection.now.unwrap_or_else(|| self.shard.clock().now_seconds());
+        Ok(Some(Packer {
+            schema: table.table.definition().schema.clone(),
+            is_static_compact: shape.clustering_len() < shape.model().clustering.len(),
+            with_static_only: shape.clustering_len() < shape.model().clustering.len(),
+            direction: Direction::Forward,
+            shape,
+            selection: selection.clone(),
+            live: LiveRows::new(now),
+            packed: PackedRows::default(),
+            key: None,
+            key_parts: Vec::new(),
+            static_row: None,
+            has_rows: false,
+            last: None,
+        }))
+    }
+}
+
+/// Makes rows of fragments until the page is full.
+struct Packer {
+    shape: Arc<Shape>,
+    schema: Rc<Schema>,
+    selection: Selection,
+    is_static_compact: bool,
+    with_static_only: bool,
+    direction: Direction,
+    live: LiveRows,
+    packed: PackedRows,
+    key: Option<PartitionKey>,
+    key_parts: Vec<Bytes>,
+    static_row: Option<Row>,
+    has_rows: bool,
+    /// The last row that was packed.
+    last: Option<Resume>,
+}
+
+impl Packer {
+    async fn slice(&mut self, table: &ShardTable, key: PartitionKey, slice: Slice) -> Result<()> {
+        let has_statics = !self.schema.statics.is_empty();
+        let request = ReadRequest {
+            direction: self.direction,
+            static_row: has_statics && (self.with_static_only || self.selects_statics()),
+            wanted: self.wanted(),
+            may_stop_early: self.selection.rows < usize::MAX,
+            ..ReadRequest::new(key, slice)
+        };
+        let mut stream = table.table.read(&request).await?;
+        self.take_all(&mut stream, None).await
+    }
+
+    async fn scan(&mut self, table: &ShardTable, tokens: Tokens, behind: Option<PartitionKey>) -> Result<()> {
+        let mut stream = table.table.scan(tokens.after, tokens.last).await?;
+        self.take_all(&mut stream, behind.as_ref()).await
+    }
+
+    /// Takes what comes until the page is full, but no partition that is not behind a key.
+    async fn take_all<R: FragmentReader<Error = storage::Error>>(
+        &mut self,
+        stream: &mut R,
+        behind: Option<&PartitionKey>,
+    ) -> Result<()> {
+        let (mut turn, mut is_behind) = (0, true);
+        while let Some(fragment) = stream.next().await? {
+            if let Fragment::PartitionStart(start) = &fragment {
+                is_behind = behind.is_none_or(|behind| start.key > *behind);
+            }
+            if is_behind {
+                self.take(fragment);
+            }
+            if self.is_full() {
+                self.packed.next = self.last.as_ref().map(Resume::to_bytes);
+                return Ok(());
+            }
+            turn += 1;
+            if turn == TURN {
+                turn = 0;
+                runtime::yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        let PackedRows { starts, bytes, .. } = &self.packed;
+        starts.len() >= self.selection.rows || bytes.len() >= self.selection.bytes
+    }
+
+    fn take(&mut self, fragment: Fragment) {
+        match &fragment {
+            Fragment::PartitionStart(start) => {
+                self.key_parts = key_parts(&start.key.bytes, self.shape.key_types());
+                (self.key, self.static_row, self.has_rows) = (Some(start.key.clone()), None, false);
+            }
+            Fragment::PartitionEnd
+                if !self.has_rows && self.with_static_only && self.static_row.is_some() =>
+            {
+                self.pack(None);
+            }
+            _ => {}
+        }
+        match self.live.filter(fragment) {
+            Some(Fragment::StaticRow(row)) => self.static_row = Some(row),
+            Some(Fragment::Row(row)) if !self.is_static_compact => self.pack(Some(&row)),
+            _ => {}
+        }
+    }
+
+    fn pack(&mut self, row: Option<&Row>) {
+        self.has_rows = true;
+        let key = self.key.as_ref().expect("rows stand in partitions");
+        self.packed.begin(key.token);
+        let position = row.map(|row| match self.direction {
+            Direction::Forward => Position::after(row.clustering.clone()),
+            Direction::Reverse => Position::before(row.clustering.clone()),
+        });
+        self.last = Some(Resume::at(key, position.as_ref()));
+        for place in self.selection.places.iter() {
+            match *place {
+                Place::PartitionKey(at) => self.packed.push(self.key_parts.get(at).map(|part| &**part)),
+                Place::Clustering(at) => {
+                    let value = row.and_then(|row| row.clustering.values.get(at)?.as_ref());
+                    self.packed.push(value.map(|value| &**value));
+                }
+                Place::Static(at) => {
+                    let value = value_of(self.static_row.as_ref(), &self.schema.statics, at);
+                    self.packed.push(value.as_deref());
+                }
+                Place::Regular(at) => {
+                    let value = value_of(row, &self.schema.regulars, at);
+                    self.packed.push(value.as_deref());
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> PackedRows {
+        self.packed
+    }
+
+    fn selects_statics(&self) -> bool {
+        self.selection.places.iter().any(|place| matches!(place, Place::Static(_)))
+    }
+
+    /// The columns that are looked at.
+    fn wanted(&self) -> Wanted {
+        let of = |take: fn(&Place) -> Option<u16>| {
+            let mut columns: Vec<u16> = self.selection.places.iter().filter_map(take).collect();
+            columns.sort_unstable();
+            columns.dedup();
+            columns
+        };
+        let regulars = of(|place| if let Place::Regular(at) = place { Some(*at) } else { None });
+        let statics = of(|place| if let Place::Static(at) = place { Some(*at) } else { None });
+        Wanted {
+            regulars: Some(regulars),
+            // Whether a static row is there at all is told by all of its columns.
+            statics: (!self.with_static_only).then_some(statics),
+        }
+    }
+}
+
+/// The value of a column from the live cells of a row.
+fn value_of(row: Option<&Row>, columns: &[Column], at: u16) -> Option<Bytes> {
+    let cells = &row?.cells;
+    let first = cells.partition_point(|cell: &Cell| cell.column < at);
+    let count = cells[first..].partition_point(|cell| cell.column == at);
+    select::value_of(&columns[usize::from(at)].data_type, &cells[first..first + count])
+}
+
+/// The values of the columns of a partition key.
+fn key_parts(key: &Bytes, types: &[CqlType]) -> Vec<Bytes> {
+    if types.len() == 1 {
+        return vec![key.clone()];
+    }
+    let mut at = 0;
+    let next = |_: &CqlType| {
+        let len = key.get(at..at + 2).map(|len| usize::from(u16::from_be_bytes([len[0], len[1]])))?;
+        let part = (at + 2 + len <= key.len()).then(|| key.slice(at + 2..at + 2 + len));
+        at += 2 + len + 1;
+        part
+    };
+    types.iter().map_while(next).collect()
+}
+
+/// The token before the first one of a range.
+pub(super) fn after(first: Token) -> Option<Token> {
+    first.checked_sub(1)
+}

@@ -1,0 +1,145 @@
+//! The threads of a database, and how work comes to them.
+//!
+//! ```text
+//! any thread ──job──► bounded queue ──► shard: a task a job, so many at once
+//!      ▲                                   │
+//!      └───────────── answer ◄─────────────┘
+//! ```
+//!
+//! A job is a closure that may go to another thread; the future that it makes may not, and lives and ends on the
+//! shard. Answers are plain data. A job that panics takes its shard with it: it may have left anything half done.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Mutex;
+use std::task::Poll;
+use std::thread::JoinHandle;
+
+use runtime::{RuntimeError, Shard, ShardOptions, Signal};
+
+use super::worker::Worker;
+use crate::{Error, Result};
+
+/// How many jobs of a shard may be under way; others wait in its queue.
+const AT_ONCE: usize = 1024;
+
+/// How many jobs wait for a shard before who asks waits as well.
+const QUEUE: usize = 1024;
+
+type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
+/// How a shard has ended.
+type Ended = std::result::Result<Result<()>, RuntimeError>;
+type Job = Box<dyn FnOnce(Rc<Worker>) -> LocalFuture + Send>;
+
+/// A shard as other threads see it.
+pub(super) struct ShardHandle {
+    jobs: async_channel::Sender<Job>,
+    thread: Mutex<Option<JoinHandle<Ended>>>,
+}
+
+impl ShardHandle {
+    /// Starts the thread of a shard.
+    pub(super) fn start(options: ShardOptions) -> Result<ShardHandle> {
+        let (jobs, queue) = async_channel::bounded(QUEUE);
+        let thread = runtime::start(options, async move |shard| serve(shard, queue).await)?;
+        Ok(ShardHandle { jobs, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Does something on the shard.
+    pub(super) fn call<T: Send + 'static>(
+        &self,
+        work: impl AsyncFnOnce(Rc<Worker>) -> Result<T> + Send + 'static,
+    ) -> impl Future<Output = Result<T>> + Send + 'static {
+        let (answer, answered) = async_channel::bounded(1);
+        let job: Job = Box::new(move |worker| {
+            Box::pin(async move {
+                // Who asked may have gone away.
+                drop(answer.send(work(worker).await).await);
+            })
+        });
+        let jobs = self.jobs.clone();
+        async move {
+            let gone = || Error::Closed("the database is closed, or a shard of it has failed".to_owned());
+            jobs.send(job).await.map_err(|_| gone())?;
+            answered.recv().await.map_err(|_| gone())?
+        }
+    }
+
+    /// Takes nothing more. What was asked for before is done.
+    pub(super) fn close(&self) {
+        self.jobs.close();
+    }
+
+    /// Waits until the thread has ended, which it does once it is closed, all is done, and the log is durable.
+    pub(super) fn join(&self) -> Result<()> {
+        let thread = self.thread.lock().map_or(None, |mut thread| thread.take());
+        match thread.map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(ended)) => ended?,
+            Some(Err(_)) => Err(Error::Closed("a shard of the database has panicked".to_owned())),
+        }
+    }
+}
+
+/// Takes jobs until the queue is closed and empty, lets those end that are under way, and closes the log.
+async fn serve(shard: Shard, queue: async_channel::Receiver<Job>) -> Result<()> {
+    let worker = Rc::new(Worker::new(shard));
+    let load = Rc::new(Load::default());
+    while let Some(job) = next(&worker, &load, &queue).await {
+        load.running.set(load.running.get() + 1);
+        let running = Running { worker: worker.clone(), load: load.clone() };
+        let work = job(worker.clone());
+        runtime::spawn(async move {
+            let running = running;
+            work.await;
+            drop(running);
+        })
+        .detach();
+    }
+    // After a failure: whoever waits for an answer is told that none will come.
+    queue.close();
+    while queue.try_recv().is_ok() {}
+    load.changed.until(|| (load.running.get() == 0 || worker.has_failed()).then_some(())).await;
+    match worker.has_failed() {
+        true => Err(Error::Closed("a shard of the database has panicked".to_owned())),
+        false => worker.close().await,
+    }
+}
+
+/// The next job, once there is room for one; `None` if there will be none.
+async fn next(worker: &Worker, load: &Load, queue: &async_channel::Receiver<Job>) -> Option<Job> {
+    load.changed.until(|| (load.running.get() < AT_ONCE || worker.has_failed()).then_some(())).await;
+    let mut received = pin!(queue.recv());
+    let mut failed = pin!(load.changed.until(|| worker.has_failed().then_some(())));
+    poll_fn(|context| match failed.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => received.as_mut().poll(context).map(std::result::Result::ok),
+    })
+    .await
+}
+
+/// How much a shard has to do.
+#[derive(Default)]
+struct Load {
+    running: Cell<usize>,
+    /// A job has ended.
+    changed: Signal,
+}
+
+/// A job that is under way.
+struct Running {
+    worker: Rc<Worker>,
+    load: Rc<Load>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.worker.fail();
+        }
+        self.load.running.set(self.load.running.get() - 1);
+        self.load.changed.notify();
+    }
+}

@@ -1,0 +1,433 @@
+//! A table's reads and writes, each brought to the shards that have its rows.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use model::{CqlType, Mutation, Schema, Token, flat};
+use storage::Tokens;
+use tracing::{Instrument as _, Span, debug_span};
+
+use super::encode::Encoder;
+use super::read::PageOptions;
+use super::resume::Resume;
+use super::rows::PackedRows;
+use super::select::{ScanRead, Selection, SliceRead, after};
+use super::shape::Shape;
+use super::{
+    Batch, Bound, ColumnInfo, Inner, IntoValues, Page, Pending, Row, Scan, Slice, TableState, Value,
+};
+use super::{counters, upkeep};
+use crate::{Error, Result};
+
+/// A table of an open database. Clones are the same table.
+///
+/// A handle stays good while the table is altered; once it is dropped, or the database is closed, all it says is an error.
+#[derive(Clone)]
+pub struct Table {
+    inner: Arc<Inner>,
+    state: Arc<TableState>,
+}
+
+impl Table {
+    pub(super) fn new(inner: &Arc<Inner>, state: Arc<TableState>) -> Table {
+        Table { inner: inner.clone(), state }
+    }
+
+    /// `keyspace.table`, without quotes.
+    pub fn name(&self) -> String {
+        self.state.shape().name()
+    }
+
+    /// The folder of its SSTables.
+    pub fn folder(&self) -> &Path {
+        &self.state.folder
+    }
+
+    /// Its columns, in the order of `SELECT *`.
+    pub fn columns(&self) -> Arc<[ColumnInfo]> {
+        self.state.shape().columns.clone()
+    }
+
+    /// Its columns as files have them: what a [`Mutation`] names its columns by.
+    pub fn schema(&self) -> Schema {
+        self.state.shape().model().clone()
+    }
+
+    /// Writes. When the answer is there, reads see it and it is durable by the promise of [`super::Options::log`].
+    ///
+    /// ```
+    /// # use siltstone::database::{Batch, Database, Options, Write};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 1, ..Options::default() }).wait()?;
+    /// let t = database.create_table("CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))").wait()?;
+    /// t.write(Write::insert(1, 2).set("v", "a").ttl(60)).wait()?;
+    /// t.write((0..10).map(|c| Write::insert(7, c).set("v", "b")).collect::<Batch>()).wait()?;
+    /// # database.close().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for columns that are not there and values that are not of their types: nothing is written then.
+    /// What the operating system says: the writes may be there or not.
+    pub fn write(&self, batch: impl Into<Batch>) -> Pending<()> {
+        let (table, batch) = (self.clone(), batch.into());
+        let span = debug_span!("write", table = self.name(), writes = batch.len());
+        self.pending(span, async move {
+            let encode = |shape: &Shape| table.encoded(shape, &batch);
+            table.write_encoded(encode).await
+        })
+    }
+
+    /// Writes a mutation as it is. Its columns are numbered as in [`Table::schema`].
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for one that is not of this table, or that its SSTables could not hold. What the operating system
+    /// says.
+    pub fn write_mutation(&self, mutation: &Mutation) -> Pending<()> {
+        let shape = self.state.shape();
+        let record = self.record_of(&shape, mutation.clone());
+        let table = self.clone();
+        let span = debug_span!("write_mutation", table = self.name());
+        self.pending(span, async move {
+            let record = record?;
+            table
+                .write_encoded(|now: &Shape| match now.version == shape.version {
+                    true => Ok(vec![record.clone()]),
+                    false => Err(Error::Usage(format!("{}: the table was altered meanwhile", now.name()))),
+                })
+                .await
+        })
+    }
+
+    /// Adds to counters of a row: each column by its number, which may be negative.
+    ///
+    /// ```
+    /// # use siltstone::database::{Database, Options};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 1, ..Options::default() }).wait()?;
+    /// let hits = database.create_table("CREATE TABLE ks.hits (page text PRIMARY KEY, n counter)").wait()?;
+    /// hits.add("/", (), [("n", 5)]).wait()?;
+    /// hits.add("/", (), [("n", -2)]).wait()?;
+    /// let row = hits.get("/", ()).wait()?.expect("it was counted");
+    /// assert_eq!(row.json_of("n")?, "3");
+    /// # database.close().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if they are no counters. What the operating system says: it may then have been added or not, and
+    /// is not to be done again without a look.
+    pub fn add(
+        &self,
+        key: impl IntoValues,
+        clustering: impl IntoValues,
+        by: impl IntoIterator<Item = (impl Into<String>, i64)>,
+    ) -> Pending<()> {
+        let by: Vec<(String, i64)> = by.into_iter().map(|(name, by)| (name.into(), by)).collect();
+        let (key, clustering, table) = (key.into_values(), clustering.into_values(), self.clone());
+        let span = debug_span!("add", table = self.name());
+        self.pending(span, async move {
+            table.check_writable()?;
+            counters::add(&table.inner, &table.state, &key, &clustering, &by).await
+        })
+    }
+
+    /// A row by its whole key: `()` for the clustering if the table has no clustering columns.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a key that is none of this table; what cannot be read.
+    pub fn get(&self, key: impl IntoValues, clustering: impl IntoValues) -> Pending<Option<Row>> {
+        let clustering = clustering.into_values();
+        let columns = self.state.shape().clustering_len();
+        let table = self.clone();
+        if clustering.len() != columns {
+            let given = clustering.len();
+            return Pending::new(async move {
+                let name = table.name();
+                Err(Error::Usage(format!("{name} has {columns} clustering columns, not {given}")))
+            });
+        }
+        let at = if columns == 0 { Bound::Open } else { Bound::Including(clustering) };
+        let slice = Slice::all().from(at.clone()).to(at).limit(1);
+        let key = key.into_values();
+        let span = debug_span!("get", table = self.name());
+        self.pending(span, async move { Ok(table.read_slice(&key, &slice).await?.rows.pop()) })
+    }
+
+    /// Rows of a partition.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a key, bound or column that is none of this table; what cannot be read.
+    pub fn slice(&self, key: impl IntoValues, slice: Slice) -> Pending<Page> {
+        let (table, key) = (self.clone(), key.into_values());
+        let span = debug_span!("slice", table = self.name());
+        self.pending(span, async move { table.read_slice(&key, &slice).await })
+    }
+
+    /// Rows of many partitions, in the order of tokens. A page may have rows of several shards.
+    ///
+    /// ```
+    /// # use siltstone::database::{Database, Options, Scan, Write};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 2, ..Options::default() }).wait()?;
+    /// # let t = database.create_table("CREATE TABLE ks.t (k int PRIMARY KEY, v text)").wait()?;
+    /// # t.write((0..10).map(|k| Write::insert(k, ()).set("v", "a")).collect::<siltstone::database::Batch>()).wait()?;
+    /// let (mut next, mut rows) = (None, 0);
+    /// loop {
+    ///     let page = t.scan(Scan::all().columns(["k"]).limit(3).resume(next)).wait()?;
+    ///     rows += page.rows.len();
+    ///     next = page.next;
+    ///     if next.is_none() {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(rows, 10);
+    /// # database.close().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a column that is none of this table; what cannot be read.
+    pub fn scan(&self, scan: Scan) -> Pending<Page> {
+        let table = self.clone();
+        let span = debug_span!("scan", table = self.name());
+        self.pending(span, async move { table.read_scan(&scan).await })
+    }
+
+    /// Flushes the table: what was written so far is in SSTables then.
+    ///
+    /// # Errors
+    /// What the operating system says; the rows are then still in memory and in the log.
+    pub fn flush(&self) -> Pending<()> {
+        let table = self.clone();
+        let span = debug_span!("flush", table = self.name());
+        self.pending(span, async move { upkeep::flush(&table.inner, &table.state).await })
+    }
+
+    /// Merges all SSTables of each shard into one. SSTables that several shards share are split first.
+    ///
+    /// # Errors
+    /// What cannot be read or written; all is then as it was.
+    pub fn compact(&self) -> Pending<()> {
+        let table = self.clone();
+        let span = debug_span!("compact", table = self.name());
+        self.pending(span, async move { upkeep::compact(&table.inner, &table.state).await })
+    }
+
+    /// Flushes the table and makes a snapshot of it as Cassandra does: hard links of all files of all SSTables, and
+    /// `schema.cql`, in `snapshots/<name>/` of its folder.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is a snapshot of that name, or it is no name of a folder; what the operating system says.
+    pub fn snapshot(&self, name: &str) -> Pending<std::path::PathBuf> {
+        let (table, name) = (self.clone(), name.to_owned());
+        let span = debug_span!("snapshot", table = self.name(), name);
+        self.pending(span, async move { upkeep::snapshot(&table.inner, &table.state, &name).await })
+    }
+
+    /// Runs in a span, unless the table was dropped.
+    fn pending<T: 'static>(
+        &self,
+        span: Span,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        let table = self.clone();
+        let checked = async move {
+            if table.state.is_dropped.load(Ordering::Acquire) {
+                return Err(Error::Usage(format!("the table {} was dropped", table.name())));
+            }
+            work.await
+        };
+        Pending::new(checked.instrument(span))
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.inner.options.read_only {
+            return Err(Error::Usage("the database is open for reading only".to_owned()));
+        }
+        let has_schema = self.state.text.lock().is_ok_and(|text| text.is_some());
+        if !has_schema && !self.inner.layout.gives_schema() {
+            return Err(Error::file(
+                &self.state.folder,
+                "its columns are just those of its SSTables: to write to it, put its schema.cql there first",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The token and the flat bytes of each mutation of a batch.
+    fn encoded(&self, shape: &Shape, batch: &Batch) -> Result<Vec<Record>> {
+        let mutations = self.encoder(shape).mutations(batch)?;
+        Ok(mutations.iter().map(Record::of).collect())
+    }
+
+    fn record_of(&self, shape: &Shape, mutation: Mutation) -> Result<Record> {
+        if !mutation.is_in_order(shape.model()) {
+            return Err(Error::Usage("the rows of a mutation are out of order".to_owned()));
+        }
+        self.encoder(shape).check(mutation).map(|mutation| Record::of(&mutation))
+    }
+
+    pub(super) fn encoder<'a>(&'a self, shape: &'a Shape) -> Encoder<'a> {
+        let Inner { stamps, limits, .. } = &*self.inner;
+        Encoder { shape, stamps, limits, now: crate::now() }
+    }
+
+    /// Writes what is encoded for the table as it is, again if it was altered meanwhile.
+    async fn write_encoded(&self, encode: impl Fn(&Shape) -> Result<Vec<Record>>) -> Result<()> {
+        self.check_writable()?;
+        let mut done: Vec<bool> = Vec::new();
+        loop {
+            let shape = self.state.shape();
+            let records = encode(&shape)?;
+            done.resize(records.len(), false);
+            let (id, version) = (self.state.id, shape.version);
+            let due = records.into_iter().zip(&mut done).filter(|(_, done)| !**done);
+            let written = due.map(|(Record { token, bytes }, done)| {
+                let shard = self.inner.shard_of(token);
+                let write = shard.call(async move |worker| worker.write(id, version, bytes).await);
+                async move {
+                    *done = write.await?.is_some();
+                    Ok(())
+                }
+            });
+            runtime::join_all(written).await.into_iter().collect::<Result<()>>()?;
+            if done.iter().all(|done| *done) {
+                return Ok(());
+            }
+            // The partitions are encoded in the same order again.
+            self.until_altered().await;
+        }
+    }
+
+    async fn read_slice(&self, key: &[Value], slice: &Slice) -> Result<Page> {
+        loop {
+            let (shape, read) = self.slice_read(key, slice)?;
+            let (columns, token) = (self.selected(&shape, &slice.page)?, model::key::token_of(&read.key));
+            let shard = self.inner.shard_of(token);
+            match shard.call(async move |worker| worker.read_slice(read).await).await? {
+                Some(packed) => return Ok(packed.into_page(&columns)),
+                None => self.until_altered().await,
+            }
+        }
+    }
+
+    fn slice_read(&self, key: &[Value], slice: &Slice) -> Result<(Arc<Shape>, SliceRead)> {
+        let shape = self.state.shape();
+        let encoder = self.encoder(&shape);
+        let key = encoder.key(key)?.bytes.to_vec();
+        let (from, to) = (encoder.start(&slice.from)?, encoder.end(&slice.to)?);
+        let mut rows = model::Slice { start: from, end: to };
+        let with_static_only = rows.is_all() && slice.page.resume.is_none();
+        if let Some(bytes) = &slice.page.resume {
+            let resume = Resume::parse(bytes)?;
+            if resume.key != key {
+                return Err(Error::Usage("the position to go on at is of another partition".to_owned()));
+            }
+            let position = resume.position()?;
+            match slice.is_reverse {
+                true => rows.end = position.unwrap_or_else(model::Position::start),
+                false => rows.start = position.unwrap_or_else(model::Position::end),
+            }
+        }
+        let mut bytes = Vec::new();
+        flat::put_slice(&rows, &mut bytes);
+        let selection = self.selection(&shape, &slice.page)?;
+        let read = SliceRead { selection, key, slice: bytes, reverse: slice.is_reverse, with_static_only };
+        Ok((shape.clone(), read))
+    }
+
+    async fn read_scan(&self, scan: &Scan) -> Result<Page> {
+        loop {
+            let shape = self.state.shape();
+            match self.scan_shards(&shape, scan).await? {
+                Some(page) => return Ok(page),
+                None => self.until_altered().await,
+            }
+        }
+    }
+
+    /// Asks one shard after the other until the page is full; `None` if the table was altered meanwhile.
+    async fn scan_shards(&self, shape: &Arc<Shape>, scan: &Scan) -> Result<Option<Page>> {
+        let columns = self.selected(shape, &scan.page)?;
+        let mut selection = self.selection(shape, &scan.page)?;
+        let resume = scan.page.resume.as_deref().map(Resume::parse).transpose()?;
+        let from = resume.as_ref().map(|resume| model::key::token_of(&resume.key));
+        let (first, last) = scan.tokens.clone().map_or((Token::MIN, Token::MAX), |range| range.into_inner());
+        let tokens = Tokens { after: after(first), last };
+        let mut page = Page { rows: Vec::new(), next: None };
+        for (shard, part) in self.inner.shards.iter().zip(self.inner.ring.parts()) {
+            let is_done = from.is_some_and(|from| part.last < from);
+            if is_done || part.common(&tokens).is_none() {
+                continue;
+            }
+            let read = ScanRead { selection: selection.clone(), tokens, resume: resume.clone() };
+            let call = shard.call(async move |worker| worker.read_scan(read).await);
+            let Some(packed) = call.await? else { return Ok(None) };
+            selection.rows -= packed.starts.len().min(selection.rows);
+            selection.bytes = selection.bytes.saturating_sub(packed.bytes.len());
+            let of_shard = PackedRows::into_page(packed, &columns);
+            page.rows.extend(of_shard.rows);
+            page.next = of_shard.next;
+            if page.next.is_some() {
+                break;
+            }
+        }
+        Ok(Some(page))
+    }
+
+    fn selection(&self, shape: &Shape, page: &PageOptions) -> Result<Selection> {
+        let columns = shape.select(page.columns.as_deref())?;
+        Ok(Selection {
+            table: self.state.id,
+            version: shape.version,
+            places: columns.into_iter().map(|at| shape.places[at]).collect(),
+            rows: page.rows,
+            bytes: page.bytes,
+            now: page.now,
+        })
+    }
+
+    fn selected(&self, shape: &Shape, page: &PageOptions) -> Result<Arc<[ColumnInfo]>> {
+        match &page.columns {
+            None => Ok(shape.columns.clone()),
+            Some(names) => {
+                let columns = shape.select(Some(names))?;
+                Ok(columns.into_iter().map(|at| shape.columns[at].clone()).collect())
+            }
+        }
+    }
+
+    /// Waits until nobody alters the table.
+    async fn until_altered(&self) {
+        drop(self.state.upkeep.take().await);
+    }
+
+    /// The types of the partition key's columns.
+    pub fn key_types(&self) -> Vec<CqlType> {
+        self.state.shape().key_types().to_vec()
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// A mutation that can go to its shard.
+#[derive(Clone, Debug)]
+struct Record {
+    token: Token,
+    bytes: Vec<u8>,
+}
+
+impl Record {
+    fn of(mutation: &Mutation) -> Record {
+        let mut bytes = Vec::new();
+        flat::put_mutation(mutation, &mut bytes);
+        Record { token: mutation.key.token, bytes }
+    }
+}

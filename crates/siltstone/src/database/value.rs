@@ -1,0 +1,204 @@
+//! Values as programs have them, made into the bytes of a column's type.
+
+use model::CqlType;
+use model::types::TypeError;
+use serde_json::{Number, Value as Json};
+
+use crate::keys::in_words;
+use crate::{Error, Result};
+
+/// A value that is to be written or looked for.
+///
+/// What it becomes depends on the column: an [`Value::Integer`] is four bytes for `int` and eight for `bigint`, a
+/// [`Value::Text`] is itself for `text` and is parsed for `uuid`, `timestamp` or `inet`. What does not fit is refused.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// Nothing: deletes the column.
+    Null,
+    /// The bytes as CQL has them, for any column; of a collection that is not frozen, those of a frozen one.
+    Raw(Vec<u8>),
+    /// For `boolean`.
+    Boolean(bool),
+    /// For all types of numbers, as far as it fits; for `timestamp`, milliseconds since 1970.
+    Integer(i64),
+    /// For `float`, `double` and `decimal`.
+    Float(f64),
+    /// For `text` and `ascii` as it is; for other types, what they are as text: `2024-01-31T12:00:00Z`.
+    Text(String),
+    /// For `blob`; 16 bytes for `uuid` and `timeuuid`.
+    Blob(Vec<u8>),
+    /// What JSON says: for collections, tuples and user types.
+    Json(Json),
+}
+
+/// The values of a key's columns: one value, a tuple of several, or a `Vec` of [`Value`]s. `()` is none.
+pub trait IntoValues {
+    /// The values in the order of the columns.
+    fn into_values(self) -> Vec<Value>;
+}
+
+impl Value {
+    /// The bytes of a value of this type; `None` is null.
+    pub(super) fn encode(&self, column: &str, data_type: &CqlType) -> Result<Option<Vec<u8>>> {
+        let wrong = |what: String| Error::Usage(format!("{column}: {what}"));
+        let bytes = self.bytes(data_type.unreversed()).map_err(|error| wrong(in_words(error)))?;
+        if let Some(bytes) = &bytes {
+            data_type.validate(bytes).map_err(|error| wrong(in_words(error)))?;
+        }
+        Ok(bytes)
+    }
+
+    fn bytes(&self, data_type: &CqlType) -> std::result::Result<Option<Vec<u8>>, TypeError> {
+        match (self, data_type) {
+            (Value::Null, _) => return Ok(None),
+            (Value::Raw(bytes), _) => return Ok(Some(bytes.clone())),
+            (Value::Text(text), CqlType::Text | CqlType::Ascii) => Ok(text.as_bytes().to_vec()),
+            (Value::Integer(number), CqlType::BigInt | CqlType::Counter) => Ok(number.to_be_bytes().to_vec()),
+            (Value::Float(number), CqlType::Double) => Ok(number.to_be_bytes().to_vec()),
+            (Value::Float(number), CqlType::Float) => Ok((*number as f32).to_be_bytes().to_vec()),
+            (Value::Blob(bytes), CqlType::Blob | CqlType::Custom(_)) => Ok(bytes.clone()),
+            (Value::Blob(bytes), CqlType::Uuid | CqlType::TimeUuid | CqlType::LexicalUuid) => {
+                Ok(bytes.clone())
+            }
+            _ => data_type.from_json(&self.to_json()),
+        }
+        .map(Some)
+    }
+
+    /// As JSON, for types that look closer.
+    fn to_json(&self) -> Json {
+        match self {
+            Value::Null => Json::Null,
+            Value::Boolean(value) => Json::Bool(*value),
+            Value::Integer(number) => Json::Number((*number).into()),
+            Value::Float(number) => Number::from_f64(*number).map_or(Json::Null, Json::Number),
+            Value::Text(text) => Json::String(text.clone()),
+            Value::Raw(bytes) | Value::Blob(bytes) => {
+                let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+                Json::String(["0x".to_owned()].into_iter().chain(digits).collect())
+            }
+            Value::Json(json) => json.clone(),
+        }
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Null, Into::into)
+    }
+}
+
+impl IntoValues for Vec<Value> {
+    fn into_values(self) -> Vec<Value> {
+        self
+    }
+}
+
+impl IntoValues for () {
+    fn into_values(self) -> Vec<Value> {
+        Vec::new()
+    }
+}
+
+macro_rules! from {
+    ($($of:ty, $value:ident => $made:expr;)*) => {
+        $(
+            impl From<$of> for Value {
+                fn from($value: $of) -> Value {
+                    $made
+                }
+            }
+
+            impl IntoValues for $of {
+                fn into_values(self) -> Vec<Value> {
+                    vec![self.into()]
+                }
+            }
+        )*
+    };
+}
+
+from! {
+    bool, value => Value::Boolean(value);
+    i8, value => Value::Integer(value.into());
+    i16, value => Value::Integer(value.into());
+    i32, value => Value::Integer(value.into());
+    i64, value => Value::Integer(value);
+    u8, value => Value::Integer(value.into());
+    u16, value => Value::Integer(value.into());
+    u32, value => Value::Integer(value.into());
+    f32, value => Value::Float(value.into());
+    f64, value => Value::Float(value);
+    &str, value => Value::Text(value.to_owned());
+    String, value => Value::Text(value);
+    Vec<u8>, value => Value::Blob(value);
+    &[u8], value => Value::Blob(value.to_vec());
+    Json, value => Value::Json(value);
+}
+
+impl IntoValues for Value {
+    fn into_values(self) -> Vec<Value> {
+        vec![self]
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident),*) => {
+        impl<$($name: Into<Value>),*> IntoValues for ($($name,)*) {
+            fn into_values(self) -> Vec<Value> {
+                #[expect(non_snake_case, reason = "the names of the types serve for their values too")]
+                let ($($name,)*) = self;
+                vec![$($name.into()),*]
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A, B);
+tuples!(A, B, C);
+tuples!(A, B, C, D);
+tuples!(A, B, C, D, E);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(value: impl Into<Value>, data_type: &str) -> std::result::Result<Option<Vec<u8>>, String> {
+        let data_type = CqlType::parse(data_type).unwrap();
+        value.into().encode("c", &data_type).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn numbers_are_as_wide_as_their_column() {
+        assert_eq!(bytes(7, "Int32Type"), Ok(Some(vec![0, 0, 0, 7])));
+        assert_eq!(bytes(-1, "ByteType"), Ok(Some(vec![0xff])));
+        assert_eq!(bytes(7, "ReversedType(LongType)"), Ok(Some(vec![0, 0, 0, 0, 0, 0, 0, 7])));
+        assert_eq!(bytes(256, "IntegerType"), Ok(Some(vec![1, 0])));
+        assert!(bytes(300, "ByteType").unwrap_err().starts_with("c: "));
+        assert!(bytes(1_i64 << 40, "Int32Type").is_err());
+        assert_eq!(bytes(0.5_f32, "FloatType"), bytes(0.5, "FloatType"));
+        assert!(bytes(1, "UTF8Type").is_err());
+    }
+
+    #[test]
+    fn text_is_parsed_where_it_must_be() {
+        assert_eq!(bytes("é", "UTF8Type"), Ok(Some("é".as_bytes().to_vec())));
+        assert!(bytes("é", "AsciiType").is_err());
+        let uuid = "5a1c395e-b41f-11e5-9f22-ba0be0483c18";
+        assert_eq!(bytes(uuid, "UUIDType").unwrap().unwrap().len(), 16);
+        assert_eq!(bytes(bytes(uuid, "UUIDType").unwrap().unwrap(), "UUIDType"), bytes(uuid, "UUIDType"));
+        assert_eq!(bytes("127.0.0.1", "InetAddressType"), Ok(Some(vec![127, 0, 0, 1])));
+        assert_eq!(bytes(None::<i32>, "UTF8Type"), Ok(None));
+        let list = serde_json::json!([1, 2]);
+        assert_eq!(bytes(list, "ListType(ByteType)").unwrap().unwrap().len(), 14);
+        assert!(bytes(Value::Raw(vec![1]), "Int32Type").is_err());
+    }
+
+    #[test]
+    fn keys_are_one_value_or_several() {
+        assert_eq!(7.into_values(), [Value::Integer(7)]);
+        assert_eq!(("a", 1_i64).into_values(), [Value::Text("a".to_owned()), Value::Integer(1)]);
+        assert_eq!(().into_values(), []);
+    }
+}

@@ -1,0 +1,275 @@
+//! What lives on a shard: its store, and its part of each table.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::PartitionKey;
+use runtime::{Cache, Shard, Signal};
+use storage::admission::Admission;
+use storage::commit_log::{OnCorruption, TableId};
+use storage::transaction::Committed;
+use storage::{Context, Definition, Generations, Store, StoreOptions, Table, Tokens};
+
+use super::locks::Locks;
+use super::shape::Shape;
+use crate::{Error, Result};
+
+/// A shard from within.
+pub(super) struct Worker {
+    pub(super) shard: Shard,
+    has_failed: Cell<bool>,
+    engine: OnceCell<Engine>,
+    tables: RefCell<BTreeMap<TableId, Rc<ShardTable>>>,
+}
+
+/// What the tables of a shard share.
+struct Engine {
+    context: Context,
+    admission: Admission,
+    tokens: Tokens,
+    /// None where nothing is written.
+    store: Option<Store>,
+}
+
+/// A table of a shard.
+pub(super) struct ShardTable {
+    pub(super) table: Table,
+    shape: RefCell<Arc<Shape>>,
+    gate: Gate,
+    /// Who reads and writes a counter.
+    pub(super) locks: Locks,
+    /// SSTables that were split, and whose files are still there.
+    pub(super) split: RefCell<Option<Committed>>,
+}
+
+/// How a shard is opened.
+#[derive(Clone, Debug)]
+pub(super) struct EngineOptions {
+    pub(super) store: StoreOptions,
+    pub(super) tokens: Tokens,
+    /// The folder of the shard's log; none where nothing is written.
+    pub(super) log: Option<PathBuf>,
+}
+
+/// How a shard is told of a table.
+#[derive(Clone, Debug)]
+pub(super) struct TableSpec {
+    pub(super) id: TableId,
+    pub(super) folder: PathBuf,
+    pub(super) shape: Arc<Shape>,
+    pub(super) generations: Generations,
+    pub(super) version: sstable::Version,
+}
+
+impl Worker {
+    pub(super) fn new(shard: Shard) -> Worker {
+        let tables = RefCell::default();
+        Worker { shard, has_failed: Cell::new(false), engine: OnceCell::new(), tables }
+    }
+
+    /// Something has panicked: nothing here is to be relied on any more.
+    pub(super) fn fail(&self) {
+        self.has_failed.set(true);
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.get()
+    }
+
+    /// Opens the log, if there is to be one.
+    pub(super) async fn open(&self, options: EngineOptions) -> Result<()> {
+        let EngineOptions { store, tokens, log } = options;
+        let engine = match log {
+            Some(folder) => {
+                let store = Store::open(&self.shard, &folder, store).await?;
+                let (context, admission) = (store.context().clone(), store.admission().clone());
+                Engine { context, admission, tokens, store: Some(store) }
+            }
+            None => {
+                let (disk, clock) = (self.shard.disk().clone(), self.shard.clock().clone());
+                let context = Context { disk, clock, cache: Cache::new(store.cache) };
+                Engine { context, admission: Admission::new(store.admission), tokens, store: None }
+            }
+        };
+        let opened = self.engine.set(engine);
+        opened.map_err(|_| Error::Usage("the shard is open already".to_owned()))
+    }
+
+    pub(super) async fn add_table(&self, spec: TableSpec) -> Result<()> {
+        let definition = definition(&spec)?;
+        let engine = self.engine()?;
+        let TableSpec { id, folder, shape, generations, .. } = spec;
+        let table = match &engine.store {
+            Some(store) => store.add_table(&folder, definition, &generations).await?,
+            None => Table::open(&engine.context, &folder, definition, &generations).await?,
+        };
+        table.own(engine.tokens);
+        let table = ShardTable {
+            table,
+            shape: RefCell::new(shape),
+            gate: Gate::default(),
+            locks: Locks::default(),
+            split: RefCell::default(),
+        };
+        self.tables.borrow_mut().insert(id, Rc::new(table));
+        Ok(())
+    }
+
+    /// Forgets a table, once no write to it is under way.
+    pub(super) async fn remove_table(&self, id: TableId) -> Result<()> {
+        if let Ok(table) = self.table(id) {
+            table.gate.close().await;
+        }
+        self.tables.borrow_mut().remove(&id);
+        if let Some(store) = &self.engine()?.store {
+            store.remove_table(id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn table(&self, id: TableId) -> Result<Rc<ShardTable>> {
+        let found = self.tables.borrow().get(&id).cloned();
+        found.ok_or_else(|| Error::Usage("there is no such table any more".to_owned()))
+    }
+
+    pub(super) fn tables(&self) -> Vec<Rc<ShardTable>> {
+        self.tables.borrow().values().cloned().collect()
+    }
+
+    /// The store; an error where nothing is written.
+    pub(super) fn store(&self) -> Result<&Store> {
+        let store = self.engine()?.store.as_ref();
+        store.ok_or_else(|| Error::Usage("the database is open for reading only".to_owned()))
+    }
+
+    pub(super) fn context(&self) -> Result<&Context> {
+        Ok(&self.engine()?.context)
+    }
+
+    pub(super) fn admission(&self) -> Result<&Admission> {
+        Ok(&self.engine()?.admission)
+    }
+
+    /// Applies what the logs in these folders have of this shard's partitions, and flushes it if anything is written.
+    pub(super) async fn recover(&self, folders: &[PathBuf], on_corruption: OnCorruption) -> Result<()> {
+        let engine = self.engine()?;
+        let mine = |key: &PartitionKey| engine.tokens.contain(key.token);
+        if let Some(store) = &engine.store {
+            store.recover(folders, mine, on_corruption).await?;
+            return Ok(());
+        }
+        for folder in folders {
+            let table = |id| self.table(id).ok().map(|table| table.table.clone());
+            storage::store::replay(&engine.context.disk, folder, table, &mine, on_corruption).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a mutation that was encoded for a version of the table; `None` if the table has another one by now.
+    pub(super) async fn write(&self, id: TableId, version: u64, record: Vec<u8>) -> Result<Option<()>> {
+        let (store, table) = (self.store()?, self.table(id)?);
+        let _inside = table.gate.enter().await;
+        if table.shape().version != version {
+            return Ok(None);
+        }
+        store.write(id, record).await?;
+        Ok(Some(()))
+    }
+
+    pub(super) async fn flush(&self, id: TableId) -> Result<()> {
+        Ok(self.store()?.flush(&self.table(id)?.table).await?)
+    }
+
+    /// Lets no write begin, waits for those that are under way, and flushes: the log then has nothing of the table that a
+    /// replay would need.
+    pub(super) async fn block_writes(&self, id: TableId) -> Result<()> {
+        self.table(id)?.gate.close().await;
+        self.flush(id).await
+    }
+
+    /// Lets writes begin again, to the table as it is now.
+    pub(super) async fn change_table(&self, spec: &TableSpec) -> Result<()> {
+        let table = self.table(spec.id)?;
+        self.store()?.set_definition(&table.table, definition(spec)?).await?;
+        *table.shape.borrow_mut() = spec.shape.clone();
+        Ok(())
+    }
+
+    pub(super) fn unblock_writes(&self, id: TableId) -> Result<()> {
+        self.table(id)?.gate.open();
+        Ok(())
+    }
+
+    /// Compactions go on by themselves from now on.
+    pub(super) fn begin_compactions(&self) -> Result<()> {
+        self.store()?.begin_compactions();
+        Ok(())
+    }
+
+    /// Makes the log durable and stops what goes on by itself.
+    pub(super) async fn close(&self) -> Result<()> {
+        match self.engine.get().and_then(|engine| engine.store.as_ref()) {
+            Some(store) => Ok(store.close().await?),
+            None => Ok(()),
+        }
+    }
+
+    fn engine(&self) -> Result<&Engine> {
+        self.engine.get().ok_or_else(|| Error::Closed("the shard is not open".to_owned()))
+    }
+}
+
+impl ShardTable {
+    /// The table as it is now.
+    pub(super) fn shape(&self) -> Arc<Shape> {
+        self.shape.borrow().clone()
+    }
+}
+
+/// What storage is to know of a table.
+fn definition(spec: &TableSpec) -> Result<Definition> {
+    let TableSpec { id, folder, shape, version, .. } = spec;
+    super::definition::of(*id, folder, &shape.schema, *version)
+}
+
+/// Lets writes through, unless the table is about to change.
+#[derive(Default)]
+struct Gate {
+    is_closed: Cell<bool>,
+    inside: Cell<usize>,
+    changed: Signal,
+}
+
+impl Gate {
+    async fn enter(&self) -> Inside<'_> {
+        self.changed.until(|| (!self.is_closed.get()).then_some(())).await;
+        self.inside.set(self.inside.get() + 1);
+        Inside(self)
+    }
+
+    /// Lets nobody in, and waits until nobody is inside.
+    async fn close(&self) {
+        self.is_closed.set(true);
+        self.changed.until(|| (self.inside.get() == 0).then_some(())).await;
+    }
+
+    fn open(&self) {
+        self.is_closed.set(false);
+        self.changed.notify();
+    }
+}
+
+/// A write that is under way.
+struct Inside<'a>(&'a Gate);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.inside.set(self.0.inside.get() - 1);
+        if self.0.is_closed.get() {
+            self.0.changed.notify();
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! A database gives back what was written to it, however many shards it has, and whatever happens in between.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use siltstone::Error;
+use siltstone::database::{Batch, Bound, Database, Options, Page, Row, Scan, Slice, Table, Value, Write};
+use storage::commit_log::{CommitLogOptions, SyncMode};
+
+/// The statements that make a table with what most tests need.
+const CREATE: &str =
+    "CREATE TABLE ks.t (k int, c int, s text static, v text, tags set<text>, PRIMARY KEY (k, c))";
+
+fn options(shards: usize) -> Options {
+    let log = CommitLogOptions { sync: SyncMode::Batch, ..CommitLogOptions::default() };
+    Options { shards, log, cache: 8 << 20, memtables: 8 << 20, direct_io: false, ..Options::default() }
+}
+
+fn open(folder: &Path, shards: usize) -> Database {
+    Database::open(folder, options(shards)).wait().unwrap()
+}
+
+fn json(rows: &[Row]) -> Vec<String> {
+    rows.iter().map(|row| row.to_json().unwrap()).collect()
+}
+
+/// All rows, a few a page.
+fn scanned(table: &Table, limit: usize) -> Vec<String> {
+    let (mut rows, mut next) = (Vec::new(), None);
+    loop {
+        let page = table.scan(Scan::all().limit(limit).resume(next)).wait().unwrap();
+        assert!(page.rows.len() <= limit);
+        rows.extend(json(&page.rows));
+        next = page.next;
+        if next.is_none() {
+            return rows;
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    table.write(Write::insert(1, 2).set("v", "a").set("tags", serde_json::json!(["y", "x"]))).wait().unwrap();
+    table
+        .write(Write::update(1, 2).add("tags", serde_json::json!(["z"])).remove("tags", "y"))
+        .wait()
+        .unwrap();
+    table.write(Write::update(1, ()).set("s", "static")).wait().unwrap();
+    table.write(Write::update(2, ()).set("s", "alone")).wait().unwrap();
+    let row = table.get(1, 2).wait().unwrap().unwrap();
+    assert_eq!(row.to_json().unwrap(), r#"{"k":1,"c":2,"s":"static","tags":["x","z"],"v":"a"}"#);
+    assert!(table.get(1, 3).wait().unwrap().is_none());
+    let alone = table.slice(2, Slice::all()).wait().unwrap();
+    assert_eq!(json(&alone.rows), [r#"{"k":2,"c":null,"s":"alone","tags":null,"v":null}"#]);
+    assert!(table.get(2, 1).wait().unwrap().is_none());
+    assert_eq!(scanned(&table, 1).len(), 2);
+    table.write(Write::delete_row(1, 2)).wait().unwrap();
+    assert!(table.get(1, 2).wait().unwrap().is_none());
+    database.close().wait().unwrap();
+    assert!(matches!(table.get(1, 2).wait(), Err(Error::Closed(_))));
+}
+
+#[test]
+fn slices_go_both_ways_page_by_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let batch: Batch = (0..20).map(|c| Write::insert(1, c).set("v", format!("v{c}"))).collect();
+    table.write(batch).wait().unwrap();
+    let of = |page: &Page| -> Vec<i32> {
+        page.rows.iter().map(|row| i32::from_be_bytes(row.get("c").unwrap().try_into().unwrap())).collect()
+    };
+    for (slice, expected) in [
+        (Slice::all(), (0..20).collect::<Vec<_>>()),
+        (Slice::all().reverse(), (0..20).rev().collect()),
+        (Slice::all().from(Bound::including(3)).to(Bound::excluding(9)), (3..9).collect()),
+        (Slice::all().from(Bound::excluding(3)).to(Bound::including(9)).reverse(), (4..10).rev().collect()),
+    ] {
+        for limit in [1, 7, 100] {
+            let (mut found, mut next) = (Vec::new(), None);
+            loop {
+                let slice = slice.clone().columns(["c"]).limit(limit).resume(next);
+                let page = table.slice(1, slice).wait().unwrap();
+                found.extend(of(&page));
+                next = page.next;
+                if next.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(found, expected, "{limit}");
+        }
+    }
+    let small = table.slice(1, Slice::all().limit_bytes(1)).wait().unwrap();
+    assert_eq!(small.rows.len(), 1);
+    table.write(Write::delete_range(1, Bound::including(5), Bound::Open)).wait().unwrap();
+    assert_eq!(of(&table.slice(1, Slice::all()).wait().unwrap()), (0..5).collect::<Vec<_>>());
+    table.write(Write::delete(1)).wait().unwrap();
+    assert!(table.slice(1, Slice::all()).wait().unwrap().rows.is_empty());
+}
+
+#[test]
+fn any_number_of_shards_opens_what_another_has_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 3);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let write = |table: &Table, from: i32| {
+        let batch: Batch = (from..from + 40).map(|k| Write::insert(k, k % 7).set("v", "v")).collect();
+        table.write(batch).wait().unwrap();
+    };
+    write(&table, 0);
+    table.flush().wait().unwrap();
+    write(&table, 20);
+    let mut expected = scanned(&table, 1000);
+    assert_eq!(expected.len(), 60);
+    drop(database);
+    for shards in [1, 4, 2, 3, 1] {
+        let database = open(folder.path(), shards);
+        let table = database.table("ks.t").unwrap();
+        for limit in [1000, 7] {
+            assert_eq!(scanned(&table, limit), expected, "{shards}");
+        }
+        table.write(Write::insert(1000 + shards as i32, 1)).wait().unwrap();
+        table.compact().wait().unwrap();
+        expected = scanned(&table, 1000);
+        database.close().wait().unwrap();
+    }
+    assert_eq!(expected.len(), 64);
+}
+
+#[test]
+fn only_one_opens_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let error = Database::open(folder.path(), options(1)).wait().unwrap_err().to_string();
+    assert!(error.contains("the database is open already"), "{error}");
+    drop(database);
+    drop(open(folder.path(), 1));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let error = |write: Write| table.write(write).wait().unwrap_err().to_string();
+    assert_eq!(error(Write::insert("x", 1)), "k: x is not an int: an integer of 32 bits was expected");
+    assert_eq!(error(Write::insert(1, 1).set("w", 1)), "the table ks.t has no column w");
+    assert_eq!(
+        error(Write::insert(1, ()).set("v", "a")),
+        "ks.t has 1 clustering columns, of which 0 were given"
+    );
+    assert_eq!(error(Write::insert((1, 2), 1)), "the partition key of ks.t has 1 columns, not 2");
+    assert_eq!(error(Write::insert(Value::Null, 1)), "k is a part of the key and cannot be null");
+    assert!(database.create_table(CREATE).wait().is_err());
+    assert!(database.table("t2").unwrap_err().to_string().ends_with("there is no table t2, but ks.t"));
+}
+
+#[test]
+fn an_altered_table_keeps_its_rows_and_drops_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    table.write(Write::insert(1, 1).set("v", "old")).wait().unwrap();
+    table.write(Write::insert(2, 1).set("v", "old").set("tags", serde_json::json!(["a"]))).wait().unwrap();
+    database.alter_table("ALTER TABLE ks.t DROP v").wait().unwrap();
+    assert!(table.write(Write::insert(1, 1).set("v", "x")).wait().is_err());
+    database.alter_table("ALTER TABLE ks.t ADD (a int, v text);").wait().unwrap();
+    table.write(Write::insert(1, 2).set("v", "new").set("a", 7)).wait().unwrap();
+    let expected = [
+        r#"{"k":1,"c":1,"s":null,"a":null,"tags":null,"v":null}"#,
+        r#"{"k":1,"c":2,"s":null,"a":7,"tags":null,"v":"new"}"#,
+        r#"{"k":2,"c":1,"s":null,"a":null,"tags":["a"],"v":null}"#,
+    ];
+    assert_eq!(scanned(&table, 100), expected);
+    assert!(database.alter_table("ALTER TABLE ks.t DROP nothing").wait().is_err());
+    assert!(database.alter_table("ALTER TABLE ks.t DROP k").wait().is_err());
+    assert!(database.alter_table("ALTER TABLE ks.t ADD v int").wait().is_err());
+    drop(database);
+    let database = open(folder.path(), 3);
+    let table = database.table("t").unwrap();
+    assert_eq!(scanned(&table, 100), expected);
+    table.compact().wait().unwrap();
+    assert_eq!(scanned(&table, 2), expected);
+}
+
+#[test]
+fn a_dropped_table_stays_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    table.write(Write::insert(1, 1)).wait().unwrap();
+    table.snapshot("kept").wait().unwrap();
+    let path = table.folder().to_path_buf();
+    database.drop_table("ks.t").wait().unwrap();
+    assert!(table.write(Write::insert(1, 1)).wait().unwrap_err().to_string().ends_with("was dropped"));
+    assert!(path.join("snapshots/kept/schema.cql").is_file());
+    database.create_table(CREATE).wait().unwrap();
+    drop(database);
+    let database = open(folder.path(), 2);
+    assert_eq!(scanned(&database.table("ks.t").unwrap(), 10), [""; 0]);
+}
+
+#[test]
+fn a_snapshot_opens_as_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 3);
+    let table = database.create_table(CREATE).wait().unwrap();
+    table.write((0..50).map(|k| Write::insert(k, 1).set("v", "v")).collect::<Batch>()).wait().unwrap();
+    let snapshot = table.snapshot("one").wait().unwrap();
+    assert!(table.snapshot("one").wait().is_err() && table.snapshot("../x").wait().is_err());
+    let expected = scanned(&table, 100);
+    table.write(Write::delete(7)).wait().unwrap();
+    table.compact().wait().unwrap();
+    assert_eq!(scanned(&table, 100).len(), 49);
+    let read_only = Options { read_only: true, ..options(2) };
+    let before = std::fs::read_dir(&snapshot).unwrap().count();
+    let copy = Database::open_table_folder(&snapshot, None, read_only).wait().unwrap();
+    let copied = copy.tables().remove(0);
+    assert_eq!(scanned(&copied, 100), expected);
+    assert!(copied.write(Write::delete(1)).wait().unwrap_err().to_string().contains("for reading only"));
+    drop(copy);
+    assert_eq!(std::fs::read_dir(&snapshot).unwrap().count(), before);
+    let copy = Database::open_table_folder(&snapshot, None, options(2)).wait().unwrap();
+    let copied = copy.tables().remove(0);
+    copied.write(Write::delete(1)).wait().unwrap();
+    copied.compact().wait().unwrap();
+    assert_eq!(scanned(&copied, 100).len(), 49);
+}
+
+#[test]
+fn counters_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let create =
+        "CREATE TABLE ks.n (k int, c int, s counter static, a counter, b counter, PRIMARY KEY (k, c))";
+    let database = open(folder.path(), 2);
+    database.create_table(create).wait().unwrap();
+    let mut database = Some(database);
+    for round in 0..4 {
+        let opened = database.take().unwrap_or_else(|| open(folder.path(), 1 + round % 3));
+        let table = opened.table("n").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..25 {
+                        table.add(1, 1, [("a", 2), ("b", -1)]).wait().unwrap();
+                    }
+                });
+            }
+        });
+        table.add(1, (), [("s", 1)]).wait().unwrap();
+        table.flush().wait().unwrap();
+    }
+    let database = open(folder.path(), 2);
+    let table = database.table("n").unwrap();
+    assert_eq!(scanned(&table, 9), [r#"{"k":1,"c":1,"s":4,"a":800,"b":-400}"#]);
+    assert!(table.write(Write::insert(1, 1).set("a", 1)).wait().is_err());
+    assert!(table.add(1, 1, [("c", 1)]).wait().is_err());
+}
+
+#[test]
+fn what_expires_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let create = "CREATE TABLE ks.t (k int PRIMARY KEY, v text) WITH default_time_to_live = 100";
+    let table = database.create_table(create).wait().unwrap();
+    table.write(Write::insert(1, ()).set("v", "a")).wait().unwrap();
+    table.write(Write::insert(2, ()).set("v", "a").ttl(0)).wait().unwrap();
+    table.write(Write::insert(3, ()).set("v", "a").ttl(10)).wait().unwrap();
+    let rows = |after: i64| {
+        let scan = Scan::all().columns(["k"]).at(siltstone::now() + after);
+        table.scan(scan).wait().unwrap().rows.len()
+    };
+    assert_eq!((rows(0), rows(50), rows(150)), (3, 2, 1));
+}
+
+#[test]
+fn metrics_are_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    table.write(Write::insert(1, 1)).wait().unwrap();
+    table.flush().wait().unwrap();
+    let text = database.metrics().wait().unwrap();
+    assert!(
+        text.contains("# TYPE siltstone_sstables gauge\nsiltstone_sstables{shard=\"0\",table=\"ks.t\"} "),
+        "{text}"
+    );
+    assert_eq!(text.matches("siltstone_commit_log_bytes{").count(), 2);
+}
+
+#[test]
+fn wakes_come_from_other_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    // An executor that is none of ours: the one of another shard.
+    let count = runtime::run(runtime::ShardOptions::default(), async move |_| {
+        let writes = (0..200).map(|k| table.write(Write::insert(k, 1).set("v", "v")));
+        for written in runtime::join_all(writes).await {
+            written.unwrap();
+        }
+        runtime::sleep(Duration::from_millis(5)).await;
+        table.scan(Scan::all()).await.unwrap().rows.len()
+    });
+    assert_eq!(count.unwrap(), 200);
+}

@@ -1,0 +1,194 @@
+//! SSTables that several shards share, and how each of them gets its own part.
+//!
+//! A shard has a part of the ring. An SSTable that another number of shards wrote, or another database, may have
+//! partitions of several parts: each of these shards then opens it, and reads only what is its own.
+//!
+//! ```text
+//! shard 0    |------ a ------|                  |-a1-|
+//! shard 1              |---- a, b ----|    ►         |-a2-|  |-b1-|
+//! shard 2                      |- b -|                        |-b2-|
+//! ```
+//!
+//! No shard may compact such an SSTable by itself, because the rows of the others would go with it. [`Table::split`] makes
+//! one SSTable for each part of it, under one transaction; then each shard takes its own over with [`Table::adopt`], and
+//! only when all have done so the old ones are removed.
+
+use std::rc::Rc;
+
+use model::Token;
+use sstable::SSTableWriter;
+use sstable::component::Descriptor;
+
+use crate::Result;
+use crate::rewrite::Control;
+use crate::sstable_set::{Member, SSTableSet};
+use crate::table::Table;
+use crate::transaction::{Committed, Transaction, TransactionKind};
+
+/// A part of the ring: all tokens above one, if it is given, and not above another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tokens {
+    /// Tokens above this one.
+    pub after: Option<Token>,
+    /// The last one of them.
+    pub last: Token,
+}
+
+/// SSTables that were split.
+#[derive(Debug)]
+#[must_use = "the files of the old SSTables are still there"]
+pub struct Split {
+    /// The ones that take the place of the old ones.
+    pub new: Vec<Descriptor>,
+    /// To be brought to its end once every shard has adopted the new ones.
+    pub committed: Committed,
+}
+
+impl Tokens {
+    /// The whole ring.
+    pub const ALL: Tokens = Tokens { after: None, last: Token::MAX };
+
+    /// Whether a token is in it.
+    pub fn contain(&self, token: Token) -> bool {
+        token <= self.last && self.after.is_none_or(|after| token > after)
+    }
+
+    /// What is in both; `None` if nothing is.
+    pub fn common(&self, other: &Tokens) -> Option<Tokens> {
+        let tokens = Tokens { after: self.after.max(other.after), last: self.last.min(other.last) };
+        tokens.after.is_none_or(|after| after < tokens.last).then_some(tokens)
+    }
+
+    /// Whether all partitions of an SSTable are in it.
+    fn hold(&self, member: &Member) -> bool {
+        self.contain(member.first.token) && self.contain(member.last.token)
+    }
+}
+
+impl Table {
+    /// This part of the ring is all that the table is asked for: SSTables without partitions of it are closed, and
+    /// those that have others too are shared.
+    pub fn own(&self, tokens: Tokens) {
+        let set = self.sstables();
+        let is_needed = |member: &&Rc<Member>| member.overlaps(tokens.after, tokens.last);
+        let members = set.members().iter().filter(is_needed).cloned().collect();
+        self.set_tokens(tokens, SSTableSet::new(members));
+    }
+
+    /// The SSTables that have partitions of other shards too.
+    pub fn shared(&self) -> Vec<Rc<Member>> {
+        let tokens = self.tokens();
+        self.sstables().members().iter().filter(|member| !tokens.hold(member)).cloned().collect()
+    }
+
+    /// Whether an SSTable has partitions of this shard only.
+    pub(crate) fn is_own(&self, member: &Member) -> bool {
+        self.tokens().hold(member)
+    }
+
+    /// Makes of SSTables others that have partitions of one part each, and puts these in their place in the folder. The
+    /// shards still read the old ones then.
+    ///
+    /// # Errors
+    /// What cannot be read or written, and [`crate::Error::Cancelled`]; all is then as it was.
+    pub async fn split(&self, inputs: &[Rc<Member>], parts: &[Tokens], control: &Control) -> Result<Split> {
+        let context = self.context();
+        let (version, kind) = (self.definition().version, TransactionKind::Compaction);
+        let mut transaction =
+            Transaction::begin(&context.disk, &context.clock, self.folder(), version, kind).await?;
+        match self.write_parts(inputs, parts, control, &mut transaction).await {
+            Ok(new) => Ok(Split { new, committed: transaction.commit().await? }),
+            Err(error) => {
+                // Whatever is left says no more than the error.
+                drop(transaction.abort().await);
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads new SSTables in the place of others, as far as they have partitions of this shard.
+    ///
+    /// # Errors
+    /// What cannot be opened; the old ones are then read on.
+    pub async fn adopt(&self, gone: &[Descriptor], new: &[Descriptor]) -> Result<()> {
+        let tokens = self.tokens();
+        let mut adopted = Vec::new();
+        for descriptor in new {
+            let member = self.open_member(descriptor).await?;
+            adopted.extend(Some(member).filter(|member| member.overlaps(tokens.after, tokens.last)));
+        }
+        let set = self.sstables();
+        let is_gone = |member: &&Rc<Member>| gone.contains(member.sstable.descriptor());
+        let gone: Vec<Rc<Member>> = set.members().iter().filter(is_gone).cloned().collect();
+        self.set_members(&gone, &adopted);
+        Ok(())
+    }
+
+    async fn write_parts(
+        &self,
+        inputs: &[Rc<Member>],
+        parts: &[Tokens],
+        control: &Control,
+        transaction: &mut Transaction,
+    ) -> Result<Vec<Descriptor>> {
+        let mut new = Vec::new();
+        for input in inputs {
+            for part in parts.iter().filter(|part| input.overlaps(part.after, part.last)) {
+                control.check()?;
+                new.extend(self.write_part(input, part, transaction).await?);
+            }
+        }
+        for input in inputs {
+            transaction.remove(input.sstable.descriptor()).await?;
+        }
+        Ok(new)
+    }
+
+    /// One part of an SSTable; `None` if it has nothing of it after all.
+    async fn write_part(
+        &self,
+        input: &Member,
+        part: &Tokens,
+        transaction: &mut Transaction,
+    ) -> Result<Option<Descriptor>> {
+        let sstable = &input.sstable;
+        let start = match part.after {
+            Some(after) => sstable.data_above(after).await?,
+            None => 0,
+        };
+        let end = sstable.data_above(part.last).await?;
+        if start == end {
+            return Ok(None);
+        }
+        let descriptor = self.next_descriptor();
+        transaction.add(&descriptor).await?;
+        let statistics = sstable.statistics();
+        let mut options = self.definition().write.clone();
+        options.level = statistics.stats.level;
+        let (disk, encoding) = (&self.context().disk, statistics.header.encoding);
+        let mut writer =
+            SSTableWriter::create(disk, descriptor.clone(), sstable.schema(), encoding, options).await?;
+        let mut rows = sstable.scan_range(start..end)?;
+        if let Err(error) = writer.push_all(&mut rows, &mut |_| ()).await {
+            // Whatever is left says no more than the error.
+            drop(writer.abandon().await);
+            return Err(error.into());
+        }
+        writer.seal().await?;
+        Ok(Some(descriptor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_the_ring_meet() {
+        let part = |after, last| Tokens { after, last };
+        assert!(Tokens::ALL.contain(i64::MIN) && Tokens::ALL.contain(i64::MAX));
+        assert!(!part(Some(0), 9).contain(0) && part(Some(0), 9).contain(9));
+        assert_eq!(part(Some(0), 9).common(&part(None, 5)), Some(part(Some(0), 5)));
+        assert_eq!(part(Some(0), 9).common(&part(Some(9), 20)), None);
+    }
+}
