@@ -13,7 +13,7 @@ use siltstone::table_schema::TableSchema;
 use sstable::writer::Limits;
 use sstable::{Version, WriteOptions};
 use storage::commit_log::{OnCorruption, SyncMode, TableId};
-use storage::rewrite::{Control, Rewrite};
+use storage::compaction::Compaction;
 use storage::{Definition, Generations, Store, StoreOptions};
 use testkit::cassandra::{Node, TableName, Values};
 use testkit::generate::KEYSPACE;
@@ -121,8 +121,7 @@ impl<'a> Pair<'a> {
             self.flush_siltstone().await;
             self.done.push(format!("-- Siltstone compacts at {now}"));
             self.shard.clock().as_simulated().unwrap().set(Duration::from_secs(now as u64));
-            let rewrite = Rewrite::into_one(self.own.compactable());
-            self.own.rewrite(&rewrite, &Control::default()).await.unwrap();
+            self.store.compact(&self.own).await.unwrap();
         }
         if !self.in_step {
             self.writer.new_timestamps();
@@ -244,6 +243,9 @@ fn definition(table: &Table, random: &mut Random) -> Definition {
     target.fences = random.percent(50);
     let mut definition = Definition::new(TABLE, &Rc::new(parsed.schema.clone()), version);
     definition.write = write_options(path, &parsed, &target).unwrap();
+    // It is not enabled: nothing is compacted unless it is asked for.
+    let compaction = parsed.options.map("compaction").unwrap().iter();
+    definition.compaction = Compaction::parse(compaction.map(|(name, value)| (&**name, &**value))).unwrap();
     definition.gc_grace_seconds = table.gc_grace_seconds;
     definition.single_key_parallel_scan_threshold = *random.one_of(&[0.0, 0.5, 1.0]);
     definition
