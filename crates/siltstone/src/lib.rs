@@ -13,6 +13,7 @@
 //! | [`info`], [`facts`] | what is known of an SSTable as a whole, as text and as JSON |
 //! | [`index_list`] | its partitions, and the index blocks of one |
 //! | [`convert`] | SSTables into another version of the format, several into one |
+//! | [`mod@load`] | rows as JSON lines or CSV into a table |
 //! | [`mod@write`] | lines of JSON into a new SSTable |
 //! | [`split`] | one or several SSTables into several |
 //! | [`verify`] | what a verification found, in words and as JSON |
@@ -39,6 +40,7 @@ mod json_members;
 pub mod json_reader;
 pub mod json_rows;
 pub mod keys;
+pub mod load;
 mod one_deletion;
 pub mod parallel_dump;
 pub mod paths;

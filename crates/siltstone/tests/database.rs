@@ -53,7 +53,7 @@ fn what_is_written_is_read() {
     table.write(Write::update(1, ()).set("s", "static")).wait().unwrap();
     table.write(Write::update(2, ()).set("s", "alone")).wait().unwrap();
     let row = table.get(1, 2).wait().unwrap().unwrap();
-    assert_eq!(row.to_json().unwrap(), r#"{"k":1,"c":2,"s":"static","tags":["x","z"],"v":"a"}"#);
+    assert_eq!(row.to_json().unwrap(), r#"{"k":1,"c":2,"s":"static","tags":["x", "z"],"v":"a"}"#);
     assert!(table.get(1, 3).wait().unwrap().is_none());
     let alone = table.slice(2, Slice::all()).wait().unwrap();
     assert_eq!(json(&alone.rows), [r#"{"k":2,"c":null,"s":"alone","tags":null,"v":null}"#]);

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,9 +9,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
-use model::{Fragment, FragmentReader, LiveRows, PartitionKey, Row, Token, select};
 use runtime::{Cache, Clock, Shard, ShardOptions, SimClock};
 use serde_json::{Map, Value};
+use siltstone::database::{Database, Options, Row, Scan};
 use siltstone::table_schema::TableSchema;
 use sstable::Version;
 use storage::commit_log::TableId;
@@ -43,9 +42,12 @@ fn tables_of(set: &Path) -> Vec<Expected> {
     tables.sort();
     let expected = tables.into_iter().map(|folder| {
         let name = folder.file_name().unwrap().to_str().unwrap();
-        let schema = TableSchema::parse(&schema_path, &text, Some(name)).unwrap();
+        let mut schema = TableSchema::parse(&schema_path, &text, Some(name)).unwrap();
+        let read_at = info["read_at"].as_i64().unwrap();
+        let dropped = DROPPED.iter().filter(|(table, _)| *table == name);
+        schema.dropped = dropped.map(|(_, column)| (column.to_string(), read_at * 1_000_000)).collect();
         let rows = set.join("expected").join(format!("{name}.jsonl.gz"));
-        Expected { rows, schema, read_at: info["read_at"].as_i64().unwrap(), folder }
+        Expected { rows, schema, read_at, folder }
     });
     expected.filter(|expected| expected.rows.is_file()).collect()
 }
@@ -56,141 +58,50 @@ fn lines(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The table in a folder that has its SSTables, at the time at which its rows were read.
-async fn open(shard: &Shard, expected: &Expected, folder: &Path) -> Table {
-    let clock = SimClock::default();
-    clock.set(Duration::from_secs(expected.read_at as u64));
-    let clock = Clock::Simulated(clock);
-    let context = Context { disk: shard.disk().clone(), clock, cache: Cache::new(1 << 20) };
-    let schema = Rc::new(expected.schema.schema.clone());
-    let version = if folder_has(folder, "oa-") { Version::Oa } else { Version::Me };
-    let mut definition = Definition::new(TableId([0; 16]), &schema, version);
-    definition.dropped = DROPPED
-        .iter()
-        .filter(|(table, _)| *table == expected.schema.table)
-        .map(|(_, column)| DroppedColumn { name: column.as_bytes().into(), at: expected.read_at * 1_000_000 })
-        .collect();
-    Table::open(&context, folder, definition, &Generations::default()).await.unwrap()
-}
-
-fn folder_has(folder: &Path, prefix: &str) -> bool {
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-    names.into_iter().any(|name| name.to_str().unwrap().starts_with(prefix))
+fn open(expected: &Expected, folder: &Path, shards: usize) -> Database {
+    let schema = expected.schema.clone();
+    let options = Options { shards, read_only: true, direct_io: false, cache: 4 << 20, ..Options::default() };
+    Database::open_table_folder(folder, Some(schema), options).wait().unwrap()
 }
 
 /// The rows of a table as the lines of what is expected.
-async fn rows_of(table: &Table, expected: &Expected) -> Vec<Map<String, Value>> {
-    let mut scan = table.scan(None, Token::MAX).await.unwrap();
-    let mut live = LiveRows::new(expected.read_at);
-    let mut rows = Rows { expected, key: None, statics: None, has_rows: false, all: Vec::new() };
-    while let Some(fragment) = scan.next().await.unwrap() {
-        match &fragment {
-            Fragment::PartitionStart(start) => rows.begin(&start.key),
-            Fragment::PartitionEnd => rows.end(),
-            _ => {}
+fn rows_of(database: &Database, expected: &Expected) -> Vec<Value> {
+    let table = database.tables().remove(0);
+    let (mut rows, mut next) = (Vec::new(), None);
+    loop {
+        let page = table.scan(Scan::all().at(expected.read_at).resume(next)).wait().unwrap();
+        rows.extend(page.rows.iter().map(line));
+        next = page.next;
+        if next.is_none() {
+            return rows;
         }
-        match live.filter(fragment) {
-            Some(Fragment::StaticRow(row)) => rows.statics = Some(row),
-            Some(Fragment::Row(row)) => rows.row(&row),
-            _ => {}
-        }
-    }
-    rows.all
-}
-
-/// Makes lines of fragments.
-struct Rows<'a> {
-    expected: &'a Expected,
-    key: Option<PartitionKey>,
-    statics: Option<Row>,
-    has_rows: bool,
-    all: Vec<Map<String, Value>>,
-}
-
-impl Rows<'_> {
-    fn begin(&mut self, key: &PartitionKey) {
-        (self.key, self.statics, self.has_rows) = (Some(key.clone()), None, false);
-    }
-
-    fn row(&mut self, row: &Row) {
-        if !self.is_static_compact() {
-            self.line(Some(row));
-        }
-    }
-
-    /// A partition of which only the static row is left is a row too.
-    fn end(&mut self) {
-        if !self.has_rows && self.statics.is_some() {
-            self.line(None);
-        }
-    }
-
-    /// In tables of compact storage without clustering columns, the columns are static ones in the files.
-    fn is_static_compact(&self) -> bool {
-        let schema = &self.expected.schema;
-        schema.is_compact && schema.clustering.is_empty() && !schema.schema.clustering.is_empty()
-    }
-
-    fn line(&mut self, row: Option<&Row>) {
-        self.has_rows = true;
-        let TableSchema { partition_key, clustering, schema, .. } = &self.expected.schema;
-        let key = self.key.as_ref().unwrap();
-        let mut raw = BTreeMap::new();
-        for (name, value) in partition_key.iter().zip(parts(&key.bytes, partition_key.len())) {
-            raw.insert(name.clone(), Some(value.to_vec()));
-        }
-        for (at, name) in clustering.iter().enumerate() {
-            let value = row.and_then(|row| row.clustering.values.get(at)?.as_ref());
-            raw.insert(name.clone(), value.map(|value| value.to_vec()));
-        }
-        for (columns, row) in [(&schema.statics, self.statics.as_ref()), (&schema.regulars, row)] {
-            for (at, column) in columns.iter().enumerate() {
-                let cells: Vec<_> = row
-                    .iter()
-                    .flat_map(|row| &row.cells)
-                    .filter(|cell| usize::from(cell.column) == at)
-                    .cloned()
-                    .collect();
-                let value = select::value_of(&column.data_type, &cells);
-                raw.insert(column.name_text().into_owned(), value.map(|value| value.to_vec()));
-            }
-        }
-        let mut line = Map::new();
-        line.insert("token".to_owned(), key.token.into());
-        line.insert("raw".to_owned(), raw.into_iter().map(|(name, value)| (name, shown(value))).collect());
-        self.all.push(line);
     }
 }
 
-/// The columns of a partition key.
-fn parts(key: &[u8], count: usize) -> Vec<&[u8]> {
-    if count == 1 {
-        return vec![key];
-    }
-    let mut rest = key;
-    let next = |_| {
-        let (len, tail) = rest.split_first_chunk::<2>().unwrap();
-        let (part, tail) = tail.split_at(usize::from(u16::from_be_bytes(*len)));
-        rest = &tail[1..];
-        part
-    };
-    (0..count).map(next).collect()
-}
-
-fn shown(value: Option<Vec<u8>>) -> Value {
-    value.map_or(Value::Null, |value| {
-        value.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
-    })
+fn line(row: &Row) -> Value {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let value = |value: Option<&[u8]>| value.map_or(Value::Null, |value| hex(value).into());
+    let raw: Map<String, Value> = row
+        .columns()
+        .iter()
+        .zip(row.values())
+        .map(|(column, bytes)| (column.name.clone(), value(bytes)))
+        .collect();
+    serde_json::json!({ "token": row.token(), "raw": raw })
 }
 
 /// What of a table is not as it should be.
-fn difference(found: &[Map<String, Value>], expected: &[Value]) -> Option<String> {
+fn difference(found: &[Value], expected: &[Value]) -> Option<String> {
     if found.len() != expected.len() {
         return Some(format!("{} rows, not {}", found.len(), expected.len()));
     }
     found.iter().zip(expected).find_map(|(found, expected)| {
         if found["token"] != expected["token"] {
-            return Some(format!("{found:?}\n  not {expected}"));
+            return Some(format!("{found}\n  not {expected}"));
+        }
+        let columns = |row: &Value| row["raw"].as_object().map_or(0, Map::len);
+        if columns(found) != columns(expected) {
+            return Some(format!("other columns: {found}\n  not {expected}"));
         }
         // Long values are given by their length and a checksum.
         let raw = expected["raw"].as_object().unwrap();
@@ -210,18 +121,15 @@ fn difference(found: &[Map<String, Value>], expected: &[Value]) -> Option<String
 fn a_scan_gives_what_a_select_gave() {
     let tables: Vec<Expected> =
         testkit::fixtures::sets_with_rows().iter().flat_map(|set| tables_of(set)).collect();
-    runtime::run(ShardOptions { direct_io: false, ..ShardOptions::default() }, async move |shard: Shard| {
-        let mut failures = Vec::new();
-        for expected in &tables {
-            let table = open(&shard, expected, &expected.folder).await;
-            let found = rows_of(&table, expected).await;
-            let wrong = difference(&found, &lines(&expected.rows));
-            failures.extend(wrong.map(|what| format!("{}: {what}", expected.folder.display())));
-        }
-        println!("{} tables are compared", tables.len());
-        assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
-    })
-    .unwrap();
+    let mut failures = Vec::new();
+    for (number, expected) in tables.iter().enumerate() {
+        // Whether one shard reads an SSTable or several share it makes no difference.
+        let database = open(expected, &expected.folder, 1 + number % 3);
+        let wrong = difference(&rows_of(&database, expected), &lines(&expected.rows));
+        failures.extend(wrong.map(|what| format!("{}: {what}", expected.folder.display())));
+    }
+    println!("{} tables are compared", tables.len());
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
 }
 
 /// What Cassandra's dump of its own compaction of the table is, if there is one.
@@ -261,18 +169,40 @@ fn copy(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// What is wrong with the table once it is compacted.
-async fn check_compacted(shard: &Shard, expected: &Expected) -> Option<String> {
-    let copy = copy(&expected.folder);
-    let table = open(shard, expected, copy.path()).await;
+/// Merges all SSTables of a folder into one, at the second at which its rows were read; its Data.db, if any is left.
+async fn compact(shard: &Shard, expected: &Expected, folder: &Path) -> Option<PathBuf> {
+    let clock = SimClock::default();
+    clock.set(Duration::from_secs(expected.read_at as u64));
+    let clock = Clock::Simulated(clock);
+    let context = Context { disk: shard.disk().clone(), clock, cache: Cache::new(1 << 20) };
+    let version = if has_oa(folder) { Version::Oa } else { Version::Me };
+    let mut definition = Definition::new(TableId([0; 16]), &Rc::new(expected.schema.schema.clone()), version);
+    let dropped = |(name, at): &(String, i64)| DroppedColumn { name: name.as_bytes().into(), at: *at };
+    definition.dropped = expected.schema.dropped.iter().map(dropped).collect();
+    let table = Table::open(&context, folder, definition, &Generations::default()).await.unwrap();
     let rewrite = Rewrite::into_one(table.compactable());
     let new = table.rewrite(&rewrite, &Control::default()).await.unwrap();
-    if let Some(wrong) = difference(&rows_of(&table, expected).await, &lines(&expected.rows)) {
+    new.first().map(|new| new.sstable.data().file.path().to_path_buf())
+}
+
+fn has_oa(folder: &Path) -> bool {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.into_iter().any(|name| name.to_str().unwrap().starts_with("oa-"))
+}
+
+/// What is wrong with a table once it is compacted.
+fn check_compacted(expected: &Expected) -> Option<String> {
+    let copy = copy(&expected.folder);
+    let options = ShardOptions { direct_io: false, ..ShardOptions::default() };
+    let compacted =
+        runtime::run(options, async |shard: Shard| compact(&shard, expected, copy.path()).await).unwrap();
+    let rows = rows_of(&open(expected, copy.path(), 2), expected);
+    if let Some(wrong) = difference(&rows, &lines(&expected.rows)) {
         return Some(wrong);
     }
     let theirs = dump_of_compacted(expected)?;
     let timeless = |dump| without_members(dump, &["expired", "position", "table kind"]);
-    let ours = new.first().map_or(Value::Array(Vec::new()), |new| dump(new.sstable.data().file.path()));
+    let ours = compacted.map_or(Value::Array(Vec::new()), |data| dump(&data));
     json::difference(&timeless(ours), &timeless(theirs))
 }
 
@@ -280,15 +210,10 @@ async fn check_compacted(shard: &Shard, expected: &Expected) -> Option<String> {
 fn a_compaction_leaves_the_rows_and_what_cassandras_leaves() {
     let tables: Vec<Expected> =
         testkit::fixtures::sets_with_rows().iter().flat_map(|set| tables_of(set)).collect();
-    runtime::run(ShardOptions { direct_io: false, ..ShardOptions::default() }, async move |shard: Shard| {
-        let mut failures = Vec::new();
-        for expected in &tables {
-            let wrong = check_compacted(&shard, expected).await;
-            failures.extend(wrong.map(|what| format!("{}: {what}", expected.folder.display())));
-        }
-        let dumps = tables.iter().filter(|expected| dump_of_compacted(expected).is_some()).count();
-        println!("{} tables are compacted, {dumps} of them compared with Cassandra's", tables.len());
-        assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
-    })
-    .unwrap();
+    let wrong =
+        |expected: &Expected| Some(format!("{}: {}", expected.folder.display(), check_compacted(expected)?));
+    let failures: Vec<String> = tables.iter().filter_map(wrong).collect();
+    let dumps = tables.iter().filter(|expected| dump_of_compacted(expected).is_some()).count();
+    println!("{} tables are compacted, {dumps} of them compared with Cassandra's", tables.len());
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
 }

@@ -9,6 +9,7 @@ mod progress;
 mod read;
 mod shape;
 mod split;
+mod table;
 mod verify;
 mod write;
 
@@ -41,6 +42,9 @@ enum Group {
     /// Look into SSTable files: no cluster and no JVM are needed.
     #[command(subcommand, arg_required_else_help = true)]
     Sstable(Command),
+    /// Write and read tables, in the folder of a database or of one table.
+    #[command(subcommand, arg_required_else_help = true)]
+    Table(table::TableCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -68,7 +72,10 @@ struct Paths {
 impl Siltstone {
     /// Does what the arguments say.
     pub(crate) fn run(self) -> Result<()> {
-        let Group::Sstable(command) = self.group;
+        let command = match self.group {
+            Group::Sstable(command) => command,
+            Group::Table(command) => return command.run(),
+        };
         match command {
             Command::Dump(command) => command.run(),
             Command::Convert(command) => command.run(),

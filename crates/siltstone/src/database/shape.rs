@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use model::{CqlType, Schema};
+use model::{Column, CqlType, Schema};
 
 use crate::table_schema::TableSchema;
 use crate::{Error, Result};
@@ -73,12 +73,12 @@ impl Shape {
                 show(name.clone(), of, ColumnKind::Clustering, Place::Clustering(at));
             });
         }
-        for (at, column) in (0..).zip(&schema.schema.statics) {
+        for (at, column) in by_name(&schema.schema.statics) {
             // Compact storage without clustering columns keeps in the static row what CQL shows as the one row.
             let kind = if is_static_compact { ColumnKind::Regular } else { ColumnKind::Static };
             show(column.name_text().into_owned(), &column.data_type, kind, Place::Static(at));
         }
-        for (at, column) in (0..).zip(&schema.schema.regulars) {
+        for (at, column) in by_name(&schema.schema.regulars) {
             if !is_static_compact && !(schema.is_compact && column.data_type == CqlType::Empty) {
                 let name = column.name_text().into_owned();
                 show(name, &column.data_type, ColumnKind::Regular, Place::Regular(at));
@@ -120,6 +120,13 @@ impl Shape {
             Some(names) => names.iter().map(|name| self.find(name)).collect(),
         }
     }
+}
+
+/// Columns with their places, by their names: unlike files, `SELECT *` does not put those of many cells last.
+fn by_name(columns: &[Column]) -> Vec<(u16, &Column)> {
+    let mut all: Vec<(u16, &Column)> = (0..).zip(columns).collect();
+    all.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
+    all
 }
 
 /// `keyspace.table`, or just the table where no keyspace is known.

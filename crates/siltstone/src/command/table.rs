@@ -1,0 +1,135 @@
+//! `siltstone table …`: tables in the folder of a database, or the folder of one table.
+
+mod load;
+mod rows;
+mod upkeep;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::Value as Json;
+use siltstone::database::{Database, Options, Table, Value};
+use siltstone::table_schema::TableSchema;
+use siltstone::{Error, Result};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TableCommand {
+    Create(upkeep::Create),
+    Load(load::Load),
+    Get(rows::Get),
+    Slice(rows::Slice),
+    Scan(rows::Scan),
+    Flush(upkeep::Flush),
+    Compact(upkeep::Compact),
+    Stats(upkeep::Stats),
+    Snapshot(upkeep::Snapshot),
+    Drop(upkeep::Drop),
+}
+
+/// Where a table is, and how it is opened.
+#[derive(Debug, Args)]
+struct Place {
+    /// The folder of a database, such as a copy of Cassandra's, with data/ in it; or the folder of one table, such as a
+    /// snapshot: then TABLE is left out.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// What the table is, where its folder has no schema.cql: CQL, or JSON if it begins with a brace. Only for the folder
+    /// of one table.
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+
+    /// How many threads share the work. Default one for each CPU.
+    #[arg(long, value_name = "N")]
+    shards: Option<std::num::NonZeroUsize>,
+}
+
+/// An open table.
+struct Opened {
+    database: Database,
+    table: Table,
+    /// The arguments behind DIR and TABLE.
+    rest: Vec<String>,
+}
+
+impl TableCommand {
+    pub(super) fn run(self) -> Result<()> {
+        match self {
+            TableCommand::Create(command) => command.run(),
+            TableCommand::Load(command) => command.run(),
+            TableCommand::Get(command) => command.run(),
+            TableCommand::Slice(command) => command.run(),
+            TableCommand::Scan(command) => command.run(),
+            TableCommand::Flush(command) => command.run(),
+            TableCommand::Compact(command) => command.run(),
+            TableCommand::Stats(command) => command.run(),
+            TableCommand::Snapshot(command) => command.run(),
+            TableCommand::Drop(command) => command.run(),
+        }
+    }
+}
+
+impl Place {
+    /// Opens the database, or the one table.
+    fn database(&self, read_only: bool) -> Result<Database> {
+        let shards = self.shards.map_or(Options::default().shards, std::num::NonZeroUsize::get);
+        let options = Options { read_only, shards, ..Options::default() };
+        if !self.is_table() {
+            if self.schema.is_some() {
+                return Err(Error::Usage("--schema is for the folder of one table".to_owned()));
+            }
+            if !self.dir.is_dir() {
+                return Err(Error::file(&self.dir, "there is no such folder"));
+            }
+            return Database::open(&self.dir, options).wait();
+        }
+        let schema = self.schema.as_deref().map(schema_of).transpose()?;
+        Database::open_table_folder(&self.dir, schema, options).wait()
+    }
+
+    /// Opens a table, the name of which is the first argument unless the folder is that of one.
+    fn open(&self, mut arguments: Vec<String>, read_only: bool) -> Result<Opened> {
+        let database = self.database(read_only)?;
+        let table = match self.is_table() {
+            true => database.tables().remove(0),
+            false if arguments.is_empty() => {
+                return Err(Error::Usage(format!("TABLE is missing: {}", tables_of(&database))));
+            }
+            false => database.table(&arguments.remove(0))?,
+        };
+        Ok(Opened { database, table, rest: arguments })
+    }
+
+    /// Whether this is the folder of one table.
+    fn is_table(&self) -> bool {
+        is_table(&self.dir)
+    }
+}
+
+fn is_table(dir: &Path) -> bool {
+    let is_part = |name: &std::ffi::OsStr| {
+        let name = name.to_string_lossy();
+        name.ends_with("-Data.db") || name == "schema.cql"
+    };
+    let mut names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    !dir.join("data").is_dir() && names.any(|name| is_part(&name))
+}
+
+fn tables_of(database: &Database) -> String {
+    let names: Vec<String> = database.tables().iter().map(Table::name).collect();
+    if names.is_empty() { "there are no tables".to_owned() } else { format!("one of {}", names.join(", ")) }
+}
+
+fn schema_of(path: &Path) -> Result<TableSchema> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::file(path, format!("it cannot be read: {error}")))?;
+    TableSchema::parse(path, &text, None)
+}
+
+/// The values of a key: a JSON array, or the text of the one value.
+fn values(text: &str) -> Vec<Value> {
+    match serde_json::from_str(text) {
+        Ok(Json::Array(items)) => items.into_iter().map(Value::Json).collect(),
+        _ => vec![Value::Text(text.to_owned())],
+    }
+}

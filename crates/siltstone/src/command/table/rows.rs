@@ -1,0 +1,272 @@
+//! `siltstone table get`, `slice` and `scan`: rows as a `SELECT` gives them.
+
+use std::io::{self, BufWriter, Write as _};
+use std::num::NonZeroU64;
+
+use clap::Args;
+use siltstone::database::{Bound, Page, Row};
+use siltstone::{Error, Result, database};
+
+use super::{Opened, Place, values};
+use crate::command::{note, positive};
+
+/// Print a row by its whole key, as a JSON object by column.
+///
+/// Where there is no such row, a note on stderr says so, and the exit code is 0.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone table get /data ks.users alice
+  siltstone table get /data ks.events alice '[\"2024-01-31T12:00:00Z\"]' --columns what,size
+  siltstone table get /backup/users-7b8c '[\"alice\", 7]'
+
+A key of one column is written as its text, one of several as a JSON array. A blob is hexadecimal, with 0x.
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
+pub(in crate::command) struct Get {
+    #[command(flatten)]
+    place: Place,
+
+    /// The table, unless DIR is the folder of one; the partition key; the clustering key, if the table has one.
+    #[arg(value_name = "[TABLE] KEY [CLUSTERING]", required = true, num_args = 1..=3, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// Print rows of a partition, as JSON objects by column.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone table slice /data ks.events alice --limit 10
+  siltstone table slice /data ks.events alice --from 2024-01-01 --to 2024-01-31 --reverse
+  siltstone table slice /backup/events-1f alice --from '[\"2024-01-01\", 7]'
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
+pub(in crate::command) struct Slice {
+    #[command(flatten)]
+    place: Place,
+
+    /// The table, unless DIR is the folder of one; the partition key.
+    #[arg(value_name = "[TABLE] KEY", required = true, num_args = 1..=2, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+
+    /// The first row, or the first columns of its clustering key: one value as text, or a JSON array. The order is that of
+    /// the table: where a column descends, the greatest value comes first.
+    #[arg(long, value_name = "CLUSTERING", allow_hyphen_values = true)]
+    from: Option<String>,
+
+    /// The last row, included; written as --from is.
+    #[arg(long, value_name = "CLUSTERING", allow_hyphen_values = true)]
+    to: Option<String>,
+
+    /// From the last row to the first.
+    #[arg(long)]
+    reverse: bool,
+
+    /// At most so many rows.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
+    limit: Option<NonZeroU64>,
+
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// Print all rows of a table in the order of their tokens, as JSON objects by column.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone table scan /data ks.users > users.jsonl
+  siltstone table scan /backup/users-7b8c --limit 10
+  siltstone table scan /data users --from-token -100 --to-token 100 --raw
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
+pub(in crate::command) struct Scan {
+    #[command(flatten)]
+    place: Place,
+
+    /// The table, unless DIR is the folder of one.
+    #[arg(value_name = "TABLE", num_args = 0..=1)]
+    arguments: Vec<String>,
+
+    /// Partitions from this token on.
+    #[arg(long, value_name = "TOKEN", default_value_t = i64::MIN, hide_default_value = true, allow_hyphen_values = true)]
+    from_token: i64,
+
+    /// Partitions up to this token, included.
+    #[arg(long, value_name = "TOKEN", default_value_t = i64::MAX, hide_default_value = true, allow_hyphen_values = true)]
+    to_token: i64,
+
+    /// At most so many rows.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
+    limit: Option<NonZeroU64>,
+
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// What of a row is printed, and how.
+#[derive(Debug, Args)]
+struct Shape {
+    /// These columns only, with commas between them. Default all.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+
+    /// Print values as the hexadecimal digits of their bytes, and each row with its token:
+    /// {"token":7,"raw":{"k":"00000001","v":null}}.
+    #[arg(long)]
+    raw: bool,
+
+    /// What has expired by this time, in seconds since 1970, is left out. Default now.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    at: Option<i64>,
+}
+
+impl Get {
+    pub(super) fn run(self) -> Result<()> {
+        let Opened { database, table, rest } = self.place.open(self.arguments, true)?;
+        let (key, clustering) = match &rest[..] {
+            [key] => (values(key), Vec::new()),
+            [key, clustering] => (values(key), values(clustering)),
+            _ => return Err(Error::Usage("KEY is missing, or there is too much behind it".to_owned())),
+        };
+        let is_row = |kind| kind == database::ColumnKind::Clustering;
+        let columns = table.columns().iter().filter(|column| is_row(column.kind)).count();
+        if clustering.len() != columns {
+            let what = format!("{} has {columns} clustering columns, not {}", table.name(), clustering.len());
+            return Err(Error::Usage(what));
+        }
+        let at = if columns == 0 { Bound::Open } else { Bound::Including(clustering) };
+        let slice = self.shape.of_slice(database::Slice::all().from(at.clone()).to(at));
+        let mut printer = Printer::new(Some(1), self.shape.raw);
+        printer.print(&table.slice(key, slice.limit(1)).wait()?)?;
+        printer.finish()?;
+        if printer.rows == 0 {
+            note("there is no such row");
+        }
+        database.close().wait()
+    }
+}
+
+impl Slice {
+    pub(super) fn run(self) -> Result<()> {
+        let Opened { database, table, rest } = self.place.open(self.arguments, true)?;
+        let [key] = &rest[..] else {
+            return Err(Error::Usage("KEY is missing, or there is too much behind it".to_owned()));
+        };
+        let bound =
+            |text: &Option<String>| text.as_ref().map_or(Bound::Open, |text| Bound::Including(values(text)));
+        let mut slice =
+            self.shape.of_slice(database::Slice::all().from(bound(&self.from)).to(bound(&self.to)));
+        if self.reverse {
+            slice = slice.reverse();
+        }
+        let mut printer = Printer::new(self.limit.map(NonZeroU64::get), self.shape.raw);
+        let mut next = None;
+        loop {
+            let page = slice.clone().limit(printer.due()).resume(next);
+            let page = table.slice(values(key), page).wait()?;
+            printer.print(&page)?;
+            next = page.next.filter(|_| !printer.is_done());
+            if next.is_none() {
+                break;
+            }
+        }
+        printer.finish()?;
+        if printer.rows == 0 {
+            note("there are no such rows");
+        }
+        database.close().wait()
+    }
+}
+
+impl Scan {
+    pub(super) fn run(self) -> Result<()> {
+        let Opened { database, table, .. } = self.place.open(self.arguments, true)?;
+        let mut scan = database::Scan::all().tokens(self.from_token..=self.to_token);
+        if let Some(columns) = &self.shape.columns {
+            scan = scan.columns(columns.clone());
+        }
+        if let Some(at) = self.shape.at {
+            scan = scan.at(at);
+        }
+        let mut printer = Printer::new(self.limit.map(NonZeroU64::get), self.shape.raw);
+        let mut next = None;
+        loop {
+            let page = table.scan(scan.clone().limit(printer.due()).resume(next)).wait()?;
+            printer.print(&page)?;
+            next = page.next.filter(|_| !printer.is_done());
+            if next.is_none() {
+                break;
+            }
+        }
+        printer.finish()?;
+        database.close().wait()
+    }
+}
+
+impl Shape {
+    fn of_slice(&self, mut slice: database::Slice) -> database::Slice {
+        if let Some(columns) = &self.columns {
+            slice = slice.columns(columns.clone());
+        }
+        if let Some(at) = self.at {
+            slice = slice.at(at);
+        }
+        slice
+    }
+}
+
+/// Prints rows, up to a limit.
+struct Printer {
+    out: BufWriter<io::StdoutLock<'static>>,
+    limit: Option<u64>,
+    is_raw: bool,
+    rows: u64,
+}
+
+impl Printer {
+    fn new(limit: Option<u64>, is_raw: bool) -> Printer {
+        Printer { out: BufWriter::with_capacity(64 << 10, io::stdout().lock()), limit, is_raw, rows: 0 }
+    }
+
+    /// How many rows the next page may have.
+    fn due(&self) -> usize {
+        let left = self.limit.map_or(u64::MAX, |limit| limit - self.rows);
+        usize::try_from(left).unwrap_or(usize::MAX).min(database::PAGE_ROWS)
+    }
+
+    fn is_done(&self) -> bool {
+        self.limit.is_some_and(|limit| self.rows >= limit)
+    }
+
+    fn print(&mut self, page: &Page) -> Result<()> {
+        for row in &page.rows {
+            let line = if self.is_raw { raw(row) } else { row.to_json()? };
+            writeln!(self.out, "{line}")?;
+            self.rows += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(self.out.flush()?)
+    }
+}
+
+/// A row with the bytes of its values.
+fn raw(row: &Row) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mut line = format!("{{\"token\":{},\"raw\":{{", row.token());
+    for (at, (column, value)) in row.columns().iter().zip(row.values()).enumerate() {
+        line.push_str(if at == 0 { "" } else { "," });
+        model::types::quote(&column.name, &mut line);
+        match value {
+            Some(value) => line.push_str(&format!(":\"{}\"", hex(value))),
+            None => line.push_str(":null"),
+        }
+    }
+    line.push_str("}}");
+    line
+}

@@ -1,0 +1,143 @@
+//! `siltstone table create`, `flush`, `compact`, `stats`, `snapshot` and `drop`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use siltstone::database::{Database, Options};
+use siltstone::{Error, Result};
+
+use super::{Opened, Place};
+
+/// Make a table. The folder becomes a database if it is none yet.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone table create /data --schema schema.cql
+  siltstone table create /data --schema 'CREATE TABLE ks.users (name text PRIMARY KEY, age int)'
+
+Exit codes: 0 if all went well, 1 for bad statements and I/O errors, 2 for wrong arguments.")]
+pub(in crate::command) struct Create {
+    /// The folder of the database; made where it is missing.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// A file with the CREATE TABLE statement, and CREATE TYPE statements before it, or the statement itself.
+    #[arg(long, value_name = "FILE|CQL")]
+    schema: String,
+}
+
+/// Write what is in the log into SSTables.
+#[derive(Debug, Args)]
+pub(in crate::command) struct Flush {
+    #[command(flatten)]
+    place: Place,
+
+    /// The table, unless DIR is the folder of one.
+    #[arg(value_name = "TABLE", num_args = 0..=1)]
+    arguments: Vec<String>,
+}
+
+/// Merge all SSTables of a table, and leave out what was deleted long enough ago.
+#[derive(Debug, Args)]
+pub(in crate::command) struct Compact {
+    #[command(flatten)]
+    place: Place,
+
+    /// The table, unless DIR is the folder of one.
+    #[arg(value_name = "TABLE", num_args = 0..=1)]
+    arguments: Vec<String>,
+}
+
+/// Print what a database counts, in the text format of Prometheus.
+#[derive(Debug, Args)]
+pub(in crate::command) struct Stats {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Make a snapshot of a table as Cassandra does: hard links of all of its SSTables, and schema.cql. Prints its folder.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone table snapshot /data ks.users --name before-the-change
+  siltstone table scan /data/data/ks/users-5a1c395eb41f11e59f22ba0be0483c18/snapshots/before-the-change")]
+pub(in crate::command) struct Snapshot {
+    #[command(flatten)]
+    place: Place,
+
+    /// The table, unless DIR is the folder of one.
+    #[arg(value_name = "TABLE", num_args = 0..=1)]
+    arguments: Vec<String>,
+
+    /// What the snapshot is called.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+}
+
+/// Remove a table and all of its files, save for its snapshots.
+#[derive(Debug, Args)]
+pub(in crate::command) struct Drop {
+    #[command(flatten)]
+    place: Place,
+
+    /// The table.
+    #[arg(value_name = "TABLE")]
+    table: String,
+}
+
+impl Create {
+    pub(super) fn run(self) -> Result<()> {
+        let path = Path::new(&self.schema);
+        let cql = match path.is_file() {
+            true => std::fs::read_to_string(path)
+                .map_err(|error| Error::file(path, format!("it cannot be read: {error}")))?,
+            false if self.schema.contains(' ') => self.schema,
+            false => return Err(Error::file(path, "there is no such file")),
+        };
+        let database = Database::open(&self.dir, Options::default()).wait()?;
+        let table = database.create_table(&cql).wait()?;
+        println!("{}", table.folder().display());
+        database.close().wait()
+    }
+}
+
+impl Flush {
+    pub(super) fn run(self) -> Result<()> {
+        let Opened { database, table, .. } = self.place.open(self.arguments, false)?;
+        table.flush().wait()?;
+        database.close().wait()
+    }
+}
+
+impl Compact {
+    pub(super) fn run(self) -> Result<()> {
+        let Opened { database, table, .. } = self.place.open(self.arguments, false)?;
+        table.flush().wait()?;
+        table.compact().wait()?;
+        database.close().wait()
+    }
+}
+
+impl Stats {
+    pub(super) fn run(self) -> Result<()> {
+        let database = self.place.database(true)?;
+        print!("{}", database.metrics().wait()?);
+        database.close().wait()
+    }
+}
+
+impl Snapshot {
+    pub(super) fn run(self) -> Result<()> {
+        let Opened { database, table, .. } = self.place.open(self.arguments, false)?;
+        println!("{}", table.snapshot(&self.name).wait()?.display());
+        database.close().wait()
+    }
+}
+
+impl Drop {
+    pub(super) fn run(self) -> Result<()> {
+        let database = self.place.database(false)?;
+        database.drop_table(&self.table).wait()?;
+        database.close().wait()
+    }
+}

@@ -1,0 +1,261 @@
+//! Rows as JSON lines or CSV, written to a table.
+//!
+//! ```text
+//! {"k":7,"c":"a","v":[1,2]}                                     a row by the names of its columns
+//! {"type":"row","key":["7"],"clustering":["a"],"cells":[…]}     a line of a dump, with its timestamps and tombstones
+//! k,c,v                                                         CSV: the names first
+//! 7,a,"[1,2]"
+//! ```
+//!
+//! Both kinds of JSON lines may come mixed. What a row does not name stays as it was; `null` deletes it. In CSV an empty
+//! field that is not in quotes is left out.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use model::{Fragment, FragmentReader, Mutation, Next, Position, RangeTombstone, Schema};
+use serde_json::{Map, Value as Json};
+
+use crate::database::{Batch, ColumnKind, Table, Value, Write};
+use crate::error::{Error, Result};
+use crate::json_rows::JsonRows;
+use crate::sorted_rows::{Sorted, SortedRows};
+
+mod csv;
+
+/// How many rows are written at once.
+const AT_ONCE: usize = 256;
+
+/// Bytes of memory that lines of dumps may take before they are written.
+const MEMORY: usize = 16 << 20;
+
+/// How the lines are to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// A JSON object a line.
+    JsonLines,
+    /// Names of columns in the first line, values in all others.
+    Csv,
+}
+
+impl Form {
+    /// What a file's name tells: CSV if it ends so.
+    pub fn of(path: &Path) -> Form {
+        match path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv")) {
+            true => Form::Csv,
+            false => Form::JsonLines,
+        }
+    }
+}
+
+/// Writes all rows of an input, and waits for it; how many lines there were. `progress` is told how many bytes are read.
+/// What has no timestamp gets the given one, in microseconds, or that of the clock.
+///
+/// # Errors
+/// [`Error::Text`], which names the line that is none; what is before it may have been written. What the table says.
+pub fn load(
+    table: &Table,
+    path: &Path,
+    lines: &mut dyn BufRead,
+    form: Form,
+    timestamp: Option<i64>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<u64> {
+    let mut load = Load::new(table, path, timestamp);
+    match form {
+        Form::JsonLines => load.json_lines(lines, progress)?,
+        Form::Csv => load.csv(lines, progress)?,
+    }
+    load.finish()
+}
+
+struct Load<'a> {
+    table: &'a Table,
+    path: PathBuf,
+    keys: Vec<(String, ColumnKind)>,
+    timestamp: Option<i64>,
+    batch: Batch,
+    dump: Dump,
+    line: u64,
+    rows: u64,
+}
+
+/// The lines of a dump.
+struct Dump {
+    schema: Rc<Schema>,
+    rows: JsonRows,
+    sorted: SortedRows,
+}
+
+impl Dump {
+    fn new(schema: Schema, path: &Path, timestamp: i64) -> Dump {
+        let schema = Rc::new(schema);
+        let rows = JsonRows::new(path, schema.clone(), Some(timestamp));
+        Dump { rows, sorted: SortedRows::new(schema.clone()), schema }
+    }
+}
+
+impl Load<'_> {
+    fn new<'a>(table: &'a Table, path: &Path, timestamp: Option<i64>) -> Load<'a> {
+        let columns = table.columns();
+        let is_key = |kind| matches!(kind, ColumnKind::PartitionKey | ColumnKind::Clustering);
+        let keys = columns.iter().filter(|column| is_key(column.kind));
+        let now = timestamp.unwrap_or_else(|| crate::now() * 1_000_000);
+        Load {
+            table,
+            path: path.to_path_buf(),
+            keys: keys.map(|column| (column.name.clone(), column.kind)).collect(),
+            timestamp,
+            batch: Batch::new(),
+            dump: Dump::new(table.schema(), path, now),
+            line: 0,
+            rows: 0,
+        }
+    }
+
+    fn json_lines(&mut self, lines: &mut dyn BufRead, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        let (mut text, mut bytes) = (String::new(), 0);
+        loop {
+            text.clear();
+            let len = lines.read_line(&mut text).map_err(|error| self.unreadable(&error))?;
+            if len == 0 {
+                return Ok(());
+            }
+            self.line += 1;
+            bytes += len as u64;
+            self.json_line(&text)?;
+            progress(bytes);
+        }
+    }
+
+    fn json_line(&mut self, text: &str) -> Result<()> {
+        if text.trim_ascii().is_empty() {
+            return Ok(self.skip_dump_line()?);
+        }
+        let json: Map<String, Json> = serde_json::from_str(text).map_err(|error| self.wrong(&error))?;
+        self.rows += 1;
+        if !(json.get("type").is_some_and(Json::is_string) && json.get("key").is_some_and(Json::is_array)) {
+            self.skip_dump_line()?;
+            let values = json.into_iter().map(|(name, json)| (name, Value::Json(json)));
+            return self.row(values.collect());
+        }
+        if let Some(piece) = self.dump.rows.parse_line(text.trim_ascii_end())? {
+            self.dump.sorted.insert(piece);
+        }
+        if self.dump.sorted.memory() > MEMORY {
+            let sorted = self.dump.sorted.take();
+            self.write_sorted(sorted)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the number of the line right in messages.
+    fn skip_dump_line(&mut self) -> Result<()> {
+        self.dump.rows.parse_line("").map(drop)
+    }
+
+    fn csv(&mut self, lines: &mut dyn BufRead, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        let mut reader = csv::Reader::new(lines);
+        let names = reader.next().map_err(|error| self.wrong(&error))?;
+        let names: Vec<String> = names.into_iter().flatten().map(|name| name.unwrap_or_default()).collect();
+        while let Some(fields) = reader.next().map_err(|error| self.wrong(&error))? {
+            self.line = reader.line();
+            if fields.len() != names.len() {
+                return Err(self.wrong(&format!("{} fields, not {}", fields.len(), names.len())));
+            }
+            let given = names.iter().zip(fields).filter_map(|(name, field)| Some((name.clone(), field?)));
+            let values = given.map(|(name, field)| (name, Value::Text(field))).collect();
+            self.rows += 1;
+            self.row(values)?;
+            progress(reader.bytes());
+        }
+        Ok(())
+    }
+
+    /// Writes a row of these columns.
+    fn row(&mut self, mut values: Vec<(String, Value)>) -> Result<()> {
+        let (mut key, mut clustering) = (Vec::new(), Vec::new());
+        for (name, kind) in &self.keys {
+            let at = values.iter().position(|(known, _)| known == name);
+            let value = at.map(|at| values.swap_remove(at).1);
+            let value = value.filter(|value| !matches!(value, Value::Null | Value::Json(Json::Null)));
+            match (kind, value) {
+                (ColumnKind::PartitionKey, Some(value)) => key.push(value),
+                (ColumnKind::PartitionKey, None) => return Err(self.wrong(&format!("{name} is missing"))),
+                // A row that has none of them is a static one.
+                (_, value) => clustering.extend(value),
+            }
+        }
+        let write = values.into_iter().fold(Write::insert(key, clustering), |write, (name, value)| {
+            write.set(&name, if value == Value::Json(Json::Null) { Value::Null } else { value })
+        });
+        self.batch.push(write);
+        if self.batch.len() == AT_ONCE { self.write_batch() } else { Ok(()) }
+    }
+
+    fn write_batch(&mut self) -> Result<()> {
+        let mut batch = std::mem::take(&mut self.batch);
+        if let Some(timestamp) = self.timestamp {
+            batch = batch.timestamp(timestamp);
+        }
+        let written = self.table.write(batch).wait();
+        written.map_err(|error| match error {
+            Error::Usage(what) => self.wrong(&format!("in this line or the {AT_ONCE} before: {what}")),
+            other => other,
+        })
+    }
+
+    fn finish(mut self) -> Result<u64> {
+        self.write_batch()?;
+        let sorted = SortedRows::new(self.dump.schema.clone());
+        let sorted = std::mem::replace(&mut self.dump.sorted, sorted).finish().map_err(|unpaired| {
+            self.line = unpaired.line;
+            self.wrong(&"this end of a range tombstone has no other end that goes with it")
+        })?;
+        self.write_sorted(sorted)?;
+        Ok(self.rows)
+    }
+
+    /// Writes each partition as a mutation.
+    fn write_sorted(&self, mut sorted: Sorted) -> Result<()> {
+        let mut mutation: Option<Mutation> = None;
+        let mut open: Option<(Position, model::DeletionTime)> = None;
+        loop {
+            let fragment = match sorted.pop() {
+                Ok(Next::Fragment(fragment)) => fragment,
+                Ok(_) => return Ok(()),
+                Err(never) => match never {},
+            };
+            match (fragment, &mut mutation) {
+                (Fragment::PartitionStart(start), _) => {
+                    let deletion = start.deletion;
+                    mutation = Some(Mutation { deletion, ..Mutation::new(start.key) });
+                }
+                (Fragment::StaticRow(row), Some(mutation)) => mutation.static_row = Some(row),
+                (Fragment::Row(row), Some(mutation)) => mutation.rows.push(row),
+                (Fragment::RangeTombstone(change), Some(mutation)) => {
+                    if let Some((start, deletion)) = open.take() {
+                        let end = change.position.clone();
+                        mutation.range_tombstones.push(RangeTombstone { start, end, deletion });
+                    }
+                    open = (!change.deletion.is_live()).then_some((change.position, change.deletion));
+                }
+                (Fragment::PartitionEnd, _) => {
+                    if let Some(mutation) = mutation.take().filter(|mutation| !mutation.is_empty()) {
+                        self.table.write_mutation(&mutation).wait()?;
+                    }
+                }
+                (_, None) => unreachable!("a partition begins with its start"),
+            }
+        }
+    }
+
+    fn wrong(&self, what: &dyn std::fmt::Display) -> Error {
+        Error::Text { path: self.path.clone(), place: self.line.to_string(), what: what.to_string() }
+    }
+
+    fn unreadable(&self, error: &std::io::Error) -> Error {
+        Error::file(&self.path, format!("it cannot be read: {error}"))
+    }
+}
