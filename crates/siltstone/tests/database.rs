@@ -309,3 +309,113 @@ fn wakes_come_from_other_threads() {
     });
     assert_eq!(count.unwrap(), 200);
 }
+
+#[test]
+fn who_only_reads_sees_the_log_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let batch = |from: i32| (from..from + 20).map(|k| Write::insert(k, 1)).collect::<Batch>();
+    table.write(batch(0)).wait().unwrap();
+    table.flush().wait().unwrap();
+    table.write(batch(10)).wait().unwrap();
+    drop((database, table));
+    let files = || {
+        let mut all: Vec<String> = Vec::new();
+        let mut folders = vec![folder.path().to_path_buf()];
+        while let Some(next) = folders.pop() {
+            for entry in std::fs::read_dir(next).unwrap().map(|entry| entry.unwrap()) {
+                match entry.path().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => all.push(format!("{:?} {}", entry.path(), entry.metadata().unwrap().len())),
+                }
+            }
+        }
+        all.sort();
+        all
+    };
+    let before = files();
+    let read_only = |shards| Options { read_only: true, ..options(shards) };
+    let first = Database::open(folder.path(), read_only(3)).wait().unwrap();
+    let second = Database::open(folder.path(), read_only(1)).wait().unwrap();
+    for database in [&first, &second] {
+        let table = database.table("t").unwrap();
+        assert_eq!(scanned(&table, 7).len(), 30);
+        assert!(table.flush().wait().is_err() && table.compact().wait().is_err());
+        assert!(database.drop_table("t").wait().is_err());
+    }
+    assert!(Database::open(folder.path(), options(1)).wait().is_err());
+    drop((first, second));
+    assert_eq!(files(), before);
+}
+
+/// The folder that a child is to write to until it is killed.
+const KILLED: &str = "SILTSTONE_TEST_KILLED";
+
+#[test]
+fn a_child_writes_until_it_is_killed() {
+    let Ok(folder) = std::env::var(KILLED) else { return };
+    let database = open(Path::new(&folder), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    for number in 0.. {
+        table.write(Write::insert(number, 1).set("v", "answered")).wait().unwrap();
+        println!("answered {number}");
+        if number % 50 == 49 {
+            table.flush().wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_kill_loses_nothing_that_was_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_child_writes_until_it_is_killed", "--nocapture"])
+        .env(KILLED, folder.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufReader::new(child.stdout.take().unwrap());
+    let is_answer = |line: &String| line.starts_with("answered ");
+    let answered =
+        std::io::BufRead::lines(lines).map(|line| line.unwrap()).filter(is_answer).take(180).count();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let database = open(folder.path(), 3);
+    let rows = scanned(&database.table("t").unwrap(), 1000);
+    assert!(answered == 180 && rows.len() >= answered, "{answered} {}", rows.len());
+}
+
+#[test]
+fn writes_and_reads_go_on_while_tables_change() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path(), 3).create_table(CREATE).wait().unwrap());
+    let database = open(folder.path(), 3);
+    let table = database.table("t").unwrap();
+    table.write((0..100).map(|k| Write::insert(k, 0)).collect::<Batch>()).wait().unwrap();
+    drop((table, database));
+    let database = open(folder.path(), 2);
+    let table = database.table("t").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let table = table.clone();
+            scope.spawn(move || {
+                for number in 1..100 {
+                    let write = Write::insert(number % 10, 1 + thread * 1000 + number).set("v", "v");
+                    table.write(write).wait().unwrap();
+                    if number % 10 == 0 {
+                        assert!(scanned(&table, 1000).len() >= 100);
+                    }
+                }
+            });
+        }
+        for round in 0..5 {
+            table.flush().wait().unwrap();
+            table.compact().wait().unwrap();
+            let alter = format!("ALTER TABLE ks.t ADD a{round} int");
+            database.alter_table(&alter).wait().unwrap();
+        }
+    });
+    assert_eq!(scanned(&table, 50).len(), 100 + 2 * 99);
+    assert!(table.columns().iter().any(|column| column.name == "a4"));
+}

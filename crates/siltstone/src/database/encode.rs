@@ -394,3 +394,7 @@ fn sorted(mut row: Row, shape: &Shape, is_static: bool) -> Row {
     row.complex_deletions.dedup_by_key(|(column, _)| *column);
     row
 }
+
+#[cfg(test)]
+#[path = "encode_tests.rs"]
+mod tests;

@@ -143,3 +143,48 @@ impl Drop for Running {
         self.load.changed.notify();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pending::Pending;
+    use super::*;
+
+    fn shard() -> ShardHandle {
+        ShardHandle::start(ShardOptions { io_uring: false, ..ShardOptions::default() }).unwrap()
+    }
+
+    #[test]
+    fn what_was_asked_for_before_the_end_is_done() {
+        let shard = shard();
+        let answers: Vec<_> = (0..50)
+            .map(|number| {
+                Pending::new(shard.call(async move |_| {
+                    runtime::yield_now().await;
+                    Ok(number)
+                }))
+            })
+            .collect();
+        let sum: i32 = answers.into_iter().map(|answer| answer.wait().unwrap()).sum();
+        assert_eq!(sum, 49 * 50 / 2);
+        shard.close();
+        let late = Pending::new(shard.call(async |_| Ok(())));
+        assert!(matches!(late.wait(), Err(Error::Closed(_))));
+        shard.join().unwrap();
+    }
+
+    #[test]
+    fn a_panic_is_an_error_for_all_who_wait() {
+        let shard = shard();
+        let stuck = Pending::new(shard.call(async |_| {
+            std::future::pending::<()>().await;
+            Ok(())
+        }));
+        let stuck = std::thread::spawn(move || stuck.wait());
+        let panicked: Pending<()> = Pending::new(shard.call(async |_| panic!("on purpose")));
+        assert!(matches!(panicked.wait(), Err(Error::Closed(_))));
+        let late = Pending::new(shard.call(async |_| Ok(())));
+        assert!(matches!(late.wait(), Err(Error::Closed(_))));
+        assert!(matches!(stuck.join().unwrap(), Err(Error::Closed(_))));
+        assert!(shard.join().is_err());
+    }
+}

@@ -14,7 +14,9 @@ use crate::command::{note, positive};
 ///
 /// Where there is no such row, a note on stderr says so, and the exit code is 0.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "siltstone table get [OPTIONS] <DIR> [TABLE] <KEY> [CLUSTERING]",
+    after_help = "\
 Examples:
   siltstone table get /data ks.users alice
   siltstone table get /data ks.events alice '[\"2024-01-31T12:00:00Z\"]' --columns what,size
@@ -22,13 +24,14 @@ Examples:
 
 A key of one column is written as its text, one of several as a JSON array. A blob is hexadecimal, with 0x.
 
-Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments."
+)]
 pub(in crate::command) struct Get {
     #[command(flatten)]
     place: Place,
 
     /// The table, unless DIR is the folder of one; the partition key; the clustering key, if the table has one.
-    #[arg(value_name = "[TABLE] KEY [CLUSTERING]", required = true, num_args = 1..=3, allow_hyphen_values = true)]
+    #[arg(value_name = "[TABLE] KEY [CLUSTERING]", required = true, num_args = 1..=3, allow_negative_numbers = true)]
     arguments: Vec<String>,
 
     #[command(flatten)]
@@ -37,19 +40,22 @@ pub(in crate::command) struct Get {
 
 /// Print rows of a partition, as JSON objects by column.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "siltstone table slice [OPTIONS] <DIR> [TABLE] <KEY>",
+    after_help = "\
 Examples:
   siltstone table slice /data ks.events alice --limit 10
   siltstone table slice /data ks.events alice --from 2024-01-01 --to 2024-01-31 --reverse
   siltstone table slice /backup/events-1f alice --from '[\"2024-01-01\", 7]'
 
-Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments."
+)]
 pub(in crate::command) struct Slice {
     #[command(flatten)]
     place: Place,
 
     /// The table, unless DIR is the folder of one; the partition key.
-    #[arg(value_name = "[TABLE] KEY", required = true, num_args = 1..=2, allow_hyphen_values = true)]
+    #[arg(value_name = "[TABLE] KEY", required = true, num_args = 1..=2, allow_negative_numbers = true)]
     arguments: Vec<String>,
 
     /// The first row, or the first columns of its clustering key: one value as text, or a JSON array. The order is that of

@@ -1,0 +1,143 @@
+//! Random statements, told by the names of columns, become the mutations that Cassandra makes of them.
+
+use model::Clustering;
+use sstable::Version;
+use sstable::data::row::Family;
+use testkit::generate::random::Random;
+use testkit::statements::{self, Element, End, New, Part, Place as Column, Statement, What, Writer};
+
+use super::super::write::Batch;
+use super::*;
+use crate::table_schema::TableSchema;
+
+/// A statement as a write; `None` for what only the mutation can tell: the ids of a list's elements, and counters.
+fn write_of(statement: &Statement, table: &statements::Table) -> Option<Write> {
+    let key = || raw(&statement.key);
+    let row = |row: &Option<Clustering>| row.as_ref().map_or(Vec::new(), values_of);
+    let write = match &statement.what {
+        What::Insert(clustering, changes) => changed(Write::insert(key(), row(clustering)), changes, table)?,
+        What::Update(clustering, changes) => changed(Write::update(key(), row(clustering)), changes, table)?,
+        What::Count(..) => return None,
+        What::DeleteColumns(clustering, parts) => {
+            let write = Write::update(key(), row(clustering));
+            parts.iter().try_fold(write, |write, (column, part)| deleted(write, *column, part, table))?
+        }
+        What::DeleteRow(clustering) => Write::delete_row(key(), values_of(clustering)),
+        What::DeleteRange(range) => {
+            let whole = |end: &Option<End>| bound(&range.prefix, end.as_ref());
+            // The bounds are those of values; where a column descends they change places.
+            let of = &table.schema.clustering[range.prefix.len()];
+            let (from, to) = match of.is_reversed() {
+                true => (whole(&range.upper), whole(&range.lower)),
+                false => (whole(&range.lower), whole(&range.upper)),
+            };
+            Write::delete_range(key(), from, to)
+        }
+        What::DeletePartition => Write::delete(key()),
+    };
+    Some(write.ttl(statement.ttl).timestamp(statement.timestamp))
+}
+
+fn changed(write: Write, changes: &[statements::Change], table: &statements::Table) -> Option<Write> {
+    changes.iter().try_fold(write, |write, change| {
+        let of = &table.column(change.column).data_type;
+        let is_list = of.is_multi_cell() && matches!(of, CqlType::List { .. });
+        let name = table.column(change.column).name_text().into_owned();
+        let wire = |elements: &[Element]| Value::Raw(wire_of(of, elements));
+        Some(match &change.to {
+            New::Null => write.set(&name, Value::Null),
+            New::Value(value) => write.set(&name, Value::Raw(value.to_vec())),
+            _ if is_list => return None,
+            New::Elements(elements) => write.set(&name, wire(elements)),
+            New::Add(elements) | New::Prepend(elements) => write.add(&name, wire(elements)),
+            New::Remove(paths) => {
+                paths.iter().fold(write, |write, path| write.remove(&name, Value::Raw(path.to_vec())))
+            }
+            New::Put(path, value) => {
+                let value = value.as_ref().map_or(Value::Null, |value| Value::Raw(value.to_vec()));
+                write.put(&name, Value::Raw(path.to_vec()), value)
+            }
+        })
+    })
+}
+
+fn deleted(write: Write, column: Column, part: &Part, table: &statements::Table) -> Option<Write> {
+    let name = table.column(column).name_text().into_owned();
+    Some(match part {
+        Part::Whole => write.unset(&name),
+        Part::Cell(path) => write.remove(&name, Value::Raw(path.to_vec())),
+    })
+}
+
+fn bound(prefix: &[Bytes], end: Option<&End>) -> Bound {
+    let values = |more: &[Bytes]| raw(prefix.iter().chain(more));
+    match end {
+        None if prefix.is_empty() => Bound::Open,
+        None => Bound::Including(values(&[])),
+        Some(End { values: more, is_inclusive: true }) => Bound::Including(values(more)),
+        Some(End { values: more, is_inclusive: false }) => Bound::Excluding(values(more)),
+    }
+}
+
+/// The elements of a set, map or user type as one value.
+fn wire_of(of: &CqlType, elements: &[Element]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut put = |part: Option<&[u8]>| {
+        bytes.extend_from_slice(&part.map_or(-1, |part| part.len() as i32).to_be_bytes());
+        bytes.extend_from_slice(part.unwrap_or_default());
+    };
+    match of {
+        CqlType::Udt(udt) => (0..udt.fields.len() as u16).for_each(|field| {
+            let element = elements.iter().find(|element| *element.path == field.to_be_bytes());
+            put(element.map(|element| &*element.value));
+        }),
+        CqlType::Set { .. } => elements.iter().for_each(|element| put(Some(&element.path))),
+        _ => elements.iter().for_each(|element| {
+            put(Some(&element.path));
+            put(Some(&element.value));
+        }),
+    }
+    match of {
+        CqlType::Udt(_) => bytes,
+        _ => [&(elements.len() as i32).to_be_bytes()[..], &bytes].concat(),
+    }
+}
+
+fn raw<'a>(values: impl IntoIterator<Item = &'a Bytes>) -> Vec<Value> {
+    values.into_iter().map(|value| Value::Raw(value.to_vec())).collect()
+}
+
+fn values_of(clustering: &Clustering) -> Vec<Value> {
+    raw(clustering.values.iter().flatten())
+}
+
+/// How many statements of a table could be told by names.
+fn compare(seed: u64) -> usize {
+    let random = &mut Random::new(seed);
+    let table = statements::Table::random(random, 0);
+    let text = format!("{};\n{}", table.create_types.join(";\n"), table.create);
+    let schema = TableSchema::parse("t".as_ref(), &text, None).unwrap();
+    let shape = Shape::new(schema, 0);
+    let (stamps, limits) = (Stamps::new(1), Limits::of(Version::Oa, Family::Cassandra));
+    let mut writer = Writer::new(&table, seed);
+    let mut told = 0;
+    for _ in 0..100 {
+        let statement = writer.statement();
+        let Some(write) = write_of(&statement, &table) else { continue };
+        let encoder = Encoder { shape: &shape, stamps: &stamps, limits: &limits, now: statement.now };
+        let mutations = encoder.mutations(&Batch::from(write.clone())).unwrap();
+        // A row of which nothing is said is left out.
+        let mut expected = statement.to_mutation(&table);
+        expected.rows.retain(|row| !row.is_empty());
+        expected.static_row = expected.static_row.filter(|row| !row.is_empty());
+        assert_eq!(mutations, [expected], "seed {seed}: {write:?}");
+        told += 1;
+    }
+    told
+}
+
+#[test]
+fn writes_become_what_cassandra_makes_of_them() {
+    let told: usize = (0..60).map(compare).sum();
+    assert!(told > 2000, "{told}");
+}
