@@ -157,6 +157,15 @@ impl FlatReader {
         if self.is_at_end() { Ok(None) } else { self.read(take_fragment).map(Some) }
     }
 
+    /// Where the next fragment stands, which is a row or a range tombstone and stays the next one: what a search among
+    /// fragments compares, without decoding all of them.
+    ///
+    /// # Errors
+    /// If neither is here.
+    pub fn peek_position(&self) -> Result<Position, FlatError> {
+        take_place(&mut Cursor::new(&self.bytes, self.at))
+    }
+
     /// The next item, which is a mutation.
     ///
     /// # Errors
@@ -239,6 +248,14 @@ fn take_fragment(cursor: &mut Cursor<'_>) -> Decoded<Fragment> {
             kind::END => Ok(Fragment::PartitionEnd),
             _ => cursor.invalid("this is no kind of fragment"),
         },
+    }
+}
+
+fn take_place(cursor: &mut Cursor<'_>) -> Decoded<Position> {
+    match cursor.u8()? & 0x0f {
+        kind::ROW => row::take_clustering_of(cursor).map(Position::at),
+        kind::RANGE_TOMBSTONE => place::take_position(cursor),
+        _ => cursor.invalid("this is neither a row nor a range tombstone"),
     }
 }
 

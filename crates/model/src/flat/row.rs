@@ -17,7 +17,7 @@ use super::cursor::{Cursor, Decoded, put_bytes, put_many};
 use super::place::{put_clustering, take_clustering};
 use super::stamp::{self, Base, Expiry, Stamp};
 use crate::types::vint::{put_signed, put_unsigned};
-use crate::{Cell, CellValue, DeletionTime, Liveness, Row};
+use crate::{Cell, CellValue, Clustering, DeletionTime, Liveness, Row};
 
 mod flag {
     pub(super) const MARKER: u8 = 0x08;
@@ -80,6 +80,12 @@ pub(super) fn take(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Row> {
         },
         cells: take_cells(base, cursor)?,
     })
+}
+
+/// The clustering key of a row; what follows it is left.
+pub(super) fn take_clustering_of(cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
+    cursor.u8()?;
+    take_clustering(cursor)
 }
 
 fn row_flags(row: &Row, base: &Base) -> u8 {

@@ -229,6 +229,18 @@ proptest! {
     }
 
     #[test]
+    fn where_a_fragment_stands_is_told_without_it(fragment in fragments()) {
+        let position = match &fragment {
+            Fragment::Row(row) => Some(Position::at(row.clustering.clone())),
+            Fragment::RangeTombstone(change) => Some(change.position.clone()),
+            _ => None,
+        };
+        let reader = FlatReader::new(put_all(&[fragment]).into());
+        prop_assert_eq!(reader.peek_position().ok(), position);
+        prop_assert_eq!(reader.offset(), 0);
+    }
+
+    #[test]
     fn mutations_round_trip(item in mutations()) {
         prop_assert_eq!(mutation(&put(&item, put_mutation).into()), Ok(item));
     }
