@@ -47,6 +47,11 @@ impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
         }
     }
 
+    /// Whether a flight with this key is under way.
+    pub fn contains(&self, key: &K) -> bool {
+        self.flights.borrow().contains_key(key)
+    }
+
     /// How many flights are under way.
     pub fn in_flight(&self) -> usize {
         self.flights.borrow().len()
@@ -207,7 +212,10 @@ mod tests {
             };
             let calls = [call(), call(), call()];
             yield_now().await;
-            assert_eq!(group.in_flight(), 1);
+            assert_eq!(
+                (group.in_flight(), group.contains(&"key"), group.contains(&"other")),
+                (1, true, false)
+            );
             drop(calls);
             assert_eq!(group.in_flight(), 0);
         })
