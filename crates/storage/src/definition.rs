@@ -27,6 +27,8 @@ pub struct Definition {
     /// Up to which share of reads that find the newest SSTable not to be enough single rows are read newest first: 0 is
     /// never, 1 is always. Default 0.5.
     pub single_key_parallel_scan_threshold: f64,
+    /// Whether rows that were read are kept in memory. Default true.
+    pub caches_rows: bool,
 }
 
 /// A column that a table had once.
@@ -50,6 +52,7 @@ impl Definition {
             gc_grace_seconds: 864_000,
             compaction: Compaction::default(),
             single_key_parallel_scan_threshold: 0.5,
+            caches_rows: true,
         }
     }
 

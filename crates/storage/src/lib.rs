@@ -15,6 +15,7 @@
 //! | [`compaction`] | which SSTables are merged next |
 //! | [`shared`] | SSTables that several shards share, and how each gets its own part |
 //! | [`transaction`] | SSTables take the place of others at once |
+//! | [`row_cache`] | what all SSTables say of a partition, kept part by part |
 //! | [`admission`] | who may read now |
 //! | [`cover`] | whether what was read hides all that is unread |
 //! | [`error`] | what can go wrong |
@@ -28,6 +29,7 @@ pub mod definition;
 pub mod error;
 pub mod memtable;
 pub mod rewrite;
+pub mod row_cache;
 pub mod shared;
 pub mod single_key;
 pub mod source;

@@ -17,6 +17,7 @@ mod extremes;
 mod place;
 mod ranges;
 mod reader;
+mod touched;
 
 pub use reader::MemtableReader;
 

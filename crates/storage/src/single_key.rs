@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use model::FragmentReader;
 use model::merge::Mapped;
-use sstable::ReadOptions;
+use sstable::{PartitionReader, ReadOptions};
 
 use crate::Result;
 use crate::cover::Cover;
@@ -84,6 +84,16 @@ impl Adaptive {
     }
 }
 
+/// What was read newest first.
+pub(crate) struct NewestFirst {
+    /// What the memtables say.
+    pub(crate) memtables: Vec<Source>,
+    /// What those SSTables say that were read, or are open to be.
+    pub(crate) sstables: Vec<Source>,
+    /// Whether those are all.
+    pub(crate) is_all: bool,
+}
+
 /// Reads one row newest first: what the memtables say comes first, and costs nothing. `None` if the read is not of that
 /// kind, or if it does not pay to; nothing has been read then.
 pub(crate) async fn read_newest_first(
@@ -92,7 +102,7 @@ pub(crate) async fn read_newest_first(
     members: &[Rc<Member>],
     memtables: &mut Vec<Source>,
     schema: &model::Schema,
-) -> Result<Option<Vec<Source>>> {
+) -> Result<Option<NewestFirst>> {
     if members.is_empty() || !is_one_row(request, schema) {
         return Ok(None);
     }
@@ -100,15 +110,16 @@ pub(crate) async fn read_newest_first(
     if members.len() > 1 && !adaptive.goes_newest_first() {
         return Ok(None);
     }
-    let mut held = Vec::new();
+    let mut read = NewestFirst { memtables: Vec::new(), sstables: Vec::new(), is_all: false };
     for memtable in memtables.drain(..) {
-        held.push(hold(memtable, &mut cover).await?);
+        read.memtables.push(hold(memtable, &mut cover).await?);
     }
-    let read = read_members(request, members, &mut cover, &mut held).await?;
+    let count = read_members(request, members, &mut cover, &mut read.sstables).await?;
     if members.len() > 1 {
-        adaptive.note(read, members.len());
+        adaptive.note(count, members.len());
     }
-    Ok(Some(held))
+    read.is_all = count == members.len();
+    Ok(Some(read))
 }
 
 /// How many were read.
@@ -140,6 +151,15 @@ async fn read_members(
 
 /// What an SSTable has of a request, if it has the partition.
 pub(crate) async fn open(request: &ReadRequest, member: &Member) -> Result<Option<Source>> {
+    let reader = open_reader(request, member).await?;
+    Ok(reader.map(|reader| Source::SSTable(Box::new(reader))))
+}
+
+/// The same, known to be of an SSTable.
+pub(crate) async fn open_reader(
+    request: &ReadRequest,
+    member: &Member,
+) -> Result<Option<Mapped<PartitionReader>>> {
     let options = ReadOptions {
         reverse: request.direction == model::Direction::Reverse,
         static_row: request.static_row,
@@ -147,7 +167,7 @@ pub(crate) async fn open(request: &ReadRequest, member: &Member) -> Result<Optio
         ..ReadOptions::default()
     };
     let reader = member.sstable.read(&request.key, &request.slice, options).await?;
-    Ok(reader.map(|reader| Source::SSTable(Box::new(Mapped::new(reader, member.columns.clone())))))
+    Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
 }
 
 /// Reads a source to its end, and tells what it covers.
@@ -161,7 +181,7 @@ async fn hold(mut source: Source, cover: &mut Cover) -> Result<Source> {
 }
 
 /// Whether the slice is of one full clustering key.
-fn is_one_row(request: &ReadRequest, schema: &model::Schema) -> bool {
+pub(crate) fn is_one_row(request: &ReadRequest, schema: &model::Schema) -> bool {
     let (start, end) = (&request.slice.start, &request.slice.end);
     start.prefix.len() == schema.clustering.len()
         && start.weight != model::Weight::After

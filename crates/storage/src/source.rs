@@ -8,6 +8,7 @@ use sstable::PartitionReader;
 use sstable::data::reader::DataReader;
 
 use crate::memtable::MemtableReader;
+use crate::row_cache::CachedReader;
 use crate::{Error, Result};
 
 /// A stream of rows with the columns of the table.
@@ -19,6 +20,8 @@ pub enum Source {
     SSTable(Box<Mapped<PartitionReader>>),
     /// Many partitions of an SSTable.
     Scan(Box<Mapped<DataReader>>),
+    /// A slice of what all SSTables say together of a partition.
+    Cached(Box<CachedReader>),
     /// What was read already.
     Held(VecDeque<Fragment>),
 }
@@ -32,6 +35,7 @@ impl FragmentReader for Source {
             Source::Memtable(reader) => reader.pop(),
             Source::SSTable(reader) => Ok(reader.pop()?),
             Source::Scan(reader) => Ok(reader.pop()?),
+            Source::Cached(reader) => reader.pop(),
             Source::Held(fragments) => Ok(fragments.pop_front().map_or(Next::End, Next::Fragment)),
         }
     }
@@ -41,6 +45,7 @@ impl FragmentReader for Source {
             Source::Memtable(reader) => reader.fill().await,
             Source::SSTable(reader) => Ok(reader.fill().await?),
             Source::Scan(reader) => Ok(reader.fill().await?),
+            Source::Cached(reader) => reader.fill().await,
             Source::Held(_) => Ok(()),
         }
     }

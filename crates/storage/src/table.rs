@@ -25,6 +25,7 @@ use crate::commit_log::LogPosition;
 use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
+use crate::row_cache::{CachedReader, RowCache};
 use crate::shared::Tokens;
 use crate::single_key::{self, Adaptive, SingleKeyStats};
 use crate::source::Source;
@@ -61,6 +62,8 @@ pub struct ReadRequest {
     pub wanted: Wanted,
     /// Whether the reader may well stop before the slice's end.
     pub may_stop_early: bool,
+    /// Whether rows are neither taken from the row cache nor put into it.
+    pub bypass_cache: bool,
 }
 
 impl ReadRequest {
@@ -73,6 +76,7 @@ impl ReadRequest {
             static_row: true,
             wanted: Wanted::default(),
             may_stop_early: false,
+            bypass_cache: false,
         }
     }
 }
@@ -88,6 +92,7 @@ struct Inner {
     definition: RefCell<Rc<Definition>>,
     memtables: RefCell<Memtables>,
     set: RefCell<Rc<SSTableSet>>,
+    row_cache: RowCache,
     adaptive: Adaptive,
     is_flushing: Cell<bool>,
     /// A flush has ended.
@@ -142,6 +147,7 @@ impl Table {
             context: context.clone(),
             folder: folder.to_path_buf(),
             generations: generations.clone(),
+            row_cache: RowCache::new(context, &definition.schema),
             adaptive: Adaptive::new(definition.single_key_parallel_scan_threshold),
             definition: RefCell::new(definition),
             memtables: RefCell::new(Memtables { active, frozen: Vec::new() }),
@@ -187,6 +193,11 @@ impl Table {
         memtables.active.bytes() + memtables.frozen.iter().map(|memtable| memtable.bytes()).sum::<usize>()
     }
 
+    /// What is kept of the table's rows beside its memtables.
+    pub fn row_cache(&self) -> &RowCache {
+        &self.0.row_cache
+    }
+
     /// What single-row reads did.
     pub fn single_key_stats(&self) -> SingleKeyStats {
         self.0.adaptive.stats()
@@ -201,22 +212,53 @@ impl Table {
     pub async fn read(&self, request: &ReadRequest) -> Result<Merge<Source>> {
         let definition = self.definition();
         let set = self.sstables();
-        let mut sources = self.memtable_slices(request, &definition.schema);
-        if definition.schema.is_empty_slice(&request.slice) {
-            return Ok(Merge::new(&definition.schema, request.direction, Vec::new()));
-        }
-        let members = set.of_key(&request.key);
         let schema = &definition.schema;
-        let held =
-            single_key::read_newest_first(request, &self.0.adaptive, &members, &mut sources, schema).await?;
-        if let Some(held) = held {
-            return Ok(Merge::new(schema, request.direction, held));
+        if schema.is_empty_slice(&request.slice) {
+            return Ok(Merge::new(schema, request.direction, Vec::new()));
         }
-        let opened = members.iter().map(|member| single_key::open(request, member));
-        for source in runtime::join_all(opened).await {
-            sources.extend(source?);
-        }
+        // What one source closes at a slice's end must not stand where another one has a row.
+        let request = &ReadRequest { slice: request.slice.beside_rows().into_owned(), ..request.clone() };
+        let mut sources = self.memtable_slices(request, schema);
+        let cached = self.0.row_cache.reader(request, &definition, &set);
+        self.read_sstables(request, schema, (&set, cached), &mut sources).await?;
         Ok(Merge::new(schema, request.direction, sources))
+    }
+
+    /// Adds what the SSTables say to what the memtables say: all of them as one source through the row cache, or those
+    /// that matter for a single row, or each of them.
+    async fn read_sstables(
+        &self,
+        request: &ReadRequest,
+        schema: &Rc<Schema>,
+        (set, cached): (&SSTableSet, Option<CachedReader>),
+        sources: &mut Vec<Source>,
+    ) -> Result<()> {
+        let mut cached = cached.map(Box::new);
+        if let Some(reader) = cached.take_if(|reader| reader.is_preferred()) {
+            sources.push(Source::Cached(reader));
+            return Ok(());
+        }
+        let members = match &mut cached {
+            Some(reader) => reader.find_members(),
+            None => set.of_key(&request.key),
+        };
+        let read =
+            single_key::read_newest_first(request, &self.0.adaptive, &members, sources, schema).await?;
+        match (read, cached) {
+            (Some(read), Some(mut reader)) if read.is_all => {
+                reader.resume(read.sstables);
+                sources.extend(read.memtables.into_iter().chain([Source::Cached(reader)]));
+            }
+            (Some(read), _) => sources.extend(read.memtables.into_iter().chain(read.sstables)),
+            (None, Some(reader)) => sources.push(Source::Cached(reader)),
+            (None, None) => {
+                let opened = members.iter().map(|member| single_key::open(request, member));
+                for source in runtime::join_all(opened).await {
+                    sources.extend(source?);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`.
@@ -279,6 +321,7 @@ impl Table {
         // From here on without a wait: the SSTable takes the memtable's place.
         self.0.unmarked.borrow_mut().push(member.clone());
         self.set_members(&[], &[member]);
+        self.0.row_cache.flushed(memtable);
         self.0.memtables.borrow_mut().frozen.retain(|frozen| !Rc::ptr_eq(frozen, memtable));
         mark(memtable.position()).await?;
         self.0.unmarked.borrow_mut().clear();
@@ -329,6 +372,7 @@ impl Table {
         let members = self.sstables().members().iter().map(again).collect::<Result<Vec<_>>>()?;
         *self.0.set.borrow_mut() = Rc::new(SSTableSet::new(members));
         *self.0.definition.borrow_mut() = Rc::new(definition);
+        self.0.row_cache.clear();
         self.freeze();
         self.0.memtables.borrow_mut().active = Rc::new(Memtable::new(&self.definition().schema));
         Ok(())
@@ -342,6 +386,7 @@ impl Table {
     pub(crate) fn set_tokens(&self, tokens: Tokens, set: SSTableSet) {
         self.0.tokens.set(tokens);
         *self.0.set.borrow_mut() = Rc::new(set);
+        self.0.row_cache.clear();
     }
 
     /// The names of the next new SSTable.

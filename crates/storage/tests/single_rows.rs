@@ -189,6 +189,32 @@ fn it_reads_the_rest_where_something_older_may_matter() {
 }
 
 #[test]
+fn a_slice_that_ends_at_a_row_has_it_whatever_is_deleted_around() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = open(&shard, &schema(), 1.0, true).await;
+        let deletion = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
+        let range = RangeTombstone { start: Position::start(), end: Position::end(), deletion };
+        table.apply(Mutation { range_tombstones: vec![range], ..Mutation::new(key()) }, 0, NO_POSITION);
+        flush(&table).await;
+        table.apply(row(Some(2), &[(0, 2)]), 0, NO_POSITION);
+        flush(&table).await;
+        let at = Position::at(clustering());
+        for (start, end) in [(at.clone(), at.clone()), (at.clone(), Position::end()), (Position::start(), at)]
+        {
+            for direction in [Direction::Forward, Direction::Reverse] {
+                let slice = Slice { start: start.clone(), end: end.clone() };
+                let mut request = ReadRequest { direction, ..ReadRequest::new(key(), slice) };
+                for bypass_cache in [true, false] {
+                    request.bypass_cache = bypass_cache;
+                    assert_eq!(selected(&table, &request, 0).await.len(), 1, "{request:?}");
+                }
+            }
+        }
+    })
+    .unwrap();
+}
+
+#[test]
 fn it_adapts_and_tries_again_now_and_then() {
     run_simulated(SimOptions::default(), async |shard| {
         let table = open(&shard, &schema(), 0.5, true).await;
@@ -197,7 +223,8 @@ fn it_adapts_and_tries_again_now_and_then() {
             table.apply(row(Some(timestamp), &[((timestamp % 2) as u16, timestamp)]), 0, NO_POSITION);
             flush(&table).await;
         }
-        let request = ReadRequest::new(key(), Slice::of_prefix(clustering()));
+        let request =
+            ReadRequest { bypass_cache: true, ..ReadRequest::new(key(), Slice::of_prefix(clustering())) };
         for _ in 0..1000 {
             assert_eq!(selected(&table, &request, 0).await.len(), 1);
         }

@@ -48,6 +48,14 @@ impl Ranges {
         last(self.changes.range((Unbounded, Included(place))))
     }
 
+    /// The changes from one place on.
+    pub(super) fn changes_from(
+        &self,
+        start: std::ops::Bound<&Place>,
+    ) -> impl Iterator<Item = (&Place, DeletionTime)> {
+        self.changes.range((start, Unbounded)).map(|(place, deletion)| (place, *deletion))
+    }
+
     /// The deletion in force just before a place.
     pub(super) fn before(&self, place: &Place) -> DeletionTime {
         last(self.changes.range((Unbounded, Excluded(place))))

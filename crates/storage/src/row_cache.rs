@@ -1,0 +1,272 @@
+//! Rows that were read from SSTables, kept for the next who asks: between a table's SSTables and its memtables.
+//!
+//! ```text
+//! read ◄── merge ◄── memtables
+//!                └── CachedReader ◄── parts in the cache
+//!                                 └── gaps ◄── merge of SSTables ──► become parts
+//! ```
+//!
+//! What is kept is what *all* SSTables of the table say together of a stretch of a partition, or of its static row:
+//! with tombstones and expired cells, and that there is nothing, where there is nothing. A large partition is kept in
+//! [parts](part) of a few KiB. Each is one value of the shard's cache, which weighs it against pages of indexes and all
+//! else; the [directory] knows which there are.
+//!
+//! Rows are the business of memtables until they are in an SSTable, so a write changes nothing here. What does is the
+//! moment at which the set of SSTables is replaced:
+//!
+//! - A **flush** adds an SSTable. Parts that have something of what was in the memtable are dropped, and reads that
+//!   began before keep nothing more of its partitions ([`watch`]).
+//! - A **compaction** says with fewer SSTables what was said before. Parts stay. It may have forgotten tombstones, and
+//!   what expired, which parts still have: those shadow nothing in any SSTable or memtable at that moment, or they would
+//!   not be forgotten. Only a write that comes later and claims to be older than the tombstone is seen without it; the
+//!   cache then answers as if the compaction came later, which it might have. Parts that know different deletions of
+//!   one partition do not stay together: the one that is read last wins.
+//! - SSTables from **elsewhere**, other **columns**, another part of the ring: all parts are dropped.
+//!
+//! A row by itself is often known from the newest of several SSTables ([`crate::single_key`]), which is not all that
+//! they say of it, and is not kept. Who asks for the same row again soon gets it from all of them, and then it is.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use model::{Direction, PartitionKey, Position, Schema};
+use runtime::{Cache, CacheKey, SingleFlight};
+
+use crate::definition::Definition;
+use crate::memtable::Memtable;
+use crate::sstable_set::SSTableSet;
+use crate::table::{Context, ReadRequest};
+
+mod directory;
+mod filler;
+mod gap;
+mod part;
+mod reader;
+mod recent;
+mod watch;
+
+pub use reader::CachedReader;
+
+use directory::{Directory, Found};
+use filler::Limits;
+use part::Part;
+use reader::{Flight, Shared};
+use recent::Recent;
+use watch::{Watch, Watchers};
+
+/// The rows of one table that are kept. Clones are the same.
+#[derive(Clone)]
+pub struct RowCache(Rc<Inner>);
+
+struct Inner {
+    cache: Cache,
+    /// Under which the parts are in the cache.
+    owner: u64,
+    next: Cell<u64>,
+    limits: Limits,
+    directory: RefCell<Rc<Directory>>,
+    watchers: Watchers,
+    flights: SingleFlight<Flight, Shared>,
+    recent: Recent,
+    stats: Cell<RowCacheStats>,
+}
+
+/// What the cache has done, and what it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RowCacheStats {
+    /// Reads of slices that were there whole.
+    pub hits: u64,
+    /// Those that were there in part.
+    pub partial_hits: u64,
+    /// Those of which nothing was there.
+    pub misses: u64,
+    /// How often a read waited for another that read the same, instead of reading it again.
+    pub shared: u64,
+    /// Parts that were taken in.
+    pub insertions: u64,
+    /// Parts that were dropped because they were no longer true.
+    pub invalidations: u64,
+    /// How many parts there are.
+    pub parts: usize,
+    /// The bytes that they take, with the directory of them.
+    pub bytes: usize,
+}
+
+impl RowCache {
+    /// An empty one, in the cache of a shard.
+    pub fn new(context: &Context, schema: &Rc<Schema>) -> RowCache {
+        RowCache(Rc::new(Inner {
+            cache: context.cache.clone(),
+            owner: context.disk.unique_id(),
+            next: Cell::new(0),
+            limits: Limits::of(context.cache.capacity()),
+            directory: RefCell::new(Rc::new(Directory::new(schema))),
+            watchers: Watchers::default(),
+            flights: SingleFlight::new(),
+            recent: Recent::default(),
+            stats: Cell::default(),
+        }))
+    }
+
+    /// Reads a slice, whose ends are beside rows, of what the SSTables of a set say, which is the table's at this moment.
+    /// `None` if the read, the
+    /// table or the shard has no use for a cache.
+    pub(crate) fn reader(
+        &self,
+        request: &ReadRequest,
+        definition: &Definition,
+        set: &Rc<SSTableSet>,
+    ) -> Option<CachedReader> {
+        if request.bypass_cache || !definition.caches_rows || self.0.cache.capacity() == 0 {
+            return None;
+        }
+        if !Rc::ptr_eq(self.directory().schema(), &definition.schema) {
+            self.clear();
+            self.0.directory.replace(Rc::new(Directory::new(&definition.schema)));
+        }
+        Some(CachedReader::new(self, request, &definition.schema, set))
+    }
+
+    /// An SSTable has taken a memtable's place. To be called when the set is replaced, without a wait between.
+    pub fn flushed(&self, memtable: &Memtable) {
+        self.0.watchers.changed(|key| memtable.has(key));
+        let touched = self.directory().touched(memtable);
+        self.invalidate(touched);
+    }
+
+    /// The SSTables of the table say something else now: some came from elsewhere, or their rows have other columns. To
+    /// be called when the set is replaced, without a wait between.
+    pub fn clear(&self) {
+        self.0.watchers.changed(|_| true);
+        let all = self.directory().all();
+        self.invalidate(all);
+    }
+
+    /// What the cache has done so far, and what it has.
+    pub fn stats(&self) -> RowCacheStats {
+        let (parts, bytes) = self.directory().size();
+        RowCacheStats { parts, bytes, ..self.0.stats.get() }
+    }
+
+    fn directory(&self) -> Rc<Directory> {
+        self.0.directory.borrow().clone()
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits
+    }
+
+    fn flights(&self) -> &SingleFlight<Flight, Shared> {
+        &self.0.flights
+    }
+
+    fn watch(&self) -> Watch {
+        self.0.watchers.watch(self.0.limits.read)
+    }
+
+    fn list(&self, watch: &Watch, key: &PartitionKey) {
+        self.0.watchers.list(watch, key);
+    }
+
+    fn is_stale(&self, watch: &Watch) -> bool {
+        self.0.watchers.is_stale(watch)
+    }
+
+    /// Whether this row was asked for a short while ago. From now on it was.
+    fn is_asked_again(&self, request: &ReadRequest) -> bool {
+        self.0.recent.note(&request.key, &request.slice.start)
+    }
+
+    /// What is known of the rows from a position on.
+    fn find(&self, key: &PartitionKey, at: &Position, direction: Direction) -> Found {
+        let found = self.directory().find(key, at, direction);
+        if let Found::Part(part) = &found {
+            self.touch(part);
+        }
+        found
+    }
+
+    fn find_static_row(&self, key: &PartitionKey) -> Option<Rc<Part>> {
+        let part = self.directory().find_static_row(key)?;
+        self.touch(&part);
+        Some(part)
+    }
+
+    /// The part is used again. It may have been evicted while somebody still holds it, and is as true as before.
+    fn touch(&self, part: &Part) {
+        if let Some(link) = part.link.get() {
+            self.0.cache.get::<Part>(self.key_of(link.number));
+        }
+    }
+
+    /// Takes a part in, if the read that made it still sees what the table has, and has not put in too much.
+    fn keep(&self, key: &PartitionKey, part: &Rc<Part>, watch: &Watch) {
+        let weight = Directory::weight(key, part);
+        let Some(left) = watch.allowance.get().checked_sub(weight) else {
+            watch.allowance.set(0);
+            return;
+        };
+        if self.is_stale(watch) {
+            return;
+        }
+        let number = self.0.next.get();
+        self.0.next.set(number + 1);
+        let Some(gone) = self.directory().add(key, part, number) else { return };
+        watch.allowance.set(left);
+        self.remove(gone);
+        self.0.cache.insert(self.key_of(number), part.clone(), weight);
+        self.count(|stats| stats.insertions += 1);
+    }
+
+    fn invalidate(&self, parts: Vec<Rc<Part>>) {
+        self.count(|stats| stats.invalidations += parts.len() as u64);
+        parts.iter().for_each(|part| self.directory().remove(part));
+        self.remove(parts);
+    }
+
+    /// Takes parts out of the cache, which nobody is told of any more.
+    fn remove(&self, parts: Vec<Rc<Part>>) {
+        for link in parts.iter().filter_map(|part| part.link.get()) {
+            self.0.cache.remove(self.key_of(link.number));
+        }
+    }
+
+    fn key_of(&self, number: u64) -> CacheKey {
+        CacheKey { owner: self.0.owner, index: number }
+    }
+
+    fn count_read(&self, from_cache: bool, from_sstables: bool) {
+        self.count(|stats| match (from_cache, from_sstables) {
+            (true, false) => stats.hits += 1,
+            (true, true) => stats.partial_hits += 1,
+            (false, true) => stats.misses += 1,
+            (false, false) => {}
+        });
+    }
+
+    fn count_shared(&self) {
+        self.count(|stats| stats.shared += 1);
+    }
+
+    fn count(&self, change: impl FnOnce(&mut RowCacheStats)) {
+        let mut stats = self.0.stats.get();
+        change(&mut stats);
+        self.0.stats.set(stats);
+    }
+}
+
+/// What is kept of a table goes with it.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for part in self.directory.borrow().all() {
+            let number = part.link.get().map_or(0, |link| link.number);
+            self.cache.remove(CacheKey { owner: self.owner, index: number });
+        }
+    }
+}
+
+impl std::fmt::Debug for RowCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RowCache").field(&self.stats()).finish()
+    }
+}

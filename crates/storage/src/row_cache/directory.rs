@@ -1,0 +1,415 @@
+//! Which parts of which partitions are kept, in order.
+//!
+//! The parts themselves belong to the shard's cache, which drops them as it likes; a part that is dropped takes itself
+//! out of here.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+
+use model::{DeletionTime, Direction, PartitionKey, Position, Schema, Token};
+
+use super::part::{Part, Scope};
+use crate::memtable::Memtable;
+
+/// The parts of a table.
+///
+/// Invariants:
+/// 1. Every part that is told of here is alive, save for one that is just being dropped.
+/// 2. The parts of a partition are in order and do not overlap; one is of its static row at the most.
+/// 3. They agree about the deletion of their partition.
+/// 4. No partition is without parts.
+pub(super) struct Directory {
+    schema: Rc<Schema>,
+    /// By their tokens: of two partitions with one token the second is not kept.
+    partitions: RefCell<BTreeMap<Token, Rc<Partition>>>,
+    parts: Cell<usize>,
+    bytes: Cell<usize>,
+}
+
+/// The parts of a partition.
+pub(super) struct Partition {
+    key: PartitionKey,
+    of_static_row: RefCell<Weak<Part>>,
+    of_rows: RefCell<Vec<Weak<Part>>>,
+}
+
+/// A part's place here.
+pub(super) struct Link {
+    directory: Weak<Directory>,
+    partition: Rc<Partition>,
+    /// Under which number the cache has it.
+    pub(super) number: u64,
+    /// All that it takes, in bytes.
+    pub(super) weight: usize,
+    is_told: Cell<bool>,
+}
+
+/// What is known from a position on.
+pub(super) enum Found {
+    /// This part covers it.
+    Part(Rc<Part>),
+    /// Nothing up to here; `None` up to the end.
+    Gap(Option<Position>),
+}
+
+/// What the place of a part takes: its pointer, and a partition with the first few pointers, an entry of the map and
+/// the counts in front of three allocations. Each part pays for all of it, as it may be its partition's only one.
+const PLACE: usize = size_of::<Partition>()
+    + 4 * size_of::<Weak<Part>>()
+    + 2 * size_of::<(Token, Rc<Partition>)>()
+    + size_of::<Vec<u8>>()
+    + 4 * size_of::<usize>();
+
+impl Directory {
+    pub(super) fn new(schema: &Rc<Schema>) -> Directory {
+        Directory {
+            schema: schema.clone(),
+            partitions: RefCell::default(),
+            parts: Cell::new(0),
+            bytes: Cell::new(0),
+        }
+    }
+
+    pub(super) fn schema(&self) -> &Rc<Schema> {
+        &self.schema
+    }
+
+    /// How many parts there are, and the bytes that they take with their places.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.parts.get(), self.bytes.get())
+    }
+
+    /// What a part of this partition will take with its place.
+    pub(super) fn weight(key: &PartitionKey, part: &Part) -> usize {
+        part.weight() + size_of::<Link>() + PLACE + key.bytes.len()
+    }
+
+    /// What is known of the rows from a position on, which is beside rows, in a direction.
+    pub(super) fn find(&self, key: &PartitionKey, at: &Position, direction: Direction) -> Found {
+        let Some(partition) = self.partition(key) else { return Found::Gap(None) };
+        let parts = partition.of_rows.borrow();
+        let place = match direction {
+            Direction::Forward => Some(parts.partition_point(|part| self.ends_by(part, at))),
+            Direction::Reverse => parts.partition_point(|part| self.starts_before(part, at)).checked_sub(1),
+        };
+        let Some(part) = place.and_then(|place| parts.get(place)).and_then(Weak::upgrade) else {
+            return Found::Gap(None);
+        };
+        let (start, end) = part.ends();
+        match direction {
+            Direction::Forward if self.schema.compare(start, at).is_gt() => Found::Gap(Some(start.clone())),
+            Direction::Reverse if self.schema.compare(end, at).is_lt() => Found::Gap(Some(end.clone())),
+            _ => Found::Part(part),
+        }
+    }
+
+    /// What is known of the static row.
+    pub(super) fn find_static_row(&self, key: &PartitionKey) -> Option<Rc<Part>> {
+        self.partition(key)?.of_static_row.borrow().upgrade()
+    }
+
+    /// Takes a part in, and gives back those whose place it takes; `None` if there is no use for it. The cache will have
+    /// it under this number.
+    pub(super) fn add(
+        self: &Rc<Self>,
+        key: &PartitionKey,
+        part: &Rc<Part>,
+        number: u64,
+    ) -> Option<Vec<Rc<Part>>> {
+        if self.is_covered(key, part) {
+            return None;
+        }
+        let partition = self.partition_to_be(key)?;
+        let mut gone = partition.disagreeing(part.head);
+        gone.extend(self.overlapping(&partition, part));
+        gone.iter().for_each(|part| self.remove(part));
+        // Removing the last part has removed the partition.
+        self.partitions.borrow_mut().entry(key.token).or_insert_with(|| partition.clone());
+        self.put(&partition, part);
+        let weight = Directory::weight(key, part);
+        let directory = Rc::downgrade(self);
+        let link = Link { directory, partition, number, weight, is_told: Cell::new(true) };
+        assert!(part.link.set(link).is_ok(), "a part is taken in once");
+        self.parts.set(self.parts.get() + 1);
+        self.bytes.set(self.bytes.get() + weight);
+        Some(gone)
+    }
+
+    /// The part is no longer told of.
+    pub(super) fn remove(&self, part: &Part) {
+        let Some(link) = part.link.get().filter(|link| link.is_told.replace(false)) else { return };
+        self.parts.set(self.parts.get() - 1);
+        self.bytes.set(self.bytes.get() - link.weight);
+        let partition = &link.partition;
+        match &part.scope {
+            Scope::Static => drop(partition.of_static_row.take()),
+            Scope::Rows { start, .. } => self.take_out(partition, start),
+        }
+        if partition.is_empty() {
+            self.partitions.borrow_mut().remove(&partition.key.token);
+        }
+    }
+
+    /// All parts that a memtable says something about.
+    pub(super) fn touched(&self, memtable: &Memtable) -> Vec<Rc<Part>> {
+        let few = self.partitions.borrow().len() < memtable.partitions();
+        let partitions: Vec<_> = match few {
+            true => self.partitions.borrow().values().cloned().collect(),
+            false => memtable.keys().iter().filter_map(|key| self.partition(key)).collect(),
+        };
+        partitions.iter().flat_map(|partition| self.touched_of(partition, memtable)).collect()
+    }
+
+    /// All parts.
+    pub(super) fn all(&self) -> Vec<Rc<Part>> {
+        self.partitions.borrow().values().flat_map(|partition| partition.parts()).collect()
+    }
+
+    fn touched_of(&self, partition: &Partition, memtable: &Memtable) -> Vec<Rc<Part>> {
+        let key = &partition.key;
+        let Some(touched) = memtable.touched(key) else { return Vec::new() };
+        if touched.is_deleted {
+            return partition.parts();
+        }
+        let of_static_row = partition.of_static_row.borrow().upgrade().filter(|_| touched.static_row);
+        let mut parts: Vec<_> = of_static_row.into_iter().collect();
+        let mut at = Position::start();
+        // From one to the next, whichever of the two has fewer.
+        while let Some(next) = memtable.next_touched(key, &at) {
+            let Some(part) = self.ending_behind(partition, &next) else { break };
+            let (start, end) = part.ends();
+            if self.schema.compare(start, &next).is_gt() {
+                at = start.clone();
+                continue;
+            }
+            at = end.clone();
+            parts.push(part);
+        }
+        parts
+    }
+
+    fn ending_behind(&self, partition: &Partition, at: &Position) -> Option<Rc<Part>> {
+        let parts = partition.of_rows.borrow();
+        parts.get(parts.partition_point(|part| self.ends_by(part, at))).and_then(Weak::upgrade)
+    }
+
+    fn partition(&self, key: &PartitionKey) -> Option<Rc<Partition>> {
+        self.partitions.borrow().get(&key.token).filter(|partition| partition.key == *key).cloned()
+    }
+
+    /// The partition, or a new one that is not told of yet; `None` if its token is taken.
+    fn partition_to_be(&self, key: &PartitionKey) -> Option<Rc<Partition>> {
+        match self.partitions.borrow().get(&key.token) {
+            Some(partition) => (partition.key == *key).then(|| partition.clone()),
+            None => Some(Rc::new(Partition::new(key))),
+        }
+    }
+
+    fn is_covered(&self, key: &PartitionKey, part: &Part) -> bool {
+        match &part.scope {
+            Scope::Static => self.find_static_row(key).is_some_and(|known| agree(known.head, part.head)),
+            Scope::Rows { start, end, .. } => match self.find(key, start, Direction::Forward) {
+                Found::Part(known) => {
+                    agree(known.head, part.head) && self.schema.compare(known.ends().1, end).is_ge()
+                }
+                Found::Gap(_) => false,
+            },
+        }
+    }
+
+    fn overlapping(&self, partition: &Partition, part: &Part) -> Vec<Rc<Part>> {
+        match &part.scope {
+            Scope::Static => partition.of_static_row.borrow().upgrade().into_iter().collect(),
+            Scope::Rows { start, end, .. } => {
+                let parts = partition.of_rows.borrow();
+                let first = parts.partition_point(|part| self.ends_by(part, start));
+                let behind = parts.partition_point(|part| self.starts_before(part, end));
+                parts[first..behind.max(first)].iter().filter_map(Weak::upgrade).collect()
+            }
+        }
+    }
+
+    fn put(&self, partition: &Partition, part: &Rc<Part>) {
+        match &part.scope {
+            Scope::Static => drop(partition.of_static_row.replace(Rc::downgrade(part))),
+            Scope::Rows { start, .. } => {
+                let mut parts = partition.of_rows.borrow_mut();
+                let place = parts.partition_point(|other| self.starts_before(other, start));
+                parts.insert(place, Rc::downgrade(part));
+            }
+        }
+    }
+
+    /// Takes out the part that starts here. If it is just being dropped, it is the only one that nobody can look at.
+    fn take_out(&self, partition: &Partition, start: &Position) {
+        let mut parts = partition.of_rows.borrow_mut();
+        let found = parts.binary_search_by(|part| match part.upgrade() {
+            Some(part) => self.schema.compare(part.ends().0, start),
+            None => Ordering::Equal,
+        });
+        parts.remove(found.expect("invariants 1 and 2: a part that is told of is found"));
+        if parts.len() < parts.capacity() / 4 {
+            let room = parts.len() * 2;
+            parts.shrink_to(room);
+        }
+    }
+
+    fn ends_by(&self, part: &Weak<Part>, at: &Position) -> bool {
+        let part = part.upgrade().expect("invariant 1: it is alive");
+        self.schema.compare(part.ends().1, at).is_le()
+    }
+
+    fn starts_before(&self, part: &Weak<Part>, at: &Position) -> bool {
+        let part = part.upgrade().expect("invariant 1: it is alive");
+        self.schema.compare(part.ends().0, at).is_lt()
+    }
+}
+
+impl Partition {
+    fn new(key: &PartitionKey) -> Partition {
+        // The key that was asked for may keep a large buffer alive.
+        let key = PartitionKey { token: key.token, bytes: key.bytes.detached() };
+        Partition { key, of_static_row: RefCell::default(), of_rows: RefCell::default() }
+    }
+
+    fn parts(&self) -> Vec<Rc<Part>> {
+        let of_rows = self.of_rows.borrow();
+        let of_static_row = self.of_static_row.borrow();
+        of_rows.iter().chain([&*of_static_row]).filter_map(Weak::upgrade).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.of_rows.borrow().is_empty() && self.of_static_row.borrow().strong_count() == 0
+    }
+
+    /// The parts that say something else of the partition's deletion, which a compaction has forgotten meanwhile.
+    fn disagreeing(&self, head: Option<DeletionTime>) -> Vec<Rc<Part>> {
+        let of_static_row = self.of_static_row.borrow().upgrade();
+        let any = of_static_row.or_else(|| self.of_rows.borrow().first().and_then(Weak::upgrade));
+        if any.is_none_or(|part| agree(part.head, head)) { Vec::new() } else { self.parts() }
+    }
+}
+
+impl Part {
+    /// The start and the end of a part of rows; of a static row, which has neither, before and after nothing.
+    pub(super) fn ends(&self) -> (&Position, &Position) {
+        match &self.scope {
+            Scope::Rows { start, end, .. } => (start, end),
+            Scope::Static => unreachable!("a static row is not among the rows"),
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(directory) = self.link.get().and_then(|link| link.directory.upgrade()) {
+            directory.remove(self);
+        }
+    }
+}
+
+/// A partition that is not there is not deleted.
+fn agree(a: Option<DeletionTime>, b: Option<DeletionTime>) -> bool {
+    a.unwrap_or(DeletionTime::LIVE) == b.unwrap_or(DeletionTime::LIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Bytes, Clustering, CqlType, Fragment, Row};
+
+    use super::super::part::Draft;
+    use super::*;
+
+    fn position(at: u8) -> Position {
+        Position::before(std::iter::once(vec![at]).collect::<Clustering>())
+    }
+
+    fn key(number: u8) -> PartitionKey {
+        PartitionKey::new(Bytes::from(vec![number]))
+    }
+
+    fn part(start: u8, end: u8, head: Option<DeletionTime>) -> Rc<Part> {
+        let ends = (&position(start), &position(end));
+        Rc::new(Part::of_rows(head, ends, DeletionTime::LIVE, &mut Draft::default(), Direction::Forward))
+    }
+
+    fn directory() -> Rc<Directory> {
+        let schema = Schema::new(CqlType::Blob, vec![CqlType::Blob], Vec::new(), Vec::new());
+        Rc::new(Directory::new(&Rc::new(schema)))
+    }
+
+    /// What is known from each place on: where the part ends, or else where the gap does.
+    fn found(directory: &Directory, at: u8, direction: Direction) -> (bool, Option<Position>) {
+        match directory.find(&key(1), &position(at), direction) {
+            Found::Gap(until) => (false, until),
+            Found::Part(part) => {
+                let (start, end) = part.ends();
+                let end = if direction == Direction::Forward { end } else { start };
+                (true, Some(end.clone()))
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_found_and_gaps_end_at_them() {
+        let directory = directory();
+        let kept = [part(4, 6, None), part(2, 4, None), part(8, 9, None)];
+        for (number, part) in (0..).zip(&kept) {
+            assert!(directory.add(&key(1), part, number).is_some_and(|gone| gone.is_empty()));
+        }
+        let forward = |at| found(&directory, at, Direction::Forward);
+        assert_eq!(forward(1), (false, Some(position(2))));
+        assert_eq!(forward(2), (true, Some(position(4))));
+        assert_eq!(forward(4), (true, Some(position(6))));
+        assert_eq!(forward(6), (false, Some(position(8))));
+        assert_eq!(forward(9), (false, None));
+        let reverse = |at| found(&directory, at, Direction::Reverse);
+        assert_eq!(reverse(10), (false, Some(position(9))));
+        assert_eq!(reverse(6), (true, Some(position(4))));
+        assert_eq!(reverse(5), (true, Some(position(4))));
+        assert_eq!(reverse(4), (true, Some(position(2))));
+        assert_eq!(reverse(2), (false, None));
+        assert!(directory.add(&key(1), &part(4, 5, None), 9).is_none(), "it is known");
+    }
+
+    #[test]
+    fn a_part_takes_the_place_of_those_it_overlaps_or_disagrees_with() {
+        let directory = directory();
+        let deleted = Some(DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 });
+        let kept = [part(1, 3, None), part(3, 5, None), part(5, 7, Some(DeletionTime::LIVE))];
+        for (number, part) in (0..).zip(&kept) {
+            directory.add(&key(1), part, number);
+        }
+        let wide = part(2, 5, None);
+        assert_eq!(directory.add(&key(1), &wide, 3).map(|gone| gone.len()), Some(2));
+        assert_eq!(directory.size().0, 2);
+        let other = part(8, 9, deleted);
+        assert_eq!(directory.add(&key(1), &other, 4).map(|gone| gone.len()), Some(2));
+        assert_eq!(directory.size(), (1, Directory::weight(&key(1), &other)));
+    }
+
+    #[test]
+    fn what_is_dropped_leaves_nothing_behind() {
+        let directory = directory();
+        let mut kept = Vec::new();
+        for (number, partition) in (0..200).map(|number| (number, number as u8 % 50)) {
+            let at = (number / 50) as u8;
+            let part = part(at, at + 1, None);
+            directory.add(&key(partition), &part, number);
+            kept.push(part);
+        }
+        let row = Fragment::StaticRow(Row::new(Clustering::empty()));
+        let of_static_row = Rc::new(Part::of_static_row(None, Some(&row)));
+        directory.add(&key(7), &of_static_row, 200);
+        assert_eq!((directory.size().0, directory.partitions.borrow().len()), (201, 50));
+        while !kept.is_empty() {
+            drop(kept.swap_remove(kept.len() * 7 % 11 % kept.len()));
+        }
+        assert_eq!((directory.size().0, directory.partitions.borrow().len()), (1, 1));
+        assert!(directory.find_static_row(&key(7)).is_some());
+        drop(of_static_row);
+        assert_eq!((directory.size(), directory.partitions.borrow().len()), ((0, 0), 0));
+    }
+}

@@ -1,0 +1,191 @@
+//! Makes parts of the rows that a reader comes across, as they come.
+
+use std::rc::Rc;
+
+use model::{DeletionTime, Direction, Fragment, PartitionKey, Position, RangeTombstoneChange, Schema, Slice};
+
+use super::RowCache;
+use super::part::{Draft, Part, behind};
+use super::watch::Watch;
+use crate::table::ReadRequest;
+
+/// How large parts are, in bytes of fragments, and how much one read may put into the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Limits {
+    /// From here on a part is complete.
+    pub(super) enough: usize,
+    /// No part of several fragments is larger.
+    pub(super) most: usize,
+    /// No row that is larger is kept.
+    pub(super) row: usize,
+    /// What one read may put into the cache, with all that parts take.
+    pub(super) read: usize,
+}
+
+impl Limits {
+    /// The limits of a cache of this capacity.
+    pub(super) fn of(capacity: usize) -> Limits {
+        let enough = (capacity / 32).clamp(256, 8 << 10);
+        let row = (capacity / 8).clamp(256, 64 << 10);
+        Limits { enough, most: enough * 2, row, read: capacity / 4 }
+    }
+}
+
+/// Whose rows they are, and whether the cache still wants them.
+#[derive(Clone)]
+pub(super) struct Filling {
+    pub(super) cache: RowCache,
+    pub(super) key: PartitionKey,
+    pub(super) watch: Rc<Watch>,
+}
+
+/// Gathers a part at a time.
+///
+/// Invariant: what is between `edge` and `at` has been given to it whole, and is in `draft`.
+pub(super) struct Filler {
+    filling: Filling,
+    schema: Rc<Schema>,
+    direction: Direction,
+    head: Option<DeletionTime>,
+    draft: Draft,
+    /// Where the part at hand begins, as the stream runs, and what is in force there.
+    edge: Position,
+    open_at_edge: DeletionTime,
+    /// Behind the last fragment, and what is in force there.
+    at: Position,
+    open: DeletionTime,
+}
+
+/// What became of a fragment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Taken {
+    Yes,
+    /// It is to be given again once the part at hand is closed.
+    Later,
+    /// It is too large to be kept.
+    Never,
+}
+
+impl Filler {
+    /// At the start of a gap, as the stream runs.
+    pub(super) fn new(filling: &Filling, schema: &Rc<Schema>, request: &ReadRequest) -> Filler {
+        let Slice { start, end } = &request.slice;
+        let edge = if request.direction == Direction::Forward { start } else { end };
+        Filler {
+            filling: filling.clone(),
+            schema: schema.clone(),
+            direction: request.direction,
+            head: None,
+            draft: Draft::default(),
+            edge: edge.clone(),
+            open_at_edge: DeletionTime::LIVE,
+            at: edge.clone(),
+            open: DeletionTime::LIVE,
+        }
+    }
+
+    /// What was read says this of the partition's deletion.
+    pub(super) fn head(&mut self, head: Option<DeletionTime>) {
+        self.head = head;
+    }
+
+    /// What was read says this of the static row.
+    pub(super) fn static_row(&self, row: Option<&Fragment>) -> Rc<Part> {
+        let part = Rc::new(Part::of_static_row(self.head, row));
+        self.filling.keep(&part);
+        part
+    }
+
+    /// Takes the next row or range tombstone.
+    pub(super) fn push(&mut self, fragment: &Fragment) -> Taken {
+        let Some(behind) = behind(fragment, self.direction) else { return Taken::Never };
+        let limits = self.filling.cache.limits();
+        let open = self.open;
+        if let Fragment::RangeTombstone(change) = fragment {
+            self.push_change(change);
+        } else {
+            self.draft.push(fragment);
+        }
+        let is_first = self.draft.len() <= 1;
+        if self.draft.bytes() > if is_first { limits.row } else { limits.most } {
+            self.draft.pop();
+            if !is_first {
+                self.open = open;
+                return Taken::Later;
+            }
+            (self.edge, self.at, self.open_at_edge) = (behind.clone(), behind, self.open);
+            return Taken::Never;
+        }
+        self.at = behind;
+        Taken::Yes
+    }
+
+    /// Whether the part at hand is large enough.
+    pub(super) fn has_enough(&self) -> bool {
+        self.draft.bytes() >= self.filling.cache.limits().enough
+    }
+
+    /// Whether the part at hand is worth to be closed when going on costs a request.
+    pub(super) fn has_something(&self) -> bool {
+        self.draft.bytes() >= self.filling.cache.limits().enough / 4
+    }
+
+    /// All up to `edge` has been given: it becomes a part and is kept. `None` if there is nothing between.
+    pub(super) fn close(&mut self, edge: Position) -> Option<Rc<Part>> {
+        if self.schema.compare(&self.edge, &edge).is_eq() {
+            return None;
+        }
+        let from = std::mem::replace(&mut self.edge, edge.clone());
+        self.at = edge;
+        let (ends, open) = match self.direction {
+            Direction::Forward => ((&from, &self.at), self.open_at_edge),
+            Direction::Reverse => ((&self.at, &from), self.open),
+        };
+        let part = Rc::new(Part::of_rows(self.head, ends, open, &mut self.draft, self.direction));
+        self.open_at_edge = self.open;
+        self.filling.keep(&part);
+        Some(part)
+    }
+
+    /// The same up to the last fragment that was given.
+    pub(super) fn close_here(&mut self) -> Option<Rc<Part>> {
+        self.close(self.at.clone())
+    }
+
+    /// In a reversed stream a change says what is in force below it; a part says what is above it.
+    fn push_change(&mut self, change: &RangeTombstoneChange) {
+        let before = std::mem::replace(&mut self.open, change.deletion);
+        if self.draft.len() == 0 && self.schema.compare(&change.position, &self.edge).is_eq() {
+            self.open_at_edge = change.deletion;
+            return;
+        }
+        let change = match self.direction {
+            Direction::Forward => change.clone(),
+            Direction::Reverse => RangeTombstoneChange { deletion: before, ..change.clone() },
+        };
+        self.draft.push(&Fragment::RangeTombstone(change));
+    }
+}
+
+/// A reader that goes away leaves what it has completed.
+impl Drop for Filler {
+    fn drop(&mut self) {
+        self.close_here();
+    }
+}
+
+impl Filling {
+    /// Whether what the read finds may still go into the cache.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.watch.allowance.get() > 0 && !self.is_stale()
+    }
+
+    /// Whether a flush has changed the partition since the read began.
+    pub(super) fn is_stale(&self) -> bool {
+        self.cache.is_stale(&self.watch)
+    }
+
+    fn keep(&self, part: &Rc<Part>) {
+        self.cache.keep(&self.key, part, &self.watch);
+    }
+}

@@ -1,0 +1,292 @@
+//! A stretch that the cache does not have, read from SSTables and given to it on the way.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use model::merge::{Mapped, Merge};
+use model::{
+    Clustering, DeletionTime, Direction, Fragment, FragmentReader, Next, Position, RangeTombstoneChange,
+    Schema, Slice,
+};
+use sstable::PartitionReader;
+
+use super::filler::{Filler, Taken};
+use super::part::{Part, before, behind};
+use crate::source::Source;
+use crate::sstable_set::Member;
+use crate::table::ReadRequest;
+use crate::{Error, Result, single_key};
+
+/// Where nothing is kept, so many fragments are given out at once.
+const STEP: usize = 64;
+
+/// Reads a gap step by step. A step ends where a part does.
+///
+/// Invariants:
+/// 1. All between the gap's beginning and `at`, as the stream runs, is in `items` or was taken from there.
+/// 2. The first item, if there are any, is a range tombstone change where the gap begins.
+pub(super) struct Gap {
+    request: ReadRequest,
+    schema: Rc<Schema>,
+    stream: Option<Merge<Rows>>,
+    filler: Option<Filler>,
+    /// Popped, and for the next step.
+    held: Option<Fragment>,
+    /// The partition's deletion, once the stream has told it.
+    pub(super) head: Option<DeletionTime>,
+    pub(super) static_row: Option<Fragment>,
+    pub(super) items: VecDeque<Fragment>,
+    pub(super) at: Position,
+    /// Only the head of the partition is wanted.
+    pub(super) is_of_head: bool,
+    state: State,
+}
+
+/// What the last step brought, for whoever wants the same.
+#[derive(Clone)]
+pub(super) struct Step {
+    /// From where the step began.
+    pub(super) part: Rc<Part>,
+    /// Where the static row was asked for.
+    pub(super) of_static_row: Option<Rc<Part>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    AtHead,
+    InRows,
+    Ended,
+}
+
+/// A stream of an SSTable.
+pub(super) enum Rows {
+    SSTable(Box<Mapped<PartitionReader>>),
+    /// What was read already.
+    Held(VecDeque<Fragment>),
+}
+
+impl Gap {
+    /// The slice of a request, whose ends stand beside rows; or [`nowhere`].
+    pub(super) fn new(request: ReadRequest, schema: &Rc<Schema>, filler: Option<Filler>) -> Gap {
+        let Slice { start, end } = &request.slice;
+        let at = if request.direction == Direction::Forward { start.clone() } else { end.clone() };
+        Gap {
+            is_of_head: request.slice == nowhere(),
+            request,
+            schema: schema.clone(),
+            stream: None,
+            filler,
+            held: None,
+            head: None,
+            static_row: None,
+            items: VecDeque::new(),
+            at,
+            state: State::AtHead,
+        }
+    }
+
+    /// What was opened and perhaps read already.
+    pub(super) fn resumed(mut self, sources: Vec<Source>) -> Gap {
+        let rows = sources.into_iter().filter_map(|source| match source {
+            Source::SSTable(reader) => Some(Rows::SSTable(reader)),
+            Source::Held(fragments) => Some(Rows::Held(fragments)),
+            Source::Memtable(_) | Source::Scan(_) | Source::Cached(_) => None,
+        });
+        self.stream = Some(Merge::new(&self.schema, self.request.direction, rows.collect()));
+        self
+    }
+
+    /// Nothing more is kept.
+    pub(super) fn stop_filling(&mut self) {
+        self.filler = None;
+    }
+
+    pub(super) fn is_filling(&self) -> bool {
+        self.filler.is_some()
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
+    pub(super) fn request(&self) -> &ReadRequest {
+        &self.request
+    }
+
+    /// Reads on until there is something to give out, or the gap ends. The part that was completed, if there is one.
+    pub(super) async fn step(&mut self, members: &[Rc<Member>]) -> Result<Option<Step>> {
+        if self.stream.is_none() {
+            let sources = open(&self.request, members).await?;
+            self.stream = Some(Merge::new(&self.schema, self.request.direction, sources));
+        }
+        let was_at_head = self.state == State::AtHead;
+        let part = loop {
+            match self.gather()? {
+                Gathered::Step(part) => break part,
+                Gathered::Fill => self.stream().fill().await?,
+            }
+        };
+        let of_static_row = if was_at_head { self.part_of_static_row() } else { None };
+        Ok(part.map(|part| Step { part, of_static_row }))
+    }
+
+    /// The static row as a part, if it was asked for.
+    fn part_of_static_row(&mut self) -> Option<Rc<Part>> {
+        let filler = self.filler.as_mut().filter(|_| self.request.static_row)?;
+        Some(filler.static_row(self.static_row.as_ref()))
+    }
+
+    fn stream(&mut self) -> &mut Merge<Rows> {
+        self.stream.as_mut().expect("it is opened before anything else is done")
+    }
+
+    fn gather(&mut self) -> Result<Gathered> {
+        loop {
+            let fragment = match self.held.take() {
+                Some(fragment) => fragment,
+                None => match self.stream().pop()? {
+                    Next::Fragment(fragment) => fragment,
+                    Next::Fill if self.ends_before_waiting() => return Ok(self.end_step()),
+                    Next::Fill => return Ok(Gathered::Fill),
+                    Next::End => return Ok(self.end()),
+                },
+            };
+            if let Some(gathered) = self.take(fragment) {
+                return Ok(gathered);
+            }
+        }
+    }
+
+    /// Takes a fragment; what the step has brought if it ends with it.
+    fn take(&mut self, fragment: Fragment) -> Option<Gathered> {
+        match fragment {
+            Fragment::PartitionStart(start) => {
+                self.head = Some(start.deletion);
+                self.filler.iter_mut().for_each(|filler| filler.head(Some(start.deletion)));
+                None
+            }
+            Fragment::StaticRow(_) => {
+                self.static_row = Some(fragment);
+                None
+            }
+            Fragment::PartitionEnd => None,
+            item => self.take_item(item),
+        }
+    }
+
+    fn take_item(&mut self, item: Fragment) -> Option<Gathered> {
+        let is_change = matches!(item, Fragment::RangeTombstone(_));
+        let behind = behind(&item, self.request.direction).unwrap_or_else(Position::end);
+        if is_change && self.schema.compare(&behind, self.end_of_slice()).is_eq() {
+            return None;
+        }
+        let taken = self.filler.as_mut().map(|filler| filler.push(&item));
+        if taken == Some(Taken::Later) {
+            let before = before(&item, self.request.direction).unwrap_or_else(Position::end);
+            self.held = Some(item);
+            return Some(self.close(before));
+        }
+        self.enter(is_change.then_some(&behind));
+        self.items.push_back(item);
+        self.at = behind;
+        let is_enough = match &self.filler {
+            Some(filler) => filler.has_enough() || taken == Some(Taken::Never),
+            None => self.items.len() >= STEP,
+        };
+        is_enough.then(|| self.end_step())
+    }
+
+    /// What is in force where the gap begins is said first, unless the stream says it here.
+    fn enter(&mut self, change_at: Option<&Position>) {
+        if std::mem::replace(&mut self.state, State::InRows) != State::AtHead {
+            return;
+        }
+        if change_at.is_none_or(|position| self.schema.compare(position, &self.at).is_ne()) {
+            let (position, deletion) = (self.at.clone(), DeletionTime::LIVE);
+            let change = RangeTombstoneChange { position, deletion };
+            self.items.push_back(Fragment::RangeTombstone(change));
+        }
+    }
+
+    fn end(&mut self) -> Gathered {
+        let end = self.end_of_slice().clone();
+        self.enter(None);
+        self.state = State::Ended;
+        self.close(end)
+    }
+
+    fn end_step(&mut self) -> Gathered {
+        self.close(self.at.clone())
+    }
+
+    /// The step ends at `edge`.
+    fn close(&mut self, edge: Position) -> Gathered {
+        let filler = self.filler.as_mut().filter(|_| !self.is_of_head);
+        let part = filler.and_then(|filler| filler.close(edge.clone()));
+        self.at = edge;
+        Gathered::Step(part)
+    }
+
+    /// Whether what was gathered is given out before more is read.
+    fn ends_before_waiting(&self) -> bool {
+        match &self.filler {
+            Some(filler) if !self.request.may_stop_early => filler.has_something(),
+            _ => !self.items.is_empty(),
+        }
+    }
+
+    /// Where it ends, as the stream runs.
+    fn end_of_slice(&self) -> &Position {
+        match self.request.direction {
+            Direction::Forward => &self.request.slice.end,
+            Direction::Reverse => &self.request.slice.start,
+        }
+    }
+}
+
+/// How far it went.
+enum Gathered {
+    /// As far as a step goes.
+    Step(Option<Rc<Part>>),
+    /// As far as the bytes at hand go.
+    Fill,
+}
+
+/// A slice that is not empty and has no rows: what is read for the partition's head alone. Null stands before all values,
+/// and no row begins with it where there are static columns.
+pub(super) fn nowhere() -> Slice {
+    let null = Clustering { values: [None].into_iter().collect() };
+    Slice { start: Position::start(), end: Position::before(null) }
+}
+
+async fn open(request: &ReadRequest, members: &[Rc<Member>]) -> Result<Vec<Rows>> {
+    let opened = members.iter().map(|member| single_key::open_reader(request, member));
+    let mut sources = Vec::new();
+    for reader in runtime::join_all(opened).await {
+        sources.extend(reader?.map(|reader| Rows::SSTable(Box::new(reader))));
+    }
+    Ok(sources)
+}
+
+impl FragmentReader for Rows {
+    type Error = Error;
+
+    #[inline]
+    fn pop(&mut self) -> Result<Next> {
+        match self {
+            Rows::SSTable(reader) => Ok(reader.pop()?),
+            Rows::Held(fragments) => Ok(fragments.pop_front().map_or(Next::End, Next::Fragment)),
+        }
+    }
+
+    async fn fill(&mut self) -> Result<()> {
+        match self {
+            Rows::SSTable(reader) => Ok(reader.fill().await?),
+            Rows::Held(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! A stretch of a partition, as all SSTables tell it together, in one piece of memory.
+//!
+//! ```text
+//! start position, end position      not of a static row
+//! fragments                         as `model::flat` has them, ascending
+//! 4 bytes a fragment                where it begins; the top bit: it is a range tombstone
+//! ```
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use model::flat::{FlatReader, put_fragment, put_position};
+use model::{
+    Bytes, DeletionTime, Direction, Fragment, Position, RangeTombstoneChange, Row, Schema, Slice, Weight,
+};
+
+use super::directory::Link;
+
+/// A stretch of a partition, or its static row.
+///
+/// Invariants:
+/// 1. It tells all that SSTables have between its start and its end, which stand beside rows, the end behind the start.
+/// 2. Its fragments are rows and range tombstones strictly between the two, ascending; of a static row they are that
+///    row, or none if there is none.
+/// 3. It holds no buffer but its own.
+pub(super) struct Part {
+    /// The deletion of the partition; `None` if no SSTable has the partition.
+    pub(super) head: Option<DeletionTime>,
+    pub(super) scope: Scope,
+    bytes: Bytes,
+    /// Where the numbers behind the fragments begin.
+    numbers_at: u32,
+    /// Its place in the directory, if it came there.
+    pub(super) link: OnceCell<Link>,
+}
+
+/// What a part is of.
+pub(super) enum Scope {
+    Static,
+    Rows {
+        start: Position,
+        end: Position,
+        /// The range tombstone in force behind the start.
+        open: DeletionTime,
+    },
+}
+
+/// What a part is made of, encoded one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    bytes: Vec<u8>,
+    numbers: Vec<u32>,
+}
+
+/// The top bit of a number.
+const IS_CHANGE: u32 = 1 << 31;
+
+/// Said of what this module wrote itself and nobody else could change.
+const OWN: &str = "a part decodes what it encoded";
+
+impl Part {
+    /// The partition's static row, or that there is none.
+    pub(super) fn of_static_row(head: Option<DeletionTime>, row: Option<&Fragment>) -> Part {
+        let mut draft = Draft::default();
+        row.iter().for_each(|row| draft.push(row));
+        let (bytes, numbers_at) = draft.seal(Vec::new(), Direction::Forward);
+        Part { head, scope: Scope::Static, bytes, numbers_at, link: OnceCell::new() }
+    }
+
+    /// The fragments of a draft, which came in this direction, as all that there is between two positions. Leaves the
+    /// draft empty.
+    pub(super) fn of_rows(
+        head: Option<DeletionTime>,
+        (start, end): (&Position, &Position),
+        open: DeletionTime,
+        draft: &mut Draft,
+        direction: Direction,
+    ) -> Part {
+        let mut ends = Vec::new();
+        put_position(start, &mut ends);
+        put_position(end, &mut ends);
+        let (bytes, numbers_at) = draft.seal(ends, direction);
+        let mut reader = FlatReader::new(bytes.clone());
+        // These point into the part's own bytes.
+        let [start, end] = [(); 2].map(|()| reader.position().expect(OWN));
+        Part { head, scope: Scope::Rows { start, end, open }, bytes, numbers_at, link: OnceCell::new() }
+    }
+
+    /// The static row, if this is of it and there is one.
+    pub(super) fn static_row(&self) -> Option<Row> {
+        match (self.len() > 0).then(|| self.fragment(0)) {
+            Some(Fragment::StaticRow(row)) => Some(row),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory that it takes, without its place in the directory.
+    pub(super) fn weight(&self) -> usize {
+        let spilled = match &self.scope {
+            Scope::Static => 0,
+            Scope::Rows { start, end, .. } => start.prefix.spilled_bytes() + end.prefix.spilled_bytes(),
+        };
+        // Both it and its buffer are counted by two numbers in front of them.
+        let counts = 4 * size_of::<usize>();
+        counts + size_of::<Part>() + size_of::<Vec<u8>>() + self.bytes.len() + spilled
+    }
+
+    /// What it has of a slice, in a direction.
+    pub(super) fn view(self: &Rc<Part>, slice: &Slice, schema: &Schema, direction: Direction) -> View {
+        let first = self.first(|position| schema.compare(position, &slice.start).is_gt());
+        let end = self.first(|position| schema.compare(position, &slice.end).is_ge());
+        View { part: self.clone(), left: (first, end.max(first)), direction }
+    }
+
+    fn len(&self) -> usize {
+        (self.bytes.len() - self.numbers_at as usize) / size_of::<u32>()
+    }
+
+    fn number(&self, at: usize) -> u32 {
+        let at = self.numbers_at as usize + at * size_of::<u32>();
+        let bytes = self.bytes[at..at + size_of::<u32>()].try_into();
+        u32::from_le_bytes(bytes.expect("the slice has the length"))
+    }
+
+    fn reader(&self, at: usize) -> FlatReader {
+        FlatReader::starting_at(self.bytes.clone(), (self.number(at) & !IS_CHANGE) as usize)
+    }
+
+    fn fragment(&self, at: usize) -> Fragment {
+        self.reader(at).next_fragment().expect(OWN).expect(OWN)
+    }
+
+    /// The first fragment whose position is like this, as all after it are.
+    fn first(&self, is_like_this: impl Fn(&Position) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match is_like_this(&self.reader(middle).peek_position().expect(OWN)) {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        low
+    }
+
+    /// The range tombstone in force just before a fragment.
+    fn open_before(&self, at: usize) -> DeletionTime {
+        let change = (0..at).rev().find(|before| self.number(*before) & IS_CHANGE != 0);
+        match (change.map(|change| self.fragment(change)), &self.scope) {
+            (Some(Fragment::RangeTombstone(change)), _) => change.deletion,
+            (_, Scope::Rows { open, .. }) => *open,
+            (_, Scope::Static) => DeletionTime::LIVE,
+        }
+    }
+}
+
+/// Gives out what a part has of a slice.
+pub(super) struct View {
+    part: Rc<Part>,
+    /// The fragments that are left: the first one, and the one behind the last.
+    left: (usize, usize),
+    direction: Direction,
+}
+
+impl View {
+    /// The range tombstone in force where the slice begins, as the view runs.
+    pub(super) fn entry(&self) -> DeletionTime {
+        match self.direction {
+            Direction::Forward => self.part.open_before(self.left.0),
+            Direction::Reverse => self.part.open_before(self.left.1),
+        }
+    }
+
+    /// The next row or range tombstone.
+    pub(super) fn next(&mut self) -> Option<Fragment> {
+        let (first, end) = &mut self.left;
+        if first == end {
+            return None;
+        }
+        match self.direction {
+            Direction::Forward => {
+                *first += 1;
+                Some(self.part.fragment(*first - 1))
+            }
+            Direction::Reverse => {
+                *end -= 1;
+                let at = *end;
+                Some(match self.part.fragment(at) {
+                    Fragment::RangeTombstone(change) => {
+                        let deletion = self.part.open_before(at);
+                        Fragment::RangeTombstone(RangeTombstoneChange { deletion, ..change })
+                    }
+                    fragment => fragment,
+                })
+            }
+        }
+    }
+}
+
+impl Draft {
+    /// Appends a fragment.
+    pub(super) fn push(&mut self, fragment: &Fragment) {
+        let is_change = matches!(fragment, Fragment::RangeTombstone(_));
+        let at = u32::try_from(self.bytes.len()).expect("parts are smaller than 2 GiB");
+        self.numbers.push(at | if is_change { IS_CHANGE } else { 0 });
+        put_fragment(fragment, &mut self.bytes);
+    }
+
+    /// Takes the last fragment out again.
+    pub(super) fn pop(&mut self) {
+        if let Some(number) = self.numbers.pop() {
+            self.bytes.truncate((number & !IS_CHANGE) as usize);
+        }
+    }
+
+    /// Bytes of fragments.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// How many fragments there are.
+    pub(super) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// All of it behind a head, ascending; and where the numbers begin. Leaves it empty.
+    fn seal(&mut self, head: Vec<u8>, direction: Direction) -> (Bytes, u32) {
+        let mut out =
+            Vec::with_capacity(head.len() + self.bytes.len() + self.numbers.len() * size_of::<u32>());
+        out.extend_from_slice(&head);
+        match direction {
+            Direction::Forward => {
+                self.numbers.iter_mut().for_each(|number| *number += head.len() as u32);
+                out.extend_from_slice(&self.bytes);
+            }
+            Direction::Reverse => self.reverse(&mut out),
+        }
+        let numbers_at = out.len() as u32;
+        self.numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        self.bytes.clear();
+        self.numbers.clear();
+        (Bytes::from(out), numbers_at)
+    }
+
+    fn reverse(&mut self, out: &mut Vec<u8>) {
+        let mut end = self.bytes.len();
+        for number in self.numbers.iter_mut().rev() {
+            let start = (*number & !IS_CHANGE) as usize;
+            *number = out.len() as u32 | (*number & IS_CHANGE);
+            out.extend_from_slice(&self.bytes[start..end]);
+            end = start;
+        }
+        self.numbers.reverse();
+    }
+}
+
+/// The position just behind a row or a range tombstone, as the stream runs.
+pub(super) fn behind(fragment: &Fragment, direction: Direction) -> Option<Position> {
+    let weight = match direction {
+        Direction::Forward => Weight::After,
+        Direction::Reverse => Weight::Before,
+    };
+    beside(fragment, weight)
+}
+
+/// The position just before a row or a range tombstone, as the stream runs.
+pub(super) fn before(fragment: &Fragment, direction: Direction) -> Option<Position> {
+    let weight = match direction {
+        Direction::Forward => Weight::Before,
+        Direction::Reverse => Weight::After,
+    };
+    beside(fragment, weight)
+}
+
+fn beside(fragment: &Fragment, weight: Weight) -> Option<Position> {
+    match fragment {
+        Fragment::Row(row) => Some(Position { prefix: row.clustering.clone(), weight }),
+        Fragment::RangeTombstone(change) => Some(change.position.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Clustering, CqlType};
+
+    use super::*;
+
+    const LIVE: DeletionTime = DeletionTime::LIVE;
+
+    fn prefix(at: u8) -> Clustering {
+        std::iter::once(vec![at]).collect()
+    }
+
+    fn row(at: u8) -> Fragment {
+        Fragment::Row(Row::new(prefix(at)))
+    }
+
+    fn deletion(at: i64) -> DeletionTime {
+        DeletionTime { marked_for_delete_at: at, local_deletion_time: at }
+    }
+
+    fn change(position: Position, deletion: DeletionTime) -> Fragment {
+        Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
+    }
+
+    /// A deletion is in force from the start on up to 2, and another from 4 to 6.
+    fn fragments() -> Vec<Fragment> {
+        let (from, to) = (Position::before(prefix(4)), Position::after(prefix(6)));
+        let until = Position::after(prefix(2));
+        vec![row(1), change(until, LIVE), row(3), change(from, deletion(2)), row(5), change(to, LIVE), row(9)]
+    }
+
+    fn part(direction: Direction) -> Rc<Part> {
+        let mut draft = Draft::default();
+        match direction {
+            Direction::Forward => fragments().iter().for_each(|fragment| draft.push(fragment)),
+            Direction::Reverse => fragments().iter().rev().for_each(|fragment| draft.push(fragment)),
+        }
+        draft.push(&row(200));
+        draft.pop();
+        let (start, end) = (Position::start(), Position::end());
+        Rc::new(Part::of_rows(None, (&start, &end), deletion(1), &mut draft, direction))
+    }
+
+    fn given(slice: &Slice, direction: Direction) -> (DeletionTime, Vec<Fragment>) {
+        let schema = Schema::new(CqlType::Blob, vec![CqlType::Blob], Vec::new(), Vec::new());
+        let both = [Direction::Forward, Direction::Reverse].map(|drafted| {
+            let mut view = part(drafted).view(slice, &schema, direction);
+            (view.entry(), std::iter::from_fn(|| view.next()).collect())
+        });
+        assert_eq!(both[0], both[1], "it does not matter how it was drafted");
+        both[0].clone()
+    }
+
+    #[test]
+    fn a_view_tells_what_is_in_force_either_way() {
+        let all = Slice::all();
+        assert_eq!(given(&all, Direction::Forward), (deletion(1), fragments()));
+        let mut reversed = fragments();
+        let below = [deletion(1), LIVE, deletion(2)];
+        let changes = reversed.iter_mut().filter_map(|fragment| match fragment {
+            Fragment::RangeTombstone(change) => Some(change),
+            _ => None,
+        });
+        changes.zip(below).for_each(|(change, below)| change.deletion = below);
+        reversed.reverse();
+        assert_eq!(given(&all, Direction::Reverse), (LIVE, reversed));
+    }
+
+    #[test]
+    fn a_view_of_a_slice_begins_with_what_is_in_force_there() {
+        let slice = Slice { start: Position::before(prefix(3)), end: Position::before(prefix(5)) };
+        let from = Position::before(prefix(4));
+        let forward = vec![row(3), change(from.clone(), deletion(2))];
+        assert_eq!(given(&slice, Direction::Forward), (LIVE, forward));
+        let reverse = vec![change(from.clone(), LIVE), row(3)];
+        assert_eq!(given(&slice, Direction::Reverse), (deletion(2), reverse));
+        // A change at an end is outside, and in force behind it.
+        let inside = Slice { start: from, end: Position::after(prefix(6)) };
+        assert_eq!(given(&inside, Direction::Forward), (deletion(2), vec![row(5)]));
+        assert_eq!(given(&inside, Direction::Reverse), (deletion(2), vec![row(5)]));
+        let nothing = Slice::of_prefix(prefix(7));
+        assert_eq!(given(&nothing, Direction::Forward), (LIVE, Vec::new()));
+    }
+
+    #[test]
+    fn a_static_row_is_there_or_is_not() {
+        let fragment = Fragment::StaticRow(Row::new(Clustering::empty()));
+        let part = Part::of_static_row(Some(LIVE), Some(&fragment));
+        assert_eq!(part.static_row().map(Fragment::StaticRow), Some(fragment));
+        assert_eq!(Part::of_static_row(None, None).static_row(), None);
+    }
+}

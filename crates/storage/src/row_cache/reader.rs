@@ -1,0 +1,469 @@
+//! A slice of a partition as all SSTables tell it together, from the cache where it has it.
+//!
+//! The reader walks from one end of the slice to the other. Where a part of the cache covers the place it has come to,
+//! the rows come from there; where none does, they are read up to where the next part begins, and become parts.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use model::{
+    DeletionTime, Direction, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    RangeTombstoneChange, Row, Schema, Slice,
+};
+
+use super::RowCache;
+use super::directory::Found;
+use super::filler::{Filler, Filling};
+use super::gap::{Gap, Step, nowhere};
+use super::part::{Part, View};
+use crate::source::Source;
+use crate::sstable_set::{Member, SSTableSet};
+use crate::table::ReadRequest;
+use crate::{Error, Result, single_key};
+
+/// Reads a slice of a partition from the cache and from SSTables.
+///
+/// Invariants:
+/// 1. What lies between the slice's beginning and `at`, as the stream runs, was given to `teller`, and nothing else.
+/// 2. Once a flush has changed what the table's SSTables say of the partition, the cache is neither asked nor filled.
+pub struct CachedReader {
+    filling: Filling,
+    schema: Rc<Schema>,
+    set: Rc<SSTableSet>,
+    members: Option<Vec<Rc<Member>>>,
+    /// With ends beside rows.
+    request: ReadRequest,
+    at: Position,
+    wants_static_row: bool,
+    state: State,
+    /// The gap that the reader is in.
+    gap: Option<Gap>,
+    teller: Teller,
+    sources: Sources,
+}
+
+enum State {
+    /// Where it goes on has to be found out.
+    Between,
+    /// In a part of the cache, and where the reader will be behind it.
+    Inside(View, Position),
+    Ended,
+}
+
+/// Where the rows came from.
+#[derive(Clone, Copy, Default)]
+struct Sources {
+    cache: bool,
+    sstables: bool,
+}
+
+/// Whoever waits for the same step of the same gap waits for the same read.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Flight {
+    began_at: u64,
+    key: PartitionKey,
+    slice: Slice,
+    is_reverse: bool,
+    static_row: bool,
+}
+
+/// What a step has for others who wait for the same.
+#[derive(Clone)]
+pub(super) enum Shared {
+    Step(Step),
+    /// It found what is not kept.
+    Nothing,
+    Failed,
+}
+
+impl CachedReader {
+    pub(super) fn new(
+        cache: &RowCache,
+        request: &ReadRequest,
+        schema: &Rc<Schema>,
+        set: &Rc<SSTableSet>,
+    ) -> CachedReader {
+        let watch = Rc::new(cache.watch());
+        let at = match request.direction {
+            Direction::Forward => request.slice.start.clone(),
+            Direction::Reverse => request.slice.end.clone(),
+        };
+        CachedReader {
+            filling: Filling { cache: cache.clone(), key: request.key.clone(), watch },
+            schema: schema.clone(),
+            set: set.clone(),
+            members: None,
+            wants_static_row: request.static_row && !schema.statics.is_empty(),
+            teller: Teller::new(&request.key),
+            request: request.clone(),
+            at,
+            state: State::Between,
+            gap: None,
+            sources: Sources::default(),
+        }
+    }
+
+    /// Whether this is the way to read: always, save for a row that is not in the cache and is asked for the first time
+    /// in a while.
+    pub(crate) fn is_preferred(&self) -> bool {
+        !single_key::is_one_row(&self.request, &self.schema)
+            || self.is_covered()
+            || self.filling.cache.is_asked_again(&self.request)
+    }
+
+    /// The SSTables that may have the partition, for who reads them otherwise.
+    pub(crate) fn find_members(&mut self) -> Vec<Rc<Member>> {
+        self.sources.sstables = true;
+        self.members().to_vec()
+    }
+
+    fn members(&mut self) -> &[Rc<Member>] {
+        self.members.get_or_insert_with(|| self.set.of_key(&self.request.key))
+    }
+
+    /// Goes on with what was begun to read otherwise, of all SSTables that have it.
+    pub(crate) fn resume(&mut self, sources: Vec<Source>) {
+        self.filling.cache.list(&self.filling.watch, &self.filling.key);
+        self.gap = Some(self.gap_of(self.request.slice.clone()).resumed(sources));
+    }
+
+    fn is_covered(&self) -> bool {
+        let Filling { cache, key, .. } = &self.filling;
+        let has_static_row = !self.wants_static_row || cache.find_static_row(key).is_some();
+        has_static_row
+            && match cache.find(key, &self.at, self.request.direction) {
+                Found::Part(part) => self.is_at_end(&self.clipped(far_end(&part, self.request.direction))),
+                Found::Gap(_) => false,
+            }
+    }
+
+    /// Goes on without waiting; whether that was possible.
+    fn advance(&mut self) -> bool {
+        if self.gap.is_some() || (self.wants_static_row && !self.take_static_row()) {
+            return false;
+        }
+        if self.is_at_end(&self.at) {
+            self.teller.end(&self.at);
+            self.state = State::Ended;
+            return true;
+        }
+        match self.find() {
+            Found::Part(part) => {
+                self.sources.cache = true;
+                self.enter(&part);
+                true
+            }
+            Found::Gap(_) => false,
+        }
+    }
+
+    fn take_static_row(&mut self) -> bool {
+        if self.filling.is_stale() {
+            return false;
+        }
+        let Some(part) = self.filling.cache.find_static_row(&self.filling.key) else { return false };
+        self.sources.cache = true;
+        self.tell_static_row(part.head, part.static_row());
+        true
+    }
+
+    fn tell_static_row(&mut self, head: Option<DeletionTime>, row: Option<Row>) {
+        self.teller.head(head);
+        self.teller.static_row(row);
+        self.wants_static_row = false;
+    }
+
+    /// What the cache has from here on.
+    fn find(&self) -> Found {
+        let Filling { cache, key, .. } = &self.filling;
+        match self.filling.is_stale() {
+            true => Found::Gap(None),
+            false => cache.find(key, &self.at, self.request.direction),
+        }
+    }
+
+    /// Goes on in a part that covers the place.
+    fn enter(&mut self, part: &Rc<Part>) {
+        let behind = self.clipped(far_end(part, self.request.direction));
+        let view = part.view(&self.ahead(&behind), &self.schema, self.request.direction);
+        self.teller.head(part.head);
+        self.teller.change(&self.at, view.entry());
+        self.state = State::Inside(view, behind);
+    }
+
+    /// The gap that begins here.
+    fn gap_here(&mut self) -> Gap {
+        self.filling.cache.list(&self.filling.watch, &self.filling.key);
+        match self.find() {
+            Found::Gap(until) if !self.is_at_end(&self.at) => {
+                let until = self.clipped(until.as_ref().unwrap_or(self.end()));
+                self.gap_of(self.ahead(&until))
+            }
+            _ => self.gap_of(nowhere()),
+        }
+    }
+
+    fn gap_of(&self, slice: Slice) -> Gap {
+        let request = ReadRequest { slice, static_row: self.wants_static_row, ..self.request.clone() };
+        let filler = self.filling.is_wanted().then(|| Filler::new(&self.filling, &self.schema, &request));
+        Gap::new(request, &self.schema, filler)
+    }
+
+    /// Reads on in the gap that the reader is in, or that begins here.
+    async fn step(&mut self) -> Result<()> {
+        let mut gap = match self.gap.take() {
+            Some(gap) => gap,
+            None => self.gap_here(),
+        };
+        self.sources.sstables = true;
+        // That there is no partition costs nothing to find out again, where the filters tell.
+        let has_members = !self.members().is_empty();
+        if gap.is_filling() && !(has_members && self.filling.is_wanted()) {
+            gap.stop_filling();
+        }
+        match self.step_with_others(&mut gap).await? {
+            None => self.take(gap),
+            Some(step) => self.take_shared(&step),
+        }
+        Ok(())
+    }
+
+    /// What another reader's step has brought; `None` if the gap has made one of its own. Who has begun to read goes on;
+    /// who has not yet waits for whoever reads the same.
+    async fn step_with_others(&self, gap: &mut Gap) -> Result<Option<Step>> {
+        let members = self.members.as_deref().unwrap_or_default();
+        let flights = self.filling.cache.flights();
+        loop {
+            let flight = self.flight(gap);
+            if !gap.is_filling() || (gap.has_begun() && flights.contains(&flight)) {
+                return gap.step(members).await.map(|_| None);
+            }
+            let own = Cell::new(None);
+            let read = async {
+                let read = gap.step(members).await;
+                let shared = Shared::of(&read);
+                own.set(Some(read));
+                shared
+            };
+            let shared = flights.run(flight, read).await;
+            match (own.take(), shared) {
+                (Some(read), _) => return read.map(|_| None),
+                (None, Shared::Step(step)) => return Ok(Some(step)),
+                (None, Shared::Nothing) => return gap.step(members).await.map(|_| None),
+                // Its error is its own; who waited tries again, one of them for all.
+                (None, Shared::Failed) => {}
+            }
+        }
+    }
+
+    fn flight(&self, gap: &Gap) -> Flight {
+        let request = gap.request();
+        let rest = match request.direction {
+            Direction::Forward => Slice { start: gap.at.clone(), end: request.slice.end.clone() },
+            Direction::Reverse => Slice { start: request.slice.start.clone(), end: gap.at.clone() },
+        };
+        Flight {
+            began_at: self.filling.watch.began_at(),
+            key: request.key.clone(),
+            slice: rest,
+            is_reverse: request.direction == Direction::Reverse,
+            static_row: request.static_row && self.wants_static_row,
+        }
+    }
+
+    /// Tells what a step has brought.
+    fn take(&mut self, mut gap: Gap) {
+        self.teller.head(gap.head);
+        if self.wants_static_row {
+            let row = match gap.static_row.take() {
+                Some(Fragment::StaticRow(row)) => Some(row),
+                _ => None,
+            };
+            self.tell_static_row(gap.head, row);
+        }
+        if gap.is_of_head {
+            return;
+        }
+        gap.items.drain(..).for_each(|item| self.teller.tell(item));
+        self.at = gap.at.clone();
+        self.gap = (!gap.has_ended()).then_some(gap);
+    }
+
+    /// Tells what another reader's step has brought.
+    fn take_shared(&mut self, step: &Step) {
+        self.filling.cache.count_shared();
+        if self.wants_static_row {
+            let of_static_row = step.of_static_row.as_ref();
+            self.tell_static_row(step.part.head, of_static_row.and_then(|part| part.static_row()));
+        }
+        self.enter(&step.part);
+    }
+
+    fn is_forward(&self) -> bool {
+        self.request.direction == Direction::Forward
+    }
+
+    /// Where the slice ends, as the stream runs.
+    fn end(&self) -> &Position {
+        if self.is_forward() { &self.request.slice.end } else { &self.request.slice.start }
+    }
+
+    fn is_at_end(&self, position: &Position) -> bool {
+        self.schema.compare(position, self.end()).is_eq()
+    }
+
+    /// A position, but not one behind the slice.
+    fn clipped(&self, position: &Position) -> Position {
+        let order = self.schema.compare(position, self.end());
+        let is_behind = if self.is_forward() { order.is_gt() } else { order.is_lt() };
+        if is_behind { self.end().clone() } else { position.clone() }
+    }
+
+    /// From here to there.
+    fn ahead(&self, to: &Position) -> Slice {
+        match self.request.direction {
+            Direction::Forward => Slice { start: self.at.clone(), end: to.clone() },
+            Direction::Reverse => Slice { start: to.clone(), end: self.at.clone() },
+        }
+    }
+}
+
+impl FragmentReader for CachedReader {
+    type Error = Error;
+
+    fn pop(&mut self) -> Result<Next> {
+        loop {
+            if let Some(fragment) = self.teller.ready.pop_front() {
+                return Ok(Next::Fragment(fragment));
+            }
+            if let State::Inside(view, behind) = &mut self.state {
+                if let Some(item) = view.next() {
+                    self.teller.tell(item);
+                } else {
+                    self.at = behind.clone();
+                    self.state = State::Between;
+                }
+                continue;
+            }
+            if matches!(self.state, State::Ended) {
+                return Ok(Next::End);
+            }
+            if !self.advance() {
+                return Ok(Next::Fill);
+            }
+        }
+    }
+
+    async fn fill(&mut self) -> Result<()> {
+        // Others that stand at the head of the same merge may be what it waits for.
+        if self.teller.ready.is_empty() && matches!(self.state, State::Between) && !self.advance() {
+            self.step().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for CachedReader {
+    fn drop(&mut self) {
+        self.filling.cache.count_read(self.sources.cache, self.sources.sstables);
+    }
+}
+
+impl std::fmt::Debug for CachedReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CachedReader")
+            .field("request", &self.request)
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn of(read: &Result<Option<Step>>) -> Shared {
+        match read {
+            Ok(Some(step)) => Shared::Step(step.clone()),
+            Ok(None) => Shared::Nothing,
+            Err(_) => Shared::Failed,
+        }
+    }
+}
+
+impl Hash for Flight {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.token.hash(state);
+        for position in [&self.slice.start, &self.slice.end] {
+            position.weight.hash(state);
+            position.prefix.values.iter().for_each(|value| value.as_deref().hash(state));
+        }
+    }
+}
+
+/// Makes one stream of stretches that come one after the other.
+struct Teller {
+    key: PartitionKey,
+    /// The deletion of the partition as the stream has told it.
+    told: Option<DeletionTime>,
+    /// A deletion of the partition that the stretch at hand tells and the stream has not: a read that goes on among
+    /// changing SSTables may find different ones. It counts as one of the stretch.
+    later: DeletionTime,
+    /// The range tombstone that the stream has in force.
+    open: DeletionTime,
+    ready: VecDeque<Fragment>,
+}
+
+impl Teller {
+    fn new(key: &PartitionKey) -> Teller {
+        let (later, open) = (DeletionTime::LIVE, DeletionTime::LIVE);
+        Teller { key: key.clone(), told: None, later, open, ready: VecDeque::new() }
+    }
+
+    /// A stretch begins whose SSTables tell this deletion of the partition; `None` if they do not have it.
+    fn head(&mut self, deletion: Option<DeletionTime>) {
+        self.later = DeletionTime::LIVE;
+        match (deletion, self.told) {
+            (None, _) => {}
+            (Some(deletion), None) => {
+                self.told = Some(deletion);
+                let start = PartitionStart { key: self.key.clone(), deletion };
+                self.ready.push_back(Fragment::PartitionStart(start));
+            }
+            (Some(deletion), Some(told)) if deletion > told => self.later = deletion,
+            _ => {}
+        }
+    }
+
+    fn static_row(&mut self, row: Option<Row>) {
+        self.ready.extend(row.map(Fragment::StaticRow));
+    }
+
+    fn tell(&mut self, item: Fragment) {
+        match item {
+            Fragment::RangeTombstone(change) => self.change(&change.position, change.deletion),
+            item => self.ready.push_back(item),
+        }
+    }
+
+    fn change(&mut self, position: &Position, deletion: DeletionTime) {
+        let deletion = deletion.max(self.later);
+        if std::mem::replace(&mut self.open, deletion) != deletion {
+            let change = RangeTombstoneChange { position: position.clone(), deletion };
+            self.ready.push_back(Fragment::RangeTombstone(change));
+        }
+    }
+
+    fn end(&mut self, at: &Position) {
+        self.later = DeletionTime::LIVE;
+        self.change(at, DeletionTime::LIVE);
+        if self.told.is_some() {
+            self.ready.push_back(Fragment::PartitionEnd);
+        }
+    }
+}
+
+/// The end of a part at which a reader leaves it.
+fn far_end(part: &Part, direction: Direction) -> &Position {
+    let (start, end) = part.ends();
+    if direction == Direction::Forward { end } else { start }
+}

@@ -1,0 +1,530 @@
+//! Whatever the row cache has, reads give the same; and it has what it should.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use std::rc::Rc;
+
+use model::merge::Direction;
+use model::time::NO_DELETION_TIME;
+use model::{
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
+    Mutation, PartitionKey, Position, Row, Schema, Slice,
+};
+use runtime::{Cache, Shard, SimOptions, join_all, run_simulated, spawn, yield_now};
+use siltstone_storage::commit_log::{LogPosition, TableId};
+use siltstone_storage::rewrite::{Control, Rewrite};
+use siltstone_storage::row_cache::RowCacheStats;
+use siltstone_storage::{Context, Definition, Generations, ReadRequest, Table};
+use sstable::Version;
+use sstable::component::DATA_IO;
+use testkit::generate::random::Random;
+use testkit::oracle::Oracle;
+use testkit::selected::{Selected, Selection};
+use testkit::statements::{self, values::key_of};
+
+const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
+const MIB: usize = 1 << 20;
+
+fn definition(schema: &Rc<Schema>) -> Definition {
+    let mut definition = Definition::new(TableId([0; 16]), schema, Version::Nb);
+    definition.write.column_index_size = 512;
+    definition
+}
+
+async fn open(shard: &Shard, definition: Definition, capacity: usize) -> Table {
+    let (disk, clock) = (shard.disk().clone(), shard.clock().clone());
+    let context = Context { disk, clock, cache: Cache::new(capacity) };
+    let folder = Path::new("/d");
+    shard.disk().create_dir_all(folder).await.unwrap();
+    Table::open(&context, folder, definition, &Generations::default()).await.unwrap()
+}
+
+async fn flush(table: &Table) {
+    table.flush(async |_| Ok(())).await.unwrap();
+}
+
+async fn compact(table: &Table) {
+    let rewrite = Rewrite::into_one(table.compactable());
+    table.rewrite(&rewrite, &Control::default()).await.unwrap();
+}
+
+async fn selected(table: &Table, request: &ReadRequest, now: i64) -> Vec<Selected> {
+    let schema = table.definition().schema.clone();
+    let mut rows = table.read(request).await.unwrap();
+    let mut selection = Selection::new(&schema, now, request.slice.is_all());
+    while let Some(fragment) = rows.next().await.unwrap() {
+        selection.take(fragment);
+    }
+    selection.rows
+}
+
+/// A random table under random writes, and the rows it should have.
+struct Trial {
+    seed: u64,
+    random: Random,
+    made: Rc<statements::Table>,
+    table: Table,
+    oracle: Oracle,
+    now: i64,
+}
+
+impl Trial {
+    async fn run(shard: &Shard, seed: u64) -> RowCacheStats {
+        let mut random = Random::new(seed);
+        let made = Rc::new(statements::Table::random(&mut random, 0));
+        let schema = Rc::new(made.schema.clone());
+        let mut definition = definition(&schema);
+        definition.single_key_parallel_scan_threshold = *random.one_of(&[0.0, 0.5, 1.0]);
+        let capacity = *random.one_of(&[0, 3000, 10_000, 40_000, MIB, MIB]);
+        let capacity = if std::env::var("NOCACHE").is_ok() { 0 } else { capacity };
+        let table = open(shard, definition, capacity).await;
+        let oracle = Oracle::new(&schema);
+        let mut trial = Trial { seed, random, made, table, oracle, now: 0 };
+        trial.rounds().await;
+        trial.table.row_cache().stats()
+    }
+
+    async fn rounds(&mut self) {
+        let made = self.made.clone();
+        let mut writer = statements::Writer::new(&made, self.random.number());
+        let mut slow = Vec::new();
+        for _ in 0..self.random.between(3, 8) {
+            for _ in 0..self.random.between(1, 40) {
+                let mutation = writer.statement().to_mutation(&made);
+                self.oracle.apply(&mutation);
+                self.table.apply(mutation, 0, NO_POSITION);
+            }
+            self.now = writer.now() + self.random.below(60) as i64;
+            if self.random.percent(30) {
+                flush(&self.table).await;
+            }
+            self.read_together().await;
+            if self.random.percent(20) {
+                compact(&self.table).await;
+            }
+            // Some begin now and go on after the next writes and flushes, or never.
+            let request = self.request();
+            let mut reader = self.table.read(&request).await.unwrap();
+            for _ in 0..self.random.below(4) {
+                reader.next().await.unwrap();
+            }
+            slow.push(reader);
+            if self.random.percent(70) {
+                let mut reader = slow.swap_remove(self.random.below(slow.len()));
+                while self.random.percent(95) && reader.next().await.unwrap().is_some() {}
+            }
+        }
+    }
+
+    /// Several readers at once, and often a flush, while nothing is written.
+    async fn read_together(&mut self) {
+        let table = self.table.clone();
+        let flushes = self.random.percent(60);
+        let mut tasks = vec![spawn(async move {
+            if flushes {
+                flush(&table).await;
+            }
+        })];
+        for _ in 0..self.random.between(1, 25) {
+            let request = self.request();
+            let mut expected = Vec::new();
+            for _ in 0..self.random.between(1, 3) {
+                let mut request = request.clone();
+                request.bypass_cache = self.random.percent(5);
+                request.direction = *self.random.one_of(&[Direction::Forward, Direction::Reverse]);
+                expected.push((
+                    self.oracle.slice(&request.key, &request.slice, request.direction, self.now),
+                    request,
+                ));
+            }
+            let (table, seed, now) = (self.table.clone(), self.seed, self.now);
+            let pause = self.random.below(40);
+            tasks.push(spawn(async move {
+                for _ in 0..pause {
+                    yield_now().await;
+                }
+                for (expected, request) in expected {
+                    let found = selected(&table, &request, now).await;
+                    assert_eq!(found, expected, "seed {seed}, {request:?}");
+                }
+            }));
+            if self.random.percent(10) {
+                drop(tasks.remove(self.random.below(tasks.len() - 1) + 1));
+            }
+        }
+        join_all(tasks).await;
+    }
+
+    fn request(&mut self) -> ReadRequest {
+        let random = &mut self.random;
+        let key: &Vec<Bytes> = random.one_of(&self.made.partitions);
+        let key = PartitionKey::new(key_of(key));
+        let slice = match random.below(10) {
+            0..3 => Slice::all(),
+            3..6 => Slice::of_prefix(self.made.random_row(random)),
+            _ => slice(&self.made, random),
+        };
+        let mut request = ReadRequest::new(key, slice);
+        request.may_stop_early = random.percent(20);
+        request
+    }
+}
+
+fn slice(table: &statements::Table, random: &mut Random) -> Slice {
+    let mut position = || {
+        let row = table.random_row(random);
+        let len = random.below(row.len() + 1);
+        let is_whole = len == row.len();
+        let prefix: Clustering = row.values.into_iter().take(len).flatten().collect();
+        match random.below(3) {
+            0 => Position::before(prefix),
+            1 if is_whole => Position::at(prefix),
+            _ => Position::after(prefix),
+        }
+    };
+    let (start, end) = (position(), position());
+    match table.schema.compare(&start, &end).is_le() {
+        true => Slice { start, end },
+        false => Slice { start: end, end: start },
+    }
+}
+
+#[test]
+fn whatever_is_cached_the_rows_are_the_same() {
+    let mut all = RowCacheStats::default();
+    for seed in 0..300 {
+        let options = SimOptions {
+            seed,
+            short_read_chance: 0.2,
+            max_delay: [0, 10, 100][seed as usize % 3],
+            ..SimOptions::default()
+        };
+        let stats = run_simulated(options, async |shard| Trial::run(&shard, seed).await).unwrap();
+        all.hits += stats.hits;
+        all.partial_hits += stats.partial_hits;
+        all.misses += stats.misses;
+        all.shared += stats.shared;
+        all.insertions += stats.insertions;
+        all.invalidations += stats.invalidations;
+    }
+    println!("{all:?}");
+    assert!(
+        [all.hits, all.partial_hits, all.misses, all.insertions].iter().all(|count| *count > 1000),
+        "{all:?}"
+    );
+    assert!([all.shared, all.invalidations].iter().all(|count| *count > 100), "{all:?}");
+}
+
+fn schema() -> Rc<Schema> {
+    let column = |name: &str| Column { name: name.as_bytes().into(), data_type: CqlType::Blob };
+    Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], vec![column("s")], vec![column("v")]))
+}
+
+fn key(number: i32) -> PartitionKey {
+    PartitionKey::new(Bytes::from(&number.to_be_bytes()[..]))
+}
+
+fn prefix(number: i32) -> Clustering {
+    std::iter::once(&number.to_be_bytes()[..]).collect()
+}
+
+fn one(number: i32) -> Slice {
+    Slice::of_prefix(prefix(number))
+}
+
+fn between(start: i32, end: i32) -> Slice {
+    Slice { start: Position::before(prefix(start)), end: Position::before(prefix(end)) }
+}
+
+fn row(number: i32, timestamp: i64, len: usize) -> Row {
+    let value = CellValue::Value(Bytes::from(vec![7; len]));
+    let cell =
+        Cell { column: 0, ttl: 0, timestamp, local_deletion_time: NO_DELETION_TIME, path: None, value };
+    Row { liveness: Liveness { timestamp, ..Liveness::NONE }, cells: vec![cell], ..Row::new(prefix(number)) }
+}
+
+fn rows(partition: i32, numbers: std::ops::Range<i32>, timestamp: i64) -> Mutation {
+    let rows = numbers.map(|number| row(number, timestamp, 100)).collect();
+    Mutation { rows, ..Mutation::new(key(partition)) }
+}
+
+fn deletion(at: i64) -> DeletionTime {
+    DeletionTime { marked_for_delete_at: at, local_deletion_time: 1 }
+}
+
+/// A table with SSTables of these.
+async fn table_of(shard: &Shard, capacity: usize, mutations: impl IntoIterator<Item = Mutation>) -> Table {
+    let table = open(shard, definition(&schema()), capacity).await;
+    for mutation in mutations {
+        write(&table, mutation).await;
+    }
+    table
+}
+
+/// Into an SSTable of its own.
+async fn write(table: &Table, mutation: Mutation) {
+    table.apply(mutation, 0, NO_POSITION);
+    flush(table).await;
+}
+
+/// How many rows a read gives, and how many requests it makes.
+async fn read(table: &Table, request: &ReadRequest) -> (usize, u64) {
+    let before = table.context().disk.stats();
+    let rows = selected(table, request, 0).await;
+    (rows.len(), table.context().disk.stats().since(&before).total().requests)
+}
+
+async fn read_slice(table: &Table, slice: Slice) -> (usize, u64) {
+    read(table, &ReadRequest::new(key(1), slice)).await
+}
+
+fn simulated(run: impl AsyncFnOnce(Shard)) {
+    run_simulated(SimOptions { max_delay: 10, ..SimOptions::default() }, run).unwrap();
+}
+
+#[test]
+fn what_was_read_is_not_read_again() {
+    simulated(async |shard| {
+        let written = [rows(1, 0..1000, 1), rows(1, 500..700, 2), rows(2, 0..3, 1)];
+        let table = table_of(&shard, 4 * MIB, written).await;
+        for slice in [between(0, 10), Slice::all(), between(2000, 3000), between(100, 900)] {
+            for direction in [Direction::Reverse, Direction::Forward] {
+                for number in [1, 2, 3] {
+                    let request = ReadRequest { direction, ..ReadRequest::new(key(number), slice.clone()) };
+                    let (count, _) = read(&table, &request).await;
+                    assert_eq!(read(&table, &request).await, (count, 0), "{request:?}");
+                }
+            }
+        }
+        assert_eq!(read_slice(&table, between(40, 60)).await, (20, 0));
+        assert_eq!(read_slice(&table, one(650)).await, (1, 0));
+        assert_eq!(read_slice(&table, one(1650)).await, (0, 0));
+    });
+}
+
+#[test]
+fn only_gaps_are_read() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..1000, 1)]).await;
+        read_slice(&table, between(100, 200)).await;
+        read_slice(&table, between(300, 400)).await;
+        let before = table.row_cache().stats();
+        let (count, requests) = read_slice(&table, between(150, 350)).await;
+        assert_eq!(count, 200);
+        assert!((1..=4).contains(&requests), "{requests} requests");
+        let stats = table.row_cache().stats();
+        assert_eq!((stats.partial_hits, stats.misses), (before.partial_hits + 1, before.misses));
+        assert_eq!(read_slice(&table, between(100, 400)).await, (300, 0));
+    });
+}
+
+#[test]
+fn a_row_by_itself_is_kept_when_all_of_it_was_read() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..100, 1), rows(1, 0..50, 2)]).await;
+        let request = |number| ReadRequest { static_row: false, ..ReadRequest::new(key(1), one(number)) };
+        // The newest SSTable is enough, which is not all that they say: only who asks again gets it kept.
+        assert_eq!(read(&table, &request(5)).await.0, 1);
+        assert_eq!(table.row_cache().stats().insertions, 0);
+        assert!(read(&table, &request(5)).await.1 > 0);
+        assert_eq!(read(&table, &request(5)).await, (1, 0));
+        // For this one both are needed.
+        assert_eq!(read(&table, &request(75)).await.0, 1);
+        assert_eq!(read(&table, &request(75)).await, (1, 0));
+        assert_eq!(table.row_cache().stats().insertions, 2);
+    });
+}
+
+#[test]
+fn a_flush_drops_what_it_says_something_of() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..1000, 1), rows(2, 0..10, 1)]).await;
+        let all = async || {
+            let counts = read_slice(&table, Slice::all()).await;
+            (counts, read(&table, &ReadRequest::new(key(2), Slice::all())).await)
+        };
+        all().await;
+        let parts = table.row_cache().stats().parts;
+        assert!(parts > 10, "{parts} parts");
+
+        write(&table, rows(1, 500..501, 2)).await;
+        assert_eq!(table.row_cache().stats().parts, parts - 1);
+        let ((count, requests), (_, others)) = all().await;
+        assert_eq!((count, others), (1000, 0));
+        assert!((1..=4).contains(&requests), "{requests} requests");
+
+        let (start, end) = (Position::after(prefix(100)), Position::before(prefix(900)));
+        let range = model::RangeTombstone { start, end, deletion: deletion(3) };
+        write(&table, Mutation { range_tombstones: vec![range], ..Mutation::new(key(1)) }).await;
+        assert_eq!(all().await.0.0, 201);
+        assert_eq!(all().await, ((201, 0), (10, 0)));
+
+        let static_row = Some(Row { clustering: Clustering::empty(), ..row(0, 1, 3) });
+        write(&table, Mutation { static_row, ..Mutation::new(key(1)) }).await;
+        let before = table.row_cache().stats();
+        assert!(all().await.0.1 > 0);
+        assert_eq!(table.row_cache().stats().insertions, before.insertions + 1);
+
+        write(&table, Mutation { deletion: deletion(2), ..Mutation::new(key(1)) }).await;
+        assert_eq!(all().await.0.0, 0);
+        assert_eq!(all().await, ((0, 0), (10, 0)));
+    });
+}
+
+#[test]
+fn a_read_from_before_a_flush_keeps_nothing_after_it() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..1000, 1), rows(2, 0..1000, 1)]).await;
+        let readers = [1, 2].map(|number| ReadRequest::new(key(number), Slice::all()));
+        let mut readers = join_all(readers.iter().map(|request| table.read(request))).await;
+        for reader in &mut readers {
+            reader.as_mut().unwrap().next().await.unwrap();
+        }
+        write(&table, rows(1, 990..1010, 2)).await;
+        for reader in readers {
+            let (mut reader, mut count) = (reader.unwrap(), 0);
+            while let Some(fragment) = reader.next().await.unwrap() {
+                count += usize::from(matches!(fragment, Fragment::Row(_)));
+            }
+            assert_eq!(count, 1000);
+        }
+        assert_eq!(read(&table, &ReadRequest::new(key(2), Slice::all())).await, (1000, 0));
+        assert_eq!(read_slice(&table, Slice::all()).await.0, 1010);
+    });
+}
+
+#[test]
+fn a_compaction_changes_nothing() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..300, 1), rows(1, 100..200, 2)]).await;
+        read_slice(&table, between(0, 150)).await;
+        let before = table.row_cache().stats();
+        compact(&table).await;
+        assert_eq!(table.row_cache().stats(), before);
+        assert_eq!(read_slice(&table, between(0, 150)).await, (150, 0));
+        assert_eq!(read_slice(&table, Slice::all()).await.0, 300);
+    });
+}
+
+#[test]
+fn a_reader_that_goes_away_leaves_what_it_gave() {
+    simulated(async |shard| {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let table = table_of(&shard, 4 * MIB, [rows(1, 0..1000, 1)]).await;
+            let request = ReadRequest { direction, ..ReadRequest::new(key(1), Slice::all()) };
+            let mut reader = table.read(&request).await.unwrap();
+            for _ in 0..400 {
+                reader.next().await.unwrap();
+            }
+            drop(reader);
+            let given = if direction == Direction::Forward { between(0, 390) } else { between(610, 1000) };
+            assert_eq!(read_slice(&table, given).await, (390, 0), "{direction:?}");
+            table.row_cache().clear();
+            assert_eq!(table.row_cache().stats().parts, 0);
+            assert!(read_slice(&table, one(100)).await.1 > 0);
+        }
+    });
+}
+
+#[test]
+fn concurrent_reads_of_the_same_are_one_read() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..1000, 1)]).await;
+        for slice in [one(7), between(100, 120), between(200, 600)] {
+            let request = ReadRequest::new(key(1), slice);
+            let data = || table.context().disk.stats().class(DATA_IO).requests;
+            table.row_cache().clear();
+            let before = data();
+            let (count, _) = read(&table, &request).await;
+            let alone = data() - before;
+            table.row_cache().clear();
+            let before = data();
+            let all = join_all((0..20).map(|_| selected(&table, &request, 0))).await;
+            assert!(all.iter().all(|rows| rows.len() == count));
+            assert_eq!(data() - before, alone, "{request:?}");
+        }
+        assert!(table.row_cache().stats().shared >= 57, "{:?}", table.row_cache().stats());
+    });
+}
+
+#[test]
+fn whoever_waits_is_not_let_down() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..1000, 1)]).await;
+        let request = ReadRequest::new(key(1), between(5, 25));
+        let start = || {
+            let (table, request) = (table.clone(), request.clone());
+            spawn(async move { table.read(&request).await?.next().await.map(|_| ()) })
+        };
+        let first = start();
+        yield_now().await;
+        let others = [start(), start()];
+        yield_now().await;
+        drop(first);
+        assert!(join_all(others).await.into_iter().all(|read| read.is_ok()));
+
+        // Whoever reads itself gets the error; one of the others tries again.
+        let disk = shard.disk().as_simulated().unwrap();
+        let mut failed = 0;
+        for seed in 0..20 {
+            table.row_cache().clear();
+            let options = SimOptions { seed, io_error_chance: 0.5, max_delay: 10, ..SimOptions::default() };
+            disk.set_options(options);
+            let outcomes = join_all((0..10).map(|_| start())).await;
+            let errors = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+            assert!(errors < 10);
+            failed += errors;
+        }
+        disk.set_options(SimOptions::default());
+        assert!((5..50).contains(&failed), "{failed} failed");
+        assert_eq!(read_slice(&table, between(5, 25)).await.0, 20);
+    });
+}
+
+#[test]
+fn it_may_be_switched_off() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..100, 1)]).await;
+        let past = ReadRequest { bypass_cache: true, ..ReadRequest::new(key(1), Slice::all()) };
+        assert_eq!(read(&table, &past).await.0, 100);
+        assert_eq!(table.row_cache().stats(), RowCacheStats::default());
+        read_slice(&table, Slice::all()).await;
+        assert!(read(&table, &past).await.1 > 0);
+
+        let definition = Definition { caches_rows: false, ..definition(&schema()) };
+        let table = open(&shard, definition, MIB).await;
+        assert_eq!(read_slice(&table, Slice::all()).await.0, 100);
+        let table = open(&shard, self::definition(&schema()), 0).await;
+        assert_eq!(read_slice(&table, Slice::all()).await.0, 100);
+        assert_eq!(table.row_cache().stats(), RowCacheStats::default());
+    });
+}
+
+#[test]
+fn one_read_does_not_take_the_whole_cache() {
+    simulated(async |shard| {
+        let table = table_of(&shard, MIB, [rows(1, 0..20_000, 1)]).await;
+        assert_eq!(read_slice(&table, Slice::all()).await.0, 20_000);
+        let stats = table.row_cache().stats();
+        assert!((MIB / 5..=MIB / 4).contains(&stats.bytes), "{stats:?}");
+    });
+}
+
+#[test]
+fn large_rows_are_not_kept() {
+    simulated(async |shard| {
+        let mut large = rows(1, 0..30, 1);
+        large.rows[10] = row(10, 1, 200_000);
+        let table = table_of(&shard, 4 * MIB, [large]).await;
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let request = ReadRequest { direction, ..ReadRequest::new(key(1), Slice::all()) };
+            assert_eq!(read(&table, &request).await.0, 30);
+            assert_eq!(read(&table, &request).await.0, 30);
+        }
+        assert!(table.row_cache().stats().bytes < 20_000);
+        assert_eq!(read_slice(&table, between(0, 10)).await, (10, 0));
+        assert_eq!(read_slice(&table, between(11, 40)).await, (19, 0));
+        assert!(read_slice(&table, one(10)).await.1 > 0);
+    });
+}
