@@ -248,7 +248,7 @@ impl Database {
     pub fn create_table(&self, cql: &str) -> Pending<Table> {
         let (inner, cql) = (self.0.clone(), cql.to_owned());
         Pending::new(async move {
-            let state = changes::create(&inner, &cql).await?;
+            let state = inner.to_end(async move |inner| changes::create(&inner, &cql).await).await?;
             Ok(Table::new(&inner, state))
         })
     }
@@ -263,7 +263,7 @@ impl Database {
     /// system says.
     pub fn alter_table(&self, cql: &str) -> Pending<()> {
         let (inner, cql) = (self.0.clone(), cql.to_owned());
-        Pending::new(async move { changes::alter(&inner, &cql).await })
+        Pending::new(async move { inner.to_end(async move |inner| changes::alter(&inner, &cql).await).await })
     }
 
     /// Removes a table and all its files, save for its snapshots.
@@ -272,7 +272,9 @@ impl Database {
     /// [`Error::Usage`] for a table that is not there; what the operating system says.
     pub fn drop_table(&self, name: &str) -> Pending<()> {
         let (inner, name) = (self.0.clone(), name.to_owned());
-        Pending::new(async move { changes::drop_table(&inner, &name).await })
+        Pending::new(async move {
+            inner.to_end(async move |inner| changes::drop_table(&inner, &name).await).await
+        })
     }
 
     /// Flushes all tables: what was written so far is in SSTables then.
@@ -286,6 +288,35 @@ impl Database {
                 upkeep::flush(&inner, &state).await?;
             }
             Ok(())
+        })
+    }
+
+    /// Compacts all tables, one after the other, as [`Table::compact`] does.
+    ///
+    /// # Errors
+    /// What cannot be read or written: all of that table is then as it was.
+    pub fn compact(&self) -> Pending<()> {
+        let tables = self.tables();
+        Pending::new(async move {
+            for table in tables {
+                table.compact().await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes a snapshot of all tables, one after the other, as [`Table::snapshot`] does; their folders.
+    ///
+    /// # Errors
+    /// Those of [`Table::snapshot`]; snapshots of other tables may have been made.
+    pub fn snapshot(&self, name: &str) -> Pending<Vec<PathBuf>> {
+        let (tables, name) = (self.tables(), name.to_owned());
+        Pending::new(async move {
+            let mut folders = Vec::new();
+            for table in tables {
+                folders.push(table.snapshot(&name).await?);
+            }
+            Ok(folders)
         })
     }
 
@@ -325,6 +356,15 @@ impl Inner {
     /// The shard of a token.
     fn shard_of(&self, token: model::Token) -> &ShardHandle {
         &self.shards[self.ring.shard_of(token)]
+    }
+
+    /// Does what is not to be left half done: on a shard, whether or not somebody still waits for it.
+    async fn to_end<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl AsyncFnOnce(Arc<Inner>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = self.clone();
+        self.shards[0].call(async move |_| work(inner).await).await
     }
 
     fn states(&self) -> Vec<Arc<TableState>> {

@@ -131,7 +131,7 @@ impl Load<'_> {
 
     fn json_line(&mut self, text: &str) -> Result<()> {
         if text.trim_ascii().is_empty() {
-            return Ok(self.skip_dump_line()?);
+            return self.skip_dump_line();
         }
         let json: Map<String, Json> = serde_json::from_str(text).map_err(|error| self.wrong(&error))?;
         self.rows += 1;

@@ -419,3 +419,22 @@ fn writes_and_reads_go_on_while_tables_change() {
     assert_eq!(scanned(&table, 50).len(), 100 + 2 * 99);
     assert!(table.columns().iter().any(|column| column.name == "a4"));
 }
+
+#[test]
+fn what_nobody_waits_for_any_more_is_not_left_half_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    for number in 0..20 {
+        let cql = format!("ALTER TABLE ks.t ADD a{number} int");
+        let mut alter = database.alter_table(&cql);
+        // Begun, and then given up.
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        drop(std::pin::Pin::new(&mut alter).poll(&mut context));
+        drop(alter);
+        table.write(Write::insert(number, 1).set("v", "v")).wait().unwrap();
+    }
+    assert_eq!(scanned(&table, 7).len(), 20);
+    assert_eq!(database.snapshot("all").wait().unwrap().len(), 1);
+    database.compact().wait().unwrap();
+}

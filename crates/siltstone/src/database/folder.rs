@@ -199,8 +199,9 @@ async fn find_table(
         }
         return Ok(None);
     }
-    if !read_only {
-        storage::table::clean_folder(disk, folder).await?;
+    match read_only {
+        true => check_whole(disk, folder)?,
+        false => storage::table::clean_folder(disk, folder).await?,
     }
     let (name, id) = split_name(&name_of(folder));
     let path = folder.join(SCHEMA);
@@ -220,6 +221,22 @@ async fn find_table(
     }
     let schema = schema_of_headers(folder, keyspace, &name, &schemas)?;
     Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: None }))
+}
+
+/// That no change of SSTables was cut off in the folder: which of them count, only its end tells.
+fn check_whole(disk: &Disk, folder: &Path) -> Result<()> {
+    let is_log = |path: &&PathBuf| {
+        let name = name_of(path);
+        name.contains("_txn_") && name.ends_with(".log")
+    };
+    match list(disk, folder)?.iter().find(is_log) {
+        None => Ok(()),
+        Some(log) => {
+            let what =
+                "a change of SSTables was cut off here: open the folder for writing once, which ends it";
+            Err(Error::file(log, what))
+        }
+    }
 }
 
 /// The columns that the SSTables of a folder have.
@@ -294,8 +311,8 @@ pub(super) async fn make(disk: &Disk, folder: &Path) -> Result<()> {
 fn make_own(own: &Path) -> std::io::Result<()> {
     let missing: Vec<&Path> = own.ancestors().take_while(|folder| !folder.is_dir()).collect();
     std::fs::create_dir_all(own)?;
-    let parents = missing.iter().filter_map(|folder| folder.parent());
-    parents.map(|parent| File::open(parent)?.sync_all()).collect()
+    let mut parents = missing.iter().filter_map(|folder| folder.parent());
+    parents.try_for_each(|parent| File::open(parent)?.sync_all())
 }
 
 /// Writes a file that is there as a whole, or as it was before.

@@ -87,7 +87,7 @@ impl Inner {
         for found in beginning.found {
             specs.push(self.add_found(found)?);
         }
-        for number in 0..shards {
+        let opened = (0..shards).map(|number| {
             let (engine, specs) = (self.engine_options(number), specs.clone());
             let open = async move |worker: Rc<Worker>| {
                 worker.open(engine).await?;
@@ -96,8 +96,9 @@ impl Inner {
                 }
                 Ok(())
             };
-            self.shards[number].call(open).await?;
-        }
+            self.shards[number].call(open)
+        });
+        runtime::join_all(opened).await.into_iter().collect::<Result<()>>()?;
         self.recover(beginning.logs, beginning.segments).await
     }
 
@@ -108,9 +109,7 @@ impl Inner {
             let logs = logs.clone();
             shard.call(async move |worker| worker.recover(&logs, on_corruption).await)
         });
-        for recovered in runtime::join_all(recovered).await {
-            recovered?;
-        }
+        runtime::join_all(recovered).await.into_iter().collect::<Result<()>>()?;
         if self.options.read_only {
             return Ok(());
         }

@@ -79,7 +79,8 @@ impl Shape {
             show(column.name_text().into_owned(), &column.data_type, kind, Place::Static(at));
         }
         for (at, column) in by_name(&schema.schema.regulars) {
-            if !is_static_compact && !(schema.is_compact && column.data_type == CqlType::Empty) {
+            let is_hidden = schema.is_compact && column.data_type == CqlType::Empty;
+            if !is_static_compact && !is_hidden {
                 let name = column.name_text().into_owned();
                 show(name, &column.data_type, ColumnKind::Regular, Place::Regular(at));
             }

@@ -213,7 +213,10 @@ impl Table {
     pub fn compact(&self) -> Pending<()> {
         let table = self.clone();
         let span = debug_span!("compact", table = self.name());
-        self.pending(span, async move { upkeep::compact(&table.inner, &table.state).await })
+        self.pending(span, async move {
+            let Table { inner, state } = table;
+            inner.to_end(async move |inner| upkeep::compact(&inner, &state).await).await
+        })
     }
 
     /// Flushes the table and makes a snapshot of it as Cassandra does: hard links of all files of all SSTables, and
@@ -224,7 +227,10 @@ impl Table {
     pub fn snapshot(&self, name: &str) -> Pending<std::path::PathBuf> {
         let (table, name) = (self.clone(), name.to_owned());
         let span = debug_span!("snapshot", table = self.name(), name);
-        self.pending(span, async move { upkeep::snapshot(&table.inner, &table.state, &name).await })
+        self.pending(span, async move {
+            let Table { inner, state } = table;
+            inner.to_end(async move |inner| upkeep::snapshot(&inner, &state, &name).await).await
+        })
     }
 
     /// Runs in a span, unless the table was dropped.
