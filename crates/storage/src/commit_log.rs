@@ -112,6 +112,8 @@ struct Inner {
     disk: Disk,
     folder: PathBuf,
     options: CommitLogOptions,
+    /// The number of the first segment.
+    first: u64,
     queue: RefCell<Queue>,
     segments: RefCell<Segments>,
     state: RefCell<State>,
@@ -156,6 +158,7 @@ impl CommitLog {
             disk: disk.clone(),
             folder: folder.to_path_buf(),
             options,
+            first: number,
             queue: RefCell::new(queue),
             segments: RefCell::new(segments),
             state: RefCell::new(State::Open),
@@ -250,6 +253,26 @@ impl CommitLog {
     pub async fn pressed(&self) -> Vec<TableId> {
         let tables = || Some(self.pressure()).filter(|tables| !tables.is_empty());
         self.inner.growth.until(tables).await
+    }
+
+    /// Whether a table has records, or marks, that keep another segment than the last one.
+    pub(crate) fn is_held_by(&self, table: TableId) -> bool {
+        self.inner.segments.borrow().is_held_by(table)
+    }
+
+    /// Hands out the records of a log of before, as [`replay()`] does. If that is in the folder of this one, the segments
+    /// of this one are left out.
+    ///
+    /// # Errors
+    /// Those of [`replay()`].
+    pub async fn replay_earlier(
+        &self,
+        folder: &Path,
+        on_corruption: OnCorruption,
+        apply: impl AsyncFnMut(LogPosition, TableId, &[u8]) -> Result<()>,
+    ) -> Result<Replayed> {
+        let end = if folder == self.inner.folder { self.inner.first } else { u64::MAX };
+        replay::replay_before(&self.inner.disk, folder, end, on_corruption, apply).await
     }
 
     /// Makes all durable, ends the segment and waits for removals that are under way. The log takes no records from now

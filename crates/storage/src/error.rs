@@ -41,6 +41,13 @@ pub enum Error {
         /// Why it could not be taken back.
         error: IoError,
     },
+    /// Whether the last flush was committed is known only once the folder is cleaned up again, as when it is opened: until
+    /// then nothing more of the table is flushed, and the commit log keeps it.
+    #[error("{}: a flush may or may not have been committed: the table must be opened again", folder.display())]
+    Unsettled {
+        /// The folder of the table.
+        folder: PathBuf,
+    },
     /// So much is being read or written already that this must wait for too long.
     #[error("overloaded: {0}")]
     Overloaded(String),

@@ -95,7 +95,7 @@ impl Control {
 
 impl Table {
     /// Merges SSTables of this table into new ones, and puts these in their place. Nothing is done if there are none.
-    /// Nobody else may be at work on them.
+    /// They are of [`Table::compactable`], and nobody else is at work on them.
     ///
     /// # Errors
     /// What cannot be read or written, and [`Error::Cancelled`]; all is then as it was.
@@ -124,13 +124,26 @@ impl Table {
         new: Vec<Rc<Member>>,
         mut transaction: Transaction,
     ) -> Result<Vec<Rc<Member>>> {
-        for member in gone {
-            transaction.remove(member.sstable.descriptor()).await?;
+        self.leave(gone);
+        if let Err(error) = name_all(&mut transaction, gone).await {
+            if transaction.abort().await.is_ok() {
+                self.stay(gone);
+            }
+            return Err(error);
         }
-        let committed = transaction.commit().await?;
-        self.set_members(gone, &new);
-        committed.remove_old().await?;
-        Ok(new)
+        match transaction.commit().await {
+            Ok(committed) => {
+                self.set_members(gone, &new);
+                self.stay(gone);
+                committed.remove_old().await?;
+                Ok(new)
+            }
+            Err(in_doubt @ Error::InDoubt { .. }) => Err(in_doubt),
+            Err(error) => {
+                self.stay(gone);
+                Err(error)
+            }
+        }
     }
 
     /// Tells of a partition that makes reads and compactions slow.
@@ -156,6 +169,14 @@ impl Table {
         let in_memtables = in_memtables.filter_map(|memtable| memtable.timestamps().map(|(least, _)| least));
         in_sstables.chain(in_memtables).min()
     }
+}
+
+/// Names all SSTables that go.
+async fn name_all(transaction: &mut Transaction, gone: &[Rc<Member>]) -> Result<()> {
+    for member in gone {
+        transaction.remove(member.sstable.descriptor()).await?;
+    }
+    Ok(())
 }
 
 /// Writes the merge of some SSTables.
@@ -244,6 +265,9 @@ impl<'a> Rewriter<'a> {
                 turn = 0;
                 self.take_turns().await?;
             }
+        }
+        if self.control.0.is_cancelled.get() {
+            return Err(Error::Cancelled);
         }
         self.seal().await
     }

@@ -165,12 +165,12 @@ impl Store {
             return Err(Error::Invalid("the rows of a mutation are out of order".to_owned()));
         }
         self.0.memory.until(|| self.has_room()).await?;
-        let apply = |position| table.apply(mutation, bytes.len(), position);
+        let apply = |position| {
+            table.apply(mutation, bytes.len(), position);
+            // Whatever comes of the log, and whether or not somebody waits for it.
+            self.flush_if_needed();
+        };
         self.0.log.append_with(id, &bytes, apply).await?;
-        let is_log_long = self.0.log.size() > self.0.options.log.total_size;
-        if is_log_long || self.memtable_bytes() > self.0.options.memtables {
-            self.0.memory.notify();
-        }
         Ok(())
     }
 
@@ -180,11 +180,11 @@ impl Store {
     /// What the operating system says; the rows are then still in memory and in the log.
     pub async fn flush(&self, table: &Table) -> Result<()> {
         let id = table.definition().id;
-        let mut flushed = table.flush(async |up_to| self.mark(id, up_to).await).await;
-        if flushed.is_ok() && table.memtable_bytes() == 0 && self.0.log.pressure().contains(&id) {
-            // All that keeps the segment is an old mark: one at the log's end takes its place.
-            flushed = self.mark(id, self.0.log.position()).await;
-        }
+        let mark = async |up_to, is_new: bool| match is_new || self.0.log.is_held_by(id) {
+            true => self.mark(id, up_to).await,
+            false => Ok(()),
+        };
+        let flushed = table.flush(|| self.0.log.position(), mark).await;
         self.0.memory.notify();
         self.0.compactor.wake();
         flushed
@@ -242,7 +242,9 @@ impl Store {
     }
 
     /// Applies what the logs in these folders have that is in no SSTable yet, of the partitions that are `mine`, and
-    /// flushes it. The logs stay: once all shards have recovered, [`commit_log::remove_replayed`] is due.
+    /// flushes it. The logs stay: once all shards have recovered, [`remove_replayed`](crate::commit_log::remove_replayed) is due. The store's own
+    /// log may be in one of the folders, and is no part of what is replayed; logs of other shards that are open are not
+    /// told from those of before.
     ///
     /// # Errors
     /// Damage that no crash explains, if it is not to be salvaged; what the operating system says.
@@ -255,11 +257,12 @@ impl Store {
         let mut all = Vec::new();
         for folder in folders {
             let table = |id| self.table(id);
-            all.push(replay(&self.0.context.disk, folder, table, &mine, on_corruption).await?);
+            let log = Some(&self.0.log);
+            all.push(replay(&self.0.context.disk, log, folder, table, &mine, on_corruption).await?);
         }
         for table in self.tables() {
             // There is no mark for these: their log is removed before anything is compacted.
-            table.flush(async |_| Ok(())).await?;
+            table.flush(LogPosition::default, async |_, _| Ok(())).await?;
         }
         Ok(all)
     }
@@ -279,6 +282,14 @@ impl Store {
         self.0.log.sync().await?;
         self.0.log.flushed(id, up_to);
         Ok(())
+    }
+
+    /// Has something flushed, if memtables or the log take too much.
+    fn flush_if_needed(&self) {
+        let is_long = self.0.log.size() > self.0.options.log.total_size;
+        if is_long || self.memtable_bytes() > self.0.options.memtables {
+            self.0.memory.notify();
+        }
     }
 
     /// Whether there is memory for another write; `None` to wait.
@@ -303,7 +314,7 @@ impl Store {
 
     /// The table to flush next, if one must.
     fn largest(&self) -> Option<Table> {
-        if let Some(table) = self.0.log.pressure().first().and_then(|id| self.table(*id)) {
+        if let Some(table) = self.0.log.pressure().iter().find_map(|id| self.table(*id)) {
             return Some(table);
         }
         let tables = self.0.tables.borrow();
@@ -313,34 +324,42 @@ impl Store {
 }
 
 /// Applies to memtables what the log in a folder has that is in no SSTable yet, of the partitions that are `mine`.
-/// `table` tells which tables there are. Nothing on the disk changes.
+/// `table` tells which tables there are. If there is an open log in that folder, it is `log`, and its own records are left
+/// out. Nothing on the disk changes.
 ///
 /// # Errors
 /// Damage that no crash explains, if it is not to be salvaged; what the operating system says.
 pub async fn replay(
     disk: &Disk,
+    log: Option<&CommitLog>,
     folder: &Path,
     table: impl Fn(TableId) -> Option<Table>,
     mine: &impl Fn(&PartitionKey) -> bool,
     on_corruption: OnCorruption,
 ) -> Result<Replayed> {
     let mut marks: BTreeMap<TableId, LogPosition> = BTreeMap::new();
-    commit_log::replay(disk, folder, on_corruption, async |_, id, record| {
+    let note = async |_, id, record: &[u8]| {
         if let Some(up_to) = mark_in(record) {
             let known = marks.entry(id).or_default();
             *known = up_to.max(*known);
         }
         Ok(())
-    })
-    .await?;
-    commit_log::replay(disk, folder, on_corruption, async |position, id, record| {
+    };
+    match log {
+        Some(log) => log.replay_earlier(folder, on_corruption, note).await?,
+        None => commit_log::replay(disk, folder, on_corruption, note).await?,
+    };
+    let apply = async |position, id, record: &[u8]| {
         let is_flushed = marks.get(&id).is_some_and(|up_to| position <= *up_to);
         match table(id).filter(|_| !is_flushed && mark_in(record).is_none()) {
             Some(table) => apply_replayed(&table, record, mine),
             None => Ok(()),
         }
-    })
-    .await
+    };
+    match log {
+        Some(log) => log.replay_earlier(folder, on_corruption, apply).await,
+        None => commit_log::replay(disk, folder, on_corruption, apply).await,
+    }
 }
 
 /// The first byte of a mark; mutations begin with the version of their encoding.

@@ -30,7 +30,8 @@ use crate::shared::Tokens;
 use crate::single_key::{self, Adaptive, SingleKeyStats};
 use crate::source::Source;
 use crate::sstable_set::{Member, SSTableSet};
-use crate::{Result, transaction};
+use crate::transaction::{Transaction, TransactionKind};
+use crate::{Error, Result, transaction};
 
 /// What the tables of a shard share.
 #[derive(Clone)]
@@ -101,6 +102,10 @@ struct Inner {
     unmarked: RefCell<Vec<Rc<Member>>>,
     /// The part of the ring that is read.
     tokens: Cell<Tokens>,
+    /// SSTables that are going, or that went or not when that did not come to its end.
+    leaving: RefCell<Vec<Rc<Member>>>,
+    /// Whether an SSTable of the oldest memtable may be there that is not in the set.
+    is_in_doubt: Cell<bool>,
 }
 
 /// The memtables of a table.
@@ -156,6 +161,8 @@ impl Table {
             flushing: Signal::new(),
             unmarked: RefCell::default(),
             tokens: Cell::new(Tokens::ALL),
+            leaving: RefCell::default(),
+            is_in_doubt: Cell::new(false),
         })))
     }
 
@@ -279,23 +286,35 @@ impl Table {
         Ok(Merge::new(&definition.schema, Direction::Forward, sources))
     }
 
-    /// Writes what is in the memtable to an SSTable, and waits for it; also for a flush that is under way. `mark` is told
-    /// up to where the commit log is in SSTables then; until it is done the new SSTable is not compacted.
+    /// Writes what is in the memtable to an SSTable, and waits for it; also for a flush that is under way. `end` tells where
+    /// the commit log ends. `mark` is told then up to where it is in SSTables, and whether there are any that were not
+    /// marked; until it is done these are not compacted.
     ///
     /// # Errors
     /// What the operating system says; the rows are then still in memory, and flushed again by the next flush. What
     /// `mark` says.
-    pub async fn flush(&self, mark: impl AsyncFn(LogPosition) -> Result<()>) -> Result<()> {
-        let turn = &self.0.flushing;
-        turn.until(|| (!self.0.is_flushing.replace(true)).then_some(())).await;
+    pub async fn flush(
+        &self,
+        end: impl FnOnce() -> LogPosition,
+        mark: impl AsyncFnOnce(LogPosition, bool) -> Result<()>,
+    ) -> Result<()> {
+        let _turn = self.flushing_turn().await;
         self.freeze();
-        let mut done = Ok(());
-        while let (Some(memtable), true) = (self.oldest_frozen(), done.is_ok()) {
-            done = self.flush_memtable(&memtable, &mark).await;
+        let end = end();
+        while let Some(memtable) = self.oldest_frozen() {
+            self.flush_memtable(&memtable).await?;
         }
-        self.0.is_flushing.set(false);
-        turn.notify();
-        done
+        let is_new = !self.0.unmarked.borrow().is_empty();
+        mark(end, is_new).await?;
+        self.0.unmarked.borrow_mut().clear();
+        Ok(())
+    }
+
+    /// Waits until nobody flushes. Nobody else does as long as the turn is held.
+    async fn flushing_turn(&self) -> FlushingTurn<'_> {
+        let is_free = || (!self.0.is_flushing.replace(true)).then_some(());
+        self.0.flushing.until(is_free).await;
+        FlushingTurn(&self.0)
     }
 
     /// What is written from now on goes into a new memtable.
@@ -312,24 +331,42 @@ impl Table {
         self.0.memtables.borrow().frozen.first().cloned()
     }
 
-    async fn flush_memtable(
-        &self,
-        memtable: &Rc<Memtable>,
-        mark: &impl AsyncFn(LogPosition) -> Result<()>,
-    ) -> Result<()> {
-        let member = self.write_memtable(memtable).await?;
+    async fn flush_memtable(&self, memtable: &Rc<Memtable>) -> Result<()> {
+        if self.0.is_in_doubt.get() {
+            return Err(Error::Unsettled { folder: self.0.folder.clone() });
+        }
+        let (Context { disk, clock, .. }, version) = (&self.0.context, self.definition().version);
+        let kind = TransactionKind::Flush;
+        let mut transaction = Transaction::begin(disk, clock, &self.0.folder, version, kind).await?;
+        let member = match self.write_memtable(memtable, &mut transaction).await {
+            Ok(member) => member,
+            Err(error) => {
+                // Whatever is left says no more than the error.
+                drop(transaction.abort().await);
+                return Err(error);
+            }
+        };
+        self.0.is_in_doubt.set(true);
+        let committed = transaction.commit().await;
+        self.0.is_in_doubt.set(matches!(committed, Err(Error::InDoubt { .. })));
+        let committed = committed?;
         // From here on without a wait: the SSTable takes the memtable's place.
         self.0.unmarked.borrow_mut().push(member.clone());
         self.set_members(&[], &[member]);
         self.0.row_cache.flushed(memtable);
         self.0.memtables.borrow_mut().frozen.retain(|frozen| !Rc::ptr_eq(frozen, memtable));
-        mark(memtable.position()).await?;
-        self.0.unmarked.borrow_mut().clear();
+        // What stays of the transaction's log does no harm.
+        drop(committed.remove_old().await);
         Ok(())
     }
 
-    async fn write_memtable(&self, memtable: &Rc<Memtable>) -> Result<Rc<Member>> {
+    async fn write_memtable(
+        &self,
+        memtable: &Rc<Memtable>,
+        transaction: &mut Transaction,
+    ) -> Result<Rc<Member>> {
         let descriptor = self.next_descriptor();
+        transaction.add(&descriptor).await?;
         let options = self.definition().write.clone();
         let (disk, schema) = (&self.0.context.disk, memtable.schema());
         let encoding = memtable.encoding();
@@ -350,13 +387,27 @@ impl Table {
         *self.0.set.borrow_mut() = Rc::new(set);
     }
 
-    /// The SSTables that may be compacted now: all whose rows a replay of the log would not bring back, and that have no
-    /// rows of other shards ([`crate::shared`]).
+    /// The SSTables that may be compacted now: all whose rows a replay of the log would not bring back, that are not going
+    /// already, and that have no rows of other shards ([`crate::shared`]).
     pub fn compactable(&self) -> Vec<Rc<Member>> {
-        let unmarked = self.0.unmarked.borrow();
-        let is_marked = |member: &Rc<Member>| !unmarked.iter().any(|other| other.is(member));
-        let may_go = |member: &&Rc<Member>| is_marked(member) && self.is_own(member);
-        self.sstables().members().iter().filter(may_go).cloned().collect()
+        let (unmarked, leaving) = (self.0.unmarked.borrow(), self.0.leaving.borrow());
+        let is_free = |member: &&Rc<Member>| {
+            self.is_own(member) && !unmarked.iter().chain(&*leaving).any(|other| other.is(member))
+        };
+        self.sstables().members().iter().filter(is_free).cloned().collect()
+    }
+
+    /// These SSTables are about to go. Unless it is certain that they stay, they are not compacted any more: an attempt
+    /// that did not come to its end may turn out to have been one that did, and what was made of them since would be
+    /// there beside what was made of them then.
+    pub(crate) fn leave(&self, members: &[Rc<Member>]) {
+        self.0.leaving.borrow_mut().extend_from_slice(members);
+    }
+
+    /// These SSTables stay after all, or are gone.
+    pub(crate) fn stay(&self, members: &[Rc<Member>]) {
+        let is_other = |other: &Rc<Member>| !members.iter().any(|member| member.is(other));
+        self.0.leaving.borrow_mut().retain(is_other);
     }
 
     /// From here on the table is this one, of the same keys. Rows that were written before have the columns of then, and
@@ -366,7 +417,7 @@ impl Table {
     /// # Errors
     /// [`crate::Error::Invalid`] if the keys are others; nothing has changed then.
     pub async fn set_definition(&self, definition: Definition) -> Result<()> {
-        self.0.flushing.until(|| (!self.0.is_flushing.get()).then_some(())).await;
+        let _turn = self.flushing_turn().await;
         let disk = &self.0.context.disk;
         let again = |member: &Rc<Member>| Member::of(disk, member.sstable.clone(), &definition).map(Rc::new);
         let members = self.sstables().members().iter().map(again).collect::<Result<Vec<_>>>()?;
@@ -421,6 +472,16 @@ impl Table {
             mapped(reader, memtable, &definition)
         };
         with_key.map(slice).collect()
+    }
+}
+
+/// The right to flush a table, until it is dropped.
+struct FlushingTurn<'a>(&'a Inner);
+
+impl Drop for FlushingTurn<'_> {
+    fn drop(&mut self) {
+        self.0.is_flushing.set(false);
+        self.0.flushing.notify();
     }
 }
 

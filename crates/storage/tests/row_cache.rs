@@ -41,7 +41,7 @@ async fn open(shard: &Shard, definition: Definition, capacity: usize) -> Table {
 }
 
 async fn flush(table: &Table) {
-    table.flush(async |_| Ok(())).await.unwrap();
+    table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
 }
 
 async fn compact(table: &Table) {

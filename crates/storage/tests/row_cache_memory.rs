@@ -46,7 +46,7 @@ async fn table(shard: &Shard, partitions: u32, rows: u32) -> Table {
         let rows = (0..rows).map(|number| row(number, 50)).collect();
         table.apply(Mutation { rows, ..Mutation::new(key(partition)) }, 0, LogPosition::default());
     }
-    table.flush(async |_| Ok(())).await.unwrap();
+    table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
     table
 }
 

@@ -38,7 +38,7 @@ async fn open(shard: &Shard, schema: &Rc<Schema>, threshold: f64, fences: bool) 
 }
 
 async fn flush(table: &Table) {
-    table.flush(async |_| Ok(())).await.unwrap();
+    table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
 }
 
 async fn selected(table: &Table, request: &ReadRequest, now: i64) -> Vec<Selected> {

@@ -163,7 +163,7 @@ impl Worker {
         }
         for folder in folders {
             let table = |id| self.table(id).ok().map(|table| table.table.clone());
-            storage::store::replay(&engine.context.disk, folder, table, &mine, on_corruption).await?;
+            storage::store::replay(&engine.context.disk, None, folder, table, &mine, on_corruption).await?;
         }
         Ok(())
     }

@@ -68,9 +68,21 @@ pub async fn replay(
     disk: &Disk,
     folder: &Path,
     on_corruption: OnCorruption,
+    apply: impl AsyncFnMut(LogPosition, TableId, &[u8]) -> Result<()>,
+) -> Result<Replayed> {
+    replay_before(disk, folder, u64::MAX, on_corruption, apply).await
+}
+
+/// The same of the segments with lower numbers than `end`.
+pub(super) async fn replay_before(
+    disk: &Disk,
+    folder: &Path,
+    end: u64,
+    on_corruption: OnCorruption,
     mut apply: impl AsyncFnMut(LogPosition, TableId, &[u8]) -> Result<()>,
 ) -> Result<Replayed> {
-    let segments = segments_of(disk, folder)?;
+    let mut segments = segments_of(disk, folder)?;
+    segments.retain(|(number, _)| *number < end);
     let mut replayed = Replayed::default();
     for (index, (number, path)) in segments.iter().enumerate() {
         let session_of_next = match segments.get(index + 1) {

@@ -79,6 +79,11 @@ impl Segments {
         self.seal(number);
     }
 
+    /// Whether a table is in `unflushed` of another segment than the last one.
+    pub(super) fn is_held_by(&self, table: TableId) -> bool {
+        self.segments.values().rev().skip(1).any(|segment| segment.unflushed.contains_key(&table))
+    }
+
     /// The bytes of all segments, also of those that are still on their way to the disk.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
