@@ -8,14 +8,14 @@
 //!
 //! What is kept is what *all* SSTables of the table say together of a stretch of a partition, or of its static row:
 //! with tombstones and expired cells, and that there is nothing, where there is nothing. A large partition is kept in
-//! [parts](part) of a few KiB. Each is one value of the shard's cache, which weighs it against pages of indexes and all
-//! else; the [directory] knows which there are.
+//! *parts* of a few KiB. Each is one value of the shard's cache, which weighs it against pages of indexes and all
+//! else; a directory knows which there are.
 //!
 //! Rows are the business of memtables until they are in an SSTable, so a write changes nothing here. What does is the
 //! moment at which the set of SSTables is replaced:
 //!
 //! - A **flush** adds an SSTable. Parts that have something of what was in the memtable are dropped, and reads that
-//!   began before keep nothing more of its partitions ([`watch`]).
+//!   began before keep nothing more of its partitions.
 //! - A **compaction** says with fewer SSTables what was said before. Parts stay. It may have forgotten tombstones, and
 //!   what expired, which parts still have: those shadow nothing in any SSTable or memtable at that moment, or they would
 //!   not be forgotten. Only a write that comes later and claims to be older than the tombstone is seen without it; the

@@ -4,14 +4,16 @@
 
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
+use model::fragment::Validator;
 use model::merge::Direction;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
     Mutation, PartitionKey, Position, Row, Schema, Slice,
 };
-use runtime::{Cache, Shard, SimOptions, join_all, run_simulated, spawn, yield_now};
+use runtime::{Cache, Shard, SimOptions, join_all, run_simulated, sleep, spawn, yield_now};
 use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::row_cache::RowCacheStats;
@@ -53,9 +55,14 @@ async fn selected(table: &Table, request: &ReadRequest, now: i64) -> Vec<Selecte
     let schema = table.definition().schema.clone();
     let mut rows = table.read(request).await.unwrap();
     let mut selection = Selection::new(&schema, now, request.slice.is_all());
+    let mut validator = Validator::new(&schema);
     while let Some(fragment) = rows.next().await.unwrap() {
+        if request.direction == Direction::Forward {
+            validator.check(&fragment).unwrap();
+        }
         selection.take(fragment);
     }
+    validator.finish().unwrap();
     selection.rows
 }
 
@@ -82,6 +89,7 @@ impl Trial {
         let oracle = Oracle::new(&schema);
         let mut trial = Trial { seed, random, made, table, oracle, now: 0 };
         trial.rounds().await;
+        trial.forget(shard).await;
         trial.table.row_cache().stats()
     }
 
@@ -117,6 +125,20 @@ impl Trial {
         }
     }
 
+    /// Much later a compaction forgets what is deleted, which parts of the cache have or have not.
+    async fn forget(&mut self, shard: &Shard) {
+        flush(&self.table).await;
+        self.read_together().await;
+        self.now += 400_000_000;
+        let clock = shard.clock().as_simulated().unwrap();
+        clock.set(Duration::from_secs(self.now.unsigned_abs()));
+        let table = self.table.clone();
+        let compaction = spawn(async move { compact(&table).await });
+        self.read_together().await;
+        compaction.await;
+        self.read_together().await;
+    }
+
     /// Several readers at once, and often a flush, while nothing is written.
     async fn read_together(&mut self) {
         let table = self.table.clone();
@@ -139,11 +161,10 @@ impl Trial {
                 ));
             }
             let (table, seed, now) = (self.table.clone(), self.seed, self.now);
-            let pause = self.random.below(40);
+            let longest = *self.random.one_of(&[1, 100, 1000, 4000]);
+            let pause = Duration::from_micros(self.random.below(longest) as u64);
             tasks.push(spawn(async move {
-                for _ in 0..pause {
-                    yield_now().await;
-                }
+                sleep(pause).await;
                 for (expected, request) in expected {
                     let found = selected(&table, &request, now).await;
                     assert_eq!(found, expected, "seed {seed}, {request:?}");
@@ -395,6 +416,29 @@ fn a_read_from_before_a_flush_keeps_nothing_after_it() {
 }
 
 #[test]
+fn a_flush_may_come_at_any_moment_of_a_read() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..100, 1)]).await;
+        let request = ReadRequest::new(key(1), Slice::all());
+        for round in 1..400 {
+            table.row_cache().clear();
+            // What is read first is what the flush changes.
+            table.apply(rows(1, -round..1 - round, 2), 0, NO_POSITION);
+            let flushed = table.clone();
+            let flush = spawn(async move { flush(&flushed).await });
+            sleep(Duration::from_micros(round.unsigned_abs().into())).await;
+            let count = 100 + round as usize;
+            assert_eq!(read(&table, &request).await.0, count);
+            flush.await;
+            assert_eq!(read(&table, &request).await.0, count);
+            if table.sstables().members().len() > 4 {
+                compact(&table).await;
+            }
+        }
+    });
+}
+
+#[test]
 fn a_compaction_changes_nothing() {
     simulated(async |shard| {
         let table = table_of(&shard, 4 * MIB, [rows(1, 0..300, 1), rows(1, 100..200, 2)]).await;
@@ -404,6 +448,33 @@ fn a_compaction_changes_nothing() {
         assert_eq!(table.row_cache().stats(), before);
         assert_eq!(read_slice(&table, between(0, 150)).await, (150, 0));
         assert_eq!(read_slice(&table, Slice::all()).await.0, 300);
+    });
+}
+
+#[test]
+fn other_columns_are_other_rows() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..300, 1), rows(1, 0..1, 2)]).await;
+        let request = ReadRequest::new(key(1), between(0, 100));
+        let values = async || selected(&table, &request, 0).await[1].regulars.clone();
+        let value = Some(Bytes::from(vec![7; 100]));
+        assert_eq!(values().await, std::slice::from_ref(&value));
+        let mut reader = table.read(&ReadRequest::new(key(1), Slice::all())).await.unwrap();
+        for _ in 0..20 {
+            reader.next().await.unwrap();
+        }
+        let old = schema();
+        let (mut regulars, data_type) = (old.regulars.clone(), CqlType::Blob);
+        regulars.push(Column { name: b"a".as_slice().into(), data_type });
+        let (keys, clustering) = (old.partition_key.clone(), old.clustering.clone());
+        let altered = Rc::new(Schema::new(keys, clustering, old.statics.clone(), regulars));
+        table.set_definition(definition(&altered)).await.unwrap();
+        assert_eq!(table.row_cache().stats().parts, 0);
+        while reader.next().await.unwrap().is_some() {}
+        assert_eq!(table.row_cache().stats().parts, 0);
+        for _ in 0..2 {
+            assert_eq!(values().await, [None, value.clone()]);
+        }
     });
 }
 

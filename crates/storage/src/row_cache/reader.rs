@@ -467,3 +467,54 @@ fn far_end(part: &Part, direction: Direction) -> &Position {
     let (start, end) = part.ends();
     if direction == Direction::Forward { end } else { start }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::Bytes;
+
+    use super::*;
+
+    fn deletion(at: i64) -> DeletionTime {
+        DeletionTime { marked_for_delete_at: at, local_deletion_time: at }
+    }
+
+    fn position(at: u8) -> Position {
+        Position::before(std::iter::once(vec![at]).collect())
+    }
+
+    #[test]
+    fn a_deletion_that_only_later_stretches_know_is_one_of_these() {
+        let key = PartitionKey::new(Bytes::default());
+        let mut teller = Teller::new(&key);
+        let mut stretch = |at: u8, head: Option<i64>, open: i64| {
+            teller.head(head.map(deletion));
+            teller.change(&position(at), deletion(open));
+            teller.ready.drain(..).collect::<Vec<_>>()
+        };
+        let change = |at: u8, open: i64| {
+            Fragment::RangeTombstone(RangeTombstoneChange {
+                position: position(at),
+                deletion: deletion(open),
+            })
+        };
+        let start = Fragment::PartitionStart(PartitionStart { key: key.clone(), deletion: deletion(5) });
+        assert_eq!(stretch(1, Some(5), 3), [start, change(1, 3)]);
+        assert_eq!(stretch(2, Some(7), 3), [change(2, 7)]);
+        assert_eq!(stretch(3, Some(7), 9), [change(3, 9)]);
+        assert_eq!(stretch(4, Some(7), 6), [change(4, 7)]);
+        assert_eq!(stretch(5, Some(4), 6), [change(5, 6)]);
+        assert_eq!(stretch(6, None, 6), []);
+        teller.end(&position(7));
+        let live = RangeTombstoneChange { position: position(7), deletion: DeletionTime::LIVE };
+        assert_eq!(teller.ready, [Fragment::RangeTombstone(live), Fragment::PartitionEnd]);
+    }
+
+    #[test]
+    fn a_partition_that_is_nowhere_is_not_told() {
+        let mut teller = Teller::new(&PartitionKey::new(Bytes::default()));
+        teller.head(None);
+        teller.change(&Position::start(), DeletionTime::LIVE);
+        teller.end(&Position::end());
+        assert!(teller.ready.is_empty());
+    }
+}
