@@ -515,7 +515,9 @@ fn concurrent_reads_of_the_same_are_one_read() {
             assert!(all.iter().all(|rows| rows.len() == count));
             assert_eq!(data() - before, alone, "{request:?}");
         }
-        assert!(table.row_cache().stats().shared >= 57, "{:?}", table.row_cache().stats());
+        // The others wait for the first one, or come once it is there.
+        let stats = table.row_cache().stats();
+        assert!(stats.shared >= 19 && stats.shared + stats.hits >= 57, "{stats:?}");
     });
 }
 

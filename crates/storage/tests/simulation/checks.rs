@@ -84,9 +84,12 @@ impl Session<'_, '_> {
         let in_time = world.period().and_then(|period| last.checked_sub(period));
         for (at, (written, table)) in self.each().enumerate() {
             let found = scan(table, None, Token::MAX, world.now()).await.unwrap();
-            let mut ledger = written.ledger.borrow_mut();
-            let again = ledger.survive(&found, world.now(), in_time, &mut world.random.borrow_mut());
-            drop(ledger);
+            let again = written.ledger.borrow_mut().survive(
+                &found,
+                world.now(),
+                in_time,
+                &mut world.random.borrow_mut(),
+            );
             world.note(format_args!("{at} has {} rows, {} writes are in doubt", found.len(), again.len()));
             for mutation in again {
                 self.write(at, &mutation, None).await;

@@ -88,8 +88,7 @@ pub(crate) async fn run(plan: &Plan, shard: &Shard, mut random: Random, is_told:
     world.open().await;
     let counters = format!("{:?}", world.disk().counters());
     world.note(format_args!("{counters}"));
-    let hash = world.trace.borrow().finish();
-    hash
+    world.trace.borrow().finish()
 }
 
 impl<'a> World<'a> {
