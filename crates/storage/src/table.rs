@@ -119,7 +119,7 @@ struct Memtables {
 /// before shards open it.
 ///
 /// # Errors
-/// Those of [`transaction::clean_up`].
+/// Those of [`transaction::clean_up()`].
 pub async fn clean_folder(disk: &Disk, folder: &Path) -> Result<()> {
     for cleaned in transaction::clean_up(disk, folder).await? {
         tracing::info!(table = %folder.display(), ?cleaned, "a change of SSTables was brought to its end");
