@@ -4,7 +4,7 @@
 //! append ──► queue ──► one write, one sync ──► segment 7, 8, 9 …     a file each
 //!   ▲                          │                     │ all in SSTables: removed
 //!   └── waits until durable ◄──┘                     ▼
-//!                                   after a crash: replay, then remove_replayed
+//!                                   after a crash: EarlierLog
 //! ```
 //!
 //! One log serves all tables of a shard, and a record is just bytes to it. Appends that come while the disk is busy share
@@ -36,7 +36,7 @@ mod segments;
 mod writer;
 
 use queue::Queue;
-pub use replay::{Gap, OnCorruption, Replayed, remove_replayed, replay};
+pub use replay::{EarlierLog, Gap, OnCorruption, Replayed};
 use segments::Segments;
 use writer::Writer;
 
@@ -135,7 +135,7 @@ enum State {
 
 impl CommitLog {
     /// Begins a segment in a folder, which is made if it is not there. Segments of before stay as they are: they are
-    /// for [`replay()`] and [`remove_replayed`]. No other log may be open in the folder.
+    /// for an [`EarlierLog`] that is found first. No other log may be open in the folder.
     ///
     /// # Errors
     /// [`Error::Invalid`] if segments would be too large; [`Error::Io`] if the segment cannot be made durable.
@@ -232,6 +232,11 @@ impl CommitLog {
         self.inner.queue.borrow().end()
     }
 
+    /// The segment that the log began with when it was opened.
+    pub fn first_segment(&self) -> u64 {
+        self.inner.first
+    }
+
     /// Up to where a power cut leaves all as it is.
     pub fn durable_position(&self) -> LogPosition {
         self.inner.queue.borrow().durable()
@@ -258,21 +263,6 @@ impl CommitLog {
     /// Whether a table has records, or marks, that keep another segment than the last one.
     pub(crate) fn is_held_by(&self, table: TableId) -> bool {
         self.inner.segments.borrow().is_held_by(table)
-    }
-
-    /// Hands out the records of a log of before, as [`replay()`] does. If that is in the folder of this one, the segments
-    /// of this one are left out.
-    ///
-    /// # Errors
-    /// Those of [`replay()`].
-    pub async fn replay_earlier(
-        &self,
-        folder: &Path,
-        on_corruption: OnCorruption,
-        apply: impl AsyncFnMut(LogPosition, TableId, &[u8]) -> Result<()>,
-    ) -> Result<Replayed> {
-        let end = if folder == self.inner.folder { self.inner.first } else { u64::MAX };
-        replay::replay_before(&self.inner.disk, folder, end, on_corruption, apply).await
     }
 
     /// Makes all durable, ends the segment and waits for removals that are under way. The log takes no records from now

@@ -10,17 +10,26 @@
 //! A flush is followed by a *mark* in the log: this table is in SSTables up to here. What a mark covers is not replayed,
 //! and only what it covers is removed. A new SSTable is not compacted before its mark is durable: a compaction may forget
 //! a deletion together with what it deleted, and a replay of the latter alone would bring it back.
+//!
+//! A mark covers nothing from before its own log was opened: while an earlier log is being replayed, nobody knows how
+//! much of it is in SSTables. So nothing is compacted until that is done and the earlier log removed.
+//!
+//! ```text
+//! mark   u8 0xff, u64 first segment it covers, u64 segment and u64 offset up to which it does, big-endian      25 bytes
+//! ```
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use model::{Bytes, PartitionKey, flat};
 use runtime::{Cache, Disk, Shard, Signal, Task};
 
 use crate::admission::{Admission, AdmissionOptions};
-use crate::commit_log::{self, CommitLog, CommitLogOptions, LogPosition, OnCorruption, Replayed, TableId};
+use crate::commit_log::{
+    CommitLog, CommitLogOptions, EarlierLog, LogPosition, OnCorruption, Replayed, TableId,
+};
 use crate::compactor::{CompactionOptions, CompactionStats, Compactor};
 use crate::definition::Definition;
 use crate::rewrite::Control;
@@ -241,29 +250,28 @@ impl Store {
         self.0.tables.borrow().values().map(Table::memtable_bytes).sum()
     }
 
-    /// Applies what the logs in these folders have that is in no SSTable yet, of the partitions that are `mine`, and
-    /// flushes it. The logs stay: once all shards have recovered, [`remove_replayed`](crate::commit_log::remove_replayed) is due. The store's own
-    /// log may be in one of the folders, and is no part of what is replayed; logs of other shards that are open are not
-    /// told from those of before.
+    /// Applies what these logs have that is in no SSTable yet, of the partitions that are `mine`, and flushes it; also on
+    /// the way, for memory. They stay, and nothing is to be compacted, until all shards have recovered and
+    /// [`EarlierLog::remove`] is done. They were found before the logs of now were opened.
     ///
     /// # Errors
     /// Damage that no crash explains, if it is not to be salvaged; what the operating system says.
     pub async fn recover(
         &self,
-        folders: &[PathBuf],
+        logs: &[EarlierLog],
         mine: impl Fn(&PartitionKey) -> bool,
         on_corruption: OnCorruption,
     ) -> Result<Vec<Replayed>> {
         let mut all = Vec::new();
-        for folder in folders {
-            let table = |id| self.table(id);
-            let log = Some(&self.0.log);
-            all.push(replay(&self.0.context.disk, log, folder, table, &mine, on_corruption).await?);
+        for log in logs {
+            let apply = async |id, record: &[u8]| {
+                let Some(table) = self.table(id) else { return Ok(()) };
+                table.apply_replayed(record, &mine)?;
+                self.keep_within_memory().await
+            };
+            all.push(replay(&self.0.context.disk, log, on_corruption, apply).await?);
         }
-        for table in self.tables() {
-            // There is no mark for these: their log is removed before anything is compacted.
-            table.flush(LogPosition::default, async |_, _| Ok(())).await?;
-        }
+        self.flush_all().await?;
         Ok(all)
     }
 
@@ -276,9 +284,18 @@ impl Store {
         self.0.log.close().await
     }
 
+    /// Flushes while memtables take too much.
+    async fn keep_within_memory(&self) -> Result<()> {
+        while let Some(table) = self.largest() {
+            self.flush(&table).await?;
+        }
+        Ok(())
+    }
+
     /// Tells the log what is in SSTables now, durably, and lets go of it.
     async fn mark(&self, id: TableId, up_to: LogPosition) -> Result<()> {
-        self.0.log.append(id, &mark_of(up_to)).await?;
+        let mark = Mark { first: self.0.log.first_segment(), up_to };
+        self.0.log.append(id, &mark.encode()).await?;
         self.0.log.sync().await?;
         self.0.log.flushed(id, up_to);
         Ok(())
@@ -323,81 +340,109 @@ impl Store {
     }
 }
 
-/// Applies to memtables what the log in a folder has that is in no SSTable yet, of the partitions that are `mine`.
-/// `table` tells which tables there are. If there is an open log in that folder, it is `log`, and its own records are left
-/// out. Nothing on the disk changes.
+/// Hands out what a log of before has that is in no SSTable yet: the table and the mutation, as [`flat::put_mutation`]
+/// encodes it, in the order of the log. Nothing on the disk changes.
 ///
 /// # Errors
-/// Damage that no crash explains, if it is not to be salvaged; what the operating system says.
+/// Damage that no crash explains, if it is not to be salvaged; what the operating system or `apply` says.
 pub async fn replay(
     disk: &Disk,
-    log: Option<&CommitLog>,
-    folder: &Path,
-    table: impl Fn(TableId) -> Option<Table>,
-    mine: &impl Fn(&PartitionKey) -> bool,
+    log: &EarlierLog,
     on_corruption: OnCorruption,
+    mut apply: impl AsyncFnMut(TableId, &[u8]) -> Result<()>,
 ) -> Result<Replayed> {
-    let mut marks: BTreeMap<TableId, LogPosition> = BTreeMap::new();
+    let mut marks = Marks::default();
     let note = async |_, id, record: &[u8]| {
-        if let Some(up_to) = mark_in(record) {
-            let known = marks.entry(id).or_default();
-            *known = up_to.max(*known);
-        }
+        marks.note(id, record);
         Ok(())
     };
-    match log {
-        Some(log) => log.replay_earlier(folder, on_corruption, note).await?,
-        None => commit_log::replay(disk, folder, on_corruption, note).await?,
-    };
+    log.replay(disk, on_corruption, note).await?;
     let apply = async |position, id, record: &[u8]| {
-        let is_flushed = marks.get(&id).is_some_and(|up_to| position <= *up_to);
-        match table(id).filter(|_| !is_flushed && mark_in(record).is_none()) {
-            Some(table) => apply_replayed(&table, record, mine),
-            None => Ok(()),
-        }
+        let is_due = Mark::decode(record).is_none() && !marks.cover(id, position);
+        if is_due { apply(id, record).await } else { Ok(()) }
     };
-    match log {
-        Some(log) => log.replay_earlier(folder, on_corruption, apply).await,
-        None => commit_log::replay(disk, folder, on_corruption, apply).await,
-    }
+    log.replay(disk, on_corruption, apply).await
 }
 
 /// The first byte of a mark; mutations begin with the version of their encoding.
 const MARK: u8 = 0xff;
 
-/// The record of a mark: the byte, then segment and offset.
-fn mark_of(up_to: LogPosition) -> Vec<u8> {
-    let mut record = vec![MARK];
-    record.extend_from_slice(&up_to.segment.to_be_bytes());
-    record.extend_from_slice(&up_to.offset.to_be_bytes());
-    record
+/// The record that a flush leaves in the log: all of a table is in SSTables that is in these segments and not behind
+/// `up_to`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Mark {
+    /// The segment that the log began with when it was opened.
+    first: u64,
+    up_to: LogPosition,
 }
 
-fn mark_in(record: &[u8]) -> Option<LogPosition> {
-    let numbers = record.strip_prefix(&[MARK])?;
-    let (segment, rest) = numbers.split_first_chunk::<8>()?;
-    let offset = rest.try_into().ok()?;
-    Some(LogPosition { segment: u64::from_be_bytes(*segment), offset: u64::from_be_bytes(offset) })
-}
-
-fn apply_replayed(table: &Table, record: &[u8], mine: &impl Fn(&PartitionKey) -> bool) -> Result<()> {
-    let bytes = Bytes::from(record);
-    let mutation = flat::mutation(&bytes).map_err(|error| Error::Invalid(error.to_string()))?;
-    if mine(&mutation.key) {
-        table.apply(mutation, bytes.len(), LogPosition::default());
+impl Mark {
+    fn encode(&self) -> Vec<u8> {
+        let mut record = vec![MARK];
+        for number in [self.first, self.up_to.segment, self.up_to.offset] {
+            record.extend_from_slice(&number.to_be_bytes());
+        }
+        record
     }
-    Ok(())
+
+    fn decode(record: &[u8]) -> Option<Mark> {
+        let (numbers, []) = record.strip_prefix(&[MARK])?.as_chunks::<8>() else { return None };
+        let &[first, segment, offset] = <&[[u8; 8]; 3]>::try_from(numbers).ok()?;
+        let [first, segment, offset] = [first, segment, offset].map(u64::from_be_bytes);
+        Some(Mark { first, up_to: LogPosition { segment, offset } })
+    }
+}
+
+/// What the marks in a log cover: of each table, up to where from which segment on.
+#[derive(Debug, Default)]
+struct Marks(BTreeMap<(TableId, u64), LogPosition>);
+
+impl Marks {
+    /// Takes notice of a record, if it is a mark.
+    fn note(&mut self, id: TableId, record: &[u8]) {
+        if let Some(Mark { first, up_to }) = Mark::decode(record) {
+            let known = self.0.entry((id, first)).or_default();
+            *known = up_to.max(*known);
+        }
+    }
+
+    fn cover(&self, id: TableId, position: LogPosition) -> bool {
+        // The latest that began by then: the earlier ones ended before it began.
+        let session = self.0.range((id, 0)..=(id, position.segment)).next_back();
+        session.is_some_and(|(_, up_to)| position <= *up_to)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const A: TableId = TableId([1; 16]);
+    const B: TableId = TableId([2; 16]);
+
+    const fn at(segment: u64, offset: u64) -> LogPosition {
+        LogPosition { segment, offset }
+    }
+
     #[test]
     fn a_mark_is_read_back_and_nothing_else_is_one() {
-        let up_to = LogPosition { segment: 7, offset: 1 << 40 };
-        assert_eq!(mark_in(&mark_of(up_to)), Some(up_to));
-        assert_eq!(mark_in(&[flat::VERSION; 17]), None);
-        assert_eq!(mark_in(&mark_of(up_to)[..16]), None);
+        let mark = Mark { first: 5, up_to: at(7, 1 << 40) };
+        assert_eq!(Mark::decode(&mark.encode()), Some(mark));
+        assert_eq!(Mark::decode(&[flat::VERSION; 25]), None);
+        assert_eq!(Mark::decode(&mark.encode()[..24]), None);
+        assert_eq!(Mark::decode(&[mark.encode(), vec![0]].concat()), None);
+    }
+
+    #[test]
+    fn a_mark_covers_only_what_its_own_log_has_of_the_table() {
+        let mut marks = Marks::default();
+        for (first, up_to) in [(10, at(12, 50)), (20, at(21, 7)), (10, at(11, 0))] {
+            marks.note(A, &Mark { first, up_to }.encode());
+        }
+        marks.note(A, &[flat::VERSION; 25]);
+        let covered = [at(10, 0), at(11, 99), at(12, 50), at(20, 0), at(21, 7)];
+        let not = [at(9, 1), at(12, 51), at(13, 0), at(19, 1), at(21, 8), at(22, 0)];
+        assert!(covered.iter().all(|at| marks.cover(A, *at) && !marks.cover(B, *at)));
+        assert!(!not.iter().any(|at| marks.cover(A, *at)));
     }
 }

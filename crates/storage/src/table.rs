@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::merge::{ColumnMap, Direction, Mapped, Merge};
-use model::{Mutation, PartitionKey, Schema, Slice, Token};
+use model::{Bytes, Mutation, PartitionKey, Schema, Slice, Token, flat};
 use runtime::{Cache, Clock, Disk, Signal};
 use sstable::component::{Component, Descriptor};
 use sstable::writer::remove_leftovers;
@@ -187,6 +187,19 @@ impl Table {
         if !mutation.is_empty() {
             self.0.memtables.borrow().active.apply(mutation, buffer, position);
         }
+    }
+
+    /// Writes a mutation of a log of before, as [`flat::put_mutation`] encodes it, if its partition is `mine`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for bytes that are no mutation.
+    pub fn apply_replayed(&self, record: &[u8], mine: impl Fn(&PartitionKey) -> bool) -> Result<()> {
+        let bytes = Bytes::from(record);
+        let mutation = flat::mutation(&bytes).map_err(|error| Error::Invalid(error.to_string()))?;
+        if mine(&mutation.key) {
+            self.apply(mutation, bytes.len(), LogPosition::default());
+        }
+        Ok(())
     }
 
     /// What the table shares with the others of its shard.

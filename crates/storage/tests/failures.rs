@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use model::{
     Bytes, Clustering, CqlType, FragmentReader, Liveness, Mutation, PartitionKey, Row, Schema, Token, flat,
 };
 use runtime::{Shard, SimOptions, run_simulated, sleep, timeout};
-use siltstone_storage::commit_log::{OnCorruption, SyncMode, TableId, remove_replayed};
+use siltstone_storage::commit_log::{EarlierLog, OnCorruption, SyncMode, TableId};
 use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::table::clean_folder;
 use siltstone_storage::{Definition, Generations, Result, Store, StoreOptions, Table};
@@ -43,6 +43,7 @@ fn options() -> StoreOptions {
 
 async fn open(shard: &Shard, options: StoreOptions) -> (Store, Vec<Table>) {
     let disk = shard.disk();
+    let earlier = EarlierLog::find(disk, Path::new("/log")).unwrap();
     let store = Store::open(shard, Path::new("/log"), options).await.unwrap();
     let mut tables = Vec::new();
     for (id, folder) in [(A, "/d/a"), (B, "/d/b")] {
@@ -54,9 +55,8 @@ async fn open(shard: &Shard, options: StoreOptions) -> (Store, Vec<Table>) {
         let definition = Definition::new(id, &schema(), Version::Nb);
         tables.push(store.add_table(Path::new(folder), definition, &Generations::default()).await.unwrap());
     }
-    for replayed in store.recover(&[PathBuf::from("/log")], |_| true, OnCorruption::Stop).await.unwrap() {
-        remove_replayed(disk, &replayed).await.unwrap();
-    }
+    store.recover(std::slice::from_ref(&earlier), |_| true, OnCorruption::Stop).await.unwrap();
+    earlier.remove(disk).await.unwrap();
     (store, tables)
 }
 

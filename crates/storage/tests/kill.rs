@@ -20,7 +20,7 @@ use model::{
     Mutation, PartitionKey, Row, Schema, Token, flat,
 };
 use runtime::{Shard, ShardOptions, join_all, run};
-use siltstone_storage::commit_log::{OnCorruption, SyncMode, TableId, remove_replayed};
+use siltstone_storage::commit_log::{EarlierLog, OnCorruption, SyncMode, TableId};
 use siltstone_storage::{Definition, Generations, Result, Store, StoreOptions, Table, table};
 use sstable::Version;
 use sstable::component::{Component, Descriptor};
@@ -124,12 +124,12 @@ async fn open(shard: &Shard, folder: &Path) -> Result<(Store, Table)> {
     options.log.sync = SyncMode::Batch;
     options.log.segment_size = 10_000;
     options.log.total_size = 100_000;
+    let earlier = EarlierLog::find(disk, &log)?;
     let store = Store::open(shard, &log, options).await?;
     let definition = Definition::new(TABLE, &schema(), Version::Nb);
     let table = store.add_table(&tables, definition, &Generations::default()).await?;
-    for replayed in store.recover(&[log], |_| true, OnCorruption::Stop).await? {
-        remove_replayed(disk, &replayed).await?;
-    }
+    store.recover(std::slice::from_ref(&earlier), |_| true, OnCorruption::Stop).await?;
+    earlier.remove(disk).await?;
     Ok((store, table))
 }
 

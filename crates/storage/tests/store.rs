@@ -2,22 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use model::time::NO_DELETION_TIME;
 use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, Fragment, FragmentReader, LiveRows, Liveness,
-    Mutation, PartitionKey, Row, Schema, Slice, flat,
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, LiveRows,
+    Liveness, Mutation, PartitionKey, Row, Schema, Slice, flat,
 };
 use runtime::{Shard, SimOptions, run_simulated};
-use siltstone_storage::commit_log::{OnCorruption, SyncMode, TableId};
+use siltstone_storage::commit_log::{EarlierLog, OnCorruption, SyncMode, TableId};
 use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::store::{Store, StoreOptions};
 use siltstone_storage::{Definition, Generations, ReadRequest, Table};
 use sstable::Version;
 
 const TABLE: TableId = TableId([7; 16]);
+const OTHER: TableId = TableId([8; 16]);
 
 fn schema() -> Rc<Schema> {
     let value = Column { name: b"v".as_slice().into(), data_type: CqlType::Int };
@@ -50,18 +51,35 @@ fn row(partition: i32, number: i32, value: i32, timestamp: i64) -> Vec<u8> {
     record
 }
 
+/// A deletion of one row.
+fn deletion(partition: i32, number: i32, timestamp: i64) -> Vec<u8> {
+    let deletion = DeletionTime { marked_for_delete_at: timestamp, local_deletion_time: 1 };
+    let row = Row { deletion, ..Row::new(clustering(number)) };
+    let mutation = Mutation { rows: vec![row], ..Mutation::new(key(partition)) };
+    let mut record = Vec::new();
+    flat::put_mutation(&mutation, &mut record);
+    record
+}
+
+/// A store with small segments and a table that forgets deletions at once.
 async fn open(shard: &Shard, folder: &str, log: &str) -> (Store, Table) {
     let mut options = StoreOptions::default();
     options.log.sync = SyncMode::Batch;
+    options.log.segment_size = 1000;
     let store = Store::open(shard, Path::new(log), options).await.unwrap();
+    let table = add_table(shard, &store, TABLE, folder).await;
+    (store, table)
+}
+
+async fn add_table(shard: &Shard, store: &Store, id: TableId, folder: &str) -> Table {
     shard.disk().create_dir_all(Path::new(folder)).await.unwrap();
     for above in ["/d", "/"] {
         shard.disk().sync_dir(Path::new(above)).await.unwrap();
     }
     siltstone_storage::table::clean_folder(shard.disk(), Path::new(folder)).await.unwrap();
-    let definition = Definition::new(TABLE, &schema(), Version::Me);
-    let table = store.add_table(Path::new(folder), definition, &Generations::default()).await.unwrap();
-    (store, table)
+    let mut definition = Definition::new(id, &schema(), Version::Me);
+    definition.gc_grace_seconds = 0;
+    store.add_table(Path::new(folder), definition, &Generations::default()).await.unwrap()
 }
 
 /// The rows of a slice, as key and value.
@@ -117,13 +135,57 @@ fn a_crash_loses_nothing_that_was_answered() {
         drop((store, table));
         shard.disk().as_simulated().unwrap().restart();
         let (store, table) = open(&shard, "/d/t", "/log2").await;
-        let folders = [PathBuf::from("/log")];
-        let replayed = store.recover(&folders, |_| true, OnCorruption::Stop).await.unwrap();
+        let logs = [EarlierLog::find(shard.disk(), Path::new("/log")).unwrap()];
+        let replayed = store.recover(&logs, |_| true, OnCorruption::Stop).await.unwrap();
         assert_eq!(rows(&table, 1, Slice::all()).await, before);
         // What was flushed before is not applied again; it would be a third SSTable.
         assert_eq!((replayed.len(), table.sstables().members().len()), (1, 2));
     })
     .unwrap();
+}
+
+/// Writes rows of another table until the log has gone on to the next segment: the one of before stays for them.
+async fn hold_segment(store: &Store) {
+    let segment = store.log().position().segment;
+    while store.log().position().segment == segment {
+        store.write(OTHER, row(1, 1, 1, 1)).await.unwrap();
+    }
+}
+
+/// What a compaction has forgotten together with its deletion does not come back, whenever the power fails while the log
+/// is removed that has both.
+#[test]
+fn a_log_that_is_removed_in_part_brings_nothing_back() {
+    for (seed, operation) in (0..100).flat_map(|seed| (0..10).map(move |operation| (seed, operation))) {
+        let options = SimOptions { seed, ..SimOptions::default() };
+        run_simulated(options.clone(), async |shard| {
+            let (store, table) = open(&shard, "/d/t", "/log").await;
+            let _other = add_table(&shard, &store, OTHER, "/d/other").await;
+            for record in [row(1, 1, 1, 1), deletion(1, 1, 2), row(1, 2, 1, 1)] {
+                store.write(TABLE, record).await.unwrap();
+                hold_segment(&store).await;
+            }
+            store.flush(&table).await.unwrap();
+            store.compact(&table).await.unwrap();
+            drop((store, table));
+            let earlier = [EarlierLog::find(shard.disk(), Path::new("/log")).unwrap()];
+            assert!(earlier[0].paths().count() >= 4);
+            let (store, table) = open(&shard, "/d/t", "/log2").await;
+            store.recover(&earlier, |_| true, OnCorruption::Stop).await.unwrap();
+            let disk = shard.disk().as_simulated().unwrap();
+            let crash_at = Some(disk.counters().operations + operation);
+            disk.set_options(SimOptions { crash_at, ..options.clone() });
+            drop(earlier[0].remove(shard.disk()).await);
+            drop((store, table));
+            disk.set_options(options);
+            disk.restart();
+            let left = [EarlierLog::find(shard.disk(), Path::new("/log")).unwrap()];
+            let (store, table) = open(&shard, "/d/t", "/log3").await;
+            store.recover(&left, |_| true, OnCorruption::Stop).await.unwrap();
+            assert_eq!(rows(&table, 1, Slice::all()).await, [(2, 1)], "seed {seed}, operation {operation}");
+        })
+        .unwrap();
+    }
 }
 
 #[test]

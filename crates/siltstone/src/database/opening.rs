@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use runtime::{Disk, ShardOptions};
 use sstable::data::row::Family;
 use sstable::writer::Limits;
-use storage::commit_log::{self, Replayed};
+use storage::commit_log::EarlierLog;
 use storage::{Generations, StoreOptions};
 
 use super::folder::{Found, Layout, random};
@@ -71,9 +71,8 @@ fn start(options: &Options) -> Result<Vec<ShardHandle>> {
 struct Beginning {
     host_id: [u8; 16],
     found: Vec<Found>,
-    logs: Vec<PathBuf>,
-    /// The segments that are there before any new one is.
-    segments: Vec<Replayed>,
+    /// What is there before any new log is.
+    logs: Vec<EarlierLog>,
 }
 
 impl Inner {
@@ -99,11 +98,11 @@ impl Inner {
             self.shards[number].call(open)
         });
         runtime::join_all(opened).await.into_iter().collect::<Result<()>>()?;
-        self.recover(beginning.logs, beginning.segments).await
+        self.recover(beginning.logs).await
     }
 
     /// Applies what is in the logs of before, on all shards at once, and removes them.
-    async fn recover(&self, logs: Vec<PathBuf>, segments: Vec<Replayed>) -> Result<()> {
+    async fn recover(&self, logs: Vec<EarlierLog>) -> Result<()> {
         let on_corruption = self.options.on_corruption;
         let recovered = self.shards.iter().map(|shard| {
             let logs = logs.clone();
@@ -114,8 +113,8 @@ impl Inner {
             return Ok(());
         }
         let remove = async move |worker: Rc<Worker>| {
-            for replayed in &segments {
-                commit_log::remove_replayed(worker.shard.disk(), replayed).await?;
+            for log in &logs {
+                log.remove(worker.shard.disk()).await?;
             }
             Ok(())
         };
@@ -191,18 +190,13 @@ impl TableState {
 /// Looks for what is there before any shard opens anything.
 async fn begin(disk: &Disk, layout: &Layout, read_only: bool, shards: usize) -> Result<Beginning> {
     let mut host_id = [0; 16];
-    let logs = layout.logs(disk)?;
-    let mut segments = Vec::new();
-    for folder in &logs {
-        let files = disk.list(folder).map_err(sstable::Error::from)?;
-        let is_segment = |path: &PathBuf| path.extension().is_some_and(|end| end == "log");
-        let all = files.into_iter().filter(is_segment).collect();
-        segments.push(Replayed { segments: all, ..Replayed::default() });
-    }
+    let folders = layout.logs(disk)?;
+    let logs = folders.iter().map(|folder| EarlierLog::find(disk, folder));
+    let logs = logs.collect::<storage::Result<Vec<_>>>()?;
     if !read_only {
         layout.prepare(disk, shards).await?;
         host_id = layout.host_id(disk).await?;
     }
     let found = layout.find(disk, read_only).await?;
-    Ok(Beginning { host_id, found, logs, segments })
+    Ok(Beginning { host_id, found, logs })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::PartitionKey;
 use runtime::{Cache, Shard, Signal};
 use storage::admission::Admission;
-use storage::commit_log::{OnCorruption, TableId};
+use storage::commit_log::{EarlierLog, OnCorruption, TableId};
 use storage::transaction::Committed;
 use storage::{Context, Definition, Generations, Store, StoreOptions, Table, Tokens};
 
@@ -153,17 +153,20 @@ impl Worker {
         Ok(&self.engine()?.admission)
     }
 
-    /// Applies what the logs in these folders have of this shard's partitions, and flushes it if anything is written.
-    pub(super) async fn recover(&self, folders: &[PathBuf], on_corruption: OnCorruption) -> Result<()> {
+    /// Applies what these logs have of this shard's partitions, and flushes it if anything is written.
+    pub(super) async fn recover(&self, logs: &[EarlierLog], on_corruption: OnCorruption) -> Result<()> {
         let engine = self.engine()?;
         let mine = |key: &PartitionKey| engine.tokens.contain(key.token);
         if let Some(store) = &engine.store {
-            store.recover(folders, mine, on_corruption).await?;
+            store.recover(logs, mine, on_corruption).await?;
             return Ok(());
         }
-        for folder in folders {
-            let table = |id| self.table(id).ok().map(|table| table.table.clone());
-            storage::store::replay(&engine.context.disk, None, folder, table, &mine, on_corruption).await?;
+        for log in logs {
+            let apply = async |id, record: &[u8]| match self.table(id) {
+                Ok(table) => table.table.apply_replayed(record, mine),
+                Err(_) => Ok(()),
+            };
+            storage::store::replay(&engine.context.disk, log, on_corruption, apply).await?;
         }
         Ok(())
     }

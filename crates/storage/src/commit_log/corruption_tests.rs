@@ -5,7 +5,7 @@ use std::ops::Range;
 use runtime::{Shard, SimDisk, SimOptions, run_simulated};
 
 use super::format::{HEADER_LEN, Header, RECORD_OVERHEAD, marks};
-use super::tests::{A, B, Entry, batch, open, payload, replay_all};
+use super::tests::{A, B, Entry, batch, open, payload, replay_all, segment_files};
 use super::*;
 
 const FOLDER: &str = "/log";
@@ -40,7 +40,7 @@ async fn sample(shard: &Shard, is_closed: bool) -> Sample {
     let (entries, replayed) = replay_all(shard.disk(), folder, OnCorruption::Stop).await.unwrap();
     assert_eq!((entries.len(), replayed.torn.len()), (14, 1));
     let mut files = Vec::new();
-    for path in replayed.segments {
+    for path in segment_files(shard.disk(), folder) {
         let bytes = content(shard.disk(), &path).await;
         files.push((path, bytes));
     }

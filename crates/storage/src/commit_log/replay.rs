@@ -28,11 +28,9 @@ pub enum OnCorruption {
     Salvage,
 }
 
-/// What was found in a folder.
+/// What was found in a log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replayed {
-    /// The segments, from the oldest on.
-    pub segments: Vec<PathBuf>,
     /// How many records were handed out.
     pub records: u64,
     /// The bytes of their payloads.
@@ -56,75 +54,79 @@ pub struct Gap {
     pub what: &'static str,
 }
 
-/// Reads all segments of a folder, from the oldest on, and hands each record to `apply` with the position behind it, its
-/// table and its payload, in the order in which they were appended. A folder that is not there has none.
-///
-/// Takes the memory of one segment. What `apply` returns as an error ends it.
-///
-/// # Errors
-/// [`Error::Corrupt`] for a segment that is damaged, unless that is salvaged, and for one of an unknown format in any
-/// case; [`Error::Io`] if a file cannot be read.
-pub async fn replay(
-    disk: &Disk,
-    folder: &Path,
-    on_corruption: OnCorruption,
-    apply: impl AsyncFnMut(LogPosition, TableId, &[u8]) -> Result<()>,
-) -> Result<Replayed> {
-    replay_before(disk, folder, u64::MAX, on_corruption, apply).await
+/// The log that was left in a folder: the segments that were there when it was looked for. One that is opened in the
+/// same folder later on is no part of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EarlierLog {
+    /// With their numbers, from the oldest on.
+    segments: Vec<(u64, PathBuf)>,
 }
 
-/// The same of the segments with lower numbers than `end`.
-pub(super) async fn replay_before(
-    disk: &Disk,
-    folder: &Path,
-    end: u64,
-    on_corruption: OnCorruption,
-    mut apply: impl AsyncFnMut(LogPosition, TableId, &[u8]) -> Result<()>,
-) -> Result<Replayed> {
-    let mut segments = segments_of(disk, folder)?;
-    segments.retain(|(number, _)| *number < end);
-    let mut replayed = Replayed::default();
-    for (index, (number, path)) in segments.iter().enumerate() {
-        let session_of_next = match segments.get(index + 1) {
-            Some((_, next)) => session_of(disk, next).await?,
-            None => None,
-        };
-        let is_followed = session_of_next.is_some_and(|session| session <= *number);
-        let bytes = read(disk, path).await?;
-        let mut walk = Walk::begin(path, *number, &bytes, is_followed)?;
-        replay_segment(&mut walk, on_corruption, &mut apply, &mut replayed).await?;
-        replayed.segments.push(path.clone());
+impl EarlierLog {
+    /// Looks for the segments of a folder. One that is not there has none.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be listed.
+    pub fn find(disk: &Disk, folder: &Path) -> Result<EarlierLog> {
+        if !disk.exists(folder) {
+            return Ok(EarlierLog::default());
+        }
+        let numbered = |path: PathBuf| segment_number(&path).map(|number| (number, path));
+        let mut segments: Vec<_> = disk.list(folder)?.into_iter().filter_map(numbered).collect();
+        segments.sort_unstable();
+        Ok(EarlierLog { segments })
     }
-    Ok(replayed)
-}
 
-/// Removes the segments that were replayed, for good; once all of their records are in SSTables, or in a log that was
-/// opened after the replay. Best after that was opened, so that the numbers of segments go on.
-///
-/// # Errors
-/// [`Error::Io`] if one cannot be removed.
-pub async fn remove_replayed(disk: &Disk, replayed: &Replayed) -> Result<()> {
-    for path in replayed.segments.iter().filter(|path| disk.exists(path)) {
-        disk.remove(path).await?;
+    /// The segments, from the oldest on.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.segments.iter().map(|(_, path)| path.as_path())
     }
-    if let Some(folder) = replayed.segments.first().and_then(|path| path.parent()) {
-        disk.sync_dir(folder).await?;
-    }
-    Ok(())
-}
 
-/// The segments in a folder with their numbers, from the oldest on.
-fn segments_of(disk: &Disk, folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
-    if !disk.exists(folder) {
-        return Ok(Vec::new());
+    /// Reads all segments, from the oldest on, and hands each record to `apply` with the position behind it, its table and
+    /// its payload, in the order in which they were appended.
+    ///
+    /// Takes the memory of one segment. What `apply` returns as an error ends it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a segment that is damaged, unless that is salvaged, and for one of an unknown format in any
+    /// case; [`Error::Io`] if a file cannot be read.
+    pub async fn replay(
+        &self,
+        disk: &Disk,
+        on_corruption: OnCorruption,
+        mut apply: impl AsyncFnMut(LogPosition, TableId, &[u8]) -> Result<()>,
+    ) -> Result<Replayed> {
+        let mut replayed = Replayed::default();
+        for (index, (number, path)) in self.segments.iter().enumerate() {
+            let session_of_next = match self.segments.get(index + 1) {
+                Some((_, next)) => session_of(disk, next).await?,
+                None => None,
+            };
+            let is_followed = session_of_next.is_some_and(|session| session <= *number);
+            let bytes = read(disk, path).await?;
+            let mut walk = Walk::begin(path, *number, &bytes, is_followed)?;
+            replay_segment(&mut walk, on_corruption, &mut apply, &mut replayed).await?;
+        }
+        Ok(replayed)
     }
-    let mut segments: Vec<_> = disk
-        .list(folder)?
-        .into_iter()
-        .filter_map(|path| segment_number(&path).map(|number| (number, path)))
-        .collect();
-    segments.sort_unstable();
-    Ok(segments)
+
+    /// Removes the segments for good; once all of their records are in SSTables, or in a log that was opened after the
+    /// replay. Best after that was opened, so that the numbers of segments go on. Those that are gone already do no harm.
+    ///
+    /// The oldest go first, each for good before the next one: a later segment may say what of an earlier one is not
+    /// wanted any more.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if one cannot be removed; those before it are gone.
+    pub async fn remove(&self, disk: &Disk) -> Result<()> {
+        for path in self.paths().filter(|path| disk.exists(path)) {
+            disk.remove(path).await?;
+            if let Some(folder) = path.parent() {
+                disk.sync_dir(folder).await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The session of a segment, if its header is intact.

@@ -31,14 +31,21 @@ pub(super) async fn replay_all(
     on_corruption: OnCorruption,
 ) -> Result<(Vec<Entry>, Replayed)> {
     let mut entries = Vec::new();
-    let replayed = replay(disk, folder, on_corruption, async |end, table, payload: &[u8]| {
-        entries.push((end, table, payload.to_vec()));
-        Ok(())
-    })
-    .await?;
+    let log = EarlierLog::find(disk, folder)?;
+    let replayed = log
+        .replay(disk, on_corruption, async |end, table, payload: &[u8]| {
+            entries.push((end, table, payload.to_vec()));
+            Ok(())
+        })
+        .await?;
     let bytes: usize = entries.iter().map(|(.., payload)| payload.len()).sum();
     assert_eq!((replayed.records, replayed.bytes), (entries.len() as u64, bytes as u64));
     Ok((entries, replayed))
+}
+
+/// The segments in a folder.
+pub(super) fn segment_files(disk: &Disk, folder: &Path) -> Vec<PathBuf> {
+    EarlierLog::find(disk, folder).unwrap().paths().map(Path::to_path_buf).collect()
 }
 
 /// A payload that tells which one it is.
@@ -83,9 +90,10 @@ fn what_is_appended_is_replayed_in_order() {
         for on_corruption in [OnCorruption::Stop, OnCorruption::Salvage] {
             let (found, replayed) = replay_all(shard.disk(), folder, on_corruption).await.unwrap();
             assert!(found == expected);
-            assert!(replayed.segments.len() > 5 && replayed.segments.is_sorted());
             assert!(replayed.torn.is_empty() && replayed.damage.is_empty());
-            assert_eq!(shard.disk().list(folder).unwrap(), replayed.segments);
+            let segments = segment_files(shard.disk(), folder);
+            assert!(segments.len() > 5 && segments.is_sorted());
+            assert_eq!(shard.disk().list(folder).unwrap(), segments);
         }
     });
 }
@@ -95,7 +103,7 @@ fn a_folder_that_is_not_there_has_nothing_to_replay() {
     simulated(async |shard, folder| {
         let found = replay_all(shard.disk(), folder, OnCorruption::Stop).await.unwrap();
         assert_eq!(found, (Vec::new(), Replayed::default()));
-        remove_replayed(shard.disk(), &found.1).await.unwrap();
+        EarlierLog::find(shard.disk(), folder).unwrap().remove(shard.disk()).await.unwrap();
     });
 }
 
@@ -106,7 +114,8 @@ fn an_error_of_who_replays_ends_it() {
         log.append(A, b"1").await.unwrap();
         log.append(A, b"2").await.unwrap();
         let mut count = 0;
-        let result = replay(shard.disk(), folder, OnCorruption::Salvage, async |_, _, _: &[u8]| {
+        let earlier = EarlierLog::find(shard.disk(), folder).unwrap();
+        let result = earlier.replay(shard.disk(), OnCorruption::Salvage, async |_, _, _: &[u8]| {
             count += 1;
             Err(Error::Invalid("no such table".to_owned()))
         });
@@ -126,10 +135,11 @@ fn other_files_are_left_alone() {
         let log = open(&shard, folder, batch(1000)).await.unwrap();
         log.append(A, b"1").await.unwrap();
         log.close().await.unwrap();
-        let (found, replayed) = replay_all(shard.disk(), folder, OnCorruption::Stop).await.unwrap();
-        assert_eq!((found.len(), replayed.segments.len()), (1, 1));
-        remove_replayed(shard.disk(), &replayed).await.unwrap();
-        remove_replayed(shard.disk(), &replayed).await.unwrap();
+        let (found, _) = replay_all(shard.disk(), folder, OnCorruption::Stop).await.unwrap();
+        let earlier = EarlierLog::find(shard.disk(), folder).unwrap();
+        assert_eq!((found.len(), earlier.paths().count()), (1, 1));
+        earlier.remove(shard.disk()).await.unwrap();
+        earlier.remove(shard.disk()).await.unwrap();
         assert_eq!(shard.disk().list(folder).unwrap().len(), 3);
     });
 }
@@ -139,20 +149,17 @@ fn numbers_ascend_though_segments_are_removed() {
     simulated(async |shard, folder| {
         let mut last = LogPosition::default();
         for _ in 0..3 {
+            let earlier = EarlierLog::find(shard.disk(), folder).unwrap();
             let log = open(&shard, folder, batch(1000)).await.unwrap();
             assert!(log.position().segment > last.segment);
-            let (_, replayed) = replay_all(shard.disk(), folder, OnCorruption::Stop).await.unwrap();
-            let (mine, old) = replayed.segments.split_last().unwrap();
-            assert_eq!(segment_number(mine), Some(log.position().segment));
-            remove_replayed(shard.disk(), &Replayed { segments: old.to_vec(), ..replayed.clone() })
-                .await
-                .unwrap();
+            earlier.remove(shard.disk()).await.unwrap();
+            assert_eq!(segment_files(shard.disk(), folder), [segment_path(folder, log.position().segment)]);
             last = log.append(A, b"1").await.unwrap();
             log.flushed(A, last);
             log.close().await.unwrap();
             // All was flushed, so that nothing is to be replayed; the file that is left keeps the number.
-            let (found, replayed) = replay_all(shard.disk(), folder, OnCorruption::Stop).await.unwrap();
-            assert_eq!((found.len(), replayed.segments.len()), (0, 1));
+            let (found, _) = replay_all(shard.disk(), folder, OnCorruption::Stop).await.unwrap();
+            assert_eq!((found.len(), segment_files(shard.disk(), folder).len()), (0, 1));
             last = log.position();
         }
         assert!(last.segment as u128 > shard.clock().now().as_millis());
@@ -299,10 +306,11 @@ fn a_record_that_is_longer_than_a_segment_has_one_for_itself() {
             let relative: Vec<_> = segments.iter().map(|segment| segment - first).collect();
             assert_eq!(relative, [0, 1, 2, 3, 4, 4]);
             log.close().await.unwrap();
-            let (found, replayed) = replay_all(shard.disk(), folder, OnCorruption::Stop).await.unwrap();
+            let (found, _) = replay_all(shard.disk(), folder, OnCorruption::Stop).await.unwrap();
             assert!(found.iter().all(|(.., bytes)| *bytes == payload(bytes.len(), bytes.len())));
-            assert_eq!((found.len(), replayed.segments.len()), (6, 5));
-            remove_replayed(shard.disk(), &replayed).await.unwrap();
+            let earlier = EarlierLog::find(shard.disk(), folder).unwrap();
+            assert_eq!((found.len(), earlier.paths().count()), (6, 5));
+            earlier.remove(shard.disk()).await.unwrap();
         }
     });
 }
@@ -323,7 +331,8 @@ fn the_longest_record_is_taken_and_no_longer_one() {
             lens.push(payload.len());
             Ok(())
         };
-        replay(shard.disk(), folder, OnCorruption::Stop, count).await.unwrap();
+        let earlier = EarlierLog::find(shard.disk(), folder).unwrap();
+        earlier.replay(shard.disk(), OnCorruption::Stop, count).await.unwrap();
         assert_eq!(lens, [MAX_RECORD, 4]);
     });
 }

@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) disk: SimOptions,
     /// Whether a life's commit log has a folder of its own.
     pub(crate) has_folder_for_each_log: bool,
+    /// Whether tables are flushed before all is recovered.
+    pub(crate) flushes_while_recovering: bool,
 }
 
 /// What goes wrong in a round.
@@ -87,6 +89,7 @@ impl Plan {
                 ..SimOptions::default()
             },
             has_folder_for_each_log: random.percent(50),
+            flushes_while_recovering: random.percent(50),
         }
     }
 }

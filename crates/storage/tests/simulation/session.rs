@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::Mutation;
 use runtime::{join_all, monotonic, sleep};
-use siltstone_storage::commit_log::{OnCorruption, remove_replayed};
+use siltstone_storage::commit_log::{EarlierLog, OnCorruption};
 use siltstone_storage::sstable_set::Member;
 use siltstone_storage::table::clean_folder;
 use siltstone_storage::{Error, Generations, Result, Store, Table};
@@ -43,6 +43,8 @@ impl<'w, 'a> Session<'w, 'a> {
         for written in &world.tables {
             clean_folder(disk, &written.folder).await?;
         }
+        let find = |folder: PathBuf| EarlierLog::find(disk, &folder);
+        let logs = world.old_logs().into_iter().map(find).collect::<Result<Vec<_>>>()?;
         let store = Store::open(world.shard, &world.log_folder(), world.plan.options.clone()).await?;
         let mut session = Session {
             world,
@@ -52,7 +54,7 @@ impl<'w, 'a> Session<'w, 'a> {
             has_failed: Cell::new(false),
             faults: Cell::new(false),
         };
-        match session.recover().await {
+        match session.recover(&logs).await {
             Ok(()) => Ok(session),
             Err(error) => {
                 // Nothing goes on by itself from here on.
@@ -62,18 +64,33 @@ impl<'w, 'a> Session<'w, 'a> {
         }
     }
 
-    async fn recover(&mut self) -> Result<()> {
+    async fn recover(&mut self, logs: &[EarlierLog]) -> Result<()> {
         for written in &self.world.tables {
             let (folder, definition) = (&written.folder, written.definition.clone());
             self.tables.push(self.store.add_table(folder, definition, &Generations::default()).await?);
         }
-        let folders = self.world.old_logs();
-        let replayed = self.store.recover(&folders, |_| true, OnCorruption::Stop).await?;
-        for replayed in &replayed {
-            remove_replayed(self.world.shard.disk(), replayed).await?;
+        let result = RefCell::new(Ok(Vec::new()));
+        let mut tasks: Vec<Body<'_>> = vec![Box::pin(async {
+            *result.borrow_mut() = self.store.recover(logs, |_| true, OnCorruption::Stop).await;
+        })];
+        if self.world.plan.flushes_while_recovering {
+            tasks.push(Box::pin(self.flush_meanwhile()));
+        }
+        join_all(tasks).await;
+        result.into_inner()?;
+        for log in logs {
+            log.remove(self.world.shard.disk()).await?;
         }
         self.world.forget_logs();
         Ok(())
+    }
+
+    /// Flushes what is not recovered yet as a whole. Should it fail, so does what comes after it.
+    async fn flush_meanwhile(&self) {
+        for _ in 0..self.world.below(6) {
+            sleep(Duration::from_micros(self.world.below(300) as u64)).await;
+            drop(self.store.flush(&self.tables[self.world.below(self.tables.len())]).await);
+        }
     }
 
     /// All tables, with what was written to them.
