@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::slice;
 use std::time::Duration;
 
 use model::{Bytes, FragmentReader, Token, flat};
@@ -12,7 +13,7 @@ use siltstone::table_options::write_options;
 use siltstone::table_schema::TableSchema;
 use sstable::writer::Limits;
 use sstable::{Version, WriteOptions};
-use storage::commit_log::{OnCorruption, SyncMode, TableId};
+use storage::commit_log::{EarlierLog, OnCorruption, SyncMode, TableId};
 use storage::compaction::Compaction;
 use storage::{Definition, Generations, Store, StoreOptions};
 use testkit::cassandra::{Node, TableName, Values};
@@ -134,8 +135,8 @@ impl<'a> Pair<'a> {
         self.shard.disk().as_simulated().unwrap().restart();
         self.starts += 1;
         (self.store, self.own) = open(&self.shard, &self.definition, self.starts).await;
-        let log = [log_folder(self.starts - 1)];
-        self.store.recover(&log, |_| true, OnCorruption::Stop).await.unwrap();
+        let log = EarlierLog::find(self.shard.disk(), &log_folder(self.starts - 1)).unwrap();
+        self.store.recover(slice::from_ref(&log), |_| true, OnCorruption::Stop).await.unwrap();
     }
 
     /// Compares all rows at some seconds from now; what there are.
