@@ -121,7 +121,13 @@ pub async fn read_everything(shard: &Shard, path: &Path) {
         let late = rows.get(rows.len() * 3 / 4).cloned().map_or(Position::end(), Position::after);
         for slice in [Slice::all(), Slice { start: middle, end: late }] {
             for (reverse, search) in [(false, Search::Binary), (true, Search::Binary), (true, Search::Scan)] {
-                let options = ReadOptions { search, reverse, static_row: true, may_stop_early: reverse };
+                let options = ReadOptions {
+                    search,
+                    reverse,
+                    static_row: true,
+                    may_stop_early: reverse,
+                    read_buffer: None,
+                };
                 if let Ok(Some(reader)) = table.read(&table.key(key.bytes.clone()), &slice, options).await {
                     let _ = each(reader, drop).await;
                 }

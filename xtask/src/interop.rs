@@ -7,6 +7,7 @@
 //! | [`generated`] | sets that were made just now, of random writes |
 //! | [`writing`] | SSTables as Siltstone writes them |
 //! | [`checks`] | what a live node is asked about them |
+//! | [`compacting`] | tables that Siltstone compacts, and what is left of them |
 //! | [`tools`] | the command-line tools themselves, end to end |
 //! | [`compare`] | dumps and rows, compared |
 //! | [`report`] | what passed, what failed, and what cannot be checked |
@@ -28,6 +29,7 @@ use tools::Imported;
 use writing::Writing;
 
 pub mod checks;
+pub mod compacting;
 pub mod compare;
 pub mod generated;
 pub mod report;
@@ -127,6 +129,7 @@ fn check<'a>(
     for writing in writings {
         checks.check(&twin, *writing)?;
     }
+    checks.check_compactions(&twin)?;
     let sstables: usize = set.tables.iter().map(|table| table.data.len()).sum();
     let seconds = started.elapsed().as_secs_f64();
     println!("{}: {sstables} SSTables of {} tables, {seconds:.1} s", set.name, set.tables.len());

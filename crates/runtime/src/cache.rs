@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
@@ -22,6 +23,9 @@ pub struct CacheKey {
     pub index: u64,
 }
 
+/// In so many steps values make room for what is reserved.
+const STEPS: usize = 32;
+
 /// What a cache has done, and how full it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
@@ -35,22 +39,31 @@ pub struct CacheStats {
     pub evictions: u64,
     /// How many values there are now.
     pub items: usize,
-    /// The memory of the cache's own tables, in bytes; not part of the budget.
+    /// The memory of the cache's own tables, in bytes. [`Cache::PER_VALUE`] stands for it in the budget.
     pub table_bytes: usize,
 }
 
 /// A cache of values of any type, within one budget of bytes. Clones are the same cache.
 ///
 /// A value that somebody still holds is not freed when it is evicted: it no longer counts here, and is the holder's to
-/// account for. Dropping a value must not call the cache.
+/// account for. Dropping a value must not call the cache, save for dropping a [`Reserved`].
 ///
 /// Invariants:
-/// 1. The weights of all values together are never above the capacity.
-/// 2. A value that is heavier than 97 % of the capacity is not kept; so a capacity of 0 keeps nothing.
+/// 1. The weights of all values together and all that is reserved are never above the capacity, unless what is reserved
+///    alone is: then no value is kept.
+/// 2. A value that is heavier than 97 % of what is not reserved is not kept; so a capacity of 0 keeps nothing.
 #[derive(Clone)]
 pub struct Cache(Rc<Inner>);
 
+/// Memory within the budget of a [`Cache`] for what has to stay as long as this does. Dropping it gives it back.
+pub struct Reserved {
+    cache: Rc<Inner>,
+    bytes: usize,
+}
+
 struct Inner {
+    capacity: usize,
+    reserved: Cell<usize>,
     entries: RefCell<ClockPro<CacheKey, Entry, ByBytes, BuildHasherDefault<KeyHasher>>>,
     hits: Cell<u64>,
     misses: Cell<u64>,
@@ -64,6 +77,9 @@ struct Entry {
 }
 
 impl Cache {
+    /// What a value weighs beside its own weight, in bytes: its place in the cache's tables.
+    pub const PER_VALUE: usize = 96;
+
     /// An empty cache for `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
         let options = OptionsBuilder::new()
@@ -80,6 +96,8 @@ impl Cache {
             DefaultLifecycle::default(),
         );
         Self(Rc::new(Inner {
+            capacity,
+            reserved: Cell::default(),
             entries: RefCell::new(entries),
             hits: Cell::default(),
             misses: Cell::default(),
@@ -102,11 +120,11 @@ impl Cache {
 
     /// Keeps a value of `weight` bytes under this key, in the place of what was there, and evicts what it has to.
     ///
-    /// The weight should be all of the memory the value holds. A value that is too heavy for the cache is not kept,
-    /// and what was under its key is dropped.
+    /// The weight should be all of the memory the value holds; [`Cache::PER_VALUE`] is added for the cache's own. A value
+    /// that is too heavy for the cache is not kept, and what was under its key is dropped.
     pub fn insert<T: 'static>(&self, key: CacheKey, value: Rc<T>, weight: usize) {
-        // What weighs nothing would never be evicted.
-        let weight = weight.max(1) as u64;
+        let weight = (weight + Self::PER_VALUE) as u64;
+        self.0.keep_to_budget();
         let mut entries = self.0.entries.borrow_mut();
         let replaced = usize::from(entries.contains_key(&key));
         let before = entries.len() - replaced;
@@ -129,14 +147,26 @@ impl Cache {
         self.0.entries.borrow_mut().retain(|key, _| key.owner != owner);
     }
 
-    /// The weight of all values together, in bytes; never above [`Cache::capacity`].
+    /// Takes this much of the budget for what has to stay in memory, however much is left, and evicts what it has to.
+    pub fn reserve(&self, bytes: usize) -> Reserved {
+        self.0.reserved.set(self.0.reserved.get() + bytes);
+        self.0.keep_to_budget();
+        Reserved { cache: Rc::clone(&self.0), bytes }
+    }
+
+    /// What is reserved, in bytes.
+    pub fn reserved(&self) -> usize {
+        self.0.reserved.get()
+    }
+
+    /// The weight of all values together, in bytes; never above [`Cache::capacity`] less [`Cache::reserved`].
     pub fn used(&self) -> usize {
         self.0.entries.borrow().weight() as usize
     }
 
     /// The budget, in bytes.
     pub fn capacity(&self) -> usize {
-        self.0.entries.borrow().capacity() as usize
+        self.0.capacity
     }
 
     /// What the cache has done so far, and how full it is.
@@ -151,6 +181,43 @@ impl Cache {
             items: entries.len(),
             table_bytes: tables.entries + tables.map,
         }
+    }
+}
+
+impl Inner {
+    /// Leaves to the values what is not reserved, in steps: each change costs the memory of a few values that were
+    /// evicted, by which it is known what comes back.
+    fn keep_to_budget(&self) {
+        let step = self.capacity.div_ceil(STEPS).max(1);
+        let reserved = self.reserved.get().next_multiple_of(step);
+        let left = self.capacity.saturating_sub(reserved) as u64;
+        let mut entries = self.entries.borrow_mut();
+        let is_much = left >= entries.capacity() + 2 * step as u64 || reserved == 0;
+        if left < entries.capacity() || left > entries.capacity() && is_much {
+            let before = entries.len();
+            entries.set_capacity(left);
+            count(&self.evictions, (before - entries.len()) as u64);
+        }
+    }
+}
+
+impl Reserved {
+    /// How much it is.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        // The values get it with the next one: this may be dropped along with one of them.
+        self.cache.reserved.set(self.cache.reserved.get() - self.bytes);
+    }
+}
+
+impl fmt::Debug for Reserved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes reserved", self.bytes)
     }
 }
 
@@ -206,7 +273,7 @@ mod tests {
         cache.insert(CacheKey { owner: 2, index: 1 }, Rc::new("row".to_owned()), 20);
         assert_eq!(cache.get::<u32>(key(1)).as_deref(), Some(&7));
         assert_eq!(cache.get::<String>(CacheKey { owner: 2, index: 1 }).as_deref(), Some(&"row".to_owned()));
-        assert_eq!(cache.used(), 30);
+        assert_eq!(cache.used(), 30 + 2 * Cache::PER_VALUE);
         let CacheStats { hits, misses, inserts, evictions, items, .. } = cache.stats();
         assert_eq!((hits, misses, inserts, evictions, items), (2, 1, 2, 0, 2));
     }
@@ -224,7 +291,7 @@ mod tests {
         let cache = Cache::new(1000);
         cache.insert(key(1), Rc::new(1), 100);
         cache.insert(key(1), Rc::new(2), 300);
-        assert_eq!((cache.used(), cache.stats().evictions), (300, 0));
+        assert_eq!((cache.used(), cache.stats().evictions), (300 + Cache::PER_VALUE, 0));
         cache.insert(key(1), Rc::new(3), 2000);
         assert_eq!((cache.used(), cache.get::<i32>(key(1))), (0, None));
         cache.insert(key(1), Rc::new(4), 5);
@@ -240,7 +307,7 @@ mod tests {
             cache.insert(CacheKey { owner: index % 2, index }, Rc::new(index), 10);
         }
         cache.remove_owner(0);
-        assert_eq!((cache.used(), cache.stats().items), (50, 5));
+        assert_eq!((cache.used(), cache.stats().items), (5 * (10 + Cache::PER_VALUE), 5));
         assert_eq!(cache.get::<u64>(CacheKey { owner: 0, index: 2 }), None);
         assert_eq!(cache.get::<u64>(CacheKey { owner: 1, index: 3 }).as_deref(), Some(&3));
     }
@@ -255,14 +322,15 @@ mod tests {
 
     #[test]
     fn a_small_cache_is_filled_to_its_last_page() {
-        let cache = Cache::new(64 << 10);
+        let capacity = 16 * (4096 + Cache::PER_VALUE);
+        let cache = Cache::new(capacity);
         for index in 0..16 {
             cache.insert(key(index), Rc::new(index), 4096);
         }
-        assert_eq!((cache.used(), cache.stats().items), (64 << 10, 16));
+        assert_eq!((cache.used(), cache.stats().items), (capacity, 16));
         assert!((0..16).all(|index| cache.get::<u64>(key(index)).is_some()));
         cache.insert(key(16), Rc::new(16_u64), 4096);
-        assert_eq!((cache.used(), cache.stats().items, cache.stats().evictions), (64 << 10, 16, 1));
+        assert_eq!((cache.used(), cache.stats().items, cache.stats().evictions), (capacity, 16, 1));
         assert!(cache.get::<u64>(key(16)).is_some());
     }
 
@@ -279,15 +347,56 @@ mod tests {
                 }
                 assert!(cache.used() <= capacity);
             }
-            let kept: usize =
-                (0..500).filter_map(|index| cache.get::<usize>(key(index))).map(|w| (*w).max(1)).sum();
-            assert_eq!(kept, cache.used());
+            let kept = (0..500).filter_map(|index| cache.get::<usize>(key(index)));
+            assert_eq!(kept.map(|weight| *weight + Cache::PER_VALUE).sum::<usize>(), cache.used());
+        }
+    }
+
+    #[test]
+    fn what_is_reserved_is_not_for_values() {
+        let cache = Cache::new(10_000);
+        let fill = || (0..100).for_each(|index| cache.insert(key(index), Rc::new(index), 100));
+        fill();
+        assert!(cache.used() > 9000);
+        let (most, some) = (cache.reserve(7000), cache.reserve(1000));
+        assert!(cache.used() <= 2000 && cache.stats().items == cache.used() / (100 + Cache::PER_VALUE));
+        let all = cache.reserve(5000);
+        fill();
+        assert_eq!((cache.used(), cache.stats().items, cache.reserved()), (0, 0, 13_000));
+        drop((most, all));
+        fill();
+        assert!(cache.used() <= 9000 && cache.used() > 7500, "{}", cache.used());
+        drop(some);
+        assert_eq!((cache.reserved(), cache.capacity()), (0, 10_000));
+        let stats = cache.stats();
+        assert_eq!(stats.inserts - stats.evictions, stats.items as u64);
+    }
+
+    #[test]
+    fn a_reservation_may_go_with_a_value() {
+        let cache = Cache::new(10_000);
+        cache.insert(key(1), Rc::new(cache.reserve(4000)), 2000);
+        cache.insert(key(2), Rc::new(1), 5000);
+        assert_eq!((cache.reserved(), cache.stats().items), (0, 1));
+        cache.insert(key(3), Rc::new(1), 4000);
+        assert_eq!(cache.stats().items, 2);
+    }
+
+    #[test]
+    fn the_tables_take_no_more_than_what_is_counted_for_them() {
+        let cache = Cache::new(64 << 20);
+        for index in 0..100_000 {
+            cache.insert(key(index), Rc::new(index), 300);
+            let stats = cache.stats();
+            // Tables double their size.
+            let most = 2 * stats.items.max(4096) * Cache::PER_VALUE;
+            assert!(stats.table_bytes <= most, "{} bytes for {}", stats.table_bytes, stats.items);
         }
     }
 
     #[test]
     fn one_pass_over_much_does_not_push_out_what_is_used_again() {
-        let cache = Cache::new(100 * 4096);
+        let cache = Cache::new(100 * (4096 + Cache::PER_VALUE));
         let used_again = || (0..50).filter(|index| cache.get::<u64>(key(*index)).is_some()).count();
         for index in 0..50 {
             cache.insert(key(index), Rc::new(index), 4096);

@@ -64,7 +64,7 @@ mod stats;
 mod task;
 mod timer;
 
-pub use cache::{Cache, CacheKey, CacheStats};
+pub use cache::{Cache, CacheKey, CacheStats, Reserved};
 pub use clock::{Clock, SimClock};
 pub use disk::Disk;
 pub use error::{DiskAction, IoError, RuntimeError};

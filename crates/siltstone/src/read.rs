@@ -74,7 +74,8 @@ impl Tables {
     /// # Errors
     /// A range that is not within the data.
     pub fn scan_ranges(&self, ranges: &[Range<u64>]) -> Result<Merge<Mapped<DataReader>>> {
-        let readers = self.tables.iter().zip(ranges).map(|(table, range)| table.scan_range(range.clone()));
+        let readers =
+            self.tables.iter().zip(ranges).map(|(table, range)| table.scan_range(range.clone(), u64::MAX));
         let readers = readers.collect::<sstable::Result<Vec<_>>>()?;
         Ok(self.merge(readers.into_iter()))
     }

@@ -18,7 +18,7 @@ use model::{
 use crate::big::entry::Promoted;
 use crate::big::promoted_cursor::Found;
 use crate::data::reader::{Blocks, DataReader, Pace};
-use crate::sstable::SSTable;
+use crate::sstable::{ReadOptions, SSTable};
 use crate::{Error, Result};
 
 /// Pieces grow to this many blocks, as far as one request holds them.
@@ -35,6 +35,16 @@ pub struct ReverseReader {
     blocks: u32,
     /// The tombstone in force below the last fragment; `None` before the first piece.
     open: Option<DeletionTime>,
+    /// The most bytes of data that one request brings in.
+    read_buffer: u64,
+}
+
+/// Where a large partition is: its head in the data, its promoted index, and the blocks that are wanted.
+#[derive(Debug)]
+pub(crate) struct PlaceOfBlocks {
+    pub(crate) head: Range<u64>,
+    pub(crate) promoted: Promoted,
+    pub(crate) found: Found,
 }
 
 /// What is still to be read.
@@ -59,33 +69,34 @@ impl ReverseReader {
         table: Rc<SSTable>,
         key: PartitionKey,
         range: Range<u64>,
-        with_static: bool,
         slice: Slice,
+        options: ReadOptions,
     ) -> ReverseReader {
-        ReverseReader::new(table, slice, Left::Partition { key, range, with_static })
+        let left = Left::Partition { key, range, with_static: options.static_row };
+        ReverseReader::new(table, slice, left, options)
     }
 
     pub(crate) fn blocks(
         table: Rc<SSTable>,
         start: PartitionStart,
-        head: Range<u64>,
-        wants_head: bool,
-        promoted: Promoted,
-        found: Found,
+        place: PlaceOfBlocks,
         slice: Slice,
+        options: ReadOptions,
     ) -> ReverseReader {
+        let PlaceOfBlocks { head, promoted, found } = place;
         let partition = head.start;
-        let mut reader = ReverseReader::new(table, slice, Left::Nothing);
-        if !wants_head {
+        let mut reader = ReverseReader::new(table, slice, Left::Nothing, options);
+        if !options.static_row {
             reader.ready.push_back(Fragment::PartitionStart(start));
         }
-        let head = wants_head.then_some(head);
+        let head = options.static_row.then_some(head);
         reader.left = Left::Blocks { head, partition, promoted, numbers: found.blocks, open: found.open };
         reader
     }
 
-    fn new(table: Rc<SSTable>, slice: Slice, left: Left) -> ReverseReader {
-        ReverseReader { table, slice, ready: VecDeque::new(), left, blocks: 1, open: None }
+    fn new(table: Rc<SSTable>, slice: Slice, left: Left, options: ReadOptions) -> ReverseReader {
+        let read_buffer = table.read_buffer(options);
+        ReverseReader { table, slice, ready: VecDeque::new(), left, blocks: 1, open: None, read_buffer }
     }
 
     /// Reads the next piece. An error ends the stream.
@@ -93,7 +104,7 @@ impl ReverseReader {
         match std::mem::replace(&mut self.left, Left::Nothing) {
             Left::Nothing => Ok(()),
             Left::Partition { key, range, with_static } => {
-                let pace = Pace::steady(self.table.read_buffer(), false);
+                let pace = Pace::steady(self.read_buffer, false);
                 let data = self.table.data().clone();
                 let piece = DataReader::whole_piece(data, range, pace, self.slice.clone())
                     .expecting(&key)
@@ -119,7 +130,7 @@ impl ReverseReader {
     }
 
     async fn read_head(&mut self, head: Range<u64>) -> Result<()> {
-        let pace = Pace::steady((head.end - head.start).min(self.table.read_buffer()), false);
+        let pace = Pace::steady((head.end - head.start).min(self.read_buffer), false);
         let data = self.table.data().clone();
         let mut reader = DataReader::whole_piece(data, head, pace, self.slice.clone());
         while let Some(fragment) = reader.next().await? {
@@ -135,7 +146,7 @@ impl ReverseReader {
         let end = cursor.block(numbers.end - 1).await?.end();
         let mut first = numbers.end.saturating_sub(self.blocks).max(numbers.start);
         let mut start = cursor.block(first).await?.offset;
-        while first + 1 < numbers.end && end.saturating_sub(start) > table.read_buffer() {
+        while first + 1 < numbers.end && end.saturating_sub(start) > self.read_buffer {
             first = numbers.end - (numbers.end - first) / 2;
             start = cursor.block(first).await?.offset;
         }
@@ -143,7 +154,7 @@ impl ReverseReader {
 
         let open = cursor.open_before(first).await?;
         let range = table.part_of_partition(partition, start..end)?;
-        let pace = Pace::steady(table.read_buffer(), false);
+        let pace = Pace::steady(self.read_buffer, false);
         let blocks = Blocks { range, open };
         let piece = DataReader::piece(table.data().clone(), blocks, pace, self.slice.clone());
         self.take(piece).await?;

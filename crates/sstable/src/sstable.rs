@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::{Bytes, PartitionKey, PartitionStart, Schema, Slice, Token};
-use runtime::{Cache, Disk, File};
+use runtime::{Cache, Disk, File, Reserved};
 
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::big::promoted_cursor::{Block, BlockIndex, Search};
@@ -23,7 +23,7 @@ use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::{Summary, SummaryBuilder};
 use crate::reader::PartitionReader;
-use crate::reverse::ReverseReader;
+use crate::reverse::{PlaceOfBlocks, ReverseReader};
 use crate::writer::is_unsealed;
 use crate::{Error, Result, Version};
 
@@ -32,6 +32,10 @@ const SUMMARY_INTERVAL: u32 = 128;
 
 /// No request of data is larger, whatever buffer is asked for: values are addressed by 32 bits. Bytes.
 const LARGEST_BUFFER: u64 = 1 << 30;
+
+/// What is resident of an open SSTable beside what its components hold: the files, names, and the places of its parts in
+/// memory. Bytes.
+const RESIDENT: usize = 2 << 10;
 
 /// While all of Index.db is read once, this many bytes at a time.
 const INDEX_STEP: u64 = 64 << 10;
@@ -65,6 +69,9 @@ pub struct ReadOptions {
     pub static_row: bool,
     /// Whether the reader may well stop before the slice's end: then it reads little at first.
     pub may_stop_early: bool,
+    /// The most bytes of data, uncompressed, that one request brings in, if that is less than
+    /// [`OpenOptions::read_buffer`]: for who reads many SSTables at once.
+    pub read_buffer: Option<u64>,
 }
 
 /// An open SSTable.
@@ -78,6 +85,7 @@ pub struct SSTable {
     index_file: File,
     index: Index,
     read_buffer: u64,
+    reserved: Reserved,
 }
 
 impl SSTable {
@@ -130,7 +138,13 @@ impl SSTable {
             data_len: data.file.len(),
         };
         let read_buffer = options.read_buffer.clamp(1, LARGEST_BUFFER);
+        let bytes = RESIDENT
+            + statistics.memory_bytes()
+            + data.file.memory_bytes()
+            + index.summary.memory_bytes()
+            + index.filter.as_ref().map_or(0, Filter::memory_bytes);
         Ok(Rc::new(SSTable {
+            reserved: options.cache.reserve(bytes),
             descriptor,
             components,
             statistics,
@@ -197,6 +211,12 @@ impl SSTable {
         self.index.page_stats()
     }
 
+    /// What stays in memory as long as the SSTable is open, in bytes; reserved within the budget of
+    /// [`OpenOptions::cache`].
+    pub fn memory_bytes(&self) -> usize {
+        self.reserved.bytes()
+    }
+
     /// What became of Fences.db.
     pub fn fences_state(&self) -> FencesState {
         self.index.fencing.state()
@@ -209,17 +229,21 @@ impl SSTable {
 
     /// All partitions, in order. Uncompressed data is checked against CRC.db, if there is one.
     pub fn scan(&self) -> DataReader {
-        let pace = Pace::steady(self.read_buffer, true);
-        DataReader::scan(self.data.clone(), 0..self.data.file.len(), pace)
+        self.scan_with(0..self.data.file.len(), self.read_buffer)
     }
 
-    /// The partitions of a range of the data, which begins and ends between two, read and checked as a scan does.
+    /// The partitions of a range of the data, which begins and ends between two, read and checked as a scan does. A request
+    /// brings in `read_buffer` bytes of data, and not more than [`OpenOptions::read_buffer`].
     ///
     /// # Errors
     /// A range that is not within the data: the index may be corrupt.
-    pub fn scan_range(&self, range: Range<u64>) -> Result<DataReader> {
+    pub fn scan_range(&self, range: Range<u64>, read_buffer: u64) -> Result<DataReader> {
         self.check_range(&range)?;
-        Ok(DataReader::scan(self.data.clone(), range, Pace::steady(self.read_buffer, true)))
+        Ok(self.scan_with(range, read_buffer.clamp(1, self.read_buffer)))
+    }
+
+    fn scan_with(&self, range: Range<u64>, read_buffer: u64) -> DataReader {
+        DataReader::scan(self.data.clone(), range, Pace::steady(read_buffer, true))
     }
 
     /// Where in the data the first partition above a token begins: its end where there is none. Reads a stretch of the
@@ -368,8 +392,7 @@ impl SSTable {
         let range = self.index.range(&place).await?;
         self.check_range(&range)?;
         if options.reverse {
-            let reader =
-                ReverseReader::whole(self.clone(), key.clone(), range, options.static_row, slice.clone());
+            let reader = ReverseReader::whole(self.clone(), key.clone(), range, slice.clone(), options);
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
         let pace = self.pace(options, FIRST_GUESS);
@@ -392,8 +415,9 @@ impl SSTable {
         let start = PartitionStart { key: key.clone(), deletion: promoted.deletion };
         let wants_head = options.static_row && self.data.codec.has_static_row();
         if options.reverse {
-            let reader =
-                ReverseReader::blocks(self.clone(), start, head, wants_head, promoted, found, slice.clone());
+            let place = PlaceOfBlocks { head, promoted, found };
+            let options = ReadOptions { static_row: wants_head, ..options };
+            let reader = ReverseReader::blocks(self.clone(), start, place, slice.clone(), options);
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
         let pace = self.pace(options, found.first_end - found.bytes.start);
@@ -409,8 +433,8 @@ impl SSTable {
     }
 
     fn pace(&self, options: ReadOptions, first: u64) -> Pace {
-        let first = if options.may_stop_early { first.min(self.read_buffer) } else { self.read_buffer };
-        Pace { first, most: self.read_buffer, check: false }
+        let most = self.read_buffer(options);
+        Pace { first: if options.may_stop_early { first.min(most) } else { most }, most, check: false }
     }
 
     /// A range that is relative to a partition's start. What the index says must lie within the data.
@@ -434,8 +458,9 @@ impl SSTable {
         Err(Error::corrupt(self.index_file.path(), 0, what))
     }
 
-    pub(crate) fn read_buffer(&self) -> u64 {
-        self.read_buffer
+    /// The most bytes of data that one request brings in.
+    pub(crate) fn read_buffer(&self, options: ReadOptions) -> u64 {
+        options.read_buffer.map_or(self.read_buffer, |most| most.clamp(1, self.read_buffer))
     }
 }
 

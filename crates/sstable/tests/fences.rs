@@ -118,6 +118,7 @@ async fn questions(table: &SSTable, every: usize) -> Vec<Question> {
                 reverse,
                 static_row: i % 2 == 0,
                 may_stop_early: i % 5 == 0,
+                read_buffer: [None, Some(1000)][i % 2],
             };
             questions.push(Question { key: key.clone(), slice, options });
         }

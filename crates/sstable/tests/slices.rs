@@ -202,6 +202,7 @@ async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
                         reverse,
                         static_row,
                         may_stop_early: way.stop_early,
+                        read_buffer: None,
                     };
                     let found = read(&table, &partition.key, &slice, options).await;
                     let expected = filtered(table.schema(), &partition.fragments, &slice, static_row);

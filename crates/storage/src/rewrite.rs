@@ -16,7 +16,7 @@ use sstable::parts::statistics::EncodingStats;
 use sstable::{SSTableWriter, WriteOptions};
 
 use crate::compaction::{Job, Reason};
-use crate::source::Source;
+use crate::source::{Source, share_of_read_ahead};
 use crate::sstable_set::Member;
 use crate::table::Table;
 use crate::transaction::{Transaction, TransactionKind};
@@ -244,11 +244,14 @@ impl<'a> Rewriter<'a> {
 
     async fn write_all(&mut self, transaction: &mut Transaction) -> Result<()> {
         let definition = self.table.definition();
-        let sources =
-            self.rewrite.inputs.iter().map(|input| {
-                Source::Scan(Box::new(Mapped::new(input.sstable.scan(), input.columns.clone())))
-            });
-        let merged = Merge::new(&definition.schema, Direction::Forward, sources.collect());
+        let inputs = &self.rewrite.inputs;
+        let sources = inputs.iter().map(|input| {
+            let all = 0..input.sstable.data().file.len();
+            let reader = input.sstable.scan_range(all, share_of_read_ahead(inputs.len()))?;
+            Ok(Source::Scan(Box::new(Mapped::new(reader, input.columns.clone()))))
+        });
+        let sources = sources.collect::<Result<Vec<_>>>()?;
+        let merged = Merge::new(&definition.schema, Direction::Forward, sources);
         let now = self.table.context().clock.now_seconds();
         let mut rules = PurgeRules::new(now, definition.gc_grace_seconds);
         if definition.compaction.only_purge_repaired_tombstones && self.options.repaired_at == 0 {

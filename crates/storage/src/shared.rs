@@ -168,7 +168,7 @@ impl Table {
         let (disk, encoding) = (&self.context().disk, statistics.header.encoding);
         let mut writer =
             SSTableWriter::create(disk, descriptor.clone(), sstable.schema(), encoding, options).await?;
-        let mut rows = sstable.scan_range(start..end)?;
+        let mut rows = sstable.scan_range(start..end, u64::MAX)?;
         if let Err(error) = writer.push_all(&mut rows, &mut |_| ()).await {
             // Whatever is left says no more than the error.
             drop(writer.abandon().await);

@@ -17,7 +17,7 @@ use sstable::{PartitionReader, ReadOptions};
 
 use crate::Result;
 use crate::cover::Cover;
-use crate::source::Source;
+use crate::source::{Source, share_of_read_ahead};
 use crate::sstable_set::Member;
 use crate::table::ReadRequest;
 
@@ -134,13 +134,14 @@ async fn read_members(
             return Ok(at);
         }
         // One that does not have the partition after all tells nothing of the ones behind it.
-        if let Some(source) = open(request, member).await? {
+        if let Some(source) = open(request, member, members.len()).await? {
             held.push(hold(source, cover).await?);
             let rest = &members[at + 1..];
             if rest.first().is_none_or(|next| cover.hides(next.max_timestamp)) {
                 return Ok(at + 1);
             }
-            for source in runtime::join_all(rest.iter().map(|member| open(request, member))).await {
+            let opened = rest.iter().map(|member| open(request, member, members.len()));
+            for source in runtime::join_all(opened).await {
                 held.extend(source?);
             }
             return Ok(members.len());
@@ -149,9 +150,9 @@ async fn read_members(
     Ok(members.len())
 }
 
-/// What an SSTable has of a request, if it has the partition.
-pub(crate) async fn open(request: &ReadRequest, member: &Member) -> Result<Option<Source>> {
-    let reader = open_reader(request, member).await?;
+/// What an SSTable has of a request, one of so many, if it has the partition.
+pub(crate) async fn open(request: &ReadRequest, member: &Member, count: usize) -> Result<Option<Source>> {
+    let reader = open_reader(request, member, count).await?;
     Ok(reader.map(|reader| Source::SSTable(Box::new(reader))))
 }
 
@@ -159,11 +160,13 @@ pub(crate) async fn open(request: &ReadRequest, member: &Member) -> Result<Optio
 pub(crate) async fn open_reader(
     request: &ReadRequest,
     member: &Member,
+    count: usize,
 ) -> Result<Option<Mapped<PartitionReader>>> {
     let options = ReadOptions {
         reverse: request.direction == model::Direction::Reverse,
         static_row: request.static_row,
         may_stop_early: request.may_stop_early,
+        read_buffer: Some(share_of_read_ahead(count)),
         ..ReadOptions::default()
     };
     let reader = member.sstable.read(&request.key, &request.slice, options).await?;

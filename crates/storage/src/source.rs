@@ -11,6 +11,17 @@ use crate::memtable::MemtableReader;
 use crate::row_cache::CachedReader;
 use crate::{Error, Result};
 
+/// What all SSTables of a read or a compaction together have at hand of their data, in bytes.
+const READ_AHEAD: u64 = 2 << 20;
+
+/// The least of it, and the most, that one of them has: a request is worth no less, and gains nothing by more.
+const SHARES: [u64; 2] = [16 << 10, 256 << 10];
+
+/// What one of so many SSTables that are read together may have at hand of its data, in bytes.
+pub(crate) fn share_of_read_ahead(count: usize) -> u64 {
+    (READ_AHEAD / count.max(1) as u64).clamp(SHARES[0], SHARES[1])
+}
+
 /// A stream of rows with the columns of the table.
 #[derive(Debug)]
 pub enum Source {

@@ -28,7 +28,7 @@ use crate::memtable::{Memtable, MemtableReader};
 use crate::row_cache::{CachedReader, RowCache};
 use crate::shared::Tokens;
 use crate::single_key::{self, Adaptive, SingleKeyStats};
-use crate::source::Source;
+use crate::source::{Source, share_of_read_ahead};
 use crate::sstable_set::{Member, SSTableSet};
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
@@ -272,7 +272,7 @@ impl Table {
             (Some(read), _) => sources.extend(read.memtables.into_iter().chain(read.sstables)),
             (None, Some(reader)) => sources.push(Source::Cached(reader)),
             (None, None) => {
-                let opened = members.iter().map(|member| single_key::open(request, member));
+                let opened = members.iter().map(|member| single_key::open(request, member, members.len()));
                 for source in runtime::join_all(opened).await {
                     sources.extend(source?);
                 }
@@ -293,8 +293,10 @@ impl Table {
             .iter()
             .map(|memtable| mapped(MemtableReader::scan(memtable, after, last), memtable, &definition))
             .collect();
-        for member in set.members().iter().filter(|member| member.overlaps(after, last)) {
-            sources.push(scan_member(member, after, last).await?);
+        let members: Vec<&Rc<Member>> =
+            set.members().iter().filter(|member| member.overlaps(after, last)).collect();
+        for member in &members {
+            sources.push(scan_member(member, (after, last), members.len()).await?);
         }
         Ok(Merge::new(&definition.schema, Direction::Forward, sources))
     }
@@ -518,14 +520,15 @@ fn mapped(reader: MemtableReader, memtable: &Memtable, definition: &Definition) 
     Source::Memtable(Box::new(Mapped::new(reader, map)))
 }
 
-async fn scan_member(member: &Member, after: Option<Token>, last: Token) -> Result<Source> {
+/// Scans one of so many SSTables.
+async fn scan_member(member: &Member, (after, last): (Option<Token>, Token), count: usize) -> Result<Source> {
     let sstable = &member.sstable;
     let start = match after {
         Some(after) => sstable.data_above(after).await?,
         None => 0,
     };
     let end = sstable.data_above(last).await?;
-    let reader = sstable.scan_range(start..end)?;
+    let reader = sstable.scan_range(start..end, share_of_read_ahead(count))?;
     Ok(Source::Scan(Box::new(Mapped::new(reader, member.columns.clone()))))
 }
 

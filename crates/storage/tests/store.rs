@@ -208,3 +208,28 @@ fn compactions_are_run_by_themselves() {
     })
     .unwrap();
 }
+
+/// Each of many SSTables is opened by a few small reads, many at a time, and all that stays of them is counted.
+#[test]
+fn many_sstables_are_opened_by_little() {
+    const COUNT: u64 = 300;
+    run_simulated(SimOptions { max_delay: 100, ..SimOptions::default() }, async |shard| {
+        let (store, table) = open(&shard, "/d/t", "/log").await;
+        for number in 0..COUNT {
+            store.write(TABLE, row(number as i32, number as i32, number as i32, 1)).await.unwrap();
+            store.flush(&table).await.unwrap();
+        }
+        store.close().await.unwrap();
+        drop((store, table));
+        let before = shard.disk().stats().total();
+        let (store, table) = open(&shard, "/d/t", "/log").await;
+        let read = shard.disk().stats().total().since(&before);
+        let (requests, bytes) = (read.requests / COUNT, read.bytes / COUNT);
+        let each = store.context().cache.reserved() / COUNT as usize;
+        println!("{requests} requests and {bytes} bytes an SSTable, {each} bytes stay");
+        assert!(requests <= 5 && bytes <= 8192 && each <= 8192);
+        assert_eq!(table.sstables().members().len(), COUNT as usize);
+        assert_eq!(rows(&table, 77, Slice::all()).await, [(77, 77)]);
+    })
+    .unwrap();
+}

@@ -17,6 +17,9 @@ use super::writing::{Writing, copy, dump_to};
 use crate::Result;
 use crate::workspace::verify;
 
+/// The keyspaces of originals end like this.
+const THEIRS: &str = "theirs";
+
 /// How many tables may be written before the node has looked at them.
 const AHEAD: usize = 4;
 
@@ -69,11 +72,11 @@ impl<'a> Twin<'a> {
         fs::create_dir_all(&folder)?;
         let mut twin = Twin { set, folder, keyspace, imported: vec![false; set.tables.len()] };
         twin.dump_originals(checks.siltstone)?;
-        let keyspace = format!("{}_theirs", twin.keyspace);
+        let keyspace = twin.keyspace(THEIRS);
         let Some(schema) = set.schema_in(&keyspace) else { return Ok(twin) };
         checks.node.schema(&schema)?;
         for (number, table) in set.tables.iter().enumerate().filter(|(_, table)| !table.is_index()) {
-            let name = TableName { keyspace: keyspace.clone(), name: table.name.clone() };
+            let name = twin.originals(table);
             let went = twin.import_table(table, &name, checks.node);
             twin.imported[number] = went.is_ok();
             if went.is_err() {
@@ -83,6 +86,31 @@ impl<'a> Twin<'a> {
             }
         }
         Ok(twin)
+    }
+
+    /// What was imported.
+    pub fn set(&self) -> &Set {
+        self.set
+    }
+
+    /// Where answers and dumps are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The keyspace of what was made of the originals in some way.
+    pub fn keyspace(&self, way: &str) -> String {
+        format!("{}_{way}", self.keyspace)
+    }
+
+    /// The tables whose originals Cassandra took.
+    pub fn importable(&self) -> impl Iterator<Item = &'a Table> {
+        self.set.tables.iter().zip(&self.imported).filter(|(_, imported)| **imported).map(|(table, _)| table)
+    }
+
+    /// The table that the originals were imported into.
+    pub fn originals(&self, table: &Table) -> TableName {
+        TableName { keyspace: self.keyspace(THEIRS), name: table.name.clone() }
     }
 
     /// The answer to a SELECT of the originals of a table.
@@ -129,7 +157,7 @@ impl Checks<'_> {
     /// # Errors
     /// If the node fails.
     pub fn check(&mut self, twin: &Twin<'_>, writing: Writing<'_>) -> Result<()> {
-        let keyspace = format!("{}_{}", twin.keyspace, writing.name());
+        let keyspace = twin.keyspace(writing.name());
         // Keyspaces stay: to drop one takes Cassandra longer than to make it, fill it and compact it.
         if let Some(schema) = twin.set.schema_in(&keyspace) {
             self.node.schema(&schema)?;

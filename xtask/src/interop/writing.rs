@@ -74,6 +74,18 @@ pub fn copy(data: &Path, folder: &Path) -> Result<PathBuf> {
 }
 
 fn data_in(folder: &Path) -> Result<PathBuf> {
+    let mut data = data_files(folder)?;
+    match data.len() {
+        1 => Ok(data.remove(0)),
+        count => Err(format!("{count} SSTables were written to {}", folder.display()).into()),
+    }
+}
+
+/// The Data.db files in a folder.
+///
+/// # Errors
+/// If it cannot be listed.
+pub fn data_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut data = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -81,10 +93,7 @@ fn data_in(folder: &Path) -> Result<PathBuf> {
             data.push(path);
         }
     }
-    match data.len() {
-        1 => Ok(data.remove(0)),
-        count => Err(format!("{count} SSTables were written to {}", folder.display()).into()),
-    }
+    Ok(data)
 }
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ fn concurrent_misses_become_one_read() {
                 assert_eq!(*page.unwrap(), [7; 4096]);
             }
             assert_eq!(shard.disk().stats().total().requests, 20);
-            assert_eq!((cache.used(), reads.in_flight()), (20 * 4096, 0));
+            assert_eq!((cache.used(), reads.in_flight()), (20 * (4096 + Cache::PER_VALUE), 0));
         })
         .unwrap();
     }

@@ -190,6 +190,7 @@ impl Read {
                 reverse: self.reverse,
                 static_row: self.static_row || (self.from.is_none() && self.to.is_none()),
                 may_stop_early: self.limit.is_some(),
+                read_buffer: None,
             },
             limit: self.limit.map(NonZeroU64::get),
             live: self.live,

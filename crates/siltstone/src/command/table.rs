@@ -83,7 +83,7 @@ impl Place {
             }
             return Database::open(&self.dir, options).wait();
         }
-        let schema = self.schema.as_deref().map(schema_of).transpose()?;
+        let schema = self.schema.as_deref().map(|path| schema_of(path, &self.dir)).transpose()?;
         Database::open_table_folder(&self.dir, schema, options).wait()
     }
 
@@ -120,10 +120,22 @@ fn tables_of(database: &Database) -> String {
     if names.is_empty() { "there are no tables".to_owned() } else { format!("one of {}", names.join(", ")) }
 }
 
-fn schema_of(path: &Path) -> Result<TableSchema> {
+/// The schema of the table in a folder. Where the file has several, the folder's name tells which.
+fn schema_of(path: &Path, folder: &Path) -> Result<TableSchema> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Error::file(path, format!("it cannot be read: {error}")))?;
-    TableSchema::parse(path, &text, None)
+    let by_name = |_| TableSchema::parse(path, &text, table_of(folder).as_deref());
+    TableSchema::parse(path, &text, None).or_else(by_name)
+}
+
+/// The name in `name`, `name-<id>` or `name-<id>/snapshots/<any>`.
+fn table_of(folder: &Path) -> Option<String> {
+    let folder = folder.canonicalize().ok()?;
+    let is_inner = |above: &&Path| above.ends_with("snapshots") || above.ends_with("backups");
+    let own = folder.parent().filter(is_inner).and_then(Path::parent).unwrap_or(&folder);
+    let name = own.file_name()?.to_str()?;
+    let is_id = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    Some(name.rsplit_once('-').filter(|(_, id)| is_id(id)).map_or(name, |(name, _)| name).to_owned())
 }
 
 /// The values of a key: a JSON array, or the text of the one value.
@@ -131,5 +143,26 @@ fn values(text: &str) -> Vec<Value> {
     match serde_json::from_str(text) {
         Ok(Json::Array(items)) => items.into_iter().map(Value::Json).collect(),
         _ => vec![Value::Text(text.to_owned())],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_tells_the_table() {
+        let root = tempfile::tempdir().unwrap();
+        let id = "0123456789abcdef0123456789abcdef";
+        for (folder, name) in [
+            ("users".to_owned(), "users"),
+            (format!("users-{id}"), "users"),
+            (format!("users-{id}/snapshots/monday"), "users"),
+            ("a-b".to_owned(), "a-b"),
+        ] {
+            let folder = root.path().join(folder);
+            std::fs::create_dir_all(&folder).unwrap();
+            assert_eq!(table_of(&folder).as_deref(), Some(name), "{}", folder.display());
+        }
     }
 }

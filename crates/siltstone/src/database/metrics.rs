@@ -16,10 +16,11 @@ use super::worker::Worker;
 use crate::Result;
 
 /// Name, kind and meaning of each metric.
-const METRICS: [(&str, &str, &str); 17] = [
+const METRICS: [(&str, &str, &str); 26] = [
     ("siltstone_memtable_bytes", "gauge", "Memory that memtables take."),
     ("siltstone_commit_log_bytes", "gauge", "Bytes of the commit log's segments."),
-    ("siltstone_cache_bytes", "gauge", "Memory that cached parts of indexes take."),
+    ("siltstone_cache_bytes", "gauge", "Memory that cached rows and parts of indexes and files take."),
+    ("siltstone_cache_reserved_bytes", "gauge", "What open SSTables take of the cache's budget for good."),
     ("siltstone_cache_hits_total", "counter", "Lookups in the cache that found something."),
     ("siltstone_cache_misses_total", "counter", "Lookups in the cache that found nothing."),
     ("siltstone_read_requests_total", "counter", "Reads asked of the operating system."),
@@ -38,6 +39,14 @@ const METRICS: [(&str, &str, &str); 17] = [
         "Reads of single rows that went to the newest SSTable first.",
     ),
     ("siltstone_newest_first_hits_total", "counter", "Those of them that did not have to read all SSTables."),
+    ("siltstone_row_cache_bytes", "gauge", "Memory that cached rows of a table take."),
+    ("siltstone_row_cache_hits_total", "counter", "Reads of slices that were cached whole."),
+    ("siltstone_row_cache_partial_hits_total", "counter", "Those that were cached in part."),
+    ("siltstone_row_cache_misses_total", "counter", "Those of which nothing was cached."),
+    ("siltstone_compactions_total", "counter", "Compactions that ended well."),
+    ("siltstone_compactions_failed_total", "counter", "Compactions that did not, cancelled ones too."),
+    ("siltstone_compacted_bytes_total", "counter", "Bytes on disk of the SSTables that went by them."),
+    ("siltstone_compacted_into_bytes_total", "counter", "Bytes on disk of the SSTables that came by them."),
 ];
 
 /// What one shard has counted: by the name of the metric, and the table if it is one of a table.
@@ -72,10 +81,16 @@ impl Worker {
         let memtables: usize = self.tables().iter().map(|table| table.table.memtable_bytes()).sum();
         add("siltstone_memtable_bytes", memtables as u64);
         if let Ok(store) = self.store() {
+            let compactions = store.compaction_stats();
             add("siltstone_commit_log_bytes", store.log().size());
+            add("siltstone_compactions_total", compactions.done);
+            add("siltstone_compactions_failed_total", compactions.failed);
+            add("siltstone_compacted_bytes_total", compactions.bytes_in);
+            add("siltstone_compacted_into_bytes_total", compactions.bytes_out);
         }
         let (cache, disk) = (context.cache.stats(), context.disk.stats());
         add("siltstone_cache_bytes", context.cache.used() as u64);
+        add("siltstone_cache_reserved_bytes", context.cache.reserved() as u64);
         add("siltstone_cache_hits_total", cache.hits);
         add("siltstone_cache_misses_total", cache.misses);
         add("siltstone_read_requests_total", disk.total().requests);
@@ -90,9 +105,15 @@ impl Worker {
         for table in self.tables() {
             let (name, single) = (table.shape().name(), table.table.single_key_stats());
             let sstables = table.table.sstables().members().len() as u64;
-            counts.push(("siltstone_sstables", Some(name.clone()), sstables));
-            counts.push(("siltstone_newest_first_total", Some(name.clone()), single.newest_first));
-            counts.push(("siltstone_newest_first_hits_total", Some(name), single.hits));
+            let rows = table.table.row_cache().stats();
+            let mut add = |metric, value| counts.push((metric, Some(name.clone()), value));
+            add("siltstone_sstables", sstables);
+            add("siltstone_newest_first_total", single.newest_first);
+            add("siltstone_newest_first_hits_total", single.hits);
+            add("siltstone_row_cache_bytes", rows.bytes as u64);
+            add("siltstone_row_cache_hits_total", rows.hits);
+            add("siltstone_row_cache_partial_hits_total", rows.partial_hits);
+            add("siltstone_row_cache_misses_total", rows.misses);
         }
         Ok(counts)
     }

@@ -65,6 +65,14 @@ impl Stretch {
 }
 
 impl DataFile {
+    /// What is held in memory to read the file, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match &self.form {
+            Form::Compressed(info) => info.memory_bytes(),
+            Form::Plain { crc } => crc.as_ref().map_or(0, |crc| crc.memory_bytes()),
+        }
+    }
+
     /// Data that is compressed as `info` tells.
     pub fn compressed(file: File, info: CompressionInfo) -> DataFile {
         DataFile { file, form: Form::Compressed(Rc::new(info)), sums: None }

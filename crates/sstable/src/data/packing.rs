@@ -18,7 +18,7 @@ use super::pack::Packer;
 use crate::parts::compression_info::Compression;
 
 /// So many bytes of data are worth a hop to another thread.
-const BATCH: usize = 256 << 10;
+const BATCH: usize = 128 << 10;
 
 /// So many batches are packed, or wait for being taken, at a time. Not the number of cores: see this module's head.
 const IN_FLIGHT: usize = 4;
@@ -70,6 +70,8 @@ impl Packing {
         let whole = data.len() / self.chunk_len() * self.chunk_len();
         let mut batch = self.batch();
         batch.data.clear();
+        // Room for the row that ends a batch, so that buffers do not double.
+        batch.data.reserve_exact(self.batch_len() + self.batch_len() / 8);
         std::mem::swap(&mut batch.data, data);
         data.extend_from_slice(&batch.data[whole..]);
         batch.data.truncate(whole);

@@ -27,6 +27,11 @@ pub struct Crc {
 }
 
 impl Crc {
+    /// What this holds in memory, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Crc>() + size_of_val(&*self.checksums)
+    }
+
     /// Decodes CRC.db.
     ///
     /// # Errors

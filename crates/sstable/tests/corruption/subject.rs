@@ -94,7 +94,13 @@ impl Subject {
             let whole = if rows.len() < 1000 { Slice::all() } else { part.clone() };
             for (slice, reverse) in [(whole, true), (part.clone(), false), (part, true)] {
                 for search in [Search::Binary, Search::Scan] {
-                    let options = ReadOptions { search, reverse, static_row: true, may_stop_early: reverse };
+                    let options = ReadOptions {
+                        search,
+                        reverse,
+                        static_row: true,
+                        may_stop_early: reverse,
+                        read_buffer: None,
+                    };
                     questions.push(Question { key: key.clone(), slice: slice.clone(), options });
                 }
             }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use super::format::{Binding, HEADER_LEN, MARK_LEN, RECORD_OVERHEAD, Record};
 use super::{LogPosition, SyncMode, TableId};
 
-/// How many bytes may wait for the disk before appends do.
-const MAX_QUEUED: usize = 16 << 20;
+/// How many bytes may wait for the disk before appends do. The disk gains nothing by more at once.
+const MAX_QUEUED: usize = 1 << 20;
 
 /// How many bytes are written at once where syncs are periodic.
 const WRITE_LEN: usize = 256 << 10;

@@ -264,7 +264,7 @@ pub(super) fn nowhere() -> Slice {
 }
 
 async fn open(request: &ReadRequest, members: &[Rc<Member>]) -> Result<Vec<Rows>> {
-    let opened = members.iter().map(|member| single_key::open_reader(request, member));
+    let opened = members.iter().map(|member| single_key::open_reader(request, member, members.len()));
     let mut sources = Vec::new();
     for reader in runtime::join_all(opened).await {
         sources.extend(reader?.map(|reader| Rows::SSTable(Box::new(reader))));

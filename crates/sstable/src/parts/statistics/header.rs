@@ -63,6 +63,12 @@ pub struct Header {
 }
 
 impl Header {
+    /// What the columns hold in memory, in bytes, about: a type takes as much as its name. Rows are read by a copy.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let columns = self.schema.statics.len() + self.schema.regulars.len();
+        2 * (self.encode().len() + columns * size_of::<Column>())
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.encoding.encode(&mut bytes);

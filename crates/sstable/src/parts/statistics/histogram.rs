@@ -30,6 +30,11 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// What this holds in memory beside itself, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.offsets) + size_of_val(&*self.buckets)
+    }
+
     /// Of nothing yet, in that many steps of a fifth from 1 on.
     pub fn with_steps(steps: usize) -> Histogram {
         let next = |offset: &u64| Some(((*offset as f64 * 1.2).round() as u64).max(offset + 1));

@@ -59,6 +59,20 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// What this holds in memory, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let Stats { partition_sizes, cell_counts, tombstone_drop_times, first_key, last_key, .. } =
+            &self.stats;
+        let keys = first_key.iter().chain(last_key).map(|key| key.len()).sum::<usize>();
+        size_of::<Statistics>()
+            + self.compaction.cardinality.len()
+            + partition_sizes.memory_bytes()
+            + cell_counts.memory_bytes()
+            + size_of_val(&*tombstone_drop_times.bins)
+            + keys
+            + self.header.memory_bytes()
+    }
+
     /// Decodes Statistics.db.
     ///
     /// # Errors
