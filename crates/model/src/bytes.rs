@@ -78,6 +78,7 @@ impl Default for Bytes {
 impl Deref for Bytes {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.owner[self.start as usize..(self.start + self.len) as usize]
     }

@@ -179,7 +179,16 @@ impl Slice {
 ///
 /// A shorter prefix stands before or after the longer ones that begin with it, by its weight. Null
 /// comes before every value, whatever the column's direction.
+#[inline]
 pub fn compare_positions(types: &[CqlType], a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
+    // Most tables have one clustering column, and searches do little else than this.
+    if let ([data_type, ..], [Some(left)], [Some(right)]) = (types, &*a.prefix.values, &*b.prefix.values) {
+        return data_type.compare(left, right).then(a.weight.cmp(&b.weight));
+    }
+    compare_any_positions(types, a, b)
+}
+
+fn compare_any_positions(types: &[CqlType], a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
     for ((a, b), data_type) in a.prefix.values.iter().zip(&b.prefix.values).zip(types) {
         let order = compare_values(data_type, a.as_deref(), b.as_deref());
         if order != Ordering::Equal {

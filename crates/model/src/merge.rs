@@ -18,12 +18,13 @@
 //! | `heap`, `join` | a heap of source numbers; waiting for several sources at once |
 
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 use smallvec::SmallVec;
 
 use crate::clustering::{PositionRef, Weight, compare_positions};
 use crate::{
-    CqlType, DeletionTime, Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange, Row, Schema,
+    DeletionTime, Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange, Row, Schema,
 };
 
 pub mod columns;
@@ -92,16 +93,16 @@ enum Head {
 
 impl<R: FragmentReader> Merge<R> {
     /// The merge of `sources`, which all have rows of `schema` in this direction.
-    pub fn new(schema: &Schema, direction: Direction, sources: Vec<R>) -> Merge<R> {
+    pub fn new(schema: &Rc<Schema>, direction: Direction, sources: Vec<R>) -> Merge<R> {
         let count = sources.len() as u32;
         Merge {
-            heap: Heap::with_capacity(sources.len()),
+            heap: Heap::default(),
             due: (0..count).collect(),
             solo: (count == 1).then_some(0),
-            order: Order { clustering: schema.clustering.clone(), direction },
+            order: Order { schema: schema.clone(), direction },
             partition: DeletionTime::LIVE,
             ranges: OpenRanges::new(sources.len()),
-            merger: RowMerger::new(schema),
+            merger: RowMerger::new(schema.clone()),
             rows: Vec::new(),
             sources: sources.into_iter().map(|reader| Source { reader, head: Head::Due }).collect(),
         }
@@ -267,7 +268,7 @@ fn head<R>(sources: &[Source<R>], number: u32) -> &Fragment {
 /// orders: only sources that have the current partition can be inside of one.
 #[derive(Debug)]
 struct Order {
-    clustering: Vec<CqlType>,
+    schema: Rc<Schema>,
     direction: Direction,
 }
 
@@ -284,8 +285,8 @@ impl Order {
 
     fn compare_positions(&self, a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
         match self.direction {
-            Direction::Forward => compare_positions(&self.clustering, a, b),
-            Direction::Reverse => compare_positions(&self.clustering, b, a),
+            Direction::Forward => compare_positions(&self.schema.clustering, a, b),
+            Direction::Reverse => compare_positions(&self.schema.clustering, b, a),
         }
     }
 }

@@ -92,6 +92,19 @@ impl Schema {
         }
     }
 
+    /// The key of the row that a slice is of, if it is a slice of one row: a full clustering key without nulls.
+    pub fn row_of<'a>(&self, slice: &'a Slice) -> Option<&'a Clustering> {
+        let (start, end) = (&slice.start, &slice.end);
+        let is_full = |prefix: &Clustering| prefix.len() == self.clustering.len();
+        let is_row = is_full(&start.prefix)
+            && is_full(&end.prefix)
+            && start.weight != Weight::After
+            && end.weight != Weight::Before
+            && start.prefix.values.iter().all(Option::is_some)
+            && self.compare_rows(&start.prefix, &end.prefix).is_eq();
+        is_row.then_some(&start.prefix)
+    }
+
     /// The order of two rows of a partition.
     pub fn compare_rows(&self, a: &Clustering, b: &Clustering) -> Ordering {
         let at = |prefix| PositionRef { prefix, weight: Weight::At };

@@ -112,7 +112,8 @@ pub struct Options {
     pub compaction: CompactionOptions,
     /// What to do about a log that is damaged. Default to stop.
     pub on_corruption: OnCorruption,
-    /// The version of new SSTables. Default `me`, which all of Cassandra from 3.11 and ScyllaDB read.
+    /// The version of new SSTables. Default `me`, which all of Cassandra from 3.11 and ScyllaDB read. Tables with vectors
+    /// have `nb` at least.
     pub version: Version,
     /// Whether to use io_uring where it can be had. Default yes.
     pub io_uring: bool,

@@ -148,7 +148,7 @@ impl SortedRows {
             self.partitions.insert(key.clone(), Partition { ends: left, ..Partition::default() });
         }
         partitions.retain(|_, partition| !partition.is_nothing());
-        let merger = RowMerger::new(&self.schema);
+        let merger = RowMerger::new(self.schema.clone());
         let partitions = partitions.into_iter();
         Sorted { schema: self.schema.clone(), partitions, merger, ready: VecDeque::new(), minima }
     }

@@ -53,7 +53,7 @@ impl Memtable {
         Memtable {
             schema: schema.clone(),
             partitions: RefCell::default(),
-            merger: RefCell::new(RowMerger::new(schema)),
+            merger: RefCell::new(RowMerger::new(schema.clone())),
             extremes: RefCell::default(),
             bytes: Cell::new(0),
             position: Cell::default(),

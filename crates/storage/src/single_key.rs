@@ -185,11 +185,5 @@ async fn hold(mut source: Source, cover: &mut Cover) -> Result<Source> {
 
 /// Whether the slice is of one full clustering key.
 pub(crate) fn is_one_row(request: &ReadRequest, schema: &model::Schema) -> bool {
-    let (start, end) = (&request.slice.start, &request.slice.end);
-    start.prefix.len() == schema.clustering.len()
-        && start.weight != model::Weight::After
-        && end.weight != model::Weight::Before
-        && start.prefix.values.iter().all(Option::is_some)
-        && schema.compare_rows(&start.prefix, &end.prefix).is_eq()
-        && end.prefix.len() == start.prefix.len()
+    schema.row_of(&request.slice).is_some()
 }

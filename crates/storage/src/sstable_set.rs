@@ -7,6 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::merge::ColumnMap;
+use model::types::all_alike;
 use model::{PartitionKey, Token};
 use runtime::Disk;
 use sstable::{OpenOptions, SSTable};
@@ -61,7 +62,9 @@ impl Member {
     /// If its keys are not those of the table; what the operating system says of when it was written.
     pub fn of(disk: &Disk, sstable: Rc<SSTable>, definition: &Definition) -> Result<Member> {
         let (own, table) = (sstable.schema(), &definition.schema);
-        if own.partition_key != table.partition_key || own.clustering != table.clustering {
+        let has_same_keys = own.partition_key.is_alike(&table.partition_key)
+            && all_alike(own.clustering.iter(), table.clustering.iter());
+        if !has_same_keys {
             let path = sstable.data().file.path().display();
             return Err(Error::Invalid(format!("{path}: its keys are not those of the table")));
         }

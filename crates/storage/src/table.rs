@@ -8,6 +8,7 @@
 //! Whatever changes what a read would see, a memtable that is frozen or an SSTable that takes its place, is done between
 //! two awaits: no read sees half of it.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -237,7 +238,11 @@ impl Table {
             return Ok(Merge::new(schema, request.direction, Vec::new()));
         }
         // What one source closes at a slice's end must not stand where another one has a row.
-        let request = &ReadRequest { slice: request.slice.beside_rows().into_owned(), ..request.clone() };
+        let beside = match request.slice.beside_rows() {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(slice) => Some(ReadRequest { slice, ..request.clone() }),
+        };
+        let request = beside.as_ref().unwrap_or(request);
         let mut sources = self.memtable_slices(request, schema);
         let cached = self.0.row_cache.reader(request, &definition, &set);
         self.read_sstables(request, schema, (&set, cached), &mut sources).await?;

@@ -22,6 +22,9 @@ use crate::Result;
 /// What stands for a version of the format in messages, and in the name of a keyspace.
 const VERSION: &str = "compacted";
 
+/// Each leaves one SSTable.
+const SHARDS: &str = "2";
+
 impl Checks<'_> {
     /// Compacts each table of a set, and has Cassandra look at what comes of it.
     ///
@@ -41,10 +44,10 @@ impl Checks<'_> {
             match compact(self.siltstone, table, &schema_file, &folder.join(&table.name)) {
                 Err(error) => self.report.note(&of(Check::Rows), table.data.len(), Err(error)),
                 Ok(left) => {
-                    if let Some(data) = &left {
+                    for data in &left {
                         self.check_one(&of, &name, data);
                     }
-                    let rows = self.check_rows(twin, table, left.as_deref());
+                    let rows = self.check_rows(twin, table, &left);
                     self.report.note(&of(Check::Import), table.data.len(), rows);
                 }
             }
@@ -68,12 +71,12 @@ impl Checks<'_> {
     }
 
     /// The answers as of today to a SELECT of what is left, if anything is, and of the originals.
-    fn check_rows(&mut self, twin: &Twin<'_>, table: &Table, left: Option<&Path>) -> Result<()> {
+    fn check_rows(&mut self, twin: &Twin<'_>, table: &Table, left: &[PathBuf]) -> Result<()> {
         let name = TableName { keyspace: twin.keyspace(VERSION), name: table.name.clone() };
-        let folder = left.and_then(Path::parent).map(Path::to_owned);
+        let folder = left.first().and_then(|data| data.parent()).map(Path::to_owned);
         let imported = self.node.import(&name, folder.as_slice())?;
-        if imported != folder.iter().count() {
-            return Err(format!("{imported} SSTables were imported").into());
+        if imported != left.len() {
+            return Err(format!("{imported} of {} SSTables were imported", left.len()).into());
         }
         // The originals have them, too.
         self.node.write_extra_rows(&name)?;
@@ -85,16 +88,16 @@ impl Checks<'_> {
     }
 }
 
-/// Compacts copies of a table's SSTables; the Data.db that is left, if there is one.
-fn compact(siltstone: &Path, table: &Table, schema: &Path, place: &Path) -> Result<Option<PathBuf>> {
+/// Compacts copies of a table's SSTables; what is left, one for each shard at the most.
+fn compact(siltstone: &Path, table: &Table, schema: &Path, place: &Path) -> Result<Vec<PathBuf>> {
     for data in &table.data {
         copy(data, place)?;
     }
     let mut compact = Command::new(siltstone);
-    checked(compact.args(["table", "compact", "--schema"]).arg(schema).arg(place))?;
-    let mut left = data_files(place)?;
+    checked(compact.args(["table", "compact", "--shards", SHARDS, "--schema"]).arg(schema).arg(place))?;
+    let left = data_files(place)?;
     match left.len() {
-        0 | 1 => Ok(left.pop()),
+        0..=2 => Ok(left),
         count => Err(format!("{count} SSTables after a major compaction").into()),
     }
 }

@@ -168,6 +168,7 @@ fn unify<'a>(sources: impl Iterator<Item = &'a [Column]>) -> Result<Vec<Column>,
 /// The new place of each static or regular column.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Places {
+    /// Empty where each stays where it is.
     to: Vec<Place>,
     is_identity: bool,
     /// Whether the order of the columns stays the same.
@@ -185,7 +186,14 @@ struct Place {
 }
 
 impl Places {
+    /// Each stays where it is.
+    const IDENTITY: Places = Places { to: Vec::new(), is_identity: true, is_monotone: true, has_gaps: false };
+
     fn between(source: &[Column], table: &[Column], dropped: impl Fn(&[u8]) -> Option<i64>) -> Places {
+        let stays = |(a, b): (&Column, &Column)| a.name == b.name && dropped(&a.name).is_none();
+        if source.len() == table.len() && source.iter().zip(table).all(stays) {
+            return Places::IDENTITY;
+        }
         let places: BTreeMap<&[u8], u16> =
             table.iter().map(|column| &*column.name).zip(0..=u16::MAX).collect();
         let place = |column: &Column| match places.get(&*column.name) {
@@ -195,9 +203,11 @@ impl Places {
         let to: Vec<Place> = source.iter().map(place).collect();
         let has_gaps = to.iter().any(|place| place.dropped_at != NO_TIMESTAMP);
         let numbers = || to.iter().filter(|place| place.dropped_at != i64::MAX).map(|place| place.number);
-        let is_identity = !has_gaps && numbers().eq(0..to.len() as u16);
+        if !has_gaps && numbers().eq(0..to.len() as u16) {
+            return Places::IDENTITY;
+        }
         let is_monotone = numbers().is_sorted();
-        Places { is_identity, is_monotone, has_gaps, to }
+        Places { is_identity: false, is_monotone, has_gaps, to }
     }
 
     fn apply(&self, row: &mut Row) {

@@ -4,19 +4,17 @@
 
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
+
 /// Source numbers, the least first.
 ///
 /// Invariant: no item is less than its parent, by the order that every call is given.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Heap {
-    items: Vec<u32>,
+    items: SmallVec<[u32; 8]>,
 }
 
 impl Heap {
-    pub(super) fn with_capacity(capacity: usize) -> Heap {
-        Heap { items: Vec::with_capacity(capacity) }
-    }
-
     pub(super) fn least(&self) -> Option<u32> {
         self.items.first().copied()
     }
@@ -74,7 +72,7 @@ mod tests {
 
     #[test]
     fn pops_in_order() {
-        let mut heap = Heap::with_capacity(8);
+        let mut heap = Heap::default();
         let keys = [5, 3, 9, 3, 7, 1, 1, 8];
         let compare = |a: u32, b: u32| keys[a as usize].cmp(&keys[b as usize]);
         (0..7).for_each(|item| heap.push(item, compare));

@@ -1,19 +1,21 @@
 //! The range tombstones of all sources as one sequence: at each place the greatest open one counts.
 
+use smallvec::SmallVec;
+
 use crate::DeletionTime;
 
 /// The range deletions that are open in each source, and the one in force in the merge.
 #[derive(Debug)]
 pub(super) struct OpenRanges {
     /// By source; live where none is open.
-    open: Vec<DeletionTime>,
+    open: SmallVec<[DeletionTime; 4]>,
     /// Greater than the deletion of the partition, or live.
     in_force: DeletionTime,
 }
 
 impl OpenRanges {
     pub(super) fn new(sources: usize) -> OpenRanges {
-        OpenRanges { open: vec![DeletionTime::LIVE; sources], in_force: DeletionTime::LIVE }
+        OpenRanges { open: SmallVec::from_elem(DeletionTime::LIVE, sources), in_force: DeletionTime::LIVE }
     }
 
     /// At the start of a partition nothing is open, even if a source broke off inside of a range.

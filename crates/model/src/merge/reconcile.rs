@@ -12,6 +12,8 @@
 //! timestamps say. What a deletion covers is removed before anything is compared.
 
 use std::cmp::{Ordering, Reverse};
+use std::ops::Deref;
+use std::rc::Rc;
 
 use super::counter::{self, Merged};
 use crate::time::NO_DELETION_TIME;
@@ -19,26 +21,16 @@ use crate::{Cell, CellValue, Column, CqlType, DeletionTime, Liveness, Row, Schem
 
 /// Merges the versions of a row.
 #[derive(Debug)]
-pub struct RowMerger {
-    statics: Vec<ColumnRule>,
-    regulars: Vec<ColumnRule>,
+pub struct RowMerger<S = Rc<Schema>> {
+    schema: S,
     /// The cells of one version that those before it do not have; empty between two calls.
     extra: Vec<Cell>,
 }
 
-/// What the merge has to know of a column.
-#[derive(Debug)]
-struct ColumnRule {
-    /// The order of the cells' paths, in a multi-cell column.
-    path: Option<CqlType>,
-    counter: bool,
-}
-
-impl RowMerger {
+impl<S: Deref<Target = Schema>> RowMerger<S> {
     /// A merger of rows of this schema.
-    pub fn new(schema: &Schema) -> RowMerger {
-        let rules = |columns: &[Column]| columns.iter().map(ColumnRule::new).collect();
-        RowMerger { statics: rules(&schema.statics), regulars: rules(&schema.regulars), extra: Vec::new() }
+    pub fn new(schema: S) -> RowMerger<S> {
+        RowMerger { schema, extra: Vec::new() }
     }
 
     /// The merge of all `rows`, which have the same key, with what shadows their parts removed; `None`
@@ -55,26 +47,16 @@ impl RowMerger {
         let mut merged = take_largest(rows)?;
         rows.iter().for_each(|row| add_complex_deletions(&mut merged.complex_deletions, row));
         retain_unshadowed(&mut merged.cells, head.active, &merged.complex_deletions);
-        let rules = if is_static { &self.statics } else { &self.regulars };
+        let columns = self.schema.columns(is_static);
         for mut row in rows.drain(..) {
             retain_unshadowed(&mut row.cells, head.active, &merged.complex_deletions);
-            merge_cells(rules, &mut merged.cells, row.cells, &mut self.extra);
+            merge_cells(columns, &mut merged.cells, row.cells, &mut self.extra);
         }
         merged.complex_deletions.retain(|(_, deletion)| deletion.supersedes(&head.active));
         merged.liveness = head.liveness;
         merged.deletion = head.deletion;
         merged.shadowable = head.shadowable;
         (!merged.is_empty()).then_some(merged)
-    }
-}
-
-impl ColumnRule {
-    fn new(column: &Column) -> ColumnRule {
-        let data_type = &column.data_type;
-        ColumnRule {
-            path: data_type.cell_path_type().cloned(),
-            counter: data_type.cell_value_type(None).is_some_and(CqlType::is_counter),
-        }
     }
 }
 
@@ -88,17 +70,17 @@ pub fn reconcile(cell: &mut Cell, other: Cell, of_counter: bool) {
 }
 
 /// Merges `other` into `merged`, both in the order of a row's cells. The work space is left empty.
-fn merge_cells(rules: &[ColumnRule], merged: &mut Vec<Cell>, other: Vec<Cell>, extra: &mut Vec<Cell>) {
+fn merge_cells(columns: &[Column], merged: &mut Vec<Cell>, other: Vec<Cell>, extra: &mut Vec<Cell>) {
     let mut at = 0;
     for cell in other {
         let order = loop {
-            match merged.get(at).map(|own| compare_cells(rules, own, &cell)) {
+            match merged.get(at).map(|own| compare_cells(columns, own, &cell)) {
                 Some(Ordering::Less) => at += 1,
                 order => break order,
             }
         };
         if order == Some(Ordering::Equal) {
-            let of_counter = rules[usize::from(cell.column)].counter;
+            let of_counter = is_of_counter(&columns[usize::from(cell.column)].data_type);
             reconcile(&mut merged[at], cell, of_counter);
         } else {
             extra.push(cell);
@@ -107,16 +89,23 @@ fn merge_cells(rules: &[ColumnRule], merged: &mut Vec<Cell>, other: Vec<Cell>, e
     if !extra.is_empty() {
         merged.append(extra);
         // Two sorted runs, which the sort finds and merges.
-        merged.sort_by(|a, b| compare_cells(rules, a, b));
+        merged.sort_by(|a, b| compare_cells(columns, a, b));
     }
 }
 
 /// The order of the cells of a row.
-fn compare_cells(rules: &[ColumnRule], a: &Cell, b: &Cell) -> Ordering {
-    a.column.cmp(&b.column).then_with(|| match (&rules[usize::from(a.column)].path, &a.path, &b.path) {
-        (Some(path), Some(a), Some(b)) => path.compare(a, b),
+fn compare_cells(columns: &[Column], a: &Cell, b: &Cell) -> Ordering {
+    a.column.cmp(&b.column).then_with(|| match (&a.path, &b.path) {
+        (Some(path), Some(other)) => {
+            let path_type = columns[usize::from(a.column)].data_type.cell_path_type();
+            path_type.map_or(Ordering::Equal, |path_type| path_type.compare(path, other))
+        }
         _ => Ordering::Equal,
     })
+}
+
+fn is_of_counter(data_type: &CqlType) -> bool {
+    data_type.cell_value_type(None).is_some_and(CqlType::is_counter)
 }
 
 /// Whether `a` wins over `b`; neither does where they are the same.

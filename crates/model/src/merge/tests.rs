@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use super::*;
 use crate::fragment::Validator;
 use crate::time::NO_DELETION_TIME;
-use crate::{Bytes, Cell, CellValue, Clustering, Column, Liveness, PartitionKey, Position};
+use crate::{Bytes, Cell, CellValue, Clustering, Column, CqlType, Liveness, PartitionKey, Position};
 
 mod oracle;
 pub(crate) mod random;
@@ -74,7 +74,7 @@ pub(crate) fn read_all<R: FragmentReader<Error: std::fmt::Debug>>(reader: &mut R
     })
 }
 
-fn merged(schema: &Schema, direction: Direction, sources: &[Vec<Fragment>]) -> Vec<Fragment> {
+fn merged(schema: &Rc<Schema>, direction: Direction, sources: &[Vec<Fragment>]) -> Vec<Fragment> {
     let scripts = sources.iter().map(|source| Script::new(source.clone(), 0)).collect();
     read_all(&mut Merge::new(schema, direction, scripts))
 }
@@ -88,11 +88,11 @@ pub(crate) fn validate(schema: &Schema, fragments: &[Fragment]) {
 }
 
 /// Rows of one clustering column, a blob `a`, a `map<int, blob>` and a static blob.
-pub(crate) fn schema() -> Schema {
+pub(crate) fn schema() -> Rc<Schema> {
     let column = |name: &str, data_type: CqlType| Column { name: name.as_bytes().into(), data_type };
     let regulars =
         vec![column("a", CqlType::Blob), column("m", CqlType::map(CqlType::Int, CqlType::Blob, false))];
-    Schema::new(CqlType::Int, vec![CqlType::Int], vec![column("s", CqlType::Blob)], regulars)
+    Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], vec![column("s", CqlType::Blob)], regulars))
 }
 
 pub(crate) fn deletion(at: i64) -> DeletionTime {
@@ -241,7 +241,7 @@ fn a_slice_that_begins_in_a_range_begins_with_it() {
 
 #[test]
 fn equal_rows_of_tables_without_clustering_columns_are_one() {
-    let schema = Schema { clustering: Vec::new(), ..schema() };
+    let schema = Rc::new(Schema { clustering: Vec::new(), ..Schema::clone(&schema()) });
     let only =
         |timestamp| Fragment::Row(Row { cells: vec![cell(timestamp)], ..Row::new(Clustering::empty()) });
     let sources = [vec![start(1, LIVE), only(1), END], vec![start(1, LIVE), only(2), END]];
@@ -292,10 +292,10 @@ fn an_error_of_one_source_leaves_the_others_filled() {
 #[test]
 fn sources_of_different_columns_are_merged() {
     let new = schema();
-    let mut old = schema();
+    let mut old = Schema::clone(&new);
     old.regulars.remove(0);
     let unified = UnifiedSchema::of(&[&old, &new]).unwrap();
-    assert_eq!(unified.schema, new);
+    assert_eq!(unified.schema, *new);
     let element = |column| Cell { column, path: Some(Bytes::from(1i32.to_be_bytes().to_vec())), ..cell(2) };
     let with = |cells| Fragment::Row(Row { cells, ..Row::new(key(1)) });
     let sources = [
@@ -304,6 +304,6 @@ fn sources_of_different_columns_are_merged() {
     ];
     let readers =
         std::iter::zip(sources, unified.maps).map(|(source, map)| Mapped::new(Script::new(source, 1), map));
-    let mut merge = Merge::new(&unified.schema, Direction::Forward, readers.collect());
+    let mut merge = Merge::new(&Rc::new(unified.schema), Direction::Forward, readers.collect());
     assert_eq!(read_all(&mut merge), [start(1, LIVE), with(vec![cell(1), element(1)]), END]);
 }

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `parse`, `names` | Cassandra's names of types, read and written |
 //! | `parse_cql` | CQL's names of types, read |
-//! | `compare` | the order of values |
+//! | `compare`, `alike` | the order of values; types that differ in keyspaces only |
 //! | `validate` | which bytes are a value |
 //! | `json`, `from_json` | JSON as `sstabledump` prints it, and back |
 //! | `text`, `from_text` | the text of keys and cell paths, and back |
@@ -19,6 +19,7 @@
 //! | `varint`, `decimal`, `float`, `duration`, `inet`, `uuid`, `date`, `composite` | one type each |
 //! | `time_format` | a civil calendar and instants |
 
+mod alike;
 mod compare;
 mod composite;
 pub mod counter;
@@ -43,6 +44,7 @@ mod validate;
 mod varint;
 pub(crate) mod vint;
 
+pub use alike::all_alike;
 pub use date::parse_instant;
 pub use error::TypeError;
 pub use json::quote;

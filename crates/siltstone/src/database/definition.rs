@@ -4,6 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use sstable::Version;
+use sstable::writer::limits::version_for;
 use storage::Definition;
 use storage::commit_log::TableId;
 use storage::compaction::Compaction;
@@ -14,12 +15,12 @@ use crate::table_options::write_options;
 use crate::table_schema::TableSchema;
 use crate::{Error, Result};
 
-/// The table of a folder, which writes its SSTables in this version.
+/// The table of a folder, which writes its SSTables in this version, or in the first one behind it that can hold it.
 ///
 /// # Errors
 /// [`Error::File`] where an option of the table is none.
 pub(super) fn of(id: TableId, folder: &Path, schema: &TableSchema, version: Version) -> Result<Definition> {
-    let options = &schema.options;
+    let (options, version) = (&schema.options, version_for(version, &schema.schema));
     let mut definition = Definition::new(id, &Rc::new(schema.schema.clone()), version);
     definition.write = write_options(folder, schema, &Target::new(version))?;
     if let Some(text) = options.text("gc_grace_seconds") {

@@ -73,9 +73,7 @@ impl Limits {
     }
 
     fn check_schema(&self, schema: &Schema) -> Fits {
-        let columns = schema.statics.iter().chain(&schema.regulars).map(|column| &column.data_type);
-        let mut types = columns.chain([&schema.partition_key]).chain(&schema.clustering);
-        match types.find(|of| !self.version.has_vectors() && has_vector(of)) {
+        match types_of(schema).find(|of| !self.version.has_vectors() && has_vector(of)) {
             Some(of) => Err(format!("version {} has no vectors, such as {}", self.version, of.cql_name())),
             None => Ok(()),
         }
@@ -155,6 +153,17 @@ fn check_key(key: &[u8]) -> Fits {
         Ok(_) => Ok(()),
         Err(_) => Err(format!("a partition key has {} bytes, more than 65535", key.len())),
     }
+}
+
+/// The first version from this one on that has all types of a table.
+pub fn version_for(version: Version, schema: &Schema) -> Version {
+    let has_vectors = types_of(schema).any(has_vector);
+    if has_vectors && !version.has_vectors() { Version::Nb } else { version }
+}
+
+fn types_of(schema: &Schema) -> impl Iterator<Item = &CqlType> {
+    let columns = schema.statics.iter().chain(&schema.regulars).map(|column| &column.data_type);
+    columns.chain([&schema.partition_key]).chain(&schema.clustering)
 }
 
 /// Whether values of the type are vectors or hold some.

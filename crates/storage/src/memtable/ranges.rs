@@ -26,6 +26,10 @@ impl Ranges {
         self.changes.len()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
     /// Of overlapping range tombstones the greater one counts.
     pub(super) fn add(&mut self, schema: &Rc<Schema>, range: &RangeTombstone) {
         let start = Place::new(schema, range.start.clone());

@@ -100,7 +100,7 @@ impl MemtableReader {
     }
 
     fn new(memtable: &Rc<Memtable>, scope: Scope, state: State) -> MemtableReader {
-        let merger = RowMerger::new(&memtable.schema);
+        let merger = RowMerger::new(memtable.schema.clone());
         MemtableReader { memtable: memtable.clone(), scope, state, ready: VecDeque::new(), merger }
     }
 
@@ -135,6 +135,14 @@ impl MemtableReader {
         self.ready.push_back(Fragment::PartitionStart(start));
         if static_row && let Some(row) = partition.visible_static_row(&mut self.merger) {
             self.ready.push_back(Fragment::StaticRow(row));
+        }
+        let is_one = matches!(self.scope, Scope::One { .. }) && partition.ranges.is_empty();
+        if let (true, Some(row)) = (is_one, self.memtable.schema.row_of(&slice)) {
+            let place = Place::of_row(&self.memtable.schema, row.clone());
+            let row = partition.rows.get(&place);
+            let row = row.and_then(|row| unshadowed(row, partition.deletion, &mut self.merger, false));
+            self.ready.extend(row.map(Fragment::Row).into_iter().chain([Fragment::PartitionEnd]));
+            return State::Ended;
         }
         let at = match direction {
             Direction::Forward => slice.start.clone(),

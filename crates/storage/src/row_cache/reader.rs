@@ -37,6 +37,8 @@ pub struct CachedReader {
     request: ReadRequest,
     at: Position,
     wants_static_row: bool,
+    /// The part at `at`, if it is known already.
+    known: Option<Rc<Part>>,
     state: State,
     /// The gap that the reader is in.
     gap: Option<Gap>,
@@ -99,6 +101,7 @@ impl CachedReader {
             teller: Teller::new(&request.key),
             request: request.clone(),
             at,
+            known: None,
             state: State::Between,
             gap: None,
             sources: Sources::default(),
@@ -107,7 +110,7 @@ impl CachedReader {
 
     /// Whether this is the way to read: always, save for a row that is not in the cache and is asked for the first time
     /// in a while.
-    pub(crate) fn is_preferred(&self) -> bool {
+    pub(crate) fn is_preferred(&mut self) -> bool {
         !single_key::is_one_row(&self.request, &self.schema)
             || self.is_covered()
             || self.filling.cache.is_asked_again(&self.request)
@@ -126,17 +129,23 @@ impl CachedReader {
     /// Goes on with what was begun to read otherwise, of all SSTables that have it.
     pub(crate) fn resume(&mut self, sources: Vec<Source>) {
         self.filling.cache.list(&self.filling.watch, &self.filling.key);
+        self.known = None;
         self.gap = Some(self.gap_of(self.request.slice.clone()).resumed(sources));
     }
 
-    fn is_covered(&self) -> bool {
+    fn is_covered(&mut self) -> bool {
         let Filling { cache, key, .. } = &self.filling;
-        let has_static_row = !self.wants_static_row || cache.find_static_row(key).is_some();
-        has_static_row
-            && match cache.find(key, &self.at, self.request.direction) {
-                Found::Part(part) => self.is_at_end(&self.clipped(far_end(&part, self.request.direction))),
-                Found::Gap(_) => false,
+        if self.wants_static_row && cache.find_static_row(key).is_none() {
+            return false;
+        }
+        match cache.find(key, &self.at, self.request.direction) {
+            Found::Part(part) => {
+                let is_covered = !self.ends_before(far_end(&part, self.request.direction));
+                self.known = Some(part);
+                is_covered
             }
+            Found::Gap(_) => false,
+        }
     }
 
     /// Goes on without waiting; whether that was possible.
@@ -176,11 +185,13 @@ impl CachedReader {
     }
 
     /// What the cache has from here on.
-    fn find(&self) -> Found {
+    fn find(&mut self) -> Found {
+        let known = self.known.take();
         let Filling { cache, key, .. } = &self.filling;
-        match self.filling.is_stale() {
-            true => Found::Gap(None),
-            false => cache.find(key, &self.at, self.request.direction),
+        match (self.filling.is_stale(), known) {
+            (true, _) => Found::Gap(None),
+            (false, Some(part)) => Found::Part(part),
+            (false, None) => cache.find(key, &self.at, self.request.direction),
         }
     }
 
@@ -314,11 +325,15 @@ impl CachedReader {
         self.schema.compare(position, self.end()).is_eq()
     }
 
+    /// Whether a position is before the end of the slice, as the stream runs.
+    fn ends_before(&self, position: &Position) -> bool {
+        let order = self.schema.compare(position, self.end());
+        if self.is_forward() { order.is_lt() } else { order.is_gt() }
+    }
+
     /// A position, but not one behind the slice.
     fn clipped(&self, position: &Position) -> Position {
-        let order = self.schema.compare(position, self.end());
-        let is_behind = if self.is_forward() { order.is_gt() } else { order.is_lt() };
-        if is_behind { self.end().clone() } else { position.clone() }
+        if self.ends_before(position) { position.clone() } else { self.end().clone() }
     }
 
     /// From here to there.

@@ -8,11 +8,11 @@ use crate::{Bytes, Clustering};
 const SIMPLE: u16 = 0;
 const MAP: u16 = 1;
 
-fn schema() -> Schema {
+fn schema() -> Rc<Schema> {
     let column = |name: &str, data_type: CqlType| Column { name: name.as_bytes().into(), data_type };
     let regulars =
         vec![column("a", CqlType::Blob), column("m", CqlType::map(CqlType::Int, CqlType::Blob, false))];
-    Schema::new(CqlType::Int, vec![CqlType::Int], vec![column("s", CqlType::Blob)], regulars)
+    Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], vec![column("s", CqlType::Blob)], regulars))
 }
 
 fn value(timestamp: i64, bytes: &[u8]) -> Cell {
@@ -63,7 +63,7 @@ fn winner(a: &Cell, b: &Cell, of_counter: bool) -> Cell {
 
 /// The merge, which must not depend on the order of the rows.
 fn merged(rows: &[Row], active: DeletionTime) -> Option<Row> {
-    let mut merger = RowMerger::new(&schema());
+    let mut merger = RowMerger::new(schema());
     let merge = |merger: &mut RowMerger, rows: &mut Vec<Row>| merger.merge(rows, false, active);
     let result = merge(&mut merger, &mut rows.to_vec());
     let mut reversed: Vec<Row> = rows.iter().rev().cloned().collect();
@@ -237,7 +237,7 @@ fn a_newer_marker_lifts_a_shadowable_deletion() {
 
 #[test]
 fn static_cells_follow_the_static_columns() {
-    let mut merger = RowMerger::new(&schema());
+    let mut merger = RowMerger::new(schema());
     let rows = &mut vec![row(vec![value(1, b"a")]), row(vec![value(2, b"b")])];
     assert_eq!(merger.merge(rows, true, DeletionTime::LIVE), Some(row(vec![value(2, b"b")])));
     assert_eq!(merger.merge(&mut Vec::new(), true, DeletionTime::LIVE), None);

@@ -14,14 +14,14 @@ use crate::time::EXPIRED_LIVENESS_TTL;
 use crate::types::counter::{Shard, ShardKind};
 
 /// Static: a blob, a map. Regular: two blobs, two maps.
-pub(crate) fn schema() -> Schema {
+pub(crate) fn schema() -> Rc<Schema> {
     let column = |name: &str, data_type: CqlType| Column { name: name.as_bytes().into(), data_type };
     let map = CqlType::map(CqlType::Int, CqlType::Blob, false);
     let descending = CqlType::Reversed(Box::new(CqlType::Int));
     let statics = vec![column("s", CqlType::Blob), column("t", map.clone())];
     let regulars = [("a", CqlType::Blob), ("b", CqlType::Blob), ("m", map.clone()), ("n", map)];
     let regulars = regulars.into_iter().map(|(name, data_type)| column(name, data_type)).collect();
-    Schema::new(CqlType::Int, vec![CqlType::Int, descending], statics, regulars)
+    Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int, descending], statics, regulars))
 }
 
 fn timestamps() -> impl Strategy<Value = i64> {
@@ -165,7 +165,7 @@ proptest! {
     fn counters_of_any_split_are_the_context_of_all_shards(
         sources in vec(vec((shards(), -1..5i64), 1..8), 2..5), tombstone in any::<bool>(),
     ) {
-        let schema = counter_schema();
+        let schema = Rc::new(counter_schema());
         let mut streams: Vec<_> = sources.iter().map(|writes| counter_stream(counter_cell(writes))).collect();
         let mut expected = counter_cell(&sources.concat());
         if tombstone {
