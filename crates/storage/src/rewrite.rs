@@ -3,7 +3,8 @@
 //! The new SSTables take the place of the old ones at once, by a [`Transaction`]: in the folder, and in the set that reads
 //! begin with. Whatever fails before leaves all as it was.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ pub const LARGE_PARTITION: u64 = 100 << 20;
 
 /// Partitions of more tombstones than this are warned of.
 pub const MANY_TOMBSTONES: u64 = 100_000;
+
+/// So many partitions are remembered of which something was purged; if it is more, it may be any.
+const PURGED: usize = 10_000;
 
 /// After so many fragments others may go on.
 const TURN: u32 = 512;
@@ -108,8 +112,9 @@ impl Table {
         let (version, kind) = (self.definition().version, TransactionKind::Compaction);
         let mut transaction =
             Transaction::begin(&context.disk, &context.clock, self.folder(), version, kind).await?;
-        match Rewriter::new(self, rewrite, control).run(&mut transaction).await {
-            Ok(new) => self.replace(&gone, new, transaction).await,
+        let purged = RefCell::new(Purged { is_any: !rewrite.expired.is_empty(), ..Purged::default() });
+        match Rewriter::new(self, rewrite, control).run(&mut transaction, &purged).await {
+            Ok(new) => self.replace((&gone, new), &purged.into_inner(), transaction).await,
             Err(error) => {
                 // Whatever is left says no more than the error.
                 drop(transaction.abort().await);
@@ -120,8 +125,8 @@ impl Table {
 
     async fn replace(
         &self,
-        gone: &[Rc<Member>],
-        new: Vec<Rc<Member>>,
+        (gone, new): (&[Rc<Member>], Vec<Rc<Member>>),
+        purged: &Purged,
         mut transaction: Transaction,
     ) -> Result<Vec<Rc<Member>>> {
         self.leave(gone);
@@ -134,6 +139,7 @@ impl Table {
         match transaction.commit().await {
             Ok(committed) => {
                 self.set_members(gone, &new);
+                self.row_cache().purged(|key| purged.has(key));
                 self.stay(gone);
                 committed.remove_old().await?;
                 Ok(new)
@@ -168,6 +174,26 @@ impl Table {
         let in_memtables = memtables.iter().filter(|memtable| memtable.has(key));
         let in_memtables = in_memtables.filter_map(|memtable| memtable.timestamps().map(|(least, _)| least));
         in_sstables.chain(in_memtables).min()
+    }
+}
+
+/// The partitions of which something may have been purged.
+#[derive(Debug, Default)]
+struct Purged {
+    keys: BTreeSet<PartitionKey>,
+    is_any: bool,
+}
+
+impl Purged {
+    fn note(&mut self, key: &PartitionKey) {
+        self.is_any |= self.keys.len() == PURGED;
+        if !self.is_any {
+            self.keys.insert(key.clone());
+        }
+    }
+
+    fn has(&self, key: &PartitionKey) -> bool {
+        self.is_any || self.keys.contains(key)
     }
 }
 
@@ -227,8 +253,12 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    async fn run(mut self, transaction: &mut Transaction) -> Result<Vec<Rc<Member>>> {
-        if let Err(error) = self.write_all(transaction).await {
+    async fn run(
+        mut self,
+        transaction: &mut Transaction,
+        purged: &RefCell<Purged>,
+    ) -> Result<Vec<Rc<Member>>> {
+        if let Err(error) = self.write_all(transaction, purged).await {
             if let Some(writer) = self.writer.take() {
                 // Whatever is left says no more than the error.
                 drop(writer.abandon().await);
@@ -242,7 +272,7 @@ impl<'a> Rewriter<'a> {
         Ok(members)
     }
 
-    async fn write_all(&mut self, transaction: &mut Transaction) -> Result<()> {
+    async fn write_all(&mut self, transaction: &mut Transaction, purged: &RefCell<Purged>) -> Result<()> {
         let definition = self.table.definition();
         let inputs = &self.rewrite.inputs;
         let sources = inputs.iter().map(|input| {
@@ -259,9 +289,14 @@ impl<'a> Rewriter<'a> {
         }
         // What has expired as a whole deletes nothing that is outside, so it counts as gone.
         let (table, gone) = (self.table, self.rewrite.gone());
-        let mut purged = Purge::new(merged, rules, |key: &PartitionKey| table.least_outside(key, &gone));
+        // It is asked where there is something that is old enough.
+        let limit = |key: &PartitionKey| {
+            purged.borrow_mut().note(key);
+            table.least_outside(key, &gone)
+        };
+        let mut left = Purge::new(merged, rules, limit);
         let mut turn = 0;
-        while let Some(fragment) = purged.next().await? {
+        while let Some(fragment) = left.next().await? {
             self.push(&fragment, transaction).await?;
             turn += 1;
             if turn == TURN {

@@ -134,6 +134,15 @@ impl RowCache {
         self.invalidate(touched);
     }
 
+    /// The SSTables of the table say less now of some partitions: deletions were purged, with what they deleted. What is
+    /// older than these may be written yet, and is seen then. To be called when the set is replaced, without a wait
+    /// between.
+    pub(crate) fn purged(&self, is_purged: impl Fn(&PartitionKey) -> bool) {
+        self.0.watchers.changed(&is_purged);
+        let parts = self.directory().all_of(is_purged);
+        self.invalidate(parts);
+    }
+
     /// The SSTables of the table say something else now: some came from elsewhere, or their rows have other columns. To
     /// be called when the set is replaced, without a wait between.
     pub fn clear(&self) {

@@ -16,6 +16,8 @@ pub enum Check {
     Import,
     /// Cassandra compacts it with rows of its own; the rows are still right, and we read what it wrote.
     Compact,
+    /// We compact it with the others of its table.
+    Compacted,
 }
 
 impl fmt::Display for Check {
@@ -26,6 +28,7 @@ impl fmt::Display for Check {
             Check::Verify => "sstableverify -e",
             Check::Import => "nodetool import -e, SELECT",
             Check::Compact => "major compaction, SELECT, dump",
+            Check::Compacted => "siltstone table compact",
         })
     }
 }
