@@ -11,6 +11,7 @@
 //! | [`big`] | the BIG format's index: entries, and the search in a large partition |
 //! | [`cache`] | what is kept of an index between reads |
 //! | [`reader`], [`reverse`] | a slice of a partition, in either direction |
+//! | [`forwarding`], [`ranges`] | slices of one partition, and ranges of partitions, that follow each other |
 //! | [`verify`] | whether an SSTable is sound |
 //! | [`writer`] | a new SSTable, from a stream of fragments |
 
@@ -21,8 +22,10 @@ pub mod data;
 pub mod decode;
 pub mod encode;
 pub mod error;
+pub mod forwarding;
 pub mod index;
 pub mod parts;
+pub mod ranges;
 pub mod reader;
 pub mod reverse;
 pub mod sstable;
@@ -32,6 +35,8 @@ pub mod writer;
 
 pub use big::promoted_cursor::Search;
 pub use error::{Error, Result};
+pub use forwarding::ForwardingReader;
+pub use ranges::RangesReader;
 pub use reader::PartitionReader;
 pub use sstable::{OpenOptions, ReadOptions, SSTable};
 pub use version::Version;

@@ -14,6 +14,7 @@ use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::component::{Component, Descriptor};
 use crate::data::chunk::DataFile;
 use crate::data::reader::{Blocks, Data, DataReader, Pace};
+use crate::forwarding::ForwardingReader;
 use crate::index::{Index, Place, token_for};
 use crate::parts::compression_info::CompressionInfo;
 use crate::parts::crc::Crc;
@@ -22,6 +23,7 @@ use crate::parts::fences::{Binding, Fences, FencesState, Fencing, rebuild};
 use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::{Summary, SummaryBuilder};
+use crate::ranges::RangesReader;
 use crate::reader::PartitionReader;
 use crate::reverse::{PlaceOfBlocks, ReverseReader};
 use crate::writer::is_unsealed;
@@ -246,6 +248,11 @@ impl SSTable {
         DataReader::scan(self.data.clone(), range, Pace::steady(read_buffer, true))
     }
 
+    /// Ranges of partitions that follow each other; none yet.
+    pub fn scan_ranges(self: &Rc<SSTable>) -> RangesReader {
+        RangesReader::new(self)
+    }
+
     /// Where in the data the first partition above a token begins: its end where there is none. Reads a stretch of the
     /// index between two entries of the summary. Tables of a secondary index have no tokens.
     ///
@@ -310,6 +317,57 @@ impl SSTable {
             None => self.read_partition(key, place, slice, options).await?,
         };
         Ok(Some(reader))
+    }
+
+    /// Slices of one partition that follow each other, beginning with this one; `None` if the partition is not there.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn read_forwarding(
+        self: &Rc<SSTable>,
+        key: &PartitionKey,
+        slice: &Slice,
+        search: Search,
+    ) -> Result<Option<ForwardingReader>> {
+        if let Some(large) = self.large_by_fences(key, search).await? {
+            return Ok(Some(ForwardingReader::blocks(self, key, large, slice, search)));
+        }
+        let Some(place) = self.index.find(key).await? else {
+            return Ok(None);
+        };
+        if let Some(promoted) = self.index.promoted(&place).await? {
+            return Ok(Some(ForwardingReader::blocks(self, key, (place.start, promoted), slice, search)));
+        }
+        let range = self.index.range(&place).await?;
+        self.check_range(&range)?;
+        let pace = Pace { first: FIRST_GUESS.min(self.read_buffer), most: self.read_buffer, check: false };
+        let reader = DataReader::partition(self.data.clone(), range, pace, Slice::all());
+        let reader = reader.expecting(key).to_its_end().without_static_row();
+        Ok(Some(ForwardingReader::whole(self, key, reader, slice, search)))
+    }
+
+    /// Where a partition with blocks begins in the data, and the head of its promoted index; `None` if it is not there
+    /// or has no blocks.
+    pub(crate) async fn large(&self, key: &PartitionKey, search: Search) -> Result<Option<(u64, Promoted)>> {
+        if let Some(large) = self.large_by_fences(key, search).await? {
+            return Ok(Some(large));
+        }
+        let Some(place) = self.index.find(key).await? else {
+            return Ok(None);
+        };
+        let promoted = self.index.promoted(&place).await?;
+        Ok(promoted.map(|promoted| (place.start, promoted)))
+    }
+
+    /// The same by the fences, if there are any and they are to be used.
+    async fn large_by_fences(&self, key: &PartitionKey, search: Search) -> Result<Option<(u64, Promoted)>> {
+        let Some(fences) = self.index.fencing.get().filter(|_| search == Search::Binary) else {
+            return Ok(None);
+        };
+        match self.index.find_large(&fences, key).await {
+            Ok(large) => Ok(large.map(|large| (large.data, large.promoted))),
+            Err(error) => self.index.fencing.give_up(error).map(|()| None),
+        }
     }
 
     /// Bytes of Index.db.

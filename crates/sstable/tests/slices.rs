@@ -14,7 +14,8 @@ use model::{
     Slice, Weight,
 };
 use runtime::{Cache, Shard, ShardOptions, SimOptions};
-use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
+use siltstone_sstable::{ForwardingReader, OpenOptions, ReadOptions, SSTable, Search};
+use testkit::generate::random::Random;
 
 const LARGE: [&str; 2] =
     ["me/large/sstables/large_none/me-1-big-Data.db", "oa/large/sstables/large_rev/oa-1-big-Data.db"];
@@ -225,6 +226,66 @@ async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
     checked
 }
 
+/// Reads slices that follow each other with one reader, and compares each with filtering. Some it leaves in their middle.
+async fn check_forwarding(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
+    let mut random = Random::new(5);
+    let mut checked = 0;
+    for way in ways {
+        let options = OpenOptions { read_buffer: way.read_buffer, ..OpenOptions::new(Cache::new(way.cache)) };
+        let table = SSTable::open(shard.disk(), &fixture(name), &options).await.unwrap();
+        for partition in partitions(&table).await {
+            let cuts = cuts(&table, &partition, every).await;
+            for longest in [1, 2, 10, cuts.len()] {
+                let mut reader = None;
+                for slice in following(&cuts, longest, &mut random) {
+                    let reader = forwarded(&table, &partition.key, &mut reader, &slice, way.search).await;
+                    let mut expected = filtered(table.schema(), &partition.fragments, &slice, false);
+                    if random.below(4) == 0 {
+                        expected.truncate(random.below(expected.len()));
+                    }
+                    let mut found = Vec::new();
+                    while found.len() < expected.len() {
+                        found.push(reader.next().await.unwrap().expect("there is more"));
+                    }
+                    assert!(found == expected, "{name} {way:?} {slice:?}\n{found:?}\n{expected:?}");
+                    if matches!(found.last(), Some(Fragment::PartitionEnd)) {
+                        assert_eq!(reader.next().await.unwrap(), None);
+                    }
+                    checked += 1;
+                }
+            }
+        }
+    }
+    checked
+}
+
+/// Slices between cuts, each beginning where the one before ended or behind; each and each gap of up to so many cuts.
+fn following(cuts: &[Position], longest: usize, random: &mut Random) -> Vec<Slice> {
+    let mut slices = Vec::new();
+    let mut at = random.below(longest);
+    while at + 1 < cuts.len() {
+        let end = (at + 1 + random.below(longest)).min(cuts.len() - 1);
+        slices.push(Slice { start: cuts[at].clone(), end: cuts[end].clone() });
+        at = end + random.below(longest + 1);
+    }
+    slices
+}
+
+/// The reader at another slice, made for it if there is none yet.
+async fn forwarded<'a>(
+    table: &Rc<SSTable>,
+    key: &PartitionKey,
+    reader: &'a mut Option<ForwardingReader>,
+    slice: &Slice,
+    search: Search,
+) -> &'a mut ForwardingReader {
+    match reader {
+        Some(reader) => reader.fast_forward_to(slice),
+        None => *reader = table.read_forwarding(key, slice, search).await.unwrap(),
+    }
+    reader.as_mut().expect("the partition is there")
+}
+
 /// Runs over a disk in memory whose reads are cut short at random.
 fn with_files_in_memory(names: &[&str], test: impl AsyncFnOnce(Shard) + Send) {
     let options = SimOptions { seed: 11, short_read_chance: 0.1, alignment: 512, ..SimOptions::default() };
@@ -255,6 +316,18 @@ fn slices_of_large_partitions_agree_with_filtering() {
     with_files_in_memory(&LARGE, async |shard: Shard| {
         for name in LARGE {
             assert!(check(&shard, name, 5000, &WAYS).await > 1000, "{name} has slices to check");
+        }
+    });
+}
+
+#[test]
+fn slices_that_follow_each_other_agree_with_filtering() {
+    with_files_in_memory(&[SMALL.as_slice(), &LARGE].concat(), async |shard: Shard| {
+        for name in SMALL {
+            assert!(check_forwarding(&shard, name, 5, &WAYS).await > 50, "{name} has slices to check");
+        }
+        for name in LARGE {
+            assert!(check_forwarding(&shard, name, 1000, &WAYS).await > 100, "{name} has slices to check");
         }
     });
 }

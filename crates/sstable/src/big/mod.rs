@@ -4,6 +4,7 @@ pub(crate) mod block_walk;
 mod bracket;
 pub mod entry;
 mod fenced;
+pub(crate) mod onward;
 pub mod promoted_cursor;
 mod ruler;
 pub(crate) mod spool;

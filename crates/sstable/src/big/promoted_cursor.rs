@@ -22,10 +22,10 @@ use std::rc::Rc;
 use model::{Bytes, DeletionTime, Position, Schema, Slice};
 use runtime::{Cache, CacheKey};
 
-use super::block_walk::BlockWalk;
 use super::bracket::Goal;
 use super::entry::{OFFSET, Promoted};
 use super::fenced::Fenced;
+use super::onward::Onward;
 use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
 use crate::decode::{Cursor, DecodeError};
@@ -365,25 +365,10 @@ impl<'a> PromotedCursor<'a> {
         Ok(block)
     }
 
-    /// Walks over all blocks up to the last one that can hold rows of the slice. Nothing is kept of
-    /// what was walked over.
+    /// Walks over all blocks up to the last one that can hold rows of the slice.
     async fn find_by_scan(&self, slice: &Slice) -> Result<Found> {
-        let mut found = Found::nothing(0, 0, DeletionTime::LIVE);
-        let mut walk = BlockWalk::new(self.promoted.clone(), self.index.version);
-        while let Some(block) = walk.next(&self.index.file, self.codec).await? {
-            if self.schema.compare(&block.last, &slice.start).is_lt() {
-                found = Found::nothing(walk.number(), block.end(), block.end_open);
-            } else if self.schema.compare(&block.first, &slice.end).is_gt() {
-                break;
-            } else {
-                if found.blocks.is_empty() {
-                    (found.bytes.start, found.first_end) = (block.offset, block.end());
-                }
-                found.blocks.end = walk.number();
-                found.bytes.end = block.end();
-            }
-        }
-        Ok(found)
+        let mut onward = Onward::new(self.promoted.clone(), self.index.version);
+        onward.find(&self.index.file, self.codec, self.schema, slice).await
     }
 
     pub(super) fn decode(&self, bytes: &Bytes) -> std::result::Result<(Block, usize), DecodeError> {

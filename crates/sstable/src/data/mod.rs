@@ -3,6 +3,7 @@
 pub mod chunk;
 pub(crate) mod pack;
 mod packing;
+pub(crate) mod read_ahead;
 pub mod reader;
 pub mod row;
 pub(crate) mod sums;

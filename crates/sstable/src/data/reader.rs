@@ -97,8 +97,10 @@ pub struct DataReader {
     ready: VecDeque<Fragment>,
     /// The key that the index promised.
     expected: Option<PartitionKey>,
-    /// Whether the range ends with the partition.
+    /// Whether the range ends with the partition, whose end was not seen yet.
     is_whole: bool,
+    /// Whether there may be more of the slice behind the range.
+    is_open_ended: bool,
     /// Whether the static row is part of the stream.
     with_static: bool,
     /// Where to go on once the partition's head is read.
@@ -172,6 +174,7 @@ impl DataReader {
             ready,
             expected: None,
             is_whole: false,
+            is_open_ended: false,
             with_static: true,
             then,
             open,
@@ -210,6 +213,46 @@ impl DataReader {
     /// The range tombstone in force where the slice begins, as far as it was read.
     pub fn open_at_entry(&self) -> DeletionTime {
         self.open_at_entry.unwrap_or(self.open)
+    }
+
+    /// Goes on with a slice that begins no earlier than the last one ended; what was left of that is dropped. The
+    /// stream begins again, with `start` if the partition's head has been read. As long as it is open-ended, the range
+    /// may lack rows of the slice: whoever reads is asked to fill where it ends.
+    pub(crate) fn go_on(&mut self, slice: Slice, start: Option<PartitionStart>, is_open_ended: bool) {
+        self.plan = Plan::Slice(slice);
+        self.is_open_ended = is_open_ended;
+        if self.state != State::Head {
+            self.ready.clear();
+            self.ready.extend(start.map(Fragment::PartitionStart));
+            self.open_at_entry = None;
+            self.state = State::Rows;
+        }
+    }
+
+    /// These are the blocks that can hold the slice: goes on at the first row of them that was not decoded yet.
+    pub(crate) fn read_blocks(&mut self, blocks: Blocks, pace: Pace, ahead: u64) {
+        let (at, Range { start, end }) = (self.window.at(), blocks.range);
+        if start > at {
+            self.open = blocks.open;
+        }
+        let start = start.max(at);
+        self.window.jump(start..end.max(start), pace);
+        self.window.read_ahead_to(ahead);
+        self.is_open_ended = false;
+    }
+
+    /// Goes on with the partitions of another range, which is not before what was decoded.
+    pub(crate) fn scan_on(&mut self, range: Range<u64>, pace: Pace, ahead: u64) {
+        self.state = if range.is_empty() { State::Done } else { State::Head };
+        self.window.jump(range, pace);
+        self.window.read_ahead_to(ahead);
+        self.ready.clear();
+        (self.open, self.open_at_entry) = (DeletionTime::LIVE, None);
+    }
+
+    /// Where the bytes at hand end.
+    pub(crate) fn end_at_hand(&self) -> u64 {
+        self.window.end_at_hand()
     }
 
     /// Decodes the head of a partition with its static row.
@@ -253,7 +296,7 @@ impl DataReader {
     fn rows(&mut self) -> Result<Next> {
         loop {
             if self.window.is_done() {
-                return self.end_of_range();
+                return if self.is_open_ended { Ok(Next::Fill) } else { self.end_of_range() };
             }
             let (source, at) = self.window.source();
             let (lead, end) = match self.data.codec.lead(source, at) {
@@ -346,6 +389,7 @@ impl DataReader {
             let what = "the partition ends while a range tombstone is open";
             return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
         }
+        self.is_whole = false;
         match self.plan {
             Plan::Scan => {
                 self.open_at_entry = None;

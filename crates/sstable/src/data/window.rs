@@ -39,6 +39,8 @@ pub(super) struct Window {
     stretch: Stretch,
     at: u64,
     end: u64,
+    /// A request that comes as far as the end brings in what stands behind it as well, up to here.
+    ahead: u64,
     /// Decoding needs the bytes up to here.
     needed: u64,
     step: u64,
@@ -51,6 +53,7 @@ impl Window {
             stretch: Stretch::empty(range.start),
             at: range.start,
             end: range.end,
+            ahead: range.end,
             needed: range.start,
             step: pace.first,
             pace,
@@ -63,7 +66,17 @@ impl Window {
             self.stretch = Stretch::empty(range.start);
         }
         (self.at, self.end, self.needed) = (range.start, range.end, range.start);
-        (self.step, self.pace) = (pace.first, pace);
+        (self.step, self.pace, self.ahead) = (pace.first, pace, range.end);
+    }
+
+    /// What stands behind the range, up to `place` of the data, will probably be wanted too.
+    pub(super) fn read_ahead_to(&mut self, place: u64) {
+        self.ahead = place.max(self.end);
+    }
+
+    /// Where the bytes at hand end, whether they are part of the range or not.
+    pub(super) fn end_at_hand(&self) -> u64 {
+        self.stretch.end().max(self.at)
     }
 
     /// The place in the data of the next byte to decode.
@@ -105,8 +118,11 @@ impl Window {
 
     /// Reads on, with one request.
     pub(super) async fn fill(&mut self, file: &DataFile) -> Result<()> {
-        let start = self.stretch.end().max(self.at);
-        let end = self.needed.max(start.saturating_add(self.step)).min(self.end);
+        let start = self.end_at_hand();
+        let end = match self.needed.max(start.saturating_add(self.step)).min(self.end) {
+            end if end == self.end => self.ahead,
+            end => end,
+        };
         self.step = (self.step * 2).clamp(1, self.pace.most.max(1));
         if start >= end {
             return Ok(());
