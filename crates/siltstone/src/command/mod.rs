@@ -5,6 +5,7 @@ mod dump;
 mod fences;
 mod index;
 mod info;
+mod perf;
 mod progress;
 mod read;
 mod shape;
@@ -45,6 +46,7 @@ enum Group {
     /// Write and read tables, in the folder of a database or of one table.
     #[command(subcommand, arg_required_else_help = true)]
     Table(table::TableCommand),
+    Perf(perf::Perf),
 }
 
 #[derive(Debug, Subcommand)]
@@ -75,6 +77,7 @@ impl Siltstone {
         let command = match self.group {
             Group::Sstable(command) => command,
             Group::Table(command) => return command.run(),
+            Group::Perf(command) => return command.run(),
         };
         match command {
             Command::Dump(command) => command.run(),

@@ -1,0 +1,82 @@
+//! An allocator that counts: how many allocations each thread made.
+//!
+//! A program that wants to know says `#[global_allocator] static COUNTED: Counted = Counted;`. Without that, nothing is
+//! known. The count is the thread's own, as a shard is one thread: it costs no atomics, and other threads do not show.
+
+#![expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, counted.
+#[derive(Debug)]
+pub struct Counted;
+
+thread_local! {
+    static MADE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many allocations this thread made so far, those included that made one larger; `None` if the program does not
+/// count them.
+pub fn made() -> Option<u64> {
+    // No thread comes as far as asking without a single one.
+    Some(MADE.get()).filter(|&made| made > 0)
+}
+
+fn count() {
+    // A thread that is ending has no counter any more; nobody will ask it.
+    let _ = MADE.try_with(|made| made.set(made.get() + 1));
+}
+
+// SAFETY: every call is handed on to the system's allocator unchanged; counting does not allocate.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, len: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(pointer, layout, len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_the_allocator_knows_nothing() {
+        let _some = Box::new(1);
+        assert_eq!(made(), None);
+    }
+
+    #[test]
+    fn each_allocation_counts_once() {
+        let layout = Layout::array::<u8>(64).unwrap();
+        std::thread::spawn(move || {
+            // SAFETY: the layout is not of size 0, and what is allocated is freed with the layout it then has.
+            unsafe {
+                let pointer = Counted.alloc(layout);
+                let pointer = Counted.realloc(pointer, layout, 128);
+                Counted.dealloc(pointer, Layout::array::<u8>(128).unwrap());
+            }
+            assert_eq!(made(), Some(2));
+        })
+        .join()
+        .unwrap();
+    }
+}

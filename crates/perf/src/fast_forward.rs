@@ -1,0 +1,266 @@
+//! Fast-forward: what it costs to read slices, and to skip what lies between them.
+//!
+//! ```text
+//! dataset    populate ──► an SSTable and what it was made of
+//! group      cases ──► for each: bench (cold, or with what is kept) ──► figures, once an iteration ──► a line
+//! ```
+
+pub mod bench;
+pub mod cases;
+pub mod dataset;
+pub mod figures;
+pub mod output;
+pub mod populate;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use clap::{ArgAction, Args, ValueEnum};
+use runtime::{Shard, ShardOptions};
+use siltstone::{Error, Result};
+use sstable::{Search, Version};
+
+use self::bench::{Bench, Reading};
+use self::cases::{Case, Group};
+use self::dataset::{Dataset, Shape};
+use self::figures::Summary;
+use self::output::{Json, Output, Text};
+
+/// So many rows have int clustering keys, with absent ones between them.
+const MOST_ROWS: i64 = 1 << 30;
+
+/// Slices and skips of a large partition and of many small ones.
+///
+/// First --populate writes the datasets, then runs without it measure. A case is run again and again until
+/// --test-case-duration has passed, and at least once. Each time it is cold: the caches are empty, the SSTable is opened
+/// anew, and files are read past the page cache of the operating system. Opening is not counted.
+///
+/// Columns: time of the median iteration; frags, the rows found, which is checked; frag/s, the median with its absolute
+/// deviation, the most and the least. aio and KiB, requests to the disk and what they were for; blocked, how often all
+/// waited for the disk; dropped, requests in vain. idx, pages of 4 KiB of Index.db that were cached or not; c, slices that
+/// were in the row cache or not. allocs, allocations of the shard's thread; tasks, how often the shard turned to the read;
+/// cpu, the share of the time that the thread was on a processor; mem, bytes that the caches have at the end.
+/// What is not known is -.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone perf fast-forward --populate --value-size 2000
+  siltstone perf fast-forward --run-tests large-partition-slicing-clustering-keys
+  siltstone perf fast-forward --datasets small-part --test-case-duration 0 --output-format json
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
+pub struct FastForward {
+    /// Write the datasets, in the place of those that were there. Nothing is run then unless --run-tests is given.
+    #[arg(long)]
+    populate: bool,
+
+    /// Rows of each dataset that is written.
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u32).range(1..=MOST_ROWS))]
+    rows: u32,
+
+    /// Bytes of the value of each row that is written.
+    #[arg(long, value_name = "BYTES", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    value_size: u32,
+
+    /// Where the datasets are, a folder each.
+    #[arg(long, value_name = "DIR", default_value = "fast-forward-data")]
+    data_directory: PathBuf,
+
+    /// Only these datasets, and the groups that read them.
+    #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',')]
+    datasets: Vec<Dataset>,
+
+    /// Only these groups of cases.
+    #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',')]
+    run_tests: Vec<Group>,
+
+    /// After how much of a partition the index that is written has a new block.
+    #[arg(long, value_name = "KIB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    column_index_size_in_kb: u32,
+
+    /// The version that is written.
+    #[arg(long, value_name = "VERSION", default_value = "me", value_parser = version)]
+    sstable_format: Version,
+
+    /// Write compressed data, with the default of the version.
+    #[arg(long)]
+    with_compression: bool,
+
+    /// Whether fences are written, and used. Reads of a table, which --enable-cache and single-key-reader make, use them
+    /// wherever they are.
+    #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set)]
+    fences: bool,
+
+    /// How the rows of a large partition are found; reads of a table search by halves.
+    #[arg(long, value_enum, default_value = "binary", value_name = "HOW")]
+    index_search: SearchArg,
+
+    /// Make every slice a read of the table, through its row cache.
+    #[arg(long)]
+    enable_cache: bool,
+
+    /// Begin a group with what the one before has left in the caches.
+    #[arg(long)]
+    keep_cache_across_test_groups: bool,
+
+    /// Begin each iteration with what the one before has left in the caches.
+    #[arg(long)]
+    keep_cache_across_test_cases: bool,
+
+    /// For how long each case is run, opening included.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    test_case_duration: Duration,
+
+    /// How the results are printed. JSON is printed at the end.
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output_format: Format,
+
+    /// Memory for all that is cached, in MiB.
+    #[arg(long, value_name = "N", default_value = "64")]
+    cache_mib: NonZeroU16,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SearchArg {
+    /// By fences if there are any; else by guesses and halves.
+    Binary,
+    /// From the first index block on.
+    Scan,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// Tables, a line as each case ends.
+    Text,
+    /// One document.
+    Json,
+}
+
+impl FastForward {
+    /// Does what the arguments say; results go to `out`.
+    ///
+    /// # Errors
+    /// A dataset that is not there, or cannot be written or read; results that are not what they must be.
+    pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
+        runtime::run(ShardOptions::default(), async |shard| {
+            if self.populate {
+                self.populate(&shard).await?;
+            }
+            if self.populate && self.run_tests.is_empty() {
+                return Ok(());
+            }
+            match self.output_format {
+                Format::Text => self.run_groups(&shard, &mut Text::new(out)).await,
+                Format::Json => self.run_groups(&shard, &mut Json::new(out)).await,
+            }
+        })?
+    }
+
+    async fn populate(&self, shard: &Shard) -> Result<()> {
+        let shape = Shape {
+            rows: self.rows,
+            value_size: self.value_size,
+            column_index_size_in_kb: self.column_index_size_in_kb,
+            format: self.sstable_format,
+            compression: self.with_compression,
+            fences: self.fences,
+        };
+        for dataset in self.datasets() {
+            let folder = dataset.folder(&self.data_directory);
+            let written = populate::populate(shard.disk(), dataset, &shape, &folder).await?;
+            eprintln!("{}: {} rows, {} bytes of data", dataset.name(), shape.rows, written.data_file_len);
+        }
+        Ok(())
+    }
+
+    async fn run_groups(&self, shard: &Shard, output: &mut dyn Output) -> Result<()> {
+        let mut keys = BTreeMap::new();
+        let mut kept = BTreeMap::new();
+        for group in self.groups() {
+            let dataset = group.dataset();
+            let folder = dataset.folder(&self.data_directory);
+            let shape = Shape::read(&folder)?
+                .ok_or_else(|| Error::file(&folder, "there is no dataset here: --populate writes it"))?;
+            output.group(group, dataset, &shape)?;
+            let keys: &Rc<[i32]> =
+                keys.entry(dataset.name()).or_insert_with(|| dataset.keys(shape.rows).into());
+            let mut bench = kept.remove(dataset.name()).filter(|_| self.keep_cache_across_test_groups);
+            for (number, case) in group.cases(shape.rows).iter().enumerate() {
+                let first = bench.take().filter(|_| number == 0 || self.keep_cache_across_test_cases);
+                let open = async || {
+                    Bench::open(shard, dataset, (&shape, &folder), self.reading(), keys.clone()).await
+                };
+                let (summary, last) = self.run_case(dataset, case, first, open).await?;
+                output.case(case, &summary)?;
+                bench = Some(last);
+            }
+            kept.extend(bench.map(|bench| (dataset.name(), bench)));
+        }
+        output.finish()
+    }
+
+    /// Runs a case until its time is over, at first with what is open already, if there is something. What is open at
+    /// the end is handed back.
+    async fn run_case(
+        &self,
+        dataset: Dataset,
+        case: &Case,
+        mut kept: Option<Bench>,
+        open: impl AsyncFn() -> Result<Bench>,
+    ) -> Result<(Summary, Bench)> {
+        let begin = Instant::now();
+        let mut iterations = Vec::new();
+        loop {
+            let bench = match kept.take() {
+                Some(bench) => bench,
+                None => open().await?,
+            };
+            iterations.push(bench.run(dataset, case).await?);
+            if begin.elapsed() >= self.test_case_duration {
+                return Ok((Summary::new(iterations), bench));
+            }
+            kept = Some(bench).filter(|_| self.keep_cache_across_test_cases);
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        Reading {
+            search: match self.index_search {
+                SearchArg::Binary => Search::Binary,
+                SearchArg::Scan => Search::Scan,
+            },
+            fences: self.fences,
+            row_cache: self.enable_cache,
+            cache: usize::from(self.cache_mib.get()) << 20,
+        }
+    }
+
+    fn datasets(&self) -> Vec<Dataset> {
+        chosen(&self.datasets)
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        let datasets = self.datasets();
+        let groups = chosen(&self.run_tests).into_iter();
+        groups.filter(|group| datasets.contains(&group.dataset())).collect()
+    }
+}
+
+/// What was chosen, or all.
+fn chosen<T: ValueEnum + Clone>(some: &[T]) -> Vec<T> {
+    if some.is_empty() { T::value_variants().to_vec() } else { some.to_vec() }
+}
+
+fn version(text: &str) -> std::result::Result<Version, String> {
+    let names = || Version::ALL.map(Version::name).join(", ");
+    Version::parse(text).ok_or_else(|| format!("a version is one of {}", names()))
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "a number of seconds was expected".to_owned())
+}

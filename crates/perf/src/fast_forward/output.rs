@@ -1,0 +1,228 @@
+//! The tables: text as people read it, or one JSON document.
+//!
+//! Text is printed line by line as cases end. A column is as wide as its name, or as [`WIDTHS`] says.
+
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+use siltstone::Result;
+
+use super::cases::{Case, Group};
+use super::dataset::{Dataset, Shape};
+use super::figures::Summary;
+
+/// Columns that need more room than their names.
+const WIDTHS: [(&str, usize); 22] = [
+    ("read", 7),
+    ("skip", 7),
+    ("offset", 9),
+    ("stride", 9),
+    ("to", 9),
+    ("range", 20),
+    ("time (s)", 10),
+    ("frags", 9),
+    ("frag/s", 9),
+    ("mad f/s", 9),
+    ("max f/s", 9),
+    ("min f/s", 9),
+    ("avg aio", 9),
+    ("aio", 8),
+    ("(KiB)", 10),
+    ("blocked", 8),
+    ("idx hit", 9),
+    ("idx miss", 9),
+    ("allocs", 9),
+    ("tasks", 8),
+    ("cpu", 6),
+    ("mem", 10),
+];
+
+/// Where results go.
+pub trait Output {
+    /// Cases of a group follow.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn group(&mut self, group: Group, dataset: Dataset, shape: &Shape) -> Result<()>;
+
+    /// A case of that group has ended.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn case(&mut self, case: &Case, summary: &Summary) -> Result<()>;
+
+    /// All have ended.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// Tables of text.
+pub struct Text<'a> {
+    out: &'a mut dyn Write,
+    needs_head: bool,
+}
+
+/// One document of JSON: an array of groups with their cases.
+pub struct Json<'a> {
+    out: &'a mut dyn Write,
+    groups: Vec<Value>,
+    cases: Vec<Value>,
+}
+
+impl<'a> Text<'a> {
+    /// Tables on `out`.
+    pub fn new(out: &'a mut dyn Write) -> Text<'a> {
+        Text { out, needs_head: false }
+    }
+}
+
+impl Output for Text<'_> {
+    fn group(&mut self, group: Group, dataset: Dataset, shape: &Shape) -> Result<()> {
+        self.needs_head = true;
+        writeln!(self.out, "running: {} on dataset {}", group.name(), dataset.name())?;
+        writeln!(
+            self.out,
+            "rows: {}, value size: {}, column index: {} KiB, format: {}, compression: {}, fences: {}",
+            shape.rows,
+            shape.value_size,
+            shape.column_index_size_in_kb,
+            shape.format.name(),
+            shape.compression,
+            shape.fences
+        )?;
+        Ok(writeln!(self.out, "{}:", group.title())?)
+    }
+
+    fn case(&mut self, case: &Case, summary: &Summary) -> Result<()> {
+        let columns = columns(case, summary);
+        if std::mem::take(&mut self.needs_head) {
+            let names = columns.iter().map(|(name, _)| (*name, (*name).to_owned()));
+            writeln!(self.out, "{}", line(names))?;
+        }
+        let cells = columns.iter().map(|(name, value)| (*name, text(value)));
+        writeln!(self.out, "{}", line(cells))?;
+        Ok(self.out.flush()?)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(self.out.flush()?)
+    }
+}
+
+impl<'a> Json<'a> {
+    /// A document on `out`.
+    pub fn new(out: &'a mut dyn Write) -> Json<'a> {
+        Json { out, groups: Vec::new(), cases: Vec::new() }
+    }
+
+    fn close_group(&mut self) {
+        if let Some(group) = self.groups.last_mut() {
+            group["cases"] = Value::Array(std::mem::take(&mut self.cases));
+        }
+    }
+}
+
+impl Output for Json<'_> {
+    fn group(&mut self, group: Group, dataset: Dataset, shape: &Shape) -> Result<()> {
+        self.close_group();
+        self.groups.push(json!({
+            "group": group.name(),
+            "dataset": dataset.name(),
+            "made_of": shape.to_json(),
+        }));
+        Ok(())
+    }
+
+    fn case(&mut self, case: &Case, summary: &Summary) -> Result<()> {
+        let columns = columns(case, summary).into_iter().map(|(name, value)| (name.to_owned(), value));
+        self.cases.push(Value::Object(columns.collect::<Map<String, Value>>()));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.close_group();
+        writeln!(self.out, "{:#}", Value::Array(std::mem::take(&mut self.groups)))?;
+        Ok(self.out.flush()?)
+    }
+}
+
+/// The labels and the figures.
+fn columns(case: &Case, summary: &Summary) -> Vec<(&'static str, Value)> {
+    let labels = case.labels.iter().map(|(name, value)| {
+        let number = value.parse::<u64>().map(Value::from);
+        (*name, number.unwrap_or_else(|_| Value::from(value.as_str())))
+    });
+    labels.chain(summary.columns()).collect()
+}
+
+fn line(cells: impl Iterator<Item = (&'static str, String)>) -> String {
+    let padded = cells.map(|(name, cell)| {
+        let width = WIDTHS.iter().find(|(wide, _)| *wide == name).map_or(name.len(), |(_, width)| *width);
+        format!("{cell:>width$}")
+    });
+    padded.collect::<Vec<String>>().join(" ")
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sstable::Version;
+
+    use super::*;
+    use crate::fast_forward::figures::Figures;
+
+    fn print(output: &mut dyn Output) {
+        let shape = Shape {
+            rows: 400,
+            value_size: 200,
+            column_index_size_in_kb: 64,
+            format: Version::parse("me").unwrap(),
+            compression: false,
+            fences: true,
+        };
+        let group = Group::LargePartitionSlicing;
+        let figures =
+            Figures { time: Duration::from_millis(2), fragments: 1, requests: 3, ..Figures::default() };
+        output.group(group, group.dataset(), &shape).unwrap();
+        for case in &group.cases(shape.rows)[..2] {
+            output.case(case, &Summary::new(vec![figures])).unwrap();
+        }
+        output.finish().unwrap();
+    }
+
+    #[test]
+    fn text_has_a_head_and_a_line_a_case() {
+        let mut out = Vec::new();
+        print(&mut Text::new(&mut out));
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines.len(), 6);
+        assert_eq!(lines[0].join(" "), "running: large-partition-slicing on dataset large-part-ds1");
+        assert_eq!(lines[3][..3], ["offset", "read", "time"]);
+        assert_eq!(lines[4][..7], ["0", "1", "0.002", "1", "1", "500", "0"]);
+        assert!(text.lines().skip(3).all(|line| line.len() == text.lines().nth(3).unwrap().len()));
+    }
+
+    #[test]
+    fn json_is_one_document() {
+        let mut out = Vec::new();
+        print(&mut Json::new(&mut out));
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(document[0]["group"], "large-partition-slicing");
+        assert_eq!(document[0]["made_of"]["rows"], 400);
+        assert_eq!(document[0]["cases"][1]["read"], 32);
+        assert_eq!(document[0]["cases"][1]["aio"], 3);
+        assert_eq!(document[0]["cases"][1]["insns/f"], Value::Null);
+    }
+}

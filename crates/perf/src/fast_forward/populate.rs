@@ -1,0 +1,125 @@
+//! Writes a dataset: row by row, so that memory does not grow with the large partition.
+
+use std::fs;
+use std::path::Path;
+
+use model::time::NO_DELETION_TIME;
+use model::{Bytes, Cell, CellValue, Clustering, DeletionTime, Fragment, Liveness, PartitionStart, Row};
+use runtime::Disk;
+use siltstone::{Error, Result};
+use sstable::component::Descriptor;
+use sstable::parts::statistics::EncodingStats;
+use sstable::writer::Written;
+use sstable::{SSTableWriter, WriteOptions};
+
+use super::dataset::{Dataset, Shape, clustering, key};
+
+/// Microseconds since the epoch. All rows have the same, so that the same options give the same files.
+const TIMESTAMP: i64 = 1_700_000_000_000_000;
+
+/// How many different values there are.
+const VALUES: u32 = 1024;
+
+/// Writes the dataset into its folder, in the place of one that was there.
+///
+/// # Errors
+/// A folder that holds something else; what the operating system says.
+pub async fn populate(disk: &Disk, dataset: Dataset, shape: &Shape, folder: &Path) -> Result<Written> {
+    make_room(folder)?;
+    let descriptor = Descriptor::parse(&shape.data_file(folder))?;
+    let default = WriteOptions::new(shape.format);
+    let options = WriteOptions {
+        compression: default.compression.clone().filter(|_| shape.compression),
+        column_index_size: shape.column_index_size_in_kb << 10,
+        fences: shape.fences,
+        ..default
+    };
+    let encoding = EncodingStats { min_timestamp: TIMESTAMP, ..EncodingStats::NONE };
+    let mut writer = SSTableWriter::create(disk, descriptor, &dataset.schema(), encoding, options).await?;
+    if let Err(error) = push_all(&mut writer, dataset, shape).await {
+        // Whatever is left says no more than the error.
+        drop(writer.abandon().await);
+        return Err(error);
+    }
+    let written = writer.seal().await?;
+    shape.write(folder)?;
+    Ok(written)
+}
+
+/// Removes a dataset that was there, and nothing else.
+fn make_room(folder: &Path) -> Result<()> {
+    let refused = |error: std::io::Error| Error::file(folder, error.to_string());
+    if Shape::read(folder)?.is_some() {
+        fs::remove_dir_all(folder).map_err(refused)?;
+    }
+    fs::create_dir_all(folder).map_err(refused)?;
+    match fs::read_dir(folder).map_err(refused)?.next() {
+        None => Ok(()),
+        Some(_) => Err(Error::file(folder, "something is here that is no dataset")),
+    }
+}
+
+async fn push_all(writer: &mut SSTableWriter, dataset: Dataset, shape: &Shape) -> Result<()> {
+    let values = values(shape.value_size);
+    let mut number = 0;
+    for partition in dataset.keys(shape.rows) {
+        let start = PartitionStart { key: key(partition), deletion: DeletionTime::LIVE };
+        writer.push(&Fragment::PartitionStart(start)).await?;
+        let rows = match dataset {
+            Dataset::LargePartDs1 => 0..shape.rows,
+            Dataset::SmallPart => number..number + 1,
+        };
+        for row in rows {
+            let position = match dataset {
+                Dataset::LargePartDs1 => clustering(row),
+                Dataset::SmallPart => Clustering::empty(),
+            };
+            writer.push(&fragment(position, values[(row % VALUES) as usize].clone())).await?;
+            number = row + 1;
+        }
+        writer.push(&Fragment::PartitionEnd).await?;
+    }
+    Ok(())
+}
+
+fn fragment(clustering: Clustering, value: Bytes) -> Fragment {
+    let mut row = Row::new(clustering);
+    row.liveness = Liveness { timestamp: TIMESTAMP, ..Liveness::NONE };
+    let (ttl, local_deletion_time, path) = (0, NO_DELETION_TIME, None);
+    let value = CellValue::Value(value);
+    row.cells = vec![Cell { column: 0, ttl, timestamp: TIMESTAMP, local_deletion_time, path, value }];
+    Fragment::Row(row)
+}
+
+/// Values of which half repeats and half does not: compressors find something, but not everything.
+fn values(bytes: u32) -> Vec<Bytes> {
+    let mut random = 1_u64;
+    let mut next = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 56) as u8
+    };
+    let value = |_| (0..bytes).map(|at| if at < bytes / 2 { next() } else { 0 }).collect::<Vec<u8>>();
+    (0..VALUES).map(value).map(Bytes::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_dataset_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("letter.txt");
+        fs::write(&file, "dear").unwrap();
+        assert!(make_room(folder.path()).is_err());
+        assert!(file.exists());
+    }
+
+    #[test]
+    fn half_of_a_value_repeats() {
+        let values = values(10);
+        assert_eq!((values.len(), values[0].len()), (1024, 10));
+        assert_ne!(values[0][..5], values[1][..5]);
+        assert_eq!(values[0][5..], [0; 5]);
+    }
+}

@@ -1,0 +1,11 @@
+//! The published benchmarks, rebuilt: the same datasets, cases and columns, so that tables can be laid side by side.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`fast_forward`] | slices and skips of a large partition and of many small ones |
+//! | [`allocations`] | how many allocations a thread made |
+//!
+//! Requests, bytes and allocations are exact and repeat on any machine. Times do not: they are for ratios within one run.
+
+pub mod allocations;
+pub mod fast_forward;

@@ -1,0 +1,53 @@
+//! The command `siltstone-perf`, which `siltstone perf` hands its arguments to. It is a program of its own so that the
+//! product has neither the benchmarks nor an allocator that counts.
+
+use std::error::Error as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use siltstone::Error;
+use siltstone_perf::allocations::Counted;
+use siltstone_perf::fast_forward::FastForward;
+
+#[global_allocator]
+static COUNTED: Counted = Counted;
+
+/// The published benchmarks of reads, on our files: requests, bytes and allocations are what they count.
+///
+/// Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.
+#[derive(Debug, Parser)]
+#[command(name = "siltstone perf", version, arg_required_else_help = true)]
+struct Perf {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Debug, Subcommand)]
+enum Benchmark {
+    FastForward(FastForward),
+}
+
+fn main() -> ExitCode {
+    let done = match Perf::parse().benchmark {
+        Benchmark::FastForward(fast_forward) => fast_forward.run(&mut std::io::stdout()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Says on stderr what went wrong, and why.
+fn complain(error: &Error) {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    eprintln!("siltstone perf: {text}");
+}

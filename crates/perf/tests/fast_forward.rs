@@ -1,0 +1,139 @@
+//! The whole program over small datasets: rows by arithmetic, requests by what the index promises. Never a time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use testkit::command::{code, stderr, stdout};
+
+/// Rows of the datasets: about 60 blocks of 4 KiB.
+const ROWS: u64 = 1200;
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_siltstone-perf"));
+    command.arg("fast-forward").arg("--data-directory").arg(folder).args(arguments);
+    command.output().unwrap()
+}
+
+/// Datasets of so many rows, and besides as the options say.
+fn populated(options: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = ROWS.to_string();
+    let output = run(folder.path(), &[&["--populate", "--rows", &rows], options].concat());
+    assert_eq!((code(&output), stdout(&output)), (0, ""), "{}", stderr(&output));
+    folder
+}
+
+/// The cases of a group, each run once.
+fn cases(folder: &TempDir, group: &str, options: &[&str]) -> Vec<Value> {
+    let once = ["--test-case-duration", "0", "--output-format", "json", "--run-tests", group];
+    let output = run(folder.path(), &[&once, options].concat());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let document: Value = serde_json::from_str(stdout(&output)).unwrap();
+    assert_eq!(document[0]["group"], group);
+    document[0]["cases"].as_array().unwrap().clone()
+}
+
+fn number(case: &Value, column: &str) -> u64 {
+    case[column].as_u64().unwrap_or_else(|| panic!("{column}: {case}"))
+}
+
+#[test]
+fn a_cold_row_is_few_requests() {
+    let folder = populated(&["--datasets", "large-part-ds1", "--column-index-size-in-kb", "4"]);
+    for (options, most) in
+        [(&["--fences", "true"][..], 3), (&["--fences", "false"], 12), (&["--index-search", "scan"], 12)]
+    {
+        for group in ["large-partition-slicing", "large-partition-slicing-clustering-keys"] {
+            let cases = cases(&folder, group, options);
+            let frags: Vec<u64> = cases.iter().map(|case| number(case, "frags")).collect();
+            assert_eq!(frags, [1, 32, 256, 1200, 1, 32, 256, 600], "{group} {options:?}");
+            for case in cases.iter().filter(|case| case["read"] == 1) {
+                assert!(number(case, "aio") <= most, "{group} {options:?}: {case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn skips_find_what_they_must_and_read_no_more_than_all() {
+    for options in [&["--with-compression"][..], &[]] {
+        let folder = populated(&[options, &["--column-index-size-in-kb", "4"]].concat());
+        for group in ["large-partition-skips", "small-partition-skips"] {
+            let cases = cases(&folder, group, &[]);
+            assert_eq!(cases.len(), 17);
+            let whole = cases[0]["(KiB)"].as_f64().unwrap();
+            for case in &cases {
+                let (read, skip) = (number(case, "read"), number(case, "skip"));
+                let rows = if skip == 0 { ROWS } else { kept(read, skip) };
+                assert_eq!(number(case, "frags"), rows, "{group}: {case}");
+                // Indexes come on top, and the ends of requests.
+                assert!(case["(KiB)"].as_f64().unwrap() <= whole * 1.1 + 40.0, "{group}: {case}");
+            }
+            // A row of each 4097 is one row, in one block.
+            let last = &cases[8];
+            assert_eq!((number(last, "skip"), number(last, "frags")), (4096, 1));
+            assert!(last["(KiB)"].as_f64().unwrap() <= 40.0, "{group}: {last}");
+        }
+    }
+}
+
+/// How many rows are read, if of each `read + skip` the first `read` are.
+fn kept(read: u64, skip: u64) -> u64 {
+    (0..ROWS).filter(|row| row % (read + skip) < read).count() as u64
+}
+
+#[test]
+fn neighbours_and_absent_rows() {
+    let folder = populated(&["--datasets", "large-part-ds1", "--column-index-size-in-kb", "4"]);
+    let few = cases(&folder, "large-partition-select-few-rows", &["--keep-cache-across-test-cases"]);
+    // The neighbour, with all of the index cached: its block alone, and what direct I/O adds at both ends.
+    assert_eq!((number(&few[1], "stride"), number(&few[1], "aio")), (ROWS / 2 + 1, 1));
+    assert!(few[1]["(KiB)"].as_f64().unwrap() <= 6.0, "{}", few[1]);
+    let missing = cases(&folder, "large-partition-select-missing-rows", &[]);
+    assert!(missing.iter().all(|case| case["frags"] == 0));
+    // Right before the first row there is no block: the index knows, and no data is read.
+    assert!(number(&missing[2], "aio") <= 2, "{}", missing[2]);
+    assert!(missing[2]["(KiB)"].as_f64().unwrap() <= 8.0, "{}", missing[2]);
+}
+
+#[test]
+fn a_row_cache_answers_the_second_time() {
+    let folder = populated(&["--datasets", "large-part-ds1"]);
+    let group = "large-partition-single-key-slice";
+    let options = ["--enable-cache", "--keep-cache-across-test-cases"];
+    let cases = cases(&folder, group, &options);
+    assert_eq!(number(&cases[0], "frags"), ROWS);
+    for case in &cases[1..] {
+        assert_eq!((number(case, "c hit"), number(case, "aio")), (1, 0), "{case}");
+        assert!(number(case, "mem") > 0);
+    }
+}
+
+#[test]
+fn all_groups_run_and_print_lines() {
+    let folder = populated(&[]);
+    let output = run(folder.path(), &["--test-case-duration", "0"]);
+    assert_eq!((code(&output), stderr(&output)), (0, ""));
+    assert_eq!(stdout(&output).matches("running: ").count(), 10);
+    let heads = stdout(&output).lines().filter(|line| line.contains("avg aio"));
+    assert!(heads.clone().count() == 10 && heads.clone().all(|head| head.contains(" allocs ")));
+    assert!(!stdout(&output).contains("allocs -"));
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &[]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("--populate"), "{}", stderr(&output));
+    std::fs::create_dir(folder.path().join("small-part")).unwrap();
+    std::fs::write(folder.path().join("small-part/letter.txt"), "dear").unwrap();
+    let output = run(folder.path(), &["--populate", "--datasets", "small-part", "--rows", "1"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("no dataset"), "{}", stderr(&output));
+    assert_eq!(code(&run(folder.path(), &["--run-tests", "all"])), 2);
+}
