@@ -5,39 +5,48 @@
 //! read     |—————|—————|·····|    |—————|       behind it: nothing at first, then as much as went by without a gap
 //! ```
 //!
-//! Where range after range follows without a gap, all is read in the end, and few large requests do it. Where something
-//! is skipped that is not at hand, the next range is read by itself. So no request brings in more in vain than went by
-//! before it, or a page.
+//! Where range after range follows without a gap, all is read in the end, and few large requests do it. What is wanted
+//! earns credit, what is skipped takes it away, and no request brings in more behind a range than there is credit. So over
+//! time no more is read in vain than was wanted.
 
 use std::ops::Range;
 
-/// A gap up to this size is none: to read over it costs less than another request. Read-ahead ends at a multiple of it,
-/// so that no byte is asked for twice, whatever direct I/O is rounded to. Bytes.
-const PAGE: u64 = 4096;
+/// A gap up to this size is wanted too: to read over it costs less than another request. Bytes.
+const SMALL_GAP: u64 = PAGE;
+
+/// Where a request could as well end a little earlier, it ends at a multiple of this, so that no byte is asked for twice,
+/// whatever direct I/O is rounded to. Bytes.
+pub(crate) const PAGE: u64 = 4096;
 
 /// What went by so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadAhead {
-    /// Where in the data what went by without a gap begins; `None` at first.
-    start: Option<u64>,
+    /// Bytes that were wanted, less those that were skipped.
+    credit: u64,
+    /// Where the last range ended; 0 before the first.
+    end: u64,
 }
 
 impl ReadAhead {
     /// The place up to which the next request may go, if this range of the data is wanted next and the bytes at hand
-    /// end at `at_hand`: at most `most` bytes of it, and not beyond `limit`. Less than the end of the range if nothing
-    /// is to be read behind it.
+    /// end at `at_hand`: at most `most` bytes of it, and not beyond `limit`. Not behind the end of the range if nothing
+    /// is to be read there.
     pub(crate) fn next(&mut self, range: &Range<u64>, at_hand: u64, most: u64, limit: u64) -> u64 {
+        let gap = range.start.saturating_sub(self.end);
+        let credit = match (self.end, gap) {
+            (0, _) => 0,
+            (_, ..=SMALL_GAP) => (self.credit + gap).min(most),
+            _ => self.credit.saturating_sub(gap),
+        };
+        self.end = range.end;
+        self.credit = (credit + (range.end - range.start)).min(most);
         let from = range.start.max(at_hand);
-        let start = match self.start {
-            Some(start) if range.start <= at_hand.saturating_add(PAGE) => start,
-            _ => *self.start.insert(range.start),
-        };
-        let run = match range.start.saturating_sub(start) {
-            0 => return from,
-            run => run.max(PAGE).min(most),
-        };
-        let ahead = from.saturating_add(run);
-        if ahead >= limit { limit } else { ahead / PAGE * PAGE }
+        match credit {
+            0 => from,
+            // Small ranges share a page.
+            credit if from + credit.max(PAGE) < limit => (from + credit.max(PAGE)) / PAGE * PAGE,
+            _ => limit,
+        }
     }
 }
 
@@ -60,9 +69,24 @@ mod tests {
         assert_eq!(next(292, 356), 356 + 192);
         assert_eq!(next(356, 548), 548 + 256);
         assert_eq!(next(420, 804), 804 + 256);
-        // A gap, and a small one that is none.
-        assert_eq!(next(1065, 1060), 1065);
-        assert_eq!(next(1132, 1129), 1196);
+        // A small gap is none; a large one, and there is nothing left.
+        assert_eq!(next(488, 1060), 1060 + 256);
+        assert_eq!(next(1065, 1316), 1316);
+    }
+
+    #[test]
+    fn what_is_skipped_takes_credit_away() {
+        let mut ahead = ReadAhead::default();
+        let mut next = |start: u64, len: u64| {
+            let range = start * KIB..(start + len) * KIB;
+            ahead.next(&range, range.start, 256 * KIB, 100_000 * KIB) / KIB - start
+        };
+        assert_eq!(next(4, 100), 0);
+        assert_eq!(next(104, 100), 100);
+        // Every second block.
+        assert_eq!([next(264, 60), next(384, 60), next(504, 60)], [140, 140, 140]);
+        // One of four.
+        assert_eq!([next(744, 60), next(984, 60)], [20, 0]);
     }
 
     #[test]
@@ -70,7 +94,7 @@ mod tests {
         let mut ahead = ReadAhead::default();
         assert_eq!(ahead.next(&(100..200), 0, 1 << 20, 1 << 30), 100);
         assert_eq!(ahead.next(&(300..400), 200, 1 << 20, 1 << 30), PAGE);
-        assert_eq!(ahead.next(&(5000..5100), PAGE, 1 << 20, 1 << 30), 2 * PAGE);
+        assert_eq!(ahead.next(&(4400..4500), PAGE, 1 << 20, 1 << 30), 2 * PAGE);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use super::chunk::{DataFile, Stretch};
+use super::read_ahead::PAGE;
 use super::row::Source;
 use crate::Result;
 use crate::decode::DecodeError;
@@ -121,7 +122,7 @@ impl Window {
         let start = self.end_at_hand();
         let end = match self.needed.max(start.saturating_add(self.step)).min(self.end) {
             end if end == self.end => self.ahead,
-            end => end,
+            end => Some(end / PAGE * PAGE).filter(|&page| page >= self.needed && page > start).unwrap_or(end),
         };
         self.step = (self.step * 2).clamp(1, self.pace.most.max(1));
         if start >= end {
