@@ -185,7 +185,7 @@ impl FastForward {
             let folder = dataset.folder(&self.data_directory);
             let shape = Shape::read(&folder)?
                 .ok_or_else(|| Error::file(&folder, "there is no dataset here: --populate writes it"))?;
-            output.group(group, dataset, &shape)?;
+            output.group(group, &shape, &self.reading())?;
             let keys: &Rc<[i32]> =
                 keys.entry(dataset.name()).or_insert_with(|| dataset.keys(shape.rows).into());
             let mut bench = kept.remove(dataset.name()).filter(|_| self.keep_cache_across_test_groups);

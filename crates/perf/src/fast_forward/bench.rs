@@ -28,6 +28,16 @@ pub struct Reading {
     pub cache: usize,
 }
 
+impl Reading {
+    /// How blocks are searched for, as the command has it.
+    pub fn search_name(&self) -> &'static str {
+        match self.search {
+            Search::Binary => "binary",
+            Search::Scan => "scan",
+        }
+    }
+}
+
 /// A dataset, open, with what is cached of it.
 pub struct Bench {
     shard: Shard,

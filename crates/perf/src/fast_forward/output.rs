@@ -7,8 +7,9 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 use siltstone::Result;
 
+use super::bench::Reading;
 use super::cases::{Case, Group};
-use super::dataset::{Dataset, Shape};
+use super::dataset::Shape;
 use super::figures::Summary;
 
 /// Columns that need more room than their names.
@@ -43,7 +44,7 @@ pub trait Output {
     ///
     /// # Errors
     /// What the operating system says.
-    fn group(&mut self, group: Group, dataset: Dataset, shape: &Shape) -> Result<()>;
+    fn group(&mut self, group: Group, shape: &Shape, reading: &Reading) -> Result<()>;
 
     /// A case of that group has ended.
     ///
@@ -79,18 +80,19 @@ impl<'a> Text<'a> {
 }
 
 impl Output for Text<'_> {
-    fn group(&mut self, group: Group, dataset: Dataset, shape: &Shape) -> Result<()> {
+    fn group(&mut self, group: Group, shape: &Shape, reading: &Reading) -> Result<()> {
         self.needs_head = true;
-        writeln!(self.out, "running: {} on dataset {}", group.name(), dataset.name())?;
+        writeln!(self.out, "running: {} on dataset {}", group.name(), group.dataset().name())?;
         writeln!(
             self.out,
-            "rows: {}, value size: {}, column index: {} KiB, format: {}, compression: {}, fences: {}",
+            "rows: {}, value size: {}, column index: {} KiB, format: {}, compression: {}, fences: {}, index search: {}",
             shape.rows,
             shape.value_size,
             shape.column_index_size_in_kb,
             shape.format.name(),
             shape.compression,
-            shape.fences
+            shape.fences && reading.fences,
+            reading.search_name()
         )?;
         Ok(writeln!(self.out, "{}:", group.title())?)
     }
@@ -125,12 +127,14 @@ impl<'a> Json<'a> {
 }
 
 impl Output for Json<'_> {
-    fn group(&mut self, group: Group, dataset: Dataset, shape: &Shape) -> Result<()> {
+    fn group(&mut self, group: Group, shape: &Shape, reading: &Reading) -> Result<()> {
         self.close_group();
         self.groups.push(json!({
             "group": group.name(),
-            "dataset": dataset.name(),
+            "dataset": group.dataset().name(),
             "made_of": shape.to_json(),
+            "fences": shape.fences && reading.fences,
+            "index_search": reading.search_name(),
         }));
         Ok(())
     }
@@ -177,7 +181,7 @@ fn text(value: &Value) -> String {
 mod tests {
     use std::time::Duration;
 
-    use sstable::Version;
+    use sstable::{Search, Version};
 
     use super::*;
     use crate::fast_forward::figures::Figures;
@@ -194,7 +198,8 @@ mod tests {
         let group = Group::LargePartitionSlicing;
         let figures =
             Figures { time: Duration::from_millis(2), fragments: 1, requests: 3, ..Figures::default() };
-        output.group(group, group.dataset(), &shape).unwrap();
+        let reading = Reading { search: Search::Scan, fences: false, row_cache: false, cache: 0 };
+        output.group(group, &shape, &reading).unwrap();
         for case in &group.cases(shape.rows)[..2] {
             output.case(case, &Summary::new(vec![figures])).unwrap();
         }
@@ -221,6 +226,7 @@ mod tests {
         let document: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(document[0]["group"], "large-partition-slicing");
         assert_eq!(document[0]["made_of"]["rows"], 400);
+        assert_eq!((&document[0]["fences"], &document[0]["index_search"]), (&false.into(), &"scan".into()));
         assert_eq!(document[0]["cases"][1]["read"], 32);
         assert_eq!(document[0]["cases"][1]["aio"], 3);
         assert_eq!(document[0]["cases"][1]["insns/f"], Value::Null);
