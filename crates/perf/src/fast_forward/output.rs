@@ -1,6 +1,6 @@
 //! The tables: text as people read it, or one JSON document.
 //!
-//! Text is printed line by line as cases end. A column is as wide as its name, or as [`WIDTHS`] says.
+//! Text is printed line by line as cases end. A column is as wide as its name, or as `WIDTHS` says.
 
 use std::io::Write;
 
