@@ -126,7 +126,7 @@ pub async fn read_everything(shard: &Shard, path: &Path) {
                     reverse,
                     static_row: true,
                     may_stop_early: reverse,
-                    read_buffer: None,
+                    ..ReadOptions::default()
                 };
                 if let Ok(Some(reader)) = table.read(&table.key(key.bytes.clone()), &slice, options).await {
                     let _ = each(reader, drop).await;

@@ -189,11 +189,15 @@ async fn read(table: &Rc<SSTable>, key: &PartitionKey, slice: &Slice, options: R
     fragments
 }
 
+async fn open(shard: &Shard, name: &str, way: &Way) -> Rc<SSTable> {
+    let options = OpenOptions { read_buffer: way.read_buffer, ..OpenOptions::new(Cache::new(way.cache)) };
+    SSTable::open(shard.disk(), &fixture(name), &options).await.unwrap()
+}
+
 async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
     let mut checked = 0;
     for way in ways {
-        let options = OpenOptions { read_buffer: way.read_buffer, ..OpenOptions::new(Cache::new(way.cache)) };
-        let table = SSTable::open(shard.disk(), &fixture(name), &options).await.unwrap();
+        let table = open(shard, name, way).await;
         for partition in partitions(&table).await {
             let cuts = cuts(&table, &partition, every).await;
             for slice in slices(&cuts) {
@@ -203,7 +207,7 @@ async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
                         reverse,
                         static_row,
                         may_stop_early: way.stop_early,
-                        read_buffer: None,
+                        ..ReadOptions::default()
                     };
                     let found = read(&table, &partition.key, &slice, options).await;
                     let expected = filtered(table.schema(), &partition.fragments, &slice, static_row);
@@ -231,8 +235,7 @@ async fn check_forwarding(shard: &Shard, name: &str, every: usize, ways: &[Way])
     let mut random = Random::new(5);
     let mut checked = 0;
     for way in ways {
-        let options = OpenOptions { read_buffer: way.read_buffer, ..OpenOptions::new(Cache::new(way.cache)) };
-        let table = SSTable::open(shard.disk(), &fixture(name), &options).await.unwrap();
+        let table = open(shard, name, way).await;
         for partition in partitions(&table).await {
             let cuts = cuts(&table, &partition, every).await;
             for longest in [1, 2, 10, cuts.len()] {

@@ -16,9 +16,9 @@ impl CqlType {
                 frozen == other && key.is_alike(other_key) && value.is_alike(other_value)
             }
             (Udt(a), Udt(b)) => {
-                let names =
-                    |of: &super::UserType| of.fields.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-                (&a.name, a.frozen, names(a)) == (&b.name, b.frozen, names(b))
+                a.name == b.name
+                    && a.frozen == b.frozen
+                    && a.fields.iter().map(|(name, _)| name).eq(b.fields.iter().map(|(name, _)| name))
                     && all_alike(a.field_types(), b.field_types())
             }
             (Vector { element: a, dimension }, Vector { element: b, dimension: other }) => {

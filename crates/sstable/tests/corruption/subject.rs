@@ -99,7 +99,7 @@ impl Subject {
                         reverse,
                         static_row: true,
                         may_stop_early: reverse,
-                        read_buffer: None,
+                        ..ReadOptions::default()
                     };
                     questions.push(Question { key: key.clone(), slice: slice.clone(), options });
                 }
