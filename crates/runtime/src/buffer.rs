@@ -1,4 +1,8 @@
-//! Memory whose address suits direct I/O, out of an ordinary `Vec`.
+//! Large buffers, used again and again, at addresses that suit direct I/O.
+//!
+//! What streams through a shard comes in buffers of some 16 to 512 KiB that live for a moment. An allocator that gets
+//! them back either returns them to the operating system, and a page fault fetches every page of the next one, or keeps
+//! them, and small things that live long settle in between. So a thread keeps a few for whoever wants one next.
 //!
 //! Direct I/O wants the destination at an address that is a multiple of the device's alignment. The buffer is
 //! allocated a little larger, and the read goes to its first aligned address:
@@ -7,19 +11,85 @@
 //!      ├─ padding (0s) ─┼─ uninitialised until the read fills it ─┐
 //! ```
 
+use std::cell::RefCell;
+
+/// The least capacity of a buffer that is kept, and the most, in bytes.
+const KEPT_CAPACITY: [usize; 2] = [16 << 10, 512 << 10];
+
+/// How many bytes a thread keeps of buffers that nobody uses.
+const MOST_KEPT: usize = 1 << 20;
+
+/// Capacities are multiples of this, so that a buffer suits more than what it was made for. Bytes.
+const STEP: usize = 4 << 10;
+
+thread_local! {
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept { buffers: Vec::new(), bytes: 0 }) };
+}
+
+/// Buffers that nobody uses, and their capacities together.
+struct Kept {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// An empty buffer of at least that capacity, in bytes: one that [`reuse`] was told of, or a new one.
+pub fn buffer(capacity: usize) -> Vec<u8> {
+    if capacity < KEPT_CAPACITY[0] || capacity > KEPT_CAPACITY[1] {
+        return Vec::with_capacity(capacity);
+    }
+    KEPT.with_borrow_mut(|kept| kept.take(capacity))
+        .unwrap_or_else(|| Vec::with_capacity(capacity.next_multiple_of(STEP)))
+}
+
+/// Hands on a buffer that nobody uses any more.
+pub fn reuse(buffer: Vec<u8>) {
+    if buffer.capacity() < KEPT_CAPACITY[0] || buffer.capacity() > KEPT_CAPACITY[1] + STEP {
+        return;
+    }
+    // A thread that ends has nobody to keep it for.
+    let _ = KEPT.try_with(|kept| kept.borrow_mut().put(buffer));
+}
+
+impl Kept {
+    /// The smallest that is large enough, unless most of it would be idle.
+    fn take(&mut self, capacity: usize) -> Option<Vec<u8>> {
+        let fits =
+            |buffer: &Vec<u8>| buffer.capacity() >= capacity && buffer.capacity() <= 2 * capacity + STEP;
+        let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
+        let (place, _) = buffers.min_by_key(|(_, buffer)| buffer.capacity())?;
+        let buffer = self.buffers.swap_remove(place);
+        self.bytes -= buffer.capacity();
+        Some(buffer)
+    }
+
+    /// Keeps it, in the place of those that came first.
+    fn put(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.bytes += buffer.capacity();
+        self.buffers.push(buffer);
+        while self.bytes > MOST_KEPT {
+            self.bytes -= self.buffers.remove(0).capacity();
+        }
+    }
+}
+
 /// Allocates room for `len` bytes at an address that is a multiple of `alignment`, a power of two.
 ///
 /// Returns the buffer and the index at which that room starts: the buffer's length, and its capacity is at least
 /// `len` more. The buffer must not be reallocated before the read.
 pub(crate) fn allocate(len: usize, alignment: usize) -> (Vec<u8>, usize) {
     debug_assert!(alignment.is_power_of_two());
-    // Allocators align to a few words anyway, so small alignments are mostly met without spare room.
-    let exact = Vec::with_capacity(len);
-    if padding(&exact, alignment) == 0 {
-        return (exact, 0);
-    }
-    drop(exact);
-    let mut buf = Vec::with_capacity(len + alignment - 1);
+    let mut buf = if len < KEPT_CAPACITY[0] {
+        // Allocators align to a few words anyway, so small alignments are mostly met without spare room.
+        let exact = Vec::with_capacity(len);
+        if padding(&exact, alignment) == 0 {
+            return (exact, 0);
+        }
+        drop(exact);
+        Vec::with_capacity(len + alignment - 1)
+    } else {
+        buffer(len + alignment - 1)
+    };
     let base = padding(&buf, alignment);
     buf.resize(base, 0);
     (buf, base)
@@ -44,5 +114,24 @@ mod tests {
                 assert!(buf.capacity() - base >= len);
             }
         }
+    }
+
+    #[test]
+    fn a_buffer_is_used_again_for_as_much_and_not_for_much_less() {
+        let first = buffer(100_000);
+        let address = first.as_ptr();
+        reuse(first);
+        let [small, large, another] = [20_000, 98_000, 100_000].map(buffer);
+        assert_ne!(small.as_ptr(), address);
+        assert_eq!((large.as_ptr(), large.len()), (address, 0));
+        assert_ne!(another.as_ptr(), address);
+    }
+
+    #[test]
+    fn only_so_much_is_kept() {
+        (0..100).map(|_| buffer(64 << 10)).collect::<Vec<_>>().into_iter().for_each(reuse);
+        reuse(Vec::with_capacity(10));
+        reuse(Vec::with_capacity(10 << 20));
+        KEPT.with_borrow(|kept| assert_eq!((kept.buffers.len(), kept.bytes), (16, MOST_KEPT)));
     }
 }

@@ -211,6 +211,11 @@ impl Window {
     pub fn into_parts(self) -> (Vec<u8>, Range<usize>) {
         (self.buf, self.start..self.start + self.len)
     }
+
+    /// Hands the buffer on to whoever wants one next.
+    pub fn let_go(self) {
+        buffer::reuse(self.buf);
+    }
 }
 
 impl Deref for Window {

@@ -72,9 +72,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sstable::Version;
 use sstable::writer::Limits;
-use storage::Generations;
+use storage::admission::AdmissionOptions;
 use storage::commit_log::{CommitLogOptions, OnCorruption, TableId};
 use storage::compactor::CompactionOptions;
+use storage::{Generations, StoreOptions};
 
 pub use pending::Pending;
 pub use read::{PAGE_BYTES, PAGE_ROWS, Scan, Slice};
@@ -105,6 +106,8 @@ pub struct Options {
     pub cache: usize,
     /// Bytes that memtables may take before the largest is flushed, of all shards together. Default 128 MiB.
     pub memtables: usize,
+    /// Bytes that reads under way may take, of all shards together: over it they wait, and fail at last. Default 128 MiB.
+    pub reads: usize,
     /// When writes are durable, and how large the logs of all shards together may become. Default that of
     /// [`CommitLogOptions`]: within ten seconds, as with Cassandra.
     pub log: CommitLogOptions,
@@ -130,6 +133,7 @@ impl Default for Options {
             read_only: false,
             cache: 256 << 20,
             memtables: 128 << 20,
+            reads: 128 << 20,
             log: CommitLogOptions::default(),
             compaction: CompactionOptions::default(),
             on_corruption: OnCorruption::Stop,
@@ -138,6 +142,24 @@ impl Default for Options {
             direct_io: true,
             pin: false,
         }
+    }
+}
+
+impl Options {
+    /// Bytes of memory that the database takes when all that it may take is in use; about a tenth more with what the
+    /// allocator loses in between. Memtables count twice, as one is flushed while the next is filled, and each shard has
+    /// 8 MiB in hand for a compaction, a flush and its log.
+    pub fn memory(&self) -> usize {
+        self.shards * self.of_shard().memory()
+    }
+
+    /// What each shard gets of it.
+    pub(crate) fn of_shard(&self) -> StoreOptions {
+        let Options { shards, mut log, compaction, .. } = self.clone();
+        log.total_size = (log.total_size / shards as u64).max(log.segment_size as u64);
+        let admission = AdmissionOptions { memory: self.reads / shards, ..AdmissionOptions::default() };
+        let (cache, memtables) = (self.cache / shards, self.memtables / shards);
+        StoreOptions { cache, memtables, admission, log, compaction }
     }
 }
 

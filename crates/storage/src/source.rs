@@ -11,15 +11,24 @@ use crate::memtable::MemtableReader;
 use crate::row_cache::CachedReader;
 use crate::{Error, Result};
 
-/// What all SSTables of a read or a compaction together have at hand of their data, in bytes.
-const READ_AHEAD: u64 = 2 << 20;
+/// What all SSTables of a slice together have at hand of their data, in bytes: many slices are read at a time.
+pub(crate) const SLICE_READ_AHEAD: u64 = 256 << 10;
 
-/// The least of it, and the most, that one of them has: a request is worth no less, and gains nothing by more.
+/// The same for a scan of all partitions, and a compaction, of which there are few at a time.
+pub(crate) const SCAN_READ_AHEAD: u64 = 1 << 20;
+
+/// The least of it, and the most, that one SSTable has: a request is worth no less, and gains nothing by more.
 const SHARES: [u64; 2] = [16 << 10, 256 << 10];
 
-/// What one of so many SSTables that are read together may have at hand of its data, in bytes.
-pub(crate) fn share_of_read_ahead(count: usize) -> u64 {
-    (READ_AHEAD / count.max(1) as u64).clamp(SHARES[0], SHARES[1])
+/// What one of so many SSTables may have at hand of its data, where they have `read_ahead` together. Bytes.
+pub(crate) fn share(read_ahead: u64, count: usize) -> u64 {
+    (read_ahead / count.max(1) as u64).clamp(SHARES[0], SHARES[1])
+}
+
+/// What so many SSTables then take of memory, in bytes: each has the rows that wait for being merged, what was read for
+/// the next ones, and what of that is unpacked. What is wanted begins and ends within chunks.
+pub(crate) fn at_hand(read_ahead: u64, count: usize, chunk: u64) -> usize {
+    3 * count * (share(read_ahead, count) + chunk) as usize
 }
 
 /// A stream of rows with the columns of the table.

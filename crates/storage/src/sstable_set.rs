@@ -39,6 +39,7 @@ pub struct Member {
 #[derive(Clone, Debug, Default)]
 pub struct SSTableSet {
     members: Vec<Rc<Member>>,
+    largest_chunk: u64,
 }
 
 impl Member {
@@ -107,7 +108,14 @@ impl SSTableSet {
             let newest = (member.max_timestamp, generation.len(), generation.clone());
             std::cmp::Reverse(newest)
         });
-        SSTableSet { members }
+        let chunks = members.iter().filter_map(|member| member.sstable.data().file.compression());
+        let largest_chunk = chunks.map(|info| u64::from(info.chunk_len())).max().unwrap_or(0);
+        SSTableSet { members, largest_chunk }
+    }
+
+    /// The largest chunk that any of them is compressed in, in bytes; 0 if none is compressed.
+    pub fn largest_chunk(&self) -> u64 {
+        self.largest_chunk
     }
 
     /// All of them, the one with the greatest timestamp first.

@@ -29,7 +29,7 @@ use crate::memtable::{Memtable, MemtableReader};
 use crate::row_cache::{CachedReader, RowCache};
 use crate::shared::Tokens;
 use crate::single_key::{self, Adaptive, SingleKeyStats};
-use crate::source::{Source, share_of_read_ahead};
+use crate::source::{SCAN_READ_AHEAD, SLICE_READ_AHEAD, Source, at_hand, share};
 use crate::sstable_set::{Member, SSTableSet};
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
@@ -212,6 +212,21 @@ impl Table {
     pub fn memtable_bytes(&self) -> usize {
         let memtables = self.0.memtables.borrow();
         memtables.active.bytes() + memtables.frozen.iter().map(|memtable| memtable.bytes()).sum::<usize>()
+    }
+
+    /// Bytes of memory that a slice of a partition takes while it is read, about: who reads asks for a permit for it.
+    pub fn slice_memory(&self) -> usize {
+        self.at_hand(SLICE_READ_AHEAD)
+    }
+
+    /// The same for a scan of all partitions.
+    pub fn scan_memory(&self) -> usize {
+        self.at_hand(SCAN_READ_AHEAD)
+    }
+
+    fn at_hand(&self, read_ahead: u64) -> usize {
+        let set = self.0.set.borrow();
+        at_hand(read_ahead, set.members().len(), set.largest_chunk())
     }
 
     /// What is kept of the table's rows beside its memtables.
@@ -533,7 +548,7 @@ async fn scan_member(member: &Member, (after, last): (Option<Token>, Token), cou
         None => 0,
     };
     let end = sstable.data_above(last).await?;
-    let reader = sstable.scan_range(start..end, share_of_read_ahead(count))?;
+    let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, count))?;
     Ok(Source::Scan(Box::new(Mapped::new(reader, member.columns.clone()))))
 }
 

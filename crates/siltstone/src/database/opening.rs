@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, RwLock};
 use runtime::{Disk, ShardOptions};
 use sstable::data::row::Family;
 use sstable::writer::Limits;
+use storage::Generations;
 use storage::commit_log::EarlierLog;
-use storage::{Generations, StoreOptions};
 
 use super::folder::{Found, Layout, random};
 use super::ring::Ring;
@@ -127,12 +127,8 @@ impl Inner {
     }
 
     fn engine_options(&self, number: usize) -> EngineOptions {
-        let Options { shards, cache, memtables, mut log, compaction, read_only, .. } = self.options.clone();
-        log.total_size = (log.total_size / shards as u64).max(log.segment_size as u64);
-        let (cache, memtables) = (cache / shards, memtables / shards);
-        let store = StoreOptions { cache, memtables, log, compaction, ..StoreOptions::default() };
-        let log = (!read_only).then(|| self.layout.log(number));
-        EngineOptions { store, tokens: self.ring.part(number), log }
+        let log = (!self.options.read_only).then(|| self.layout.log(number));
+        EngineOptions { store: self.options.of_shard(), tokens: self.ring.part(number), log }
     }
 
     /// Notes a table that was found, and says what the shards are to know of it.

@@ -17,7 +17,7 @@ use super::shape::{Place, Shape};
 use super::worker::{ShardTable, Worker};
 use crate::{Error, Result};
 
-/// Bytes of memory that a read takes besides the page that it fills: what it has at hand of each SSTable, about.
+/// Bytes of memory that a read takes besides the page that it fills and what SSTables have at hand.
 const READ_MEMORY: usize = 64 << 10;
 
 /// After so many fragments others may go on.
@@ -60,7 +60,8 @@ impl Worker {
     /// The rows of a slice; `None` if the table has changed since the read was made.
     pub(super) async fn read_slice(&self, read: SliceRead) -> Result<Option<PackedRows>> {
         let table = self.table(read.selection.table)?;
-        let _permit = self.admission()?.admit(READ_MEMORY + read.selection.bytes).await?;
+        let memory = READ_MEMORY + table.table.slice_memory() + read.selection.bytes;
+        let _permit = self.admission()?.admit(memory).await?;
         let Some(mut packer) = self.packer(&table, &read.selection)? else { return Ok(None) };
         packer.with_static_only |= read.with_static_only;
         packer.direction = if read.reverse { Direction::Reverse } else { Direction::Forward };
@@ -72,7 +73,8 @@ impl Worker {
     /// The rows of this shard's part of some tokens; `None` if the table has changed since the read was made.
     pub(super) async fn read_scan(&self, read: ScanRead) -> Result<Option<PackedRows>> {
         let table = self.table(read.selection.table)?;
-        let _permit = self.admission()?.admit(READ_MEMORY + read.selection.bytes).await?;
+        let memory = READ_MEMORY + table.table.scan_memory() + read.selection.bytes;
+        let _permit = self.admission()?.admit(memory).await?;
         let Some(mut packer) = self.packer(&table, &read.selection)? else { return Ok(None) };
         let Some(mut tokens) = read.tokens.common(&table.table.tokens()) else {
             return Ok(Some(PackedRows::default()));

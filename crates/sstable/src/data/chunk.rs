@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use runtime::{File, Window};
+use runtime::{File, Window, buffer, reuse};
 
 use super::sums::{BadSum, Sums, Units};
 use crate::parts::compression_info::{CompressionInfo, Compressor};
@@ -61,6 +61,13 @@ impl Stretch {
     /// Where the bytes end in the uncompressed data.
     pub fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
+    }
+
+    /// Hands the buffer on, unless something that was decoded still points into it.
+    pub(super) fn let_go(&mut self) {
+        if let Some(buffer) = Rc::get_mut(&mut self.owner) {
+            reuse(std::mem::take(buffer));
+        }
     }
 }
 
@@ -235,7 +242,7 @@ impl DataFile {
 
         let data_start = first * chunk_len;
         let data_end = ((last + 1) * chunk_len).min(info.uncompressed_len());
-        let mut buffer = Vec::with_capacity(tail.bytes.len() + (data_end - data_start) as usize);
+        let mut buffer = buffer(tail.bytes.len() + (data_end - data_start) as usize);
         // The range begins at a chunk's start wherever a tail is handed on: only whole chunks are read.
         let skipped = (range.start - data_start) as usize;
         if skipped == 0 {
@@ -255,6 +262,7 @@ impl DataFile {
             buffer.truncate(before);
             break;
         }
+        window.let_go();
         if skipped == 0 {
             let bytes = 0..buffer.len();
             return Ok(Stretch { owner: Rc::new(buffer), bytes, start: tail.start });
@@ -297,9 +305,10 @@ fn join(tail: &Stretch, buffer: Vec<u8>, bytes: Range<usize>, start: u64) -> Str
     if tail.bytes.is_empty() {
         return Stretch { owner: Rc::new(buffer), bytes, start };
     }
-    let mut joined = Vec::with_capacity(tail.bytes.len() + bytes.len());
+    let mut joined = runtime::buffer(tail.bytes.len() + bytes.len());
     joined.extend_from_slice(&tail.owner[tail.bytes.clone()]);
     joined.extend_from_slice(&buffer[bytes]);
+    reuse(buffer);
     let bytes = 0..joined.len();
     Stretch { owner: Rc::new(joined), bytes, start: tail.start }
 }

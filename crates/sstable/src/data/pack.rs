@@ -1,5 +1,7 @@
 //! Chunks of data, compressed: the writing side of [`super::chunk`], where the bytes are drawn.
 
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
+
 use crate::encode::Encode;
 use crate::parts::compression_info::{Compression, Compressor};
 
@@ -16,7 +18,7 @@ pub(crate) struct Packer {
 }
 
 enum Algorithm {
-    Lz4,
+    Lz4(CompressTable),
     Snappy(Box<snap::raw::Encoder>),
     Deflate(Box<flate2::Compress>),
     Zstd(zstd::bulk::Compressor<'static>),
@@ -31,7 +33,7 @@ impl Packer {
     /// In words, if Zstandard does not have such a level.
     pub(crate) fn new(compression: Compression) -> Result<Packer, String> {
         let algorithm = match compression.compressor() {
-            Compressor::Lz4 => Algorithm::Lz4,
+            Compressor::Lz4 => Algorithm::Lz4(CompressTable::default()),
             Compressor::Snappy => Algorithm::Snappy(Box::new(snap::raw::Encoder::new())),
             Compressor::Deflate => {
                 Algorithm::Deflate(Box::new(flate2::Compress::new(flate2::Compression::default(), true)))
@@ -77,11 +79,10 @@ impl Algorithm {
     /// Appends the compressed chunk.
     fn compress(&mut self, chunk: &[u8], to: &mut Vec<u8>) {
         match self {
-            Algorithm::Lz4 => {
+            Algorithm::Lz4(table) => {
                 to.put_u32_le(chunk.len() as u32);
-                let most = lz4_flex::block::get_maximum_output_size(chunk.len());
-                within(to, most, |room| {
-                    lz4_flex::block::compress_into(chunk, room).expect("the output has room")
+                within(to, get_maximum_output_size(chunk.len()), |room| {
+                    compress_into_with_table(chunk, room, table).expect("the output has room")
                 });
             }
             Algorithm::Snappy(encoder) => within(to, snap::raw::max_compress_len(chunk.len()), |room| {

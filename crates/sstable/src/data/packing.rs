@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use runtime::{Task, offload};
+use runtime::{Task, buffer, offload, reuse};
 
 use super::pack::Packer;
 use crate::parts::compression_info::Compression;
@@ -71,7 +71,9 @@ impl Packing {
         let mut batch = self.batch();
         batch.data.clear();
         // Room for the row that ends a batch, so that buffers do not double.
-        batch.data.reserve_exact(self.batch_len() + self.batch_len() / 8);
+        if batch.data.capacity() == 0 {
+            batch.data = buffer(self.batch_len() + self.batch_len() / 8);
+        }
         std::mem::swap(&mut batch.data, data);
         data.extend_from_slice(&batch.data[whole..]);
         batch.data.truncate(whole);
@@ -124,8 +126,21 @@ impl Packing {
         })
     }
 
-    fn offload(&mut self, batch: Batch) {
+    fn offload(&mut self, mut batch: Batch) {
+        if batch.packed.capacity() == 0 {
+            // What does not compress becomes longer before it is found not to.
+            batch.packed = buffer(batch.data.capacity() + batch.data.capacity() / 8);
+        }
         self.under_way.push_back(offload(|| batch.pack()));
+    }
+}
+
+impl Drop for Packing {
+    fn drop(&mut self) {
+        for batch in self.idle.drain(..) {
+            reuse(batch.data);
+            reuse(batch.packed);
+        }
     }
 }
 

@@ -128,7 +128,8 @@ impl Window {
         if start >= end {
             return Ok(());
         }
-        self.stretch = file.read(&self.tail(start), start..end, self.pace.check).await?;
+        let read = file.read(&self.tail(start), start..end, self.pace.check).await?;
+        std::mem::replace(&mut self.stretch, read).let_go();
         Ok(())
     }
 
@@ -140,5 +141,11 @@ impl Window {
         let bytes =
             self.stretch.bytes.start + (self.at - self.stretch.start) as usize..self.stretch.bytes.end;
         Stretch { owner: self.stretch.owner.clone(), bytes, start: self.at }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.stretch.let_go();
     }
 }

@@ -155,9 +155,9 @@ impl DataWriter {
             Form::Compressed(mut packing, mut info) => {
                 let last = packing.last(pending);
                 while let Some(batch) = packing.next().await {
-                    output.append_batch(batch, &mut info).await?;
+                    packing.reuse(output.append_batch(batch, &mut info).await?);
                 }
-                output.append_batch(last, &mut info).await?;
+                packing.reuse(output.append_batch(last, &mut info).await?);
                 Checks::Compressed(info.finish(data_len))
             }
             Form::Plain(mut crc) => {
