@@ -29,6 +29,8 @@ pub struct Definition {
     pub single_key_parallel_scan_threshold: f64,
     /// Whether rows that were read are kept in memory. Default true.
     pub caches_rows: bool,
+    /// Whether what was read of indexes is kept in memory; of SSTables that are opened from then on. Default true.
+    pub caches_indexes: bool,
 }
 
 /// A column that a table had once.
@@ -53,6 +55,7 @@ impl Definition {
             compaction: Compaction::default(),
             single_key_parallel_scan_threshold: 0.5,
             caches_rows: true,
+            caches_indexes: true,
         }
     }
 

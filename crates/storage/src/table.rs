@@ -485,9 +485,9 @@ impl Table {
     }
 
     pub(crate) async fn open_member(&self, descriptor: &Descriptor) -> Result<Rc<Member>> {
-        let Context { disk, cache, .. } = &self.0.context;
-        let options = OpenOptions::new(cache.clone());
-        Member::open(disk, &descriptor.path_of(&Component::Data), &options, &self.definition()).await
+        let (context, definition) = (&self.0.context, self.definition());
+        let (path, options) = (descriptor.path_of(&Component::Data), open_options(context, &definition));
+        Member::open(&context.disk, &path, &options, &definition).await
     }
 
     pub(crate) fn memtables(&self) -> Vec<Rc<Memtable>> {
@@ -552,12 +552,17 @@ async fn scan_member(member: &Member, (after, last): (Option<Token>, Token), cou
     Ok(Source::Scan(Box::new(Mapped::new(reader, member.columns.clone()))))
 }
 
+/// How SSTables of the table are opened.
+fn open_options(context: &Context, definition: &Definition) -> OpenOptions {
+    OpenOptions::new(if definition.caches_indexes { context.cache.clone() } else { Cache::new(0) })
+}
+
 /// Opens all SSTables of a folder, a few at a time.
 async fn open_all(context: &Context, folder: &Path, definition: &Definition) -> Result<Vec<Rc<Member>>> {
     let files = context.disk.list(folder)?;
     let data: Vec<&PathBuf> =
         files.iter().filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db")).collect();
-    let options = OpenOptions::new(context.cache.clone());
+    let options = open_options(context, definition);
     let mut members = Vec::new();
     for some in data.chunks(OPEN_AT_ONCE) {
         let opened = some.iter().map(|path| Member::open(&context.disk, path, &options, definition));
