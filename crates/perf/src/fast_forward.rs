@@ -29,6 +29,7 @@ use self::cases::{Case, Group};
 use self::dataset::{Dataset, Shape};
 use self::figures::Summary;
 use self::output::{Json, Output, Text};
+use crate::arguments::{Format, seconds, version};
 
 /// So many rows have int clustering keys, with absent ones between them.
 const MOST_ROWS: i64 = 1 << 30;
@@ -130,14 +131,6 @@ enum SearchArg {
     Binary,
     /// From the first index block on.
     Scan,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// Tables, a line as each case ends.
-    Text,
-    /// One document.
-    Json,
 }
 
 impl FastForward {
@@ -253,14 +246,4 @@ impl FastForward {
 /// What was chosen, or all.
 fn chosen<T: ValueEnum + Clone>(some: &[T]) -> Vec<T> {
     if some.is_empty() { T::value_variants().to_vec() } else { some.to_vec() }
-}
-
-fn version(text: &str) -> std::result::Result<Version, String> {
-    let names = || Version::ALL.map(Version::name).join(", ");
-    Version::parse(text).ok_or_else(|| format!("a version is one of {}", names()))
-}
-
-fn seconds(text: &str) -> std::result::Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.ok_or_else(|| "a number of seconds was expected".to_owned())
 }

@@ -3,10 +3,23 @@
 //! | module | idea |
 //! |---|---|
 //! | [`fast_forward`] | slices and skips of a large partition and of many small ones |
+//! | [`simple_query`] | one row, read or written by its key |
+//! | [`single_key`] | rows that stand in three SSTables, read newest first |
+//! | [`reads`] | rows and slices of one partition, wherever they are |
+//! | [`arguments`] | what several of them can be told |
 //! | [`allocations`] | how many allocations a thread made |
 //!
 //! Requests and bytes are exact and repeat on any machine; allocations nearly, as the order in which requests end may change
 //! a few. Times do not: they are for ratios within one run.
 
 pub mod allocations;
+pub mod arguments;
+mod defaults;
 pub mod fast_forward;
+mod numbers;
+mod polls;
+mod random;
+pub mod reads;
+pub mod simple_query;
+pub mod single_key;
+mod throughput;

@@ -8,6 +8,9 @@ use clap::{Parser, Subcommand};
 use siltstone::Error;
 use siltstone_perf::allocations::Counted;
 use siltstone_perf::fast_forward::FastForward;
+use siltstone_perf::reads::Reads;
+use siltstone_perf::simple_query::SimpleQuery;
+use siltstone_perf::single_key::SingleKey;
 
 #[global_allocator]
 static COUNTED: Counted = Counted;
@@ -25,11 +28,17 @@ struct Perf {
 #[derive(Debug, Subcommand)]
 enum Benchmark {
     FastForward(FastForward),
+    SimpleQuery(SimpleQuery),
+    SingleKey(SingleKey),
+    Reads(Reads),
 }
 
 fn main() -> ExitCode {
     let done = match Perf::parse().benchmark {
         Benchmark::FastForward(fast_forward) => fast_forward.run(&mut std::io::stdout()),
+        Benchmark::SimpleQuery(simple_query) => simple_query.run(&mut std::io::stdout()),
+        Benchmark::SingleKey(single_key) => single_key.run(&mut std::io::stdout()),
+        Benchmark::Reads(reads) => reads.run(&mut std::io::stdout()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,15 +1,14 @@
 //! What a case costs: counted while it runs, and summed up over its iterations.
 
-use std::cell::Cell;
-use std::future::poll_fn;
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use runtime::{Disk, IoStats};
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use crate::allocations;
+use crate::numbers::{deviation, middle, rounded};
+use crate::polls::Polls;
 
 /// What one iteration cost.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -56,18 +55,11 @@ impl Lookups {
 
 /// Runs something, and counts what it costs the disk, the shard and the allocator. What only its caller knows is left 0.
 pub async fn counted<T>(disk: &Disk, work: impl Future<Output = T>) -> (T, Figures) {
-    let (blocked, tasks) = (Cell::new(0), Cell::new(0));
+    let polls = Polls::default();
     let before = Meters::now(disk);
-    let mut work = pin!(work);
-    let done = poll_fn(|context| {
-        tasks.update(|count| count + 1);
-        let polled = work.as_mut().poll(context);
-        blocked.update(|count| count + u64::from(polled.is_pending()));
-        polled
-    })
-    .await;
+    let done = polls.count(work).await;
     let mut figures = Meters::now(disk).since(&before);
-    (figures.blocked, figures.tasks) = (blocked.get(), tasks.get());
+    (figures.blocked, figures.tasks) = (polls.blocked.get(), polls.tasks.get());
     (done, figures)
 }
 
@@ -128,8 +120,6 @@ impl Summary {
         let median = self.median();
         let rates: Vec<f64> = self.iterations.iter().rev().map(rate).collect();
         let rate = middle(&rates);
-        let mut deviations: Vec<f64> = rates.iter().map(|other| (other - rate).abs()).collect();
-        deviations.sort_by(f64::total_cmp);
         let requests = self.iterations.iter().map(|figures| figures.requests).sum::<u64>();
         let rows = |lookup: fn(Lookups) -> u64| optional(median.rows.map(lookup));
         vec![
@@ -137,7 +127,7 @@ impl Summary {
             ("iterations", self.iterations.len().into()),
             ("frags", median.fragments.into()),
             ("frag/s", rounded(rate, 0)),
-            ("mad f/s", rounded(middle(&deviations), 0)),
+            ("mad f/s", rounded(deviation(&rates), 0)),
             ("max f/s", rounded(rates.last().copied().unwrap_or(rate), 0)),
             ("min f/s", rounded(rates.first().copied().unwrap_or(rate), 0)),
             ("avg aio", rounded(requests as f64 / self.iterations.len() as f64, 1)),
@@ -167,11 +157,6 @@ fn rate(figures: &Figures) -> f64 {
     if seconds > 0.0 { figures.fragments as f64 / seconds } else { 0.0 }
 }
 
-/// The middle one of numbers that ascend.
-fn middle(sorted: &[f64]) -> f64 {
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
-}
-
 fn optional(number: Option<u64>) -> Value {
     number.map_or(Value::Null, Value::from)
 }
@@ -180,13 +165,6 @@ fn percent(figures: &Figures) -> Value {
     let (cpu, time) = (figures.cpu.as_secs_f64(), figures.time.as_secs_f64());
     let share = if time > 0.0 { 100.0 * cpu / time } else { 0.0 };
     Value::from(format!("{share:.1}%"))
-}
-
-/// A number with so many decimals, and none where it is whole.
-fn rounded(number: f64, decimals: usize) -> Value {
-    let text = format!("{number:.decimals$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    text.parse::<Number>().map_or(Value::Null, Value::Number)
 }
 
 #[cfg(test)]
@@ -241,15 +219,6 @@ mod tests {
         for (name, expected) in [("allocs", "7"), ("c hit", "1"), ("c miss", "2")] {
             assert_column(&summary, name, expected);
         }
-    }
-
-    #[test]
-    fn numbers_have_no_idle_zeros() {
-        let is = |number: f64, decimals: usize| rounded(number, decimals).to_string();
-        assert_eq!(
-            [is(2.0, 1), is(2.46, 1), is(100.0, 0), is(0.001_836, 6)],
-            ["2", "2.5", "100", "0.001836"]
-        );
     }
 
     #[test]

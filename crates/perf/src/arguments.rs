@@ -1,0 +1,91 @@
+//! Arguments that several benchmarks have.
+
+use std::time::Duration;
+
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args, ValueEnum};
+use runtime::ShardOptions;
+use sstable::Version;
+
+/// How results are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    /// Lines, as they come.
+    Text,
+    /// One document.
+    Json,
+}
+
+/// How the shard reaches the disk. Under tools that count instructions io_uring is not to be had.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Machine {
+    /// Whether to use io_uring where it can be had; else a pool of threads reads.
+    #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    io_uring: bool,
+
+    /// Whether to read past the page cache of the operating system where the file system can.
+    #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    direct_io: bool,
+}
+
+impl Machine {
+    /// What a shard is started with.
+    pub fn shard(self) -> ShardOptions {
+        ShardOptions { io_uring: self.io_uring, direct_io: self.direct_io, cpu: None }
+    }
+}
+
+/// A version of the format by its name.
+pub(crate) fn version(text: &str) -> Result<Version, String> {
+    let names = || Version::ALL.map(Version::name).join(", ");
+    Version::parse(text).ok_or_else(|| format!("a version is one of {}", names()))
+}
+
+/// A number of seconds, which may have decimals.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "a number of seconds was expected".to_owned())
+}
+
+/// A number of bytes, such as `200M`.
+pub(crate) fn bytes(text: &str) -> Result<usize, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
+    number.ok_or_else(|| "a number of bytes was expected, such as 200M".to_owned())
+}
+
+/// A number above 0.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "a number above 0 was expected".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_units() {
+        for (text, expected) in [("7", 7), ("3k", 3072), ("200M", 200 << 20), ("1g", 1 << 30), ("0", 0)] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "M", "2T", "-1", "1.5G", "99999999999G"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_within_reason() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert!(seconds("-1").is_err() && seconds("soon").is_err());
+        assert_eq!(positive("0.0005"), Ok(0.0005));
+        assert!(positive("0").is_err() && positive("inf").is_err() && positive("NaN").is_err());
+        assert_eq!(version("oa").map(Version::name), Ok("oa"));
+        assert!(version("zz").unwrap_err().contains("me"));
+    }
+}

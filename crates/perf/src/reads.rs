@@ -1,0 +1,250 @@
+//! Reads: a fixed number of rows or slices of one partition, from where they are: what a program that counts instructions
+//! is pointed at.
+//!
+//! A partition of rows of 200 bytes, uncompressed, in index blocks of 4 KiB. Files are read through the page cache of the
+//! operating system unless it is asked otherwise, so that data is at hand too.
+
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+
+use clap::{Args, ValueEnum};
+use model::time::NO_DELETION_TIME;
+use model::{
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, Direction, Fragment, FragmentReader, Liveness,
+    Mutation, PartitionKey, Position, Row, Schema, Slice,
+};
+use runtime::Cache;
+use serde_json::json;
+use siltstone::{Error, Result};
+use sstable::{Version, WriteOptions};
+use storage::commit_log::{LogPosition, TableId};
+use storage::{Context, Definition, Generations, ReadRequest, Table};
+
+use crate::arguments::{Format, Machine};
+use crate::random::Random;
+use crate::throughput::{self, Line, Meters, Until};
+
+/// Rows of a slice.
+const SLICE: u32 = 100;
+
+/// So many rows, or gaps between them, are read again and again where they are in the row cache.
+const HOT: u32 = 50;
+
+/// Rows that are written at a time.
+const BATCH: u32 = 1000;
+
+/// Bytes of a value.
+const VALUE: usize = 200;
+
+/// After how many bytes the index has a block.
+const BLOCK: u32 = 4 << 10;
+
+/// Bytes for all that is cached: more than there is.
+const CACHE: usize = 1 << 30;
+
+/// The key of the partition.
+const KEY: u32 = 7;
+
+/// Partitions of a row each around it, so that an absent one is not known from the first and the last one.
+const OTHERS: Range<u32> = 1 << 30..(1 << 30) + 100;
+
+/// Reads of one partition, one after the other, of which each is checked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone perf reads --from row-cache --what row --operations 100000
+  siltstone perf reads --from sstable --what reversed-slice --operations 1000 --output-format json
+
+Exit codes: 0 if all went well, 1 for errors of operations, bad data and I/O errors, 2 for wrong arguments.")]
+pub struct Reads {
+    /// Where it is read from.
+    #[arg(long, value_enum, default_value = "row-cache", value_name = "WHERE")]
+    from: From,
+
+    /// What is read.
+    #[arg(long, value_enum, default_value = "row", value_name = "WHAT")]
+    what: What,
+
+    /// How many are read.
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u64).range(1..))]
+    operations: u64,
+
+    /// Rows of the partition.
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1000..=1 << 24))]
+    rows: u32,
+
+    /// How the results are printed.
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output_format: Format,
+
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// Where rows are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum From {
+    /// In the row cache, once they have been read.
+    RowCache,
+    /// In the memtable, and nowhere else.
+    Memtable,
+    /// In an SSTable, of which the index is cached, and not in the row cache.
+    Sstable,
+}
+
+/// What of the partition is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum What {
+    /// A row by its key.
+    Row,
+    /// A row that is not there, between two that are.
+    AbsentRow,
+    /// A partition that is not there.
+    AbsentPartition,
+    /// A hundred rows.
+    Slice,
+    /// A hundred rows, the last one first.
+    ReversedSlice,
+}
+
+/// The table, and what is read of it.
+struct Bench {
+    from: From,
+    what: What,
+    rows: u32,
+    random: Random,
+    table: Table,
+}
+
+impl Reads {
+    /// Does what the arguments say; results go to `out`.
+    ///
+    /// # Errors
+    /// What cannot be read or written; reads that went wrong.
+    pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        runtime::run(self.machine.shard(), async |shard| {
+            let context = Context {
+                disk: shard.disk().clone(),
+                clock: shard.clock().clone(),
+                cache: Cache::new(CACHE),
+            };
+            let meters = Meters { disk: context.disk.clone(), cache: context.cache.clone() };
+            let bench = self.open(&context, folder.path()).await?;
+            let operation = Rc::new(async move || bench.read().await);
+            let line = throughput::run(&operation, 1, Until::Operations(self.operations), &meters).await;
+            match self.output_format {
+                Format::Text => writeln!(out, "{}", line.text())?,
+                Format::Json => writeln!(out, "{:#}", self.document(&line))?,
+            }
+            match line.errors {
+                0 => Ok(()),
+                wrong => Err(Error::file(folder.path(), format!("{wrong} reads went wrong"))),
+            }
+        })?
+    }
+
+    async fn open(&self, context: &Context, folder: &Path) -> Result<Bench> {
+        let column = Column { name: b"value"[..].into(), data_type: CqlType::Blob };
+        let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![column]));
+        let definition = Definition::new(TableId([1; 16]), &schema, Version::Me);
+        let write = WriteOptions { compression: None, column_index_size: BLOCK, ..definition.write };
+        let definition = Definition { write, ..definition };
+        let table = Table::open(context, folder, definition, &Generations::default()).await?;
+        for first in (0..self.rows).step_by(BATCH as usize) {
+            let rows = (first..self.rows.min(first + BATCH)).map(row).collect();
+            table.apply(Mutation { rows, ..Mutation::new(key(KEY)) }, 0, LogPosition::default());
+        }
+        for other in OTHERS {
+            table.apply(
+                Mutation { rows: vec![row(0)], ..Mutation::new(key(other)) },
+                0,
+                LogPosition::default(),
+            );
+        }
+        if self.from != From::Memtable {
+            table.flush(LogPosition::default, async |_, _| Ok(())).await?;
+        }
+        Ok(Bench { from: self.from, what: self.what, rows: self.rows, random: Random::new(1), table })
+    }
+
+    fn document(&self, line: &Line) -> serde_json::Value {
+        let name =
+            |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
+        json!({
+            "from": name(self.from.to_possible_value()),
+            "what": name(self.what.to_possible_value()),
+            "rows": self.rows,
+            "line": line.json(),
+        })
+    }
+}
+
+impl Bench {
+    async fn read(&self) -> Result<()> {
+        let is_hot = self.from == From::RowCache && self.what.rows() < SLICE;
+        let first = self.random.below(if is_hot { HOT } else { self.rows - SLICE });
+        let mut request = ReadRequest::new(key(KEY), self.slice(first));
+        request.static_row = false;
+        request.bypass_cache = self.from == From::Sstable;
+        match self.what {
+            What::AbsentPartition => request.key = key(first + KEY + 1),
+            What::ReversedSlice => request.direction = Direction::Reverse,
+            What::Row | What::AbsentRow | What::Slice => {}
+        }
+        let mut stream = self.table.read(&request).await?;
+        let mut found = 0;
+        while let Some(fragment) = stream.next().await? {
+            found += u32::from(matches!(fragment, Fragment::Row(_)));
+        }
+        match found == self.what.rows() {
+            true => Ok(()),
+            false => {
+                Err(Error::file(self.table.folder(), format!("{found} rows were found from {first} on")))
+            }
+        }
+    }
+
+    fn slice(&self, first: u32) -> Slice {
+        match self.what {
+            What::Row | What::AbsentPartition => Slice::of_prefix(clustering(2 * first)),
+            What::AbsentRow => Slice::of_prefix(clustering(2 * first + 1)),
+            What::Slice | What::ReversedSlice => Slice {
+                start: Position::before(clustering(2 * first)),
+                end: Position::after(clustering(2 * (first + SLICE - 1))),
+            },
+        }
+    }
+}
+
+impl What {
+    /// How many rows are found.
+    fn rows(self) -> u32 {
+        match self {
+            What::Row => 1,
+            What::AbsentRow | What::AbsentPartition => 0,
+            What::Slice | What::ReversedSlice => SLICE,
+        }
+    }
+}
+
+fn key(number: u32) -> PartitionKey {
+    PartitionKey::new(Bytes::from(number.to_be_bytes().to_vec()))
+}
+
+fn clustering(number: u32) -> Clustering {
+    [number.to_be_bytes().to_vec()].into_iter().collect()
+}
+
+/// Rows have even clustering keys, so that odd ones are absent.
+fn row(number: u32) -> Row {
+    let (timestamp, ttl, local_deletion_time, path) = (1, 0, NO_DELETION_TIME, None);
+    let value = CellValue::Value(Bytes::from(vec![number as u8; VALUE]));
+    Row {
+        liveness: Liveness { timestamp, ..Liveness::NONE },
+        cells: vec![Cell { column: 0, ttl, timestamp, local_deletion_time, path, value }],
+        ..Row::new(clustering(2 * number))
+    }
+}

@@ -1,0 +1,236 @@
+//! A store with one table, filled, and the operation that is measured.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use model::{Fragment, FragmentReader, LiveRows, Mutation, Row, Slice, flat};
+use runtime::{Shard, Signal};
+use siltstone::{Error, Result};
+use sstable::{Version, WriteOptions};
+use storage::admission::AdmissionOptions;
+use storage::commit_log::TableId;
+use storage::compactor::CompactionOptions;
+use storage::{Definition, Generations, ReadRequest, Store, StoreOptions, Table};
+
+use super::rows;
+use crate::defaults::write_options;
+use crate::random::Random;
+use crate::throughput::Meters;
+
+/// The id of the table.
+const TABLE: TableId = TableId([7; 16]);
+
+/// Bytes that a read asks to be let in for.
+const READ_MEMORY: usize = 64 << 10;
+
+/// The first timestamp, in microseconds.
+const TIMESTAMP: i64 = 1_700_000_000_000_000;
+
+/// What is done again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// A row is read, and compared.
+    Read,
+    /// A row is written.
+    Write,
+    /// All columns of a row are deleted.
+    Delete,
+}
+
+/// What the store is made of, and how it is used.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Setup {
+    /// What is measured.
+    pub mode: Mode,
+    /// Whether the columns are counters; what is then written is added.
+    pub counters: bool,
+    /// How many partitions there are.
+    pub partitions: u32,
+    /// Whether only the first of them is used.
+    pub query_single_key: bool,
+    /// Whether all is flushed before it is measured.
+    pub flush: bool,
+    /// Whether reads leave the row cache alone.
+    pub bypass_cache: bool,
+    /// Whether rows are kept.
+    pub row_cache: bool,
+    /// Whether pages of indexes are kept.
+    pub index_cache: bool,
+    /// Bytes of memory for all.
+    pub memory: usize,
+    /// Bytes of summary for a byte of data.
+    pub summary_ratio: f64,
+    /// Whether fences are written.
+    pub fences: bool,
+    /// The version of SSTables.
+    pub format: Version,
+}
+
+/// The store, with its table.
+pub struct Bench {
+    setup: Setup,
+    shard: Shard,
+    store: Store,
+    table: Table,
+    random: Random,
+    timestamp: Cell<i64>,
+    /// Partitions of which somebody adds to the counters.
+    counting: RefCell<BTreeSet<u32>>,
+    counted: Signal,
+}
+
+impl Bench {
+    /// A store in an empty folder.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub async fn open(shard: &Shard, folder: &Path, setup: &Setup) -> Result<Bench> {
+        let (log, files) = (folder.join("commitlog"), folder.join("cf"));
+        for folder in [&log, &files] {
+            std::fs::create_dir_all(folder).map_err(|error| Error::file(folder, error.to_string()))?;
+        }
+        let store = Store::open(shard, &log, setup.store_options()).await?;
+        let table = store.add_table(&files, setup.definition(), &Generations::default()).await?;
+        Ok(Bench {
+            setup: setup.clone(),
+            shard: shard.clone(),
+            store,
+            table,
+            random: Random::new(1),
+            timestamp: Cell::new(TIMESTAMP),
+            counting: RefCell::default(),
+            counted: Signal::new(),
+        })
+    }
+
+    /// Writes the partitions. Of SSTables that are there then, one is made, so that every run finds the same.
+    ///
+    /// # Errors
+    /// What cannot be written.
+    pub async fn fill(&self) -> Result<()> {
+        for sequence in 0..self.setup.partitions {
+            match self.setup.counters {
+                true => self.count(sequence).await?,
+                false => self.write(&rows::update(sequence, self.next_timestamp())).await?,
+            }
+        }
+        if self.setup.flush {
+            self.store.flush(&self.table).await?;
+        }
+        if self.table.sstables().members().len() > 1 {
+            self.store.compact(&self.table).await?;
+        }
+        Ok(())
+    }
+
+    /// One operation, on a partition by chance.
+    ///
+    /// # Errors
+    /// What cannot be read or written; a row that is not what it must be.
+    pub async fn operate(&self) -> Result<()> {
+        let sequence = if self.setup.query_single_key { 0 } else { self.random.below(self.setup.partitions) };
+        match (self.setup.mode, self.setup.counters) {
+            (Mode::Read, _) => self.read_and_check(sequence).await,
+            (Mode::Write, true) => self.count(sequence).await,
+            (Mode::Write, false) => self.write(&rows::update(sequence, self.next_timestamp())).await,
+            (Mode::Delete, _) => {
+                let now = self.shard.clock().now_seconds();
+                self.write(&rows::deletion(sequence, self.next_timestamp(), now)).await
+            }
+        }
+    }
+
+    /// What is counted.
+    pub(crate) fn meters(&self) -> Meters {
+        Meters { disk: self.shard.disk().clone(), cache: self.store.context().cache.clone() }
+    }
+
+    /// How many SSTables there are, and how many bytes of data they have, uncompressed.
+    pub fn sstables(&self) -> (usize, u64) {
+        let set = self.table.sstables();
+        let bytes = set.members().iter().map(|member| member.sstable.data().file.len());
+        (set.members().len(), bytes.sum())
+    }
+
+    /// Ends what goes on by itself.
+    ///
+    /// # Errors
+    /// A log that has failed.
+    pub async fn close(&self) -> Result<()> {
+        Ok(self.store.close().await?)
+    }
+
+    async fn read_and_check(&self, sequence: u32) -> Result<()> {
+        let _permit = self.store.admission().admit(READ_MEMORY).await?;
+        let is_right = if self.setup.counters { rows::has_counted } else { rows::is_whole };
+        match self.read(sequence).await?.is_some_and(|row| is_right(&row)) {
+            true => Ok(()),
+            false => {
+                Err(Error::file(self.table.folder(), format!("partition {sequence} is not what was written")))
+            }
+        }
+    }
+
+    async fn read(&self, sequence: u32) -> Result<Option<Row>> {
+        let mut request = ReadRequest::new(rows::key(sequence), Slice::all());
+        (request.static_row, request.bypass_cache) = (false, self.setup.bypass_cache);
+        let mut stream = self.table.read(&request).await?;
+        let mut live = LiveRows::new(self.shard.clock().now_seconds());
+        let mut found = None;
+        while let Some(fragment) = stream.next().await? {
+            if let Some(Fragment::Row(row)) = live.filter(fragment) {
+                found = Some(row);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn write(&self, mutation: &Mutation) -> Result<()> {
+        let mut record = Vec::with_capacity(256);
+        flat::put_mutation(mutation, &mut record);
+        Ok(self.store.write(TABLE, record).await?)
+    }
+
+    /// Adds to the counters of a partition, which nobody else does meanwhile.
+    async fn count(&self, sequence: u32) -> Result<()> {
+        self.counted.until(|| self.counting.borrow_mut().insert(sequence).then_some(())).await;
+        let done = async {
+            let before = self.read(sequence).await?.map_or_else(Vec::new, |row| row.cells);
+            self.write(&rows::count(sequence, self.next_timestamp(), &before)).await
+        };
+        let done = done.await;
+        self.counting.borrow_mut().remove(&sequence);
+        self.counted.notify();
+        done
+    }
+
+    fn next_timestamp(&self) -> i64 {
+        self.timestamp.update(|timestamp| timestamp + 1);
+        self.timestamp.get()
+    }
+}
+
+impl Setup {
+    /// Half of the memory is for caches, a third for memtables, of which one may be flushed while another is written, and a
+    /// sixth for reads.
+    fn store_options(&self) -> StoreOptions {
+        StoreOptions {
+            cache: self.memory / 2,
+            memtables: self.memory / 6,
+            admission: AdmissionOptions { memory: self.memory / 6, ..AdmissionOptions::default() },
+            compaction: CompactionOptions { background: false, bytes_per_second: None },
+            ..StoreOptions::default()
+        }
+    }
+
+    fn definition(&self) -> Definition {
+        let definition = Definition::new(TABLE, &rows::schema(self.counters), self.format);
+        let write = WriteOptions {
+            min_index_interval: rows::summary_interval(self.summary_ratio),
+            fences: self.fences,
+            ..write_options(self.format)
+        };
+        Definition { write, caches_rows: self.row_cache, caches_indexes: self.index_cache, ..definition }
+    }
+}

@@ -1,0 +1,240 @@
+//! Single key: rows that stand in three SSTables, read newest first or from all at once.
+//!
+//! ```text
+//! rows      write ──► three SSTables with the same rows, thrice: one, two or three of them matter
+//! load      a constant rate ──► latencies
+//! cases     a threshold, a dataset ──► latencies, and how many SSTables each read touched
+//! ```
+
+pub mod cases;
+pub mod load;
+pub mod rows;
+
+use std::io::Write;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use clap::Args;
+use runtime::{Cache, Shard, join_all};
+use serde_json::{Value, json};
+use siltstone::{Error, Result};
+use sstable::Version;
+use storage::Table;
+
+use self::cases::{Case, IN_KEYS, Touched};
+use self::load::{Latencies, at_rate};
+use self::rows::SSTABLES;
+use crate::arguments::{Format, Machine, positive, seconds, version};
+use crate::numbers::rounded;
+use crate::random::Random;
+use crate::throughput::{self, Meters, Until};
+
+/// Of what is sustained that share is the constant rate.
+const SHARE: f64 = 1.0 / 3.0;
+
+/// How many reads are under way at once while it is found out what is sustained.
+const CONCURRENCY: u32 = 100;
+
+/// So many reads of a case are not measured. By then the table has adapted.
+const WARM_UP: u64 = 300;
+
+/// Latencies of single rows that stand in three SSTables, at a constant rate.
+///
+/// The published optimization reads the newest SSTable first, and stops where nothing older can matter. Nothing is kept in
+/// memory. Latencies are in milliseconds, from when a read was due; below them stand their ratios to the first case, and
+/// how many SSTables a read touched, by the table's own counters. These are checked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone perf single-key
+  siltstone perf single-key --rate 4000 --duration 60
+  siltstone perf single-key --cases off,worst,worst-adapted --output-format json
+
+Exit codes: 0 if all went well, 1 for bad data, I/O errors and other counts than there must be, 2 for wrong arguments.")]
+pub struct SingleKey {
+    /// Reads a second. Without it a third of what the first case sustains.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    rate: Option<f64>,
+
+    /// For how long each case is measured.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    duration: Duration,
+
+    /// Rows of each SSTable.
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(i64::from(IN_KEYS)..=1 << 24))]
+    rows: u32,
+
+    /// Only these cases, and the first one, which all are compared with.
+    #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',')]
+    cases: Vec<Case>,
+
+    /// The version of SSTables.
+    #[arg(long, value_name = "VERSION", default_value = "me", value_parser = version)]
+    sstable_format: Version,
+
+    /// How the results are printed. JSON is printed at the end.
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output_format: Format,
+
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// What a case came to.
+struct Measured {
+    case: Case,
+    latencies: Latencies,
+    touched: Touched,
+}
+
+impl SingleKey {
+    /// Does what the arguments say; results go to `out`.
+    ///
+    /// # Errors
+    /// What cannot be read or written; rows or counts that are not what they must be.
+    pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        runtime::run(self.machine.shard(), async |shard| {
+            let folder = folder.path();
+            for needed in 1..=SSTABLES {
+                rows::write(&shard, &dataset(folder, needed), self.sstable_format, self.rows, needed).await?;
+            }
+            let rate = match self.rate {
+                Some(rate) => rate,
+                None => self.sustained(&shard, folder).await? * SHARE,
+            };
+            let is_text = self.output_format == Format::Text;
+            if is_text {
+                let count = self.rows;
+                writeln!(
+                    out,
+                    "{rate:.0} reads/s of {count} rows in {SSTABLES} SSTables each, nothing in memory"
+                )?;
+            }
+            let mut all: Vec<Measured> = Vec::new();
+            for case in self.cases() {
+                let measured = self.measure(&shard, folder, case, rate).await?;
+                if is_text {
+                    let off = all.first().map_or(&measured.latencies, |off| &off.latencies);
+                    writeln!(out, "\n{}", measured.text(off))?;
+                    out.flush()?;
+                }
+                all.push(measured);
+            }
+            if !is_text {
+                writeln!(out, "{:#}", self.document(rate, &all))?;
+            }
+            all.iter().try_for_each(Measured::check)
+        })?
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let all = <Case as clap::ValueEnum>::value_variants().iter().copied();
+        all.filter(|case| *case == Case::Off || self.cases.is_empty() || self.cases.contains(case)).collect()
+    }
+
+    /// How many reads a second the first case sustains.
+    async fn sustained(&self, shard: &Shard, folder: &Path) -> Result<f64> {
+        let table = self.open(shard, folder, Case::Off).await?;
+        let operation = Rc::new(self.reads(&table, Case::Off));
+        let meters = Meters { disk: shard.disk().clone(), cache: Cache::new(0) };
+        let time = self.duration.min(Duration::from_secs(2));
+        let line = throughput::run(&operation, CONCURRENCY, Until::Elapsed(time), &meters).await;
+        match line.errors {
+            0 => Ok(line.rate()),
+            wrong => Err(Error::file(folder, format!("{wrong} reads went wrong"))),
+        }
+    }
+
+    async fn measure(&self, shard: &Shard, folder: &Path, case: Case, rate: f64) -> Result<Measured> {
+        let table = self.open(shard, folder, case).await?;
+        let operation = Rc::new(self.reads(&table, case));
+        for _ in 0..WARM_UP {
+            operation().await?;
+        }
+        let before = table.single_key_stats();
+        let latencies = at_rate(&operation, rate, self.duration).await?;
+        let touched = Touched::between(&before, &table.single_key_stats());
+        Ok(Measured { case, latencies, touched })
+    }
+
+    async fn open(&self, shard: &Shard, folder: &Path, case: Case) -> Result<Table> {
+        rows::open(shard, &dataset(folder, case.needed()), self.sstable_format, case.threshold()).await
+    }
+
+    /// Reads rows by chance, as many as the case has at a time.
+    fn reads(&self, table: &Table, case: Case) -> impl AsyncFn() -> Result<()> + 'static + use<> {
+        let (table, rows, random) = (table.clone(), self.rows, Random::new(1));
+        async move || match case.keys() {
+            1 => rows::read_and_check(&table, random.below(rows)).await,
+            keys => {
+                let numbers = (0..keys).map(|_| random.below(rows));
+                let reads = numbers.map(|number| rows::read_and_check(&table, number));
+                join_all(reads).await.into_iter().collect()
+            }
+        }
+    }
+
+    fn document(&self, rate: f64, all: &[Measured]) -> Value {
+        let off = all.first().map(|off| &off.latencies);
+        json!({
+            "rate": rounded(rate, 1),
+            "rows": self.rows,
+            "sstables": SSTABLES,
+            "duration": self.duration.as_secs_f64(),
+            "sstable_format": self.sstable_format.name(),
+            "cases": all.iter().map(|measured| measured.json(off.unwrap_or(&measured.latencies))).collect::<Vec<Value>>(),
+        })
+    }
+}
+
+/// Where the SSTables are of which so many are needed.
+fn dataset(folder: &Path, needed: u32) -> std::path::PathBuf {
+    folder.join(format!("needs-{needed}"))
+}
+
+impl Measured {
+    /// The lines, with their ratios to those of `off`.
+    fn text(&self, off: &Latencies) -> String {
+        let mut text = format!("{}\n", self.case.title());
+        for ((name, value), (_, of_off)) in self.latencies.lines().into_iter().zip(off.lines()) {
+            let (millis, ratio) = (value.as_secs_f64() * 1e3, ratio(value, of_off));
+            text +=
+                &format!("latency {name:<17} : {millis:>8.3} [{}: {ratio:.2} of off]\n", self.case.query());
+        }
+        let Touched { reads, newest_first, sstables } = self.touched;
+        text + &format!(
+            "SSTables touched          : {:>8.3} a read ({reads} reads, {newest_first} newest first)",
+            sstables as f64 / reads.max(1) as f64
+        )
+    }
+
+    fn json(&self, off: &Latencies) -> Value {
+        let ratios = self.latencies.lines().into_iter().zip(off.lines());
+        let ratios =
+            ratios.map(|((name, value), (_, of_off))| (name.to_owned(), rounded(ratio(value, of_off), 3)));
+        json!({
+            "case": self.case.name(),
+            "keys": self.case.keys(),
+            "queries": self.latencies.len(),
+            "latency": self.latencies.json(),
+            "ratio_to_off": ratios.collect::<serde_json::Map<String, Value>>(),
+            "reads": self.touched.reads,
+            "newest_first": self.touched.newest_first,
+            "sstables": self.touched.sstables,
+        })
+    }
+
+    /// Whether the reads touched what they must.
+    fn check(&self) -> Result<()> {
+        let queries = self.latencies.len() as u64;
+        self.case
+            .check(queries, &self.touched)
+            .map_err(|what| Error::Closed(format!("{}: {what}", self.case.name())))
+    }
+}
+
+fn ratio(value: Duration, off: Duration) -> f64 {
+    value.as_secs_f64() / off.as_secs_f64().max(f64::MIN_POSITIVE)
+}

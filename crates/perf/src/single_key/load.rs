@@ -1,0 +1,132 @@
+//! A constant rate: operations begin when they are due, whether or not those before have ended, and what they took counts
+//! from when they were due. A stall is so in the latencies of all that were due meanwhile, and not in one alone.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use siltstone::Result;
+
+use crate::numbers::rounded;
+
+/// The lines of a case, with how they are named.
+const LINES: [&str; 6] = ["mean", "median", "95th percentile", "99th percentile", "99.9th percentile", "max"];
+
+/// What operations took, all of it kept: percentiles are exact.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Latencies(Vec<Duration>);
+
+/// Runs an operation at a constant rate, so many a second, for so long.
+///
+/// # Errors
+/// The first error of an operation, once all have ended.
+pub(crate) async fn at_rate<W>(operation: &Rc<W>, rate: f64, duration: Duration) -> Result<Latencies>
+where
+    W: AsyncFn() -> Result<()> + 'static,
+{
+    let count = (rate * duration.as_secs_f64()).ceil().max(1.0) as u32;
+    let interval = Duration::from_secs_f64(1.0 / rate);
+    let taken = Rc::new(RefCell::new(Vec::with_capacity(count as usize)));
+    let mut under_way = Vec::with_capacity(count as usize);
+    let begin = Instant::now();
+    for number in 0..count {
+        let due = begin + interval * number;
+        // A timer would be late by more than a read takes.
+        while Instant::now() < due {
+            runtime::yield_now().await;
+        }
+        let (operation, taken) = (operation.clone(), taken.clone());
+        under_way.push(runtime::spawn(async move {
+            operation().await?;
+            taken.borrow_mut().push(due.elapsed());
+            Ok(())
+        }));
+    }
+    let mut done = Ok(());
+    for task in under_way {
+        done = done.and(task.await);
+    }
+    done.map(|()| Latencies::of(taken.take()))
+}
+
+impl Latencies {
+    /// These, in any order.
+    pub fn of(mut taken: Vec<Duration>) -> Latencies {
+        taken.sort_unstable();
+        Latencies(taken)
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> Duration {
+        self.0.iter().sum::<Duration>() / u32::try_from(self.len().max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// What this share of them does not exceed; 1 is all.
+    pub fn at(&self, share: f64) -> Duration {
+        let rank = (self.len() as f64 * share).ceil() as usize;
+        self.0.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+    }
+
+    /// The lines as they are printed, with their names.
+    pub fn lines(&self) -> [(&'static str, Duration); 6] {
+        let shares = [0.5, 0.95, 0.99, 0.999, 1.0].map(|share| self.at(share));
+        let mut values = [self.mean()].into_iter().chain(shares);
+        LINES.map(|name| (name, values.next().unwrap_or_default()))
+    }
+
+    /// The lines as JSON, in milliseconds.
+    pub fn json(&self) -> Value {
+        let lines = self.lines().into_iter().map(|(name, value)| (name.to_owned(), millis(value)));
+        Value::Object(lines.collect())
+    }
+}
+
+/// Milliseconds with three decimals.
+fn millis(duration: Duration) -> Value {
+    rounded(duration.as_secs_f64() * 1e3, 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::ShardOptions;
+
+    use super::*;
+
+    #[test]
+    fn percentiles_are_exact() {
+        let latencies = Latencies::of((1..=1000).rev().map(Duration::from_millis).collect());
+        let values = latencies.lines().map(|(_, value)| value.as_micros());
+        assert_eq!(values, [500_500, 500_000, 950_000, 990_000, 999_000, 1_000_000]);
+        assert_eq!(latencies.json()["mean"], 500.5);
+        assert_eq!(Latencies::default().lines()[5], ("max", Duration::ZERO));
+    }
+
+    #[test]
+    fn a_stall_is_in_the_latencies_of_all_that_were_due() {
+        let latencies = runtime::run(ShardOptions::default(), async |_| {
+            let first = std::cell::Cell::new(true);
+            let operation = Rc::new(async move || {
+                if first.take() {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Ok(())
+            });
+            at_rate(&operation, 1000.0, Duration::from_millis(60)).await
+        });
+        let latencies = latencies.unwrap().unwrap();
+        assert_eq!(latencies.len(), 60);
+        // Some forty of them were due while the first one held up all.
+        assert!(latencies.at(0.5) >= Duration::from_millis(10), "{latencies:?}");
+    }
+}

@@ -1,0 +1,44 @@
+//! The whole program for a moment: the shape of what it prints, and how many SSTables were read. Never a time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use testkit::command::{code, stderr, stdout};
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_siltstone-perf"));
+    command.args(["single-key", "--rows", "300"]).args(arguments);
+    command.output().unwrap()
+}
+
+#[test]
+fn each_case_reads_as_many_sstables_as_it_must() {
+    let output = run(&["--rate", "400", "--duration", "0.5", "--output-format", "json"]);
+    assert_eq!((code(&output), stderr(&output)), (0, ""));
+    let document: Value = serde_json::from_str(stdout(&output)).unwrap();
+    let counts =
+        |case: &Value| ["reads", "newest_first", "sstables"].map(|name| case[name].as_u64().unwrap());
+    let cases: Vec<_> = document["cases"].as_array().unwrap().iter().map(counts).collect();
+    assert_eq!(
+        cases[..5],
+        [[200, 0, 600], [200, 200, 200], [600, 600, 600], [200, 200, 600], [200, 200, 600]]
+    );
+    assert_eq!(cases[5], [200, 2, 600]);
+    for case in document["cases"].as_array().unwrap() {
+        assert_eq!(case["queries"], 200);
+        assert_eq!(case["latency"].as_object().unwrap().len(), 6);
+        assert!(case["latency"]["max"].as_f64() >= case["latency"]["median"].as_f64());
+    }
+    assert_eq!(document["cases"][0]["ratio_to_off"]["mean"], 1);
+}
+
+#[test]
+fn text_has_the_published_lines() {
+    let output = run(&["--duration", "0.1", "--cases", "in"]);
+    assert_eq!((code(&output), stderr(&output)), (0, ""));
+    assert_eq!(stdout(&output).matches("latency ").count(), 2 * 6);
+    assert_eq!(stdout(&output).matches("[simple_in: ").count(), 6);
+    assert!(stdout(&output).contains("SSTables touched          :    1.000 a read"), "{}", stdout(&output));
+}
