@@ -6,6 +6,7 @@
 //! | [`interop`] | what Cassandra dumps, we dump: asked of Cassandra afresh |
 //! | [`compare_dump`] | how long both take for it |
 //! | [`compare_write`] | how many rows a second both write |
+//! | [`instructions`] | how many instructions reads and writes take |
 //! | [`golden`] | golden texts whose answers are Cassandra's, rewritten |
 //! | [`measure`] | times and memory of commands |
 //! | [`workspace`] | where things are, and the command under test |
@@ -13,6 +14,7 @@
 pub mod compare_dump;
 pub mod compare_write;
 pub mod golden;
+pub mod instructions;
 pub mod interop;
 pub mod measure;
 pub mod tidy;

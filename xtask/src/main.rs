@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::tidy::tree::Tree;
-use xtask::{Result, compare_dump, compare_write, golden, interop, tidy, workspace};
+use xtask::{Result, compare_dump, compare_write, golden, instructions, interop, tidy, workspace};
 
 /// The chores of the project.
 #[derive(Debug, Parser)]
@@ -26,6 +26,8 @@ enum Chore {
     CompareDump(compare_dump::Options),
     /// Time Cassandra's CQLSSTableWriter and our writer side by side, with the same rows.
     CompareWrite(compare_write::Options),
+    /// Count the instructions and allocations of reads and writes, with valgrind.
+    Instructions(instructions::Options),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Chore::Golden(options) => golden::run(&options).map(|()| true),
         Chore::CompareDump(options) => compare_dump::run(&options).map(|()| true),
         Chore::CompareWrite(options) => compare_write::run(&options).map(|()| true),
+        Chore::Instructions(options) => instructions::run(&options).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

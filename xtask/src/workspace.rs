@@ -24,11 +24,24 @@ pub fn target() -> PathBuf {
 /// # Errors
 /// If it does not build.
 pub fn siltstone() -> Result<PathBuf> {
+    built("siltstone")
+}
+
+/// Builds the program of the benchmarks, and says where it is.
+///
+/// # Errors
+/// If it does not build.
+pub fn perf() -> Result<PathBuf> {
+    built("siltstone-perf")
+}
+
+/// A package whose program has its name.
+fn built(package: &str) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.current_dir(root()).args(["build", "--quiet", "--release", "--package", "siltstone"]);
+    build.current_dir(root()).args(["build", "--quiet", "--release", "--package", package]);
     checked(&mut build)?;
-    Ok(target().join("release/siltstone"))
+    Ok(target().join("release").join(package))
 }
 
 /// `siltstone sstable dump` of a file.

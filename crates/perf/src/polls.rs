@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 
 /// The counters; any number of futures may share them.
 #[derive(Debug, Default)]
@@ -14,9 +14,8 @@ pub(crate) struct Polls {
 }
 
 impl Polls {
-    /// Runs something, counted.
-    pub(crate) async fn count<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
+    /// Runs something, counted. It stays where it is: some futures are large, and moving them would show.
+    pub(crate) async fn count<T>(&self, mut work: Pin<&mut impl Future<Output = T>>) -> T {
         poll_fn(|context| {
             self.tasks.update(|count| count + 1);
             let polled = work.as_mut().poll(context);
@@ -29,14 +28,16 @@ impl Polls {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     #[test]
     fn waits_are_counted() {
         let polls = runtime::run_simulated(runtime::SimOptions::default(), async |_| {
             let polls = Polls::default();
-            polls.count(runtime::yield_now()).await;
-            assert_eq!(polls.count(async { 5 }).await, 5);
+            polls.count(pin!(runtime::yield_now())).await;
+            assert_eq!(polls.count(pin!(async { 5 })).await, 5);
             (polls.tasks.get(), polls.blocked.get())
         });
         assert_eq!(polls.unwrap(), (3, 1));

@@ -81,6 +81,9 @@ pub struct SingleKey {
     machine: Machine,
 }
 
+/// For how long a case is measured before it is the next one's turn.
+const ROUND: Duration = Duration::from_secs(1);
+
 /// What a case came to.
 struct Measured {
     case: Case,
@@ -104,26 +107,10 @@ impl SingleKey {
                 Some(rate) => rate,
                 None => self.sustained(&shard, folder).await? * SHARE,
             };
-            let is_text = self.output_format == Format::Text;
-            if is_text {
-                let count = self.rows;
-                writeln!(
-                    out,
-                    "{rate:.0} reads/s of {count} rows in {SSTABLES} SSTables each, nothing in memory"
-                )?;
-            }
-            let mut all: Vec<Measured> = Vec::new();
-            for case in self.cases() {
-                let measured = self.measure(&shard, folder, case, rate).await?;
-                if is_text {
-                    let off = all.first().map_or(&measured.latencies, |off| &off.latencies);
-                    writeln!(out, "\n{}", measured.text(off))?;
-                    out.flush()?;
-                }
-                all.push(measured);
-            }
-            if !is_text {
-                writeln!(out, "{:#}", self.document(rate, &all))?;
+            let all = self.measure(&shard, folder, rate).await?;
+            match self.output_format {
+                Format::Text => out.write_all(self.text(rate, &all).as_bytes())?,
+                Format::Json => writeln!(out, "{:#}", self.document(rate, &all))?,
             }
             all.iter().try_for_each(Measured::check)
         })?
@@ -147,16 +134,29 @@ impl SingleKey {
         }
     }
 
-    async fn measure(&self, shard: &Shard, folder: &Path, case: Case, rate: f64) -> Result<Measured> {
-        let table = self.open(shard, folder, case).await?;
-        let operation = Rc::new(self.reads(&table, case));
-        for _ in 0..WARM_UP {
-            operation().await?;
+    /// Runs the cases in turn, again and again, for a moment each: what else the machine does meets all of them.
+    async fn measure(&self, shard: &Shard, folder: &Path, rate: f64) -> Result<Vec<Measured>> {
+        let mut benches = Vec::new();
+        for case in self.cases() {
+            let table = self.open(shard, folder, case).await?;
+            let operation = Rc::new(self.reads(&table, case));
+            for _ in 0..WARM_UP {
+                operation().await?;
+            }
+            benches.push((case, table.single_key_stats(), table, operation, Vec::new()));
         }
-        let before = table.single_key_stats();
-        let latencies = at_rate(&operation, rate, self.duration).await?;
-        let touched = Touched::between(&before, &table.single_key_stats());
-        Ok(Measured { case, latencies, touched })
+        let rounds = self.duration.div_duration_f64(ROUND).ceil().max(1.0) as u32;
+        for _ in 0..rounds {
+            for (_, _, _, operation, taken) in &mut benches {
+                taken.extend(at_rate(operation, rate, self.duration / rounds).await?);
+            }
+        }
+        let measured = benches.into_iter().map(|(case, before, table, _, taken)| Measured {
+            case,
+            latencies: Latencies::of(taken),
+            touched: Touched::between(&before, &table.single_key_stats()),
+        });
+        Ok(measured.collect())
     }
 
     async fn open(&self, shard: &Shard, folder: &Path, case: Case) -> Result<Table> {
@@ -176,15 +176,23 @@ impl SingleKey {
         }
     }
 
+    fn text(&self, rate: f64, all: &[Measured]) -> String {
+        let count = self.rows;
+        let head =
+            format!("{rate:.0} reads/s of {count} rows in {SSTABLES} SSTables each, nothing in memory\n");
+        let cases = all.iter().map(|measured| format!("\n{}\n", measured.text(&all[0].latencies)));
+        head + &cases.collect::<String>()
+    }
+
     fn document(&self, rate: f64, all: &[Measured]) -> Value {
-        let off = all.first().map(|off| &off.latencies);
+        let off = &all[0].latencies;
         json!({
             "rate": rounded(rate, 1),
             "rows": self.rows,
             "sstables": SSTABLES,
             "duration": self.duration.as_secs_f64(),
             "sstable_format": self.sstable_format.name(),
-            "cases": all.iter().map(|measured| measured.json(off.unwrap_or(&measured.latencies))).collect::<Vec<Value>>(),
+            "cases": all.iter().map(|measured| measured.json(off)).collect::<Vec<Value>>(),
         })
     }
 }

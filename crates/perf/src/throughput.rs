@@ -7,6 +7,7 @@
 //! A line is of one second, or of a fixed number of operations. Its columns are those of the published programs.
 
 use std::cell::{Cell, RefCell};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -106,7 +107,7 @@ where
 impl Run {
     async fn work(&self, operation: &impl AsyncFn() -> Result<()>) {
         while self.begins_another() {
-            if let Err(error) = self.polls.count(operation()).await {
+            if let Err(error) = self.polls.count(pin!(operation())).await {
                 self.errors.update(|errors| errors + 1);
                 self.first_error.borrow_mut().get_or_insert(error);
             }

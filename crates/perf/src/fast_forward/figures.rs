@@ -1,5 +1,6 @@
 //! What a case costs: counted while it runs, and summed up over its iterations.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use runtime::{Disk, IoStats};
@@ -57,7 +58,7 @@ impl Lookups {
 pub async fn counted<T>(disk: &Disk, work: impl Future<Output = T>) -> (T, Figures) {
     let polls = Polls::default();
     let before = Meters::now(disk);
-    let done = polls.count(work).await;
+    let done = polls.count(pin!(work)).await;
     let mut figures = Meters::now(disk).since(&before);
     (figures.blocked, figures.tasks) = (polls.blocked.get(), polls.tasks.get());
     (done, figures)

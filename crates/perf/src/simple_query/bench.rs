@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use model::{Fragment, FragmentReader, LiveRows, Mutation, Row, Slice, flat};
 use runtime::{Shard, Signal};
@@ -23,6 +24,9 @@ const TABLE: TableId = TableId([7; 16]);
 
 /// Bytes that a read asks to be let in for.
 const READ_MEMORY: usize = 64 << 10;
+
+/// How long it is waited for a flush before it is looked again.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The first timestamp, in microseconds.
 const TIMESTAMP: i64 = 1_700_000_000_000_000;
@@ -114,6 +118,10 @@ impl Bench {
                 true => self.count(sequence).await?,
                 false => self.write(&rows::update(sequence, self.next_timestamp())).await?,
             }
+        }
+        // What is being flushed because there is too much of it.
+        while self.store.memtable_bytes() > self.setup.store_options().memtables {
+            runtime::sleep(PATIENCE).await;
         }
         if self.setup.flush {
             self.store.flush(&self.table).await?;

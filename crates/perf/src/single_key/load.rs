@@ -17,11 +17,11 @@ const LINES: [&str; 6] = ["mean", "median", "95th percentile", "99th percentile"
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Latencies(Vec<Duration>);
 
-/// Runs an operation at a constant rate, so many a second, for so long.
+/// Runs an operation at a constant rate, so many a second, for so long, and says what each took.
 ///
 /// # Errors
 /// The first error of an operation, once all have ended.
-pub(crate) async fn at_rate<W>(operation: &Rc<W>, rate: f64, duration: Duration) -> Result<Latencies>
+pub(crate) async fn at_rate<W>(operation: &Rc<W>, rate: f64, duration: Duration) -> Result<Vec<Duration>>
 where
     W: AsyncFn() -> Result<()> + 'static,
 {
@@ -47,7 +47,7 @@ where
     for task in under_way {
         done = done.and(task.await);
     }
-    done.map(|()| Latencies::of(taken.take()))
+    done.map(|()| taken.take())
 }
 
 impl Latencies {
@@ -124,7 +124,7 @@ mod tests {
             });
             at_rate(&operation, 1000.0, Duration::from_millis(60)).await
         });
-        let latencies = latencies.unwrap().unwrap();
+        let latencies = Latencies::of(latencies.unwrap().unwrap());
         assert_eq!(latencies.len(), 60);
         // Some forty of them were due while the first one held up all.
         assert!(latencies.at(0.5) >= Duration::from_millis(10), "{latencies:?}");

@@ -1,0 +1,278 @@
+//! How many instructions and allocations a read or a write takes, counted by valgrind.
+//!
+//! An operation is run *n* times, and three times as often; what the second run takes more is that of 2*n* operations. The
+//! start of the program, what fills its tables and what warms them up is in both, and goes out.
+//!
+//! ```text
+//! siltstone-perf … --operations n     ──►  a
+//! siltstone-perf … --operations 3n    ──►  b        (b − a) / 2n  for one
+//! ```
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use clap::Args;
+use serde_json::Value;
+use testkit::command::checked;
+
+use crate::Result;
+use crate::workspace::{perf, root};
+
+/// The page that `--write` writes.
+const PAGE: &str = "docs/performance/instructions.md";
+
+/// What valgrind is told: instructions alone are counted.
+const VALGRIND: [&str; 3] = ["--quiet", "--tool=cachegrind", "--cache-sim=no"];
+
+/// What each run is told: valgrind knows no io_uring, and data is at hand in the page cache of the operating system.
+const MACHINE: [&str; 6] = ["--io-uring", "false", "--direct-io", "false", "--output-format", "json"];
+
+/// What can be chosen.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Write the table to docs/performance/instructions.md as well.
+    #[arg(long)]
+    write: bool,
+
+    /// Only operations whose line has this text.
+    #[arg(long, value_name = "TEXT", default_value = "", conflicts_with = "write")]
+    only: String,
+}
+
+/// An operation that is counted.
+struct Operation {
+    what: &'static str,
+    /// The benchmark and its arguments.
+    arguments: &'static str,
+    /// How often it is run the first time.
+    times: u64,
+    /// Instructions and allocations of the published program, where there is one.
+    published: &'static str,
+}
+
+const fn operation(
+    what: &'static str,
+    arguments: &'static str,
+    times: u64,
+    published: &'static str,
+) -> Operation {
+    Operation { what, arguments, times, published }
+}
+
+const OPERATIONS: [Operation; 21] = [
+    operation("a row, row cache", "reads --from row-cache --what row", 5000, ""),
+    operation("a row, memtable", "reads --from memtable --what row", 5000, ""),
+    operation("a row, SSTable", "reads --from sstable --what row", 2000, ""),
+    operation("an absent row, row cache", "reads --from row-cache --what absent-row", 5000, ""),
+    operation("an absent row, memtable", "reads --from memtable --what absent-row", 5000, ""),
+    operation("an absent row, SSTable", "reads --from sstable --what absent-row", 2000, ""),
+    operation("an absent partition, row cache", "reads --from row-cache --what absent-partition", 5000, ""),
+    operation("an absent partition, SSTable", "reads --from sstable --what absent-partition", 5000, ""),
+    operation("100 rows, row cache", "reads --from row-cache --what slice", 1000, ""),
+    operation("100 rows, memtable", "reads --from memtable --what slice", 1000, ""),
+    operation("100 rows, SSTable", "reads --from sstable --what slice", 500, ""),
+    operation("100 rows reversed, row cache", "reads --from row-cache --what reversed-slice", 1000, ""),
+    operation("100 rows reversed, memtable", "reads --from memtable --what reversed-slice", 1000, ""),
+    operation("100 rows reversed, SSTable", "reads --from sstable --what reversed-slice", 500, ""),
+    operation("simple-query, memtable", "simple-query --concurrency 1", 5000, ""),
+    operation(
+        "simple-query, more than memory has room for",
+        "simple-query --concurrency 1 --memory 20M --partitions 100000",
+        10_000,
+        "109,236 / 130.7",
+    ),
+    operation(
+        "simple-query, the same without fences",
+        "simple-query --concurrency 1 --memory 20M --partitions 100000 --fences 0",
+        10_000,
+        "109,236 / 130.7",
+    ),
+    operation(
+        "simple-query, nothing in memory",
+        "simple-query --concurrency 1 --flush --enable-cache 0 --enable-index-cache 0",
+        1000,
+        "396,164 / 150.7",
+    ),
+    operation(
+        "simple-query, the same without fences",
+        "simple-query --concurrency 1 --flush --enable-cache 0 --enable-index-cache 0 --fences 0",
+        1000,
+        "396,164 / 150.7",
+    ),
+    operation(
+        "simple-query, the same, more summary",
+        "simple-query --concurrency 1 --flush --enable-cache 0 --enable-index-cache 0 --fences 0 --sstable-summary-ratio 0.005",
+        1000,
+        "121,047 / 148.2",
+    ),
+    operation("simple-query, a write", "simple-query --concurrency 1 --write", 5000, ""),
+];
+
+/// What a run took, or one operation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Taken {
+    instructions: f64,
+    allocations: f64,
+}
+
+/// Counts, and prints the table.
+///
+/// # Errors
+/// If there is no valgrind, or a run fails.
+pub fn run(options: &Options) -> Result<()> {
+    check_valgrind()?;
+    let program = perf()?;
+    let mut lines = Vec::new();
+    for operation in OPERATIONS.iter().filter(|operation| operation.has(&options.only)) {
+        eprintln!("{}", operation.what);
+        lines.push((operation, operation.count(&program)?));
+    }
+    let table = table(&lines);
+    print!("{table}");
+    if options.write {
+        fs::write(root().join(PAGE), page(&table))?;
+    }
+    Ok(())
+}
+
+fn check_valgrind() -> Result<()> {
+    match Command::new("valgrind").arg("--version").output() {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err("valgrind counts the instructions, and is not installed: most systems have it as the package `valgrind`".into()),
+    }
+}
+
+impl Operation {
+    fn has(&self, text: &str) -> bool {
+        self.what.contains(text) || self.arguments.contains(text)
+    }
+
+    /// What it takes once.
+    fn count(&self, program: &Path) -> Result<Taken> {
+        let (once, thrice) = (self.take(program, self.times)?, self.take(program, 3 * self.times)?);
+        Ok(thrice.less(once).by((2 * self.times) as f64))
+    }
+
+    /// What so many of them take, with all that comes before.
+    fn take(&self, program: &Path, times: u64) -> Result<Taken> {
+        let folder = tempfile::tempdir()?;
+        let counts = folder.path().join("counts");
+        let mut command = Command::new("valgrind");
+        command.args(VALGRIND).arg(format!("--cachegrind-out-file={}", counts.display())).arg(program);
+        command.args(self.arguments.split(' ')).args(MACHINE).args(["--operations", &times.to_string()]);
+        let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
+        let instructions =
+            instructions(&fs::read_to_string(counts)?).ok_or("valgrind has counted nothing")?;
+        let allocations = allocations(&printed).ok_or("the benchmark has counted no allocations")?;
+        Ok(Taken { instructions, allocations })
+    }
+}
+
+impl Taken {
+    fn less(self, other: Taken) -> Taken {
+        Taken {
+            instructions: self.instructions - other.instructions,
+            allocations: self.allocations - other.allocations,
+        }
+    }
+
+    fn by(self, count: f64) -> Taken {
+        Taken { instructions: self.instructions / count, allocations: self.allocations / count }
+    }
+}
+
+/// What the file of valgrind says at its end.
+fn instructions(counts: &str) -> Option<f64> {
+    counts.lines().find_map(|line| line.strip_prefix("summary:")?.trim().parse().ok())
+}
+
+/// Of the one line of a benchmark.
+fn allocations(printed: &Value) -> Option<f64> {
+    let line = printed.get("line").or_else(|| printed.get("lines")?.get(0))?;
+    line.get("allocations")?.as_f64()
+}
+
+fn table(lines: &[(&Operation, Taken)]) -> String {
+    let mut table =
+        "| operation | instructions | allocations | published | `siltstone perf …` |\n".to_owned();
+    table += "|---|---:|---:|---:|---|\n";
+    for (Operation { what, arguments, published, .. }, taken) in lines {
+        let (instructions, allocations) = (grouped(taken.instructions), taken.allocations);
+        let published = if published.is_empty() { "–" } else { published };
+        table += &format!("| {what} | {instructions} | {allocations:.1} | {published} | `{arguments}` |\n");
+    }
+    table
+}
+
+/// A whole number with commas between its thousands.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+fn page(table: &str) -> String {
+    format!(
+        "# Instructions\n\n\
+         What one operation takes, counted and not timed: instructions of the whole process by valgrind, allocations of the shard's\n\
+         thread. Printed by\n\n\
+         ```sh\ncargo xtask instructions --write\n```\n\n\
+         {table}\n\
+         - An operation is run *n* times and 3*n* times, and the difference divided by 2*n*: what fills and warms is not in it.\n  \
+           Counts repeat to a few in a thousand.\n\
+         - `reads` are of one partition of 10,000 rows of 200 bytes, in uncompressed index blocks of 4 KiB. *SSTable* has the index\n  \
+           in the cache, and the data in the page cache of the operating system: a read is a request, which a pool of threads makes\n  \
+           here, as valgrind knows no io_uring; what they do is counted too.\n\
+         - `simple-query` reads partitions of one row, with five values of 34 bytes, which are compared with what was written; the\n  \
+           figures beside it, instructions / allocations, are those that ScyllaDB published for its program of that name, whose\n  \
+           queries are prepared CQL statements. Ours are reads of the store: admission, memtables, caches, SSTables, merge and\n  \
+           live rows, without a query language above.\n\
+         - The line of more than memory has room for has a tenth of the published memory and partitions. The lines with nothing\n  \
+           in memory have a tenth of its partitions: a page of the index is of the same size.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn counts_are_found() {
+        assert_eq!(instructions("events: Ir\nfn=a\n3 4\nsummary: 1234\n"), Some(1234.0));
+        assert_eq!(instructions("events: Ir\n"), None);
+        assert_eq!(allocations(&json!({ "lines": [{ "allocations": 7 }] })), Some(7.0));
+        assert_eq!(allocations(&json!({ "line": { "allocations": 8 } })), Some(8.0));
+        assert_eq!(allocations(&json!({ "line": { "allocations": null } })), None);
+    }
+
+    #[test]
+    fn what_is_in_both_runs_goes_out() {
+        let taken = |instructions, allocations| Taken { instructions, allocations };
+        let one = taken(1000.0 + 3.0 * 70.0, 50.0 + 3.0 * 2.0).less(taken(1000.0 + 70.0, 50.0 + 2.0)).by(2.0);
+        assert_eq!(one, taken(70.0, 2.0));
+    }
+
+    #[test]
+    fn the_table_is_markdown() {
+        let taken = Taken { instructions: 1_234_567.4, allocations: 12.34 };
+        let lines: Vec<_> = OPERATIONS.iter().map(|operation| (operation, taken)).collect();
+        let table = table(&lines);
+        assert!(
+            table.contains(
+                "| a row, row cache | 1,234,567 | 12.3 | – | `reads --from row-cache --what row` |\n"
+            )
+        );
+        assert!(table.lines().all(|line| line.matches('|').count() == 6), "{table}");
+        assert!(page(&table).contains(&table));
+        assert_eq!([grouped(7.0), grouped(999.6), grouped(123_456.0)], ["7", "1,000", "123,456"]);
+    }
+}
