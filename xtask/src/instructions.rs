@@ -226,7 +226,7 @@ fn page(table: &str) -> String {
          ```sh\ncargo xtask instructions --write\n```\n\n\
          {table}\n\
          - An operation is run *n* times and 3*n* times, and the difference divided by 2*n*: what fills and warms is not in it.\n  \
-           Counts repeat to a few in a thousand.\n\
+           Counts repeat within one in a thousand, and within two in a hundred where the disk is asked.\n\
          - `reads` are of one partition of 10,000 rows of 200 bytes, in uncompressed index blocks of 4 KiB. *SSTable* has the index\n  \
            in the cache, and the data in the page cache of the operating system: a read is a request, which a pool of threads makes\n  \
            here, as valgrind knows no io_uring; what they do is counted too.\n\

@@ -82,7 +82,7 @@ pub struct SingleKey {
 }
 
 /// For how long a case is measured before it is the next one's turn.
-const ROUND: Duration = Duration::from_secs(1);
+const ROUND: Duration = Duration::from_millis(100);
 
 /// What a case came to.
 struct Measured {

@@ -119,8 +119,7 @@ impl Bench {
                 false => self.write(&rows::update(sequence, self.next_timestamp())).await?,
             }
         }
-        // What is being flushed because there is too much of it.
-        while self.store.memtable_bytes() > self.setup.store_options().memtables {
+        while self.is_flushing() {
             runtime::sleep(PATIENCE).await;
         }
         if self.setup.flush {
@@ -130,6 +129,12 @@ impl Bench {
             self.store.compact(&self.table).await?;
         }
         Ok(())
+    }
+
+    /// Whether memtables have too much, or the log does not know yet of an SSTable.
+    fn is_flushing(&self) -> bool {
+        self.store.memtable_bytes() > self.setup.store_options().memtables
+            || self.table.compactable().len() < self.table.sstables().members().len()
     }
 
     /// One operation, on a partition by chance.
