@@ -7,6 +7,7 @@
 //! | [`compare_dump`] | how long both take for it |
 //! | [`compare_write`] | how many rows a second both write |
 //! | [`instructions`] | how many instructions reads and writes take |
+//! | [`peers`] | what the same work takes Siltstone and other databases |
 //! | [`golden`] | golden texts whose answers are Cassandra's, rewritten |
 //! | [`measure`] | times and memory of commands |
 //! | [`workspace`] | where things are, and the command under test |
@@ -17,6 +18,7 @@ pub mod golden;
 pub mod instructions;
 pub mod interop;
 pub mod measure;
+pub mod peers;
 pub mod tidy;
 pub mod workspace;
 

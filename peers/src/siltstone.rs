@@ -1,0 +1,182 @@
+//! Siltstone, as a program embeds it: one shard, which is a thread of its own.
+
+use std::path::Path;
+
+use ::siltstone::Result as Done;
+use ::siltstone::database::{Batch, Bound, Database, Options, Row, Scan, Slice, Table, Write};
+use model::time::NO_DELETION_TIME;
+use model::{
+    Bytes, Cell, CellValue, Clustering, DeletionTime, Fragment, Liveness, PartitionKey, PartitionStart,
+    Schema,
+};
+use runtime::{Disk, ShardOptions};
+use sstable::component::{Component, Descriptor};
+use sstable::parts::statistics::EncodingStats;
+use sstable::{SSTableWriter, Version, WriteOptions};
+
+use crate::Settings;
+use crate::rows::{Found, PARTITION};
+use crate::work::{Peer, Result, Way};
+
+/// The version that Cassandra 5.0 writes.
+const VERSION: Version = Version::Oa;
+
+/// Microseconds since the epoch.
+const TIMESTAMP: i64 = 1_700_000_000_000_000;
+
+/// The table. Nothing is compressed, with any peer.
+const TABLE: &str = "CREATE TABLE peers.rows (k int, c int, v blob, PRIMARY KEY (k, c))
+    WITH compression = {'enabled': 'false'}";
+
+/// An open database with its table.
+pub(crate) struct Embedded {
+    database: Database,
+    table: Table,
+}
+
+/// Writes all rows, a batch after the other, and compacts them.
+pub(crate) fn load(settings: &Settings) -> Result<()> {
+    let database = Database::open(&settings.folder, options(settings)).wait()?;
+    let table = database.create_table(TABLE).wait()?;
+    for rows in settings.of_rows().batches() {
+        let write =
+            |(clustering, value)| Write::insert(PARTITION, clustering).set("v", Bytes::from(value).to_vec());
+        table.write(rows.into_iter().map(write).collect::<Batch>()).wait()?;
+    }
+    table.flush().wait()?;
+    table.compact().wait()?;
+    Ok(database.close().wait()?)
+}
+
+/// Writes all rows into one SSTable with blocks of the size that is asked for: tables have no option for it.
+pub(crate) fn prepare(settings: &Settings) -> Result<()> {
+    let database = Database::open(&settings.folder, options(settings)).wait()?;
+    let table = database.create_table(TABLE).wait()?;
+    let (folder, schema) = (table.folder().to_owned(), table.schema());
+    database.close().wait()?;
+    let shard = ShardOptions::default();
+    Ok(runtime::run(shard, async |shard| write(shard.disk(), &folder, &schema, settings).await)??)
+}
+
+async fn write(disk: &Disk, folder: &Path, schema: &Schema, settings: &Settings) -> Done<()> {
+    let name = format!("{}-1-big-{}", VERSION.name(), Component::Data.name());
+    let options = WriteOptions {
+        compression: None,
+        column_index_size: settings.block << 10,
+        ..WriteOptions::new(VERSION)
+    };
+    let encoding = EncodingStats { min_timestamp: TIMESTAMP, ..EncodingStats::NONE };
+    let descriptor = Descriptor::parse(&folder.join(name))?;
+    let mut writer =
+        SSTableWriter::create(disk, descriptor, &schema.clone().into(), encoding, options).await?;
+    let key = PartitionKey::new(Bytes::from(PARTITION.to_be_bytes().to_vec()));
+    writer.push(&Fragment::PartitionStart(PartitionStart { key, deletion: DeletionTime::LIVE })).await?;
+    for (clustering, value) in settings.of_rows().batches().flatten() {
+        writer.push(&fragment(clustering, value)).await?;
+    }
+    writer.push(&Fragment::PartitionEnd).await?;
+    writer.seal().await.map(drop).map_err(Into::into)
+}
+
+fn fragment(clustering: i32, value: Vec<u8>) -> Fragment {
+    let mut row = model::Row::new(clustering_of(clustering));
+    row.liveness = Liveness { timestamp: TIMESTAMP, ..Liveness::NONE };
+    let (ttl, local_deletion_time, path) = (0, NO_DELETION_TIME, None);
+    let value = CellValue::Value(Bytes::from(value));
+    row.cells = vec![Cell { column: 0, ttl, timestamp: TIMESTAMP, local_deletion_time, path, value }];
+    Fragment::Row(row)
+}
+
+/// The defaults, but for what is told to all peers.
+fn options(settings: &Settings) -> Options {
+    Options {
+        shards: 1,
+        cache: settings.cache_bytes(),
+        version: VERSION,
+        io_uring: settings.io_uring,
+        direct_io: !settings.buffered,
+        ..Options::default()
+    }
+}
+
+impl Embedded {
+    /// Opens what was prepared.
+    pub(crate) fn open(settings: &Settings) -> Result<Embedded> {
+        let database = Database::open(&settings.folder, options(settings)).wait()?;
+        let table = database.table("peers.rows")?;
+        Ok(Embedded { database, table })
+    }
+}
+
+impl Peer for Embedded {
+    async fn point(&mut self, clustering: i32, found: &mut Found) -> Result<()> {
+        if let Some(row) = self.table.get(PARTITION, clustering).wait()? {
+            take(&row, found);
+        }
+        Ok(())
+    }
+
+    async fn slice(&mut self, from: i32, rows: usize, way: Way, found: &mut Found) -> Result<()> {
+        let (all, from) = (Slice::all().limit(rows), Bound::including(from));
+        let slice = match way {
+            Way::Forward => all.from(from),
+            Way::Reverse => all.to(from).reverse(),
+        };
+        let page = self.table.slice(PARTITION, slice).wait()?;
+        page.rows.iter().for_each(|row| take(row, found));
+        Ok(())
+    }
+
+    async fn scan(&mut self, rows: usize, found: &mut Found) -> Result<()> {
+        let (mut next, mut left) = (None, rows);
+        loop {
+            let page = self.table.scan(Scan::all().resume(next)).wait()?;
+            page.rows.iter().take(left).for_each(|row| take(row, found));
+            left = left.saturating_sub(page.rows.len());
+            next = page.next;
+            if next.is_none() || left == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn counted(&self) -> Option<[u64; 2]> {
+        let text = self.database.metrics().wait().ok()?;
+        let value = |name: &str| {
+            let lines = text.lines().filter(|line| line.starts_with(name));
+            lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+        };
+        Some(["siltstone_read_requests_total{", "siltstone_read_bytes_total{"].map(value))
+    }
+}
+
+fn take(row: &Row, found: &mut Found) {
+    let mut values = row.values().skip(1);
+    let (clustering, value) = (values.next().flatten(), values.next().flatten());
+    let clustering = clustering.and_then(|bytes| bytes.try_into().ok()).map(i32::from_be_bytes);
+    found.row(clustering.unwrap_or_default(), value.unwrap_or_default());
+}
+
+/// The folder of the table in a database's folder.
+pub(crate) fn table_folder(settings: &Settings) -> Result<std::path::PathBuf> {
+    let keyspace = std::fs::read_dir(settings.folder.join("data/peers"))?;
+    let mut tables = keyspace.filter_map(|entry| Some(entry.ok()?.path()));
+    tables.next().ok_or_else(|| "there is no table".into())
+}
+
+/// A clustering key.
+pub(crate) fn clustering_of(number: i32) -> Clustering {
+    [number.to_be_bytes().to_vec()].into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Rows;
+
+    #[test]
+    fn rows_have_one_cell() {
+        let Fragment::Row(row) = fragment(Rows::clustering(7), vec![1]) else { panic!("a row was expected") };
+        assert_eq!((row.clustering, row.cells.len()), (clustering_of(14), 1));
+    }
+}

@@ -1,0 +1,186 @@
+//! The cases, and how a peer is taken through them.
+
+use std::error::Error;
+use std::fs;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use clap::ValueEnum;
+
+use crate::rows::{Found, Rows, mixed};
+
+/// What a piece of work ends with.
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Rows of a slice.
+const SLICE: u32 = 100;
+
+/// Rows that are read, and rows that are skipped.
+const SKIPS: [u32; 2] = [64, 4096];
+
+/// What is read.
+#[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
+pub(crate) enum Case {
+    /// Nothing: it is only opened.
+    Open,
+    /// A row that is there.
+    Point,
+    /// A row that is not there, between two that are.
+    Absent,
+    /// 100 rows, in order.
+    Slice,
+    /// 100 rows, from the last to the first.
+    Reverse,
+    /// 64 rows, 4096 behind the last ones.
+    Skips,
+    /// All rows.
+    Scan,
+}
+
+/// A direction.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Way {
+    Forward,
+    Reverse,
+}
+
+/// An open database. Those that never wait have futures that are ready at once.
+pub(crate) trait Peer {
+    /// A row by its key.
+    async fn point(&mut self, clustering: i32, found: &mut Found) -> Result<()>;
+
+    /// So many rows, from the one with this key on.
+    async fn slice(&mut self, from: i32, rows: usize, way: Way, found: &mut Found) -> Result<()>;
+
+    /// The same, forward, where such slices follow each other.
+    async fn skip_to(&mut self, from: i32, rows: usize, found: &mut Found) -> Result<()> {
+        self.slice(from, rows, Way::Forward, found).await
+    }
+
+    /// The first so many rows.
+    async fn scan(&mut self, rows: usize, found: &mut Found) -> Result<()>;
+
+    /// What it counts itself: requests to the disk, and their bytes.
+    fn counted(&self) -> Option<[u64; 2]> {
+        None
+    }
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) case: Case,
+    pub(crate) rows: Rows,
+    pub(crate) warm: u64,
+    pub(crate) from: u64,
+    pub(crate) count: u64,
+    pub(crate) scan_rows: usize,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    open_seconds: f64,
+    seconds: f64,
+    operations: u64,
+    warmed: Found,
+    found: Found,
+    counted: Option<[u64; 2]>,
+}
+
+impl Plan {
+    /// Opens a peer that needs nothing to wait with, and does the work.
+    pub(crate) fn run_alone<P: Peer>(&self, open: impl FnOnce() -> Result<P>) -> Result<Measured> {
+        ready(self.run(async || open()))?
+    }
+
+    /// Opens a peer and does the work.
+    pub(crate) async fn run<P: Peer>(&self, open: impl AsyncFnOnce() -> Result<P>) -> Result<Measured> {
+        mark("open");
+        let began = Instant::now();
+        let mut peer = open().await?;
+        let open_seconds = began.elapsed().as_secs_f64();
+        mark("opened");
+        let mut warmed = Found::thoroughly();
+        for number in 0..self.warm {
+            self.one(&mut peer, number, &mut warmed).await?;
+        }
+        let before = peer.counted();
+        let mut found = Found::default();
+        mark("begin");
+        let began = Instant::now();
+        if self.case != Case::Open {
+            for number in self.from..self.from + self.count {
+                self.one(&mut peer, number, &mut found).await?;
+            }
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        mark("end");
+        let counted =
+            peer.counted().zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]);
+        Ok(Measured { open_seconds, seconds, operations: self.count, warmed, found, counted })
+    }
+
+    async fn one<P: Peer>(&self, peer: &mut P, number: u64, found: &mut Found) -> Result<()> {
+        let any = |less: u32| (mixed(number) % u64::from(self.rows.count - less)) as u32;
+        match self.case {
+            Case::Open => Ok(()),
+            Case::Point => peer.point(Rows::clustering(any(0)), found).await,
+            Case::Absent => peer.point(Rows::clustering(any(0)) + 1, found).await,
+            Case::Slice => {
+                peer.slice(Rows::clustering(any(SLICE)), SLICE as usize, Way::Forward, found).await
+            }
+            Case::Reverse => {
+                let last = Rows::clustering(any(SLICE) + SLICE - 1);
+                peer.slice(last, SLICE as usize, Way::Reverse, found).await
+            }
+            Case::Skips => {
+                let [read, skip] = SKIPS;
+                let first = number * u64::from(read + skip) % u64::from(self.rows.count - read);
+                peer.skip_to(Rows::clustering(first as u32), read as usize, found).await
+            }
+            Case::Scan => peer.scan(self.scan_rows, found).await,
+        }
+    }
+}
+
+impl Measured {
+    pub(crate) fn to_json(&self) -> String {
+        let [requests, bytes] = self.counted.unwrap_or_default();
+        format!(
+            "{{\"open_seconds\":{},\"seconds\":{},\"operations\":{},\"rows\":{},\"sum\":\"{:016x}\",\
+             \"warm_sum\":\"{:016x}\",\"requests\":{requests},\"bytes\":{bytes},\"counts\":{},\"peak_kib\":{}}}",
+            self.open_seconds,
+            self.seconds,
+            self.operations,
+            self.found.rows,
+            self.found.sum(),
+            self.warmed.sum(),
+            self.counted.is_some(),
+            peak_kib(),
+        )
+    }
+}
+
+/// A system call that does nothing, for a tracer to see: a look for a file of this name.
+fn mark(name: &str) {
+    let is_there = fs::metadata(format!("peers-mark-{name}")).is_ok();
+    debug_assert!(!is_there, "there is no such file");
+}
+
+/// The largest resident set so far.
+pub(crate) fn peak_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0)
+}
+
+/// The output of a future that never waits.
+pub(crate) fn ready<F: Future>(future: F) -> Result<F::Output> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Ok(output),
+        Poll::Pending => Err("a peer waited that must not".into()),
+    }
+}

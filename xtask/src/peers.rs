@@ -1,0 +1,388 @@
+//! The same work by Siltstone and by its peers, side by side: requests to the disk, instructions, rows a second.
+//!
+//! ```text
+//! peers/        a package of its own, built here ──► peers prepare | load | read, a process for each measurement
+//!                 strace    what it reads between two marks                requests, KiB
+//!                 callgrind the difference of some reads and thrice as many    instructions
+//!                 by itself, again and again                               seconds: medians, ratios
+//! ```
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`contestants`] | who takes part, and how one is started |
+//! | [`trace`] | what a tracer of system calls saw |
+//! | [`tables`] | figures side by side, and the page |
+
+pub mod contestants;
+pub mod tables;
+pub mod trace;
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum as _};
+
+use self::contestants::{Contestant, Dataset, Numbers, Program, Work};
+use self::tables::{Cell, Table, page};
+use crate::Result;
+use crate::measure::median;
+use crate::workspace::{root, target};
+
+/// The page that `--write` writes.
+const PAGE: &str = "docs/performance/peers.md";
+
+/// MiB for caches where everything is to be in them.
+const ALL_IN_MEMORY: u32 = 1024;
+
+/// Rows that a scan goes through where instructions are counted.
+const SCANNED: u32 = 100_000;
+
+/// Columns from disk, in this order. The last one reads what the database itself writes: blocks of 64 KiB.
+const FROM_DISK: [Contestant; 5] = [
+    Contestant::SILTSTONE,
+    Contestant {
+        title: "Siltstone, 64 KiB blocks",
+        peer: "siltstone",
+        variant: "b64",
+        flags: &["--block=64"],
+    },
+    Contestant::ROCKSDB,
+    Contestant::ROCKSDB_BOUNDED,
+    Contestant::FJALL,
+];
+
+/// Columns where indexes do not fit into memory.
+const OF_MANY: [Contestant; 4] =
+    [Contestant::SILTSTONE, Contestant::ROCKSDB, Contestant::ROCKSDB_BOUNDED, Contestant::FJALL];
+
+/// Columns in memory.
+const IN_MEMORY: [Contestant; 4] =
+    [Contestant::SILTSTONE, Contestant::SHARD, Contestant::ROCKSDB, Contestant::FJALL];
+
+/// A case from disk, as the program and as the table has it: operations before, the first that is measured, how many are.
+type DiskCase = (&'static str, &'static str, [u64; 3]);
+
+/// Cases from disk. The first four are of single rows and slices.
+const DISK_CASES: [DiskCase; 6] = [
+    ("point", "a row", [6000, 6000, 2000]),
+    ("absent", "an absent row", [6000, 6000, 2000]),
+    ("slice", "slice of 100", [1500, 1500, 500]),
+    ("reverse", "reverse slice of 100", [1500, 1500, 500]),
+    ("skips", "read 64, skip 4096", [0, 0, 200]),
+    ("scan", "all rows", [0, 0, 1]),
+];
+
+/// Cases in memory: operations of which instructions are counted, and operations that are timed.
+const MEMORY_CASES: [(&str, &str, [u64; 2]); 6] = [
+    ("point", "a row", [1000, 20_000]),
+    ("absent", "an absent row", [1000, 20_000]),
+    ("slice", "slice of 100", [100, 1000]),
+    ("reverse", "reverse slice of 100", [100, 1000]),
+    ("skips", "read 64, skip 4096", [60, 1000]),
+    ("scan", "100,000 rows", [1, 3]),
+];
+
+/// What can be chosen.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Rows of the partition with values of 200 bytes.
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u32).range(100_000..1 << 30))]
+    rows: u32,
+
+    /// Rows of the partition with values of 2000 bytes.
+    #[arg(long, value_name = "N", default_value = "200000", value_parser = clap::value_parser!(u32).range(100_000..1 << 30))]
+    large_rows: u32,
+
+    /// Rows of the partition of which indexes do not fit into the memory for caches.
+    #[arg(long, value_name = "N", default_value = "10000000", value_parser = clap::value_parser!(u32).range(100_000..1 << 30))]
+    many_rows: u32,
+
+    /// MiB for caches, where reads are to go to the disk.
+    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..))]
+    memory_mib: u32,
+
+    /// How often what is timed is run.
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+
+    /// Only these tables.
+    #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<Part>,
+
+    /// Where the databases are made, and kept for the next run. Default in the folder of builds.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// The folder of a fixture with schema.cql and sstables/large/, of which cqlite reads a row.
+    #[arg(long, value_name = "DIR")]
+    fixture: Option<PathBuf>,
+
+    /// Write the tables to docs/performance/peers.md as well.
+    #[arg(long)]
+    write: bool,
+}
+
+/// The tables that there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Part {
+    /// Requests and KiB, with little memory.
+    Disk,
+    /// The same with so many rows that indexes do not fit into it.
+    Many,
+    /// Instructions, with everything in memory.
+    Instructions,
+    /// Operations a second, with everything in memory.
+    Rates,
+    /// Rows a second of a load.
+    Load,
+    /// Beside cqlite, on the same files.
+    Cqlite,
+}
+
+/// Compares, and prints the tables.
+///
+/// # Errors
+/// If a program does not build or fails, a tracer is missing, or two peers find other rows.
+pub fn run(options: &Options) -> Result<()> {
+    let data = options.data.clone().unwrap_or_else(|| target().join("peers-data"));
+    fs::create_dir_all(&data)?;
+    let data = data.canonicalize()?;
+    let comparison = Comparison { program: Program::build(data.clone())?, options };
+    // What was measured before stays on the page, so that a table can be printed again by itself.
+    let kept = |part: Part| data.join(format!("{part:?}.md").to_lowercase());
+    let wanted =
+        Part::value_variants().iter().filter(|part| options.only.is_empty() || options.only.contains(part));
+    for part in wanted {
+        let text: String = comparison.tables(*part)?.iter().map(|table| format!("{table}\n")).collect();
+        print!("{text}");
+        fs::write(kept(*part), text)?;
+    }
+    if options.write {
+        let parts =
+            Part::value_variants().iter().map(|part| fs::read_to_string(kept(*part)).unwrap_or_default());
+        fs::write(root().join(PAGE), page(&parts.collect::<String>(), options))?;
+    }
+    Ok(())
+}
+
+struct Comparison<'a> {
+    program: Program,
+    options: &'a Options,
+}
+
+impl Comparison<'_> {
+    fn tables(&self, part: Part) -> Result<Vec<Table>> {
+        let small = Dataset { rows: self.options.rows, value_size: 200 };
+        let large = Dataset { rows: self.options.large_rows, value_size: 2000 };
+        let many = Dataset { rows: self.options.many_rows, value_size: 200 };
+        let both = [small, large];
+        match part {
+            Part::Disk => both
+                .map(|dataset| self.disk("From disk", dataset, &FROM_DISK, &DISK_CASES))
+                .into_iter()
+                .collect(),
+            Part::Many => {
+                let title = "Indexes larger than memory";
+                Ok(vec![self.disk(title, many, &OF_MANY, &DISK_CASES[..4])?])
+            }
+            Part::Instructions => Ok(vec![self.instructions(small)?]),
+            Part::Rates => both.map(|dataset| self.rates(dataset)).into_iter().collect(),
+            Part::Load => Ok(vec![self.load(&both)?]),
+            Part::Cqlite => Ok(vec![self.cqlite(small)?]),
+        }
+    }
+
+    /// Requests and KiB of one operation.
+    fn disk(
+        &self,
+        what: &str,
+        dataset: Dataset,
+        contestants: &[Contestant],
+        cases: &[DiskCase],
+    ) -> Result<Table> {
+        let title = format!("{what}: {dataset}, requests / KiB");
+        let mut table =
+            Table::new(title, "one read of", contestants.iter().map(|contestant| contestant.title));
+        let (mut opened, mut resident) = (Vec::new(), Vec::new());
+        for (case, name, numbers) in cases {
+            let (mut line, mut sums) = (Vec::new(), Vec::new());
+            for contestant in contestants {
+                let (traced, numbers) = self.traced(*contestant, dataset, case, *numbers)?;
+                line.push(traced.read.per(numbers.operations()));
+                if *case == "point" {
+                    opened.push(traced.open.per(1.0));
+                    resident.push(Cell::MiB(numbers.number("peak_kib") / 1024.0));
+                }
+                sums.push((contestant.title, numbers.sums()));
+            }
+            all_equal(case, &sums)?;
+            table.line(name, line);
+        }
+        table.line("opening, in all", opened);
+        table.line("peak memory with reads of a row", resident);
+        Ok(table)
+    }
+
+    fn traced(
+        &self,
+        contestant: Contestant,
+        dataset: Dataset,
+        case: &'static str,
+        [warm, from, count]: [u64; 3],
+    ) -> Result<(trace::Traced, Numbers)> {
+        self.program.prepare(contestant, dataset)?;
+        let work = Work {
+            contestant,
+            dataset,
+            case,
+            memory: self.options.memory_mib,
+            warm,
+            from,
+            count,
+            scan: u32::MAX,
+        };
+        eprintln!("{}: {dataset}, {case}, traced", contestant.title);
+        let (traced, numbers) = self.program.traced(&work)?;
+        if let Some(own) = numbers.own_counts()
+            && own != traced.read
+        {
+            return Err(format!("{} counts {own:?}, the tracer {:?}", contestant.title, traced.read).into());
+        }
+        Ok((traced, numbers))
+    }
+
+    /// Instructions of one operation: the difference of some and thrice as many, all of them warm.
+    fn instructions(&self, dataset: Dataset) -> Result<Table> {
+        let title = format!("All in memory: {dataset}, thousands of instructions");
+        let mut table = Table::new(title, "one read of", IN_MEMORY.map(|contestant| contestant.title));
+        for (case, name, [count, _]) in MEMORY_CASES {
+            let (mut line, mut sums) = (Vec::new(), Vec::new());
+            for contestant in IN_MEMORY {
+                let (instructions, found) = self.counted(contestant, dataset, case, count)?;
+                line.push(Cell::Thousands(instructions / 1000.0));
+                sums.push((contestant.title, found));
+            }
+            all_equal(case, &sums)?;
+            table.line(name, line);
+        }
+        Ok(table)
+    }
+
+    fn counted(
+        &self,
+        contestant: Contestant,
+        dataset: Dataset,
+        case: &'static str,
+        count: u64,
+    ) -> Result<(f64, [String; 2])> {
+        self.program.prepare(contestant, dataset)?;
+        eprintln!("{}: {dataset}, {case}, instructions counted", contestant.title);
+        let (memory, warm, from) = (ALL_IN_MEMORY, 3 * count, 0);
+        let of = |count| {
+            let work = Work { contestant, dataset, case, memory, warm, from, count, scan: SCANNED };
+            self.program.counted(&work)
+        };
+        let (few, _) = of(count)?;
+        let (many, numbers) = of(3 * count)?;
+        Ok(((many - few) / (2 * count) as f64, numbers.sums()))
+    }
+
+    /// Operations a second, and ratios to Siltstone's.
+    fn rates(&self, dataset: Dataset) -> Result<Table> {
+        let title = format!("All in memory: {dataset}, thousands of rows a second");
+        let mut table = Table::new(title, "reads of", IN_MEMORY.map(|contestant| contestant.title));
+        for (case, name, [_, count]) in MEMORY_CASES {
+            let mut rates = vec![Vec::new(); IN_MEMORY.len()];
+            let mut sums = Vec::new();
+            // In turn, so that a machine that is busy for a while is so for all.
+            for _ in 0..self.options.runs {
+                for (contestant, rates) in IN_MEMORY.into_iter().zip(&mut rates) {
+                    self.program.prepare(contestant, dataset)?;
+                    let (memory, warm, from) = (ALL_IN_MEMORY, count, 0);
+                    let work = Work { contestant, dataset, case, memory, warm, from, count, scan: SCANNED };
+                    let numbers = self.program.timed(&work)?;
+                    let rows = numbers.number("rows").max(numbers.operations());
+                    rates.push(rows / numbers.number("seconds"));
+                    sums.push((contestant.title, numbers.sums()));
+                }
+            }
+            eprintln!("{dataset}, {case}, timed");
+            all_equal(case, &sums)?;
+            table
+                .line(name, rates.into_iter().map(|rates| Cell::Thousands(median(rates) / 1000.0)).collect());
+        }
+        Ok(table.with_ratios())
+    }
+
+    /// Rows a second from the first batch to the one sorted run.
+    fn load(&self, datasets: &[Dataset]) -> Result<Table> {
+        let contestants = [Contestant::SILTSTONE, Contestant::ROCKSDB, Contestant::FJALL];
+        let title = "Load: thousands of rows a second".to_owned();
+        let mut table = Table::new(title, "rows", contestants.map(|contestant| contestant.title));
+        for dataset in datasets {
+            let mut rates = vec![Vec::new(); contestants.len()];
+            for _ in 0..self.options.runs.min(3) {
+                for (contestant, rates) in contestants.into_iter().zip(&mut rates) {
+                    eprintln!("{}: {dataset}, loaded", contestant.title);
+                    let seconds = self.program.load(contestant, *dataset)?;
+                    rates.push(f64::from(dataset.rows) / seconds);
+                }
+            }
+            let medians = rates.into_iter().map(|rates| Cell::Thousands(median(rates) / 1000.0));
+            table.line(&dataset.to_string(), medians.collect());
+        }
+        Ok(table.with_ratios())
+    }
+
+    /// Few operations: each takes seconds there.
+    fn cqlite(&self, dataset: Dataset) -> Result<Table> {
+        let contestants = [Contestant::SILTSTONE, Contestant::CQLITE];
+        let title = format!("Beside cqlite: {dataset}, the same files; seconds of one read, peak MiB");
+        let mut table = Table::new(title, "one read of", contestants.map(|contestant| contestant.title));
+        for (case, name) in
+            [("point", "a row"), ("slice", "slice of 100"), ("reverse", "reverse slice of 100")]
+        {
+            let (mut line, mut sums) = (Vec::new(), Vec::new());
+            for contestant in contestants {
+                self.program.prepare(contestant, dataset)?;
+                let (memory, warm, from, count) = (256, 0, 0, 3);
+                let work = Work { contestant, dataset, case, memory, warm, from, count, scan: u32::MAX };
+                eprintln!("{}: {dataset}, {case}", contestant.title);
+                let numbers = self.program.timed(&work)?;
+                line.push(numbers.seconds_and_memory(numbers.number("seconds") / count as f64));
+                sums.push((contestant.title, numbers.sums()));
+            }
+            all_equal(case, &sums)?;
+            table.line(name, line);
+        }
+        if let Some(fixture) = &self.options.fixture {
+            let line = [true, false].map(|by_siltstone| self.program.one_row(fixture, by_siltstone));
+            let line = line.into_iter().collect::<Result<_>>()?;
+            table.line("a row of the fixture, opening included", line);
+        }
+        Ok(table)
+    }
+}
+
+/// All have to find the same rows.
+fn all_equal(case: &str, sums: &[(&str, [String; 2])]) -> Result<()> {
+    let Some(((first, expected), others)) = sums.split_first() else { return Ok(()) };
+    match others.iter().find(|(_, sums)| sums != expected) {
+        None => Ok(()),
+        Some((other, sums)) => {
+            Err(format!("{case}: {first} found {expected:?}, {other} found {sums:?}").into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_rows_are_an_error() {
+        let sums = |full: &str| ["1".to_owned(), full.to_owned()];
+        assert!(all_equal("point", &[("a", sums("2")), ("b", sums("2"))]).is_ok());
+        assert!(all_equal("point", &[("a", sums("2")), ("b", sums("3"))]).is_err());
+    }
+}

@@ -1,0 +1,302 @@
+//! Who takes part, what each works on, and how one is started: alone, traced, or with its instructions counted.
+
+use std::env;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::command::checked;
+
+use super::tables::Cell;
+use super::trace::{CALLS, Reads, Traced};
+use crate::Result;
+use crate::workspace::{root, target};
+
+/// A database, set up in one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contestant {
+    /// The head of its column.
+    pub title: &'static str,
+    /// Its name, as the program has it.
+    pub peer: &'static str,
+    /// Whose files it reads; others of the same files have the same.
+    pub variant: &'static str,
+    /// How it is set up.
+    pub flags: &'static [&'static str],
+}
+
+impl Contestant {
+    /// What a program embeds.
+    pub const SILTSTONE: Contestant =
+        Contestant { title: "Siltstone", peer: "siltstone", variant: "siltstone", flags: &[] };
+
+    /// Without the hop to a shard, and before rows become a page.
+    pub const SHARD: Contestant =
+        Contestant { title: "Siltstone, on its shard", peer: "siltstone-shard", ..Contestant::SILTSTONE };
+
+    /// As it is by itself.
+    pub const ROCKSDB: Contestant =
+        Contestant { title: "RocksDB", peer: "rocksdb", variant: "rocksdb", flags: &[] };
+
+    /// Indexes and filters are part of what the cache may take.
+    pub const ROCKSDB_BOUNDED: Contestant = Contestant {
+        title: "RocksDB, indexes in the cache",
+        peer: "rocksdb",
+        variant: "rocksdb-bounded",
+        flags: &["--bounded-index"],
+    };
+
+    /// As it is by itself.
+    pub const FJALL: Contestant = Contestant { title: "fjall", peer: "fjall", variant: "fjall", flags: &[] };
+
+    /// Reads what Siltstone has written.
+    pub const CQLITE: Contestant = Contestant { title: "cqlite", peer: "cqlite", ..Contestant::SILTSTONE };
+}
+
+/// The rows of one partition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dataset {
+    /// How many.
+    pub rows: u32,
+    /// Bytes of each value.
+    pub value_size: u32,
+}
+
+impl fmt::Display for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows of {} bytes", grouped(self.rows), self.value_size)
+    }
+}
+
+/// A number with a comma before every three digits.
+fn grouped(number: u32) -> String {
+    let digits = number.to_string();
+    let comma = |(at, digit): (usize, char)| match (digits.len() - at).is_multiple_of(3) && at > 0 {
+        true => format!(",{digit}"),
+        false => format!("{digit}"),
+    };
+    digits.chars().enumerate().map(comma).collect()
+}
+
+/// What one process does.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// Who.
+    pub contestant: Contestant,
+    /// On what.
+    pub dataset: Dataset,
+    /// The case, as the program has it.
+    pub case: &'static str,
+    /// MiB for caches.
+    pub memory: u32,
+    /// Operations that are done before.
+    pub warm: u64,
+    /// The first that is measured.
+    pub from: u64,
+    /// How many are.
+    pub count: u64,
+    /// Rows that a scan goes through.
+    pub scan: u32,
+}
+
+/// What a process says at its end.
+#[derive(Debug)]
+pub struct Numbers(Value);
+
+impl Numbers {
+    fn parse(line: &[u8]) -> Result<Numbers> {
+        Ok(Numbers(serde_json::from_slice(line)?))
+    }
+
+    /// One of them; 0 if it is not there.
+    pub fn number(&self, name: &str) -> f64 {
+        self.0[name].as_f64().unwrap_or(0.0)
+    }
+
+    /// How many operations were measured.
+    pub fn operations(&self) -> f64 {
+        self.number("operations").max(1.0)
+    }
+
+    /// Of what was found, while it was measured and before.
+    pub fn sums(&self) -> [String; 2] {
+        ["sum", "warm_sum"].map(|name| self.0[name].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// What the database itself counted, if it counts.
+    pub fn own_counts(&self) -> Option<Reads> {
+        let number = |name: &str| self.0[name].as_u64();
+        self.0["counts"].as_bool().filter(|counts| *counts)?;
+        Some(Reads { requests: number("requests")?, bytes: number("bytes")? })
+    }
+
+    /// A time beside the peak of memory.
+    pub fn seconds_and_memory(&self, seconds: f64) -> Cell {
+        Cell::SecondsAndMiB(seconds, self.number("peak_kib") / 1024.0)
+    }
+}
+
+/// The program of the peers, built, and the folder of its databases.
+#[derive(Debug)]
+pub struct Program {
+    path: PathBuf,
+    data: PathBuf,
+}
+
+impl Program {
+    /// Builds it. The first time that takes long: RocksDB is large.
+    ///
+    /// # Errors
+    /// If it does not build.
+    pub fn build(data: PathBuf) -> Result<Program> {
+        let builds = target().join("peers");
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo
+            .current_dir(root().join("peers"))
+            .args(["build", "--quiet", "--release", "--target-dir"])
+            .arg(&builds);
+        checked(&mut cargo)?;
+        Ok(Program { path: builds.join("release/siltstone-peers"), data })
+    }
+
+    /// Writes the rows for reading, unless they are there.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn prepare(&self, contestant: Contestant, dataset: Dataset) -> Result<()> {
+        let folder = self.folder(contestant, dataset);
+        let done = folder.with_extension("prepared");
+        if done.exists() {
+            return Ok(());
+        }
+        empty(&folder)?;
+        eprintln!("{}: {dataset}, written", contestant.title);
+        checked(&mut self.command("prepare", contestant, dataset, &folder))?;
+        Ok(fs::write(done, "")?)
+    }
+
+    /// The seconds that a load takes, into a folder of its own.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn load(&self, contestant: Contestant, dataset: Dataset) -> Result<f64> {
+        let folder = self.data.join("load");
+        empty(&folder)?;
+        let mut load = self.command("load", contestant, dataset, &folder);
+        load.args(["--io-uring", "--memory=256"]);
+        let seconds = Numbers::parse(&checked(&mut load)?.stdout)?.number("seconds");
+        fs::remove_dir_all(folder)?;
+        Ok(seconds)
+    }
+
+    /// What a process says that does the work by itself.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn timed(&self, work: &Work) -> Result<Numbers> {
+        let mut read = self.reading(Command::new(&self.path), work);
+        Numbers::parse(&checked(read.arg("--io-uring"))?.stdout)
+    }
+
+    /// The same, and what a tracer sees of it.
+    ///
+    /// # Errors
+    /// If it fails, or there is no `strace`.
+    pub fn traced(&self, work: &Work) -> Result<(Traced, Numbers)> {
+        let trace = self.data.join("trace");
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-y", "-s", "0", "-e"]).arg(format!("trace={CALLS}"));
+        strace.args(["-e", "signal=none", "-o"]).arg(&trace).arg(&self.path);
+        let numbers = Numbers::parse(&checked(&mut self.reading(strace, work))?.stdout)?;
+        let folder = format!("{}/", self.folder(work.contestant, work.dataset).display());
+        Ok((Traced::parse(&fs::read_to_string(&trace)?, &folder), numbers))
+    }
+
+    /// The same, and how many instructions all its threads took.
+    ///
+    /// # Errors
+    /// If it fails, or there is no `valgrind`.
+    pub fn counted(&self, work: &Work) -> Result<(f64, Numbers)> {
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&self.path);
+        let output = checked(&mut self.reading(valgrind, work))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+        let collected = collected.ok_or("callgrind does not say what it collected")?;
+        Ok((collected, Numbers::parse(&output.stdout)?))
+    }
+
+    /// One row of the large fixture, from opening it to the row.
+    ///
+    /// # Errors
+    /// If it is not read.
+    pub fn one_row(&self, fixture: &Path, by_siltstone: bool) -> Result<Cell> {
+        let mut read = Command::new(&self.path);
+        read.arg("one-row").args(by_siltstone.then_some("--siltstone"));
+        read.arg(fixture).arg(self.data.join("fixture"));
+        let numbers = Numbers::parse(&checked(&mut read)?.stdout)?;
+        match numbers.number("rows") {
+            1.0 => Ok(numbers.seconds_and_memory(numbers.number("seconds"))),
+            rows => Err(format!("{rows} rows were found where there is one").into()),
+        }
+    }
+
+    fn reading(&self, mut command: Command, work: &Work) -> Command {
+        let Work { contestant, dataset, case, memory, warm, from, count, scan } = *work;
+        let folder = self.folder(contestant, dataset);
+        command.arg("read");
+        arguments(&mut command, contestant, dataset, &folder);
+        command.arg(format!("--case={case}")).arg(format!("--memory={memory}"));
+        command.arg(format!("--warm={warm}")).arg(format!("--from={from}"));
+        command.arg(format!("--count={count}")).arg(format!("--scan-rows={scan}"));
+        command
+    }
+
+    fn command(&self, what: &str, contestant: Contestant, dataset: Dataset, folder: &Path) -> Command {
+        let mut command = Command::new(&self.path);
+        command.arg(what);
+        arguments(&mut command, contestant, dataset, folder);
+        command
+    }
+
+    fn folder(&self, contestant: Contestant, dataset: Dataset) -> PathBuf {
+        self.data.join(format!("{}-{}-{}", contestant.variant, dataset.rows, dataset.value_size))
+    }
+}
+
+fn arguments(command: &mut Command, contestant: Contestant, dataset: Dataset, folder: &Path) {
+    command.arg(contestant.peer).arg("--folder").arg(folder).args(contestant.flags);
+    command.arg(format!("--rows={}", dataset.rows)).arg(format!("--value-size={}", dataset.value_size));
+}
+
+/// Leaves an empty folder.
+fn empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(fs::create_dir_all(folder)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read() {
+        let line =
+            br#"{"operations":4,"rows":8,"sum":"a","warm_sum":"b","requests":3,"bytes":1536,"counts":true}"#;
+        let numbers = Numbers::parse(line).unwrap();
+        assert_eq!((numbers.operations(), numbers.number("none")), (4.0, 0.0));
+        assert_eq!(numbers.sums(), ["a", "b"]);
+        assert_eq!(numbers.own_counts(), Some(Reads { requests: 3, bytes: 1536 }));
+    }
+
+    #[test]
+    fn rows_are_grouped() {
+        let dataset = Dataset { rows: 10_000_000, value_size: 200 };
+        assert_eq!(dataset.to_string(), "10,000,000 rows of 200 bytes");
+        assert_eq!(grouped(999), "999");
+    }
+}

@@ -1,0 +1,145 @@
+//! Figures side by side, and the page that they stand on.
+
+use std::fmt;
+use std::thread;
+
+use testkit::cassandra::VERSION;
+
+use super::Options;
+
+/// A figure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Cell {
+    /// Requests, and KiB.
+    Reads(f64, f64),
+    /// Thousands of something.
+    Thousands(f64),
+    /// Memory.
+    MiB(f64),
+    /// A time, and the peak of memory.
+    SecondsAndMiB(f64, f64),
+}
+
+/// Figures of a group of cases; a column for each who takes part.
+#[derive(Debug)]
+pub struct Table {
+    title: String,
+    heads: Vec<String>,
+    lines: Vec<(String, Vec<Cell>)>,
+    has_ratios: bool,
+}
+
+impl Table {
+    /// No line yet.
+    pub fn new<'a>(title: String, of: &'a str, columns: impl IntoIterator<Item = &'a str>) -> Table {
+        let heads = [of].into_iter().chain(columns).map(str::to_owned).collect();
+        Table { title, heads, lines: Vec::new(), has_ratios: false }
+    }
+
+    /// A line more.
+    pub fn line(&mut self, name: &str, cells: Vec<Cell>) {
+        self.lines.push((name.to_owned(), cells));
+    }
+
+    /// Says beside each figure how large it is beside the first of its line.
+    pub fn with_ratios(self) -> Table {
+        Table { has_ratios: true, ..self }
+    }
+
+    fn text_of(&self, cells: &[Cell], at: usize) -> String {
+        match (cells[0], cells[at]) {
+            (Cell::Thousands(first), Cell::Thousands(this)) if self.has_ratios && at > 0 => {
+                format!("{} ({:.2}×)", cells[at], this / first)
+            }
+            (_, cell) => cell.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "## {}\n\n| {} |", self.title, self.heads.join(" | "))?;
+        writeln!(f, "|---|{}", "---:|".repeat(self.heads.len() - 1))?;
+        for (name, cells) in &self.lines {
+            let texts: Vec<String> = (0..cells.len()).map(|at| self.text_of(cells, at)).collect();
+            writeln!(f, "| {name} | {} |", texts.join(" | "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Cell::Reads(requests, kib) => write!(f, "{} / {}", digits(requests), kib_of(kib)),
+            Cell::Thousands(thousands) => f.write_str(&digits(thousands)),
+            Cell::MiB(mib) => write!(f, "{mib:.0} MiB"),
+            Cell::SecondsAndMiB(seconds, mib) => write!(f, "{seconds:.4} s, {mib:.0} MiB"),
+        }
+    }
+}
+
+/// Three digits or more.
+fn digits(number: f64) -> String {
+    match number {
+        100.0.. => format!("{number:.0}"),
+        10.0.. => format!("{number:.1}"),
+        _ => format!("{number:.2}"),
+    }
+}
+
+fn kib_of(kib: f64) -> String {
+    if kib < 100.0 { format!("{kib:.1}") } else { format!("{kib:.0}") }
+}
+
+/// The page with all tables.
+pub fn page(tables: &str, options: &Options) -> String {
+    let Options { memory_mib, runs, .. } = options;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    format!(
+        "# Siltstone and its peers\n\n\
+         The same work by Siltstone, RocksDB 10.4 (the crate `rocksdb` 0.24), fjall 3.1 and cqlite 0.18, each in processes of its own.\n\
+         Printed by\n\n\
+         ```sh\ncargo xtask peers --runs {runs} --write\n```\n\n\
+         One partition, `int` clustering keys, a value of random bytes each row. RocksDB and fjall have partition and clustering as\n\
+         big-endian keys. All have blocks of 4 KiB, no compression, and the rows in one sorted run. What is found is summed and must be\n\
+         the same with all. Smaller is better, but for rows a second.\n\n\
+         {tables}\n\
+         ## How it is measured\n\n\
+         - **From disk**: all caches together have {memory_mib} MiB. Requests are the system calls `read`, `pread64` and their like on files of\n  \
+           the database, as `strace` sees them, and their bytes; in steady state, after some thousands of other reads, save for the cases\n  \
+           that go on from read to read. Siltstone reads without io_uring for that; what it counts itself must be the same, and is\n  \
+           checked. Siltstone and RocksDB read past the page cache (direct reads), fjall has no such option: its requests go to the page cache, and\n  \
+           memory that this takes is not in its column. RocksDB keeps indexes and filters in memory beside its cache, unless they are *in the cache*\n  \
+           (`cache_index_and_filter_blocks`, two-level index, partitioned filters); its filters have 10 bits a key.\n\
+         - **Siltstone, 64 KiB blocks** is what a `Database` writes by itself: tables have no option for the size of index blocks. The other\n  \
+           column reads an SSTable that the library's writer has made with blocks of 4 KiB.\n\
+         - **All in memory**: caches of 1 GiB, and each read is done before. Instructions are callgrind's, of all threads of the process: the\n  \
+           difference between some operations and thrice as many, divided. Rows a second are the median of {runs} runs in turn, on {cores} cores\n  \
+           that others may use as well; in brackets the ratio to the first column. A read of an absent row counts as one.\n\
+         - **Siltstone** is `siltstone::Database` with one shard: a read hops to the thread of the shard and back, and comes as a page of\n  \
+           rows. **On its shard** is the table of `siltstone-storage` on one thread, which a program cannot embed yet.\n\
+         - **Load** is batches of 1,000 rows through the log, synced as each does by itself, a flush, and a compaction into one sorted run.\n\
+         - Cassandra {VERSION} is not in these tables; [write.md](write.md) and [dump.md](dump.md) have it beside us.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_markdown() {
+        let mut table = Table::new("T".to_owned(), "of", ["a", "b"]);
+        table.line("row", vec![Cell::Thousands(2.0), Cell::Thousands(5.0)]);
+        let expected = "## T\n\n| of | a | b |\n|---|---:|---:|\n| row | 2.00 | 5.00 (2.50×) |\n";
+        assert_eq!(table.with_ratios().to_string(), expected);
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        let texts = [0.96, 12.34, 123.4].map(|number| Cell::Thousands(number).to_string());
+        assert_eq!(texts, ["0.96", "12.3", "123"]);
+        assert_eq!(Cell::Reads(1.0, 4.53).to_string(), "1.00 / 4.5");
+    }
+}
