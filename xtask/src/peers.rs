@@ -22,7 +22,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum as _};
 
-use self::contestants::{Contestant, Dataset, Numbers, Program, Work};
+use testkit::cassandra::{Cassandra, TableName, VERSION, Work, Writes};
+
+use self::contestants::{Contestant, Dataset, Numbers, Program, Task};
 use self::tables::{Cell, Table, page};
 use crate::Result;
 use crate::measure::median;
@@ -82,6 +84,18 @@ const MEMORY_CASES: [(&str, &str, [u64; 2]); 6] = [
     ("scan", "100,000 rows", [1, 3]),
 ];
 
+/// So many rounds warm Java up.
+const WARM_UP: u32 = 5;
+
+/// Where a node is given what Siltstone has written.
+const CASSANDRAS_TABLE: [&str; 2] = [
+    "CREATE KEYSPACE peers WITH durable_writes = false
+     AND replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TABLE peers.rows (k int, c int, v blob, PRIMARY KEY (k, c))
+     WITH compression = {'enabled': 'false'}
+     AND compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': false}",
+];
+
 /// What can be chosen.
 #[derive(Debug, Args)]
 pub struct Options {
@@ -117,6 +131,14 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     fixture: Option<PathBuf>,
 
+    /// Take the library that RocksDB publishes for x86-64, which Maven brings, in the place of building it.
+    #[arg(long)]
+    published_rocksdb: bool,
+
+    /// A folder with the jars of cassandra-all; without it Maven brings them.
+    #[arg(long, value_name = "DIR")]
+    cassandra: Option<PathBuf>,
+
     /// Write the tables to docs/performance/peers.md as well.
     #[arg(long)]
     write: bool,
@@ -137,6 +159,8 @@ pub enum Part {
     Load,
     /// Beside cqlite, on the same files.
     Cqlite,
+    /// Beside a node of Cassandra, on the same files.
+    Cassandra,
 }
 
 /// Compares, and prints the tables.
@@ -147,7 +171,8 @@ pub fn run(options: &Options) -> Result<()> {
     let data = options.data.clone().unwrap_or_else(|| target().join("peers-data"));
     fs::create_dir_all(&data)?;
     let data = data.canonicalize()?;
-    let comparison = Comparison { program: Program::build(data.clone())?, options };
+    let comparison =
+        Comparison { program: Program::build(data.clone(), options.published_rocksdb)?, options };
     // What was measured before stays on the page, so that a table can be printed again by itself.
     let kept = |part: Part| data.join(format!("{part:?}.md").to_lowercase());
     let wanted =
@@ -189,6 +214,7 @@ impl Comparison<'_> {
             Part::Rates => both.map(|dataset| self.rates(dataset)).into_iter().collect(),
             Part::Load => Ok(vec![self.load(&both)?]),
             Part::Cqlite => Ok(vec![self.cqlite(small)?]),
+            Part::Cassandra => Ok(vec![self.cassandra(small)?]),
         }
     }
 
@@ -231,7 +257,7 @@ impl Comparison<'_> {
         [warm, from, count]: [u64; 3],
     ) -> Result<(trace::Traced, Numbers)> {
         self.program.prepare(contestant, dataset)?;
-        let work = Work {
+        let work = Task {
             contestant,
             dataset,
             case,
@@ -279,7 +305,7 @@ impl Comparison<'_> {
         eprintln!("{}: {dataset}, {case}, instructions counted", contestant.title);
         let (memory, warm, from) = (ALL_IN_MEMORY, 3 * count, 0);
         let of = |count| {
-            let work = Work { contestant, dataset, case, memory, warm, from, count, scan: SCANNED };
+            let work = Task { contestant, dataset, case, memory, warm, from, count, scan: SCANNED };
             self.program.counted(&work)
         };
         let (few, _) = of(count)?;
@@ -297,13 +323,9 @@ impl Comparison<'_> {
             // In turn, so that a machine that is busy for a while is so for all.
             for _ in 0..self.options.runs {
                 for (contestant, rates) in IN_MEMORY.into_iter().zip(&mut rates) {
-                    self.program.prepare(contestant, dataset)?;
-                    let (memory, warm, from) = (ALL_IN_MEMORY, count, 0);
-                    let work = Work { contestant, dataset, case, memory, warm, from, count, scan: SCANNED };
-                    let numbers = self.program.timed(&work)?;
-                    let rows = numbers.number("rows").max(numbers.operations());
-                    rates.push(rows / numbers.number("seconds"));
-                    sums.push((contestant.title, numbers.sums()));
+                    let (rate, found) = self.rate(contestant, dataset, case, count)?;
+                    rates.push(rate);
+                    sums.push((contestant.title, found));
                 }
             }
             eprintln!("{dataset}, {case}, timed");
@@ -346,7 +368,7 @@ impl Comparison<'_> {
             for contestant in contestants {
                 self.program.prepare(contestant, dataset)?;
                 let (memory, warm, from, count) = (256, 0, 0, 3);
-                let work = Work { contestant, dataset, case, memory, warm, from, count, scan: u32::MAX };
+                let work = Task { contestant, dataset, case, memory, warm, from, count, scan: u32::MAX };
                 eprintln!("{}: {dataset}, {case}", contestant.title);
                 let numbers = self.program.timed(&work)?;
                 line.push(numbers.seconds_and_memory(numbers.number("seconds") / count as f64));
@@ -361,6 +383,58 @@ impl Comparison<'_> {
             table.line("a row of the fixture, opening included", line);
         }
         Ok(table)
+    }
+}
+
+/// The rates of both, in turn by case: a node, and Siltstone reading the SSTable that the node was given.
+impl Comparison<'_> {
+    fn cassandra(&self, dataset: Dataset) -> Result<Table> {
+        self.program.prepare(Contestant::SILTSTONE, dataset)?;
+        let folder = tempfile::tempdir_in(self.program.data())?;
+        let cassandra = Cassandra::prepare(&target(), self.options.cassandra.as_deref())?;
+        let mut node = cassandra.node(folder.path(), Writes::Oa, Work::Questions)?;
+        node.cql(&CASSANDRAS_TABLE)?;
+        let table_name = TableName { keyspace: "peers".to_owned(), name: "rows".to_owned() };
+        let files = folder.path().join("import");
+        self.program.copy_sstable(dataset, &files)?;
+        node.import(&table_name, &[files])?;
+        let title =
+            format!("Beside Cassandra {VERSION}: {dataset}, thousands of rows a second, all in memory");
+        let mut table =
+            Table::new(title, "reads of", ["Siltstone", "Cassandra, first round", "Cassandra, warm"]);
+        for (case, name, [_, count]) in MEMORY_CASES {
+            eprintln!("Cassandra: {dataset}, {case}, timed");
+            let numbers = [count, count, dataset.rows.into()];
+            let theirs = node.peer_reads(&table_name, case, numbers, WARM_UP + self.options.runs)?;
+            let rates: Vec<f64> =
+                theirs.seconds.iter().map(|seconds| theirs.rows.max(count) as f64 / seconds).collect();
+            let ours = (0..self.options.runs).map(|_| self.rate(Contestant::SILTSTONE, dataset, case, count));
+            let ours: Vec<_> = ours.collect::<Result<_>>()?;
+            let mut sums = vec![("Cassandra", theirs.sums)];
+            sums.extend(ours.iter().map(|(_, sums)| ("Siltstone", sums.clone())));
+            all_equal(case, &sums)?;
+            let warm = median(rates[WARM_UP as usize..].to_vec());
+            let line = [median(ours.into_iter().map(|(rate, _)| rate).collect()), rates[0], warm];
+            table.line(name, line.map(|rate| Cell::Thousands(rate / 1000.0)).to_vec());
+        }
+        node.quit()?;
+        Ok(table.with_ratios())
+    }
+
+    /// Rows a second of a process of its own; an absent row counts as one.
+    fn rate(
+        &self,
+        contestant: Contestant,
+        dataset: Dataset,
+        case: &'static str,
+        count: u64,
+    ) -> Result<(f64, [String; 2])> {
+        self.program.prepare(contestant, dataset)?;
+        let (memory, warm, from) = (ALL_IN_MEMORY, count, 0);
+        let work = Task { contestant, dataset, case, memory, warm, from, count, scan: SCANNED };
+        let numbers = self.program.timed(&work)?;
+        let rows = numbers.number("rows").max(numbers.operations());
+        Ok((rows / numbers.number("seconds"), numbers.sums()))
     }
 }
 

@@ -16,6 +16,7 @@
 //     extra KS TABLE                    writes a few rows of made-up values
 //     fill KS TABLE N N N               the rows of WriteRows into the memtable: partitions, rows of each, bytes a value
 //     flush KS TABLE                    as nodetool does; says how many seconds it took
+//     peers KS TABLE CASE N N N N       the reads of PeerReads: operations before, operations, rows there are, rounds
 //     compact KS TABLE [NOW]            as nodetool does, or as it does at that second
 //     refresh KS TABLE                  as nodetool does
 //     truncate KS TABLE                 as CQL does
@@ -157,6 +158,7 @@ public class Lab
             case "extra": return cql(Samples.statements(store(a).metadata()));
             case "fill": return fill(store(a), a.subList(2, 5).stream().mapToInt(Integer::parseInt).toArray());
             case "flush": return List.of(Double.toString(flush(store(a))));
+            case "peers": return peers(store(a), a.get(2), a.subList(3, a.size()));
             case "compact": compact(store(a), a.size() > 2 ? a.get(2) : null); return List.of();
             case "truncate": store(a).truncateBlocking(); return List.of();
             case "refresh": StorageService.instance.loadNewSSTables(a.get(0), a.get(1)); return List.of();
@@ -249,6 +251,12 @@ public class Lab
         // What filling leaves behind is not to be collected while the flush is measured.
         System.gc();
         return List.of();
+    }
+
+    private static List<String> peers(ColumnFamilyStore store, String what, List<String> a)
+    {
+        long[] numbers = a.stream().mapToLong(Long::parseLong).toArray();
+        return PeerReads.run(store.metadata().toString(), what, numbers[0], numbers[1], numbers[2], (int) numbers[3]);
     }
 
     // ---- SSTables

@@ -1,6 +1,7 @@
 //! Who takes part, what each works on, and how one is started: alone, traced, or with its instructions counted.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,12 @@ use super::tables::Cell;
 use super::trace::{CALLS, Reads, Traced};
 use crate::Result;
 use crate::workspace::{root, target};
+
+/// The version of RocksDB that the crate in `peers/Cargo.toml` has bindings of.
+pub const ROCKSDB_VERSION: &str = "10.4.2";
+
+/// The library as its archive has it.
+const JAVAS_LIBRARY: &str = "librocksdbjni-linux64.so";
 
 /// A database, set up in one way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,7 +89,7 @@ fn grouped(number: u32) -> String {
 
 /// What one process does.
 #[derive(Clone, Copy, Debug)]
-pub struct Work {
+pub struct Task {
     /// Who.
     pub contestant: Contestant,
     /// On what.
@@ -143,22 +150,23 @@ impl Numbers {
 pub struct Program {
     path: PathBuf,
     data: PathBuf,
+    /// The folder of RocksDB's library, where it was not built.
+    libraries: Option<PathBuf>,
 }
 
 impl Program {
-    /// Builds it. The first time that takes long: RocksDB is large.
+    /// Builds it. The first time that takes long if RocksDB is built too: it is large.
     ///
     /// # Errors
-    /// If it does not build.
-    pub fn build(data: PathBuf) -> Result<Program> {
+    /// If it does not build, or Maven cannot bring RocksDB.
+    pub fn build(data: PathBuf, published_rocksdb: bool) -> Result<Program> {
         let builds = target().join("peers");
+        let libraries = published_rocksdb.then(|| bring_rocksdb(&builds.join("rocksdb"))).transpose()?;
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo
-            .current_dir(root().join("peers"))
-            .args(["build", "--quiet", "--release", "--target-dir"])
-            .arg(&builds);
+        cargo.current_dir(root().join("peers")).args(["build", "--quiet", "--release", "--target-dir"]);
+        cargo.arg(&builds).envs(libraries.iter().map(|folder| ("ROCKSDB_LIB_DIR", folder)));
         checked(&mut cargo)?;
-        Ok(Program { path: builds.join("release/siltstone-peers"), data })
+        Ok(Program { path: builds.join("release/siltstone-peers"), data, libraries })
     }
 
     /// Writes the rows for reading, unless they are there.
@@ -175,6 +183,30 @@ impl Program {
         eprintln!("{}: {dataset}, written", contestant.title);
         checked(&mut self.command("prepare", contestant, dataset, &folder))?;
         Ok(fs::write(done, "")?)
+    }
+
+    /// Where the databases are.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// Copies Siltstone's SSTable to a folder, but not the schema beside it.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn copy_sstable(&self, dataset: Dataset, to: &Path) -> Result<()> {
+        fs::create_dir_all(to)?;
+        let tables = self.folder(Contestant::SILTSTONE, dataset).join("data/peers");
+        for table in fs::read_dir(tables)? {
+            for file in fs::read_dir(table?.path())? {
+                let name = file?.path();
+                let is_of_sstable = |name: &str| name.contains("-big-");
+                if let Some(file) = name.file_name().filter(|name| name.to_str().is_some_and(is_of_sstable)) {
+                    fs::copy(&name, to.join(file))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The seconds that a load takes, into a folder of its own.
@@ -195,8 +227,8 @@ impl Program {
     ///
     /// # Errors
     /// If it fails.
-    pub fn timed(&self, work: &Work) -> Result<Numbers> {
-        let mut read = self.reading(Command::new(&self.path), work);
+    pub fn timed(&self, work: &Task) -> Result<Numbers> {
+        let mut read = self.reading(self.start(&self.path), work);
         Numbers::parse(&checked(read.arg("--io-uring"))?.stdout)
     }
 
@@ -204,9 +236,9 @@ impl Program {
     ///
     /// # Errors
     /// If it fails, or there is no `strace`.
-    pub fn traced(&self, work: &Work) -> Result<(Traced, Numbers)> {
+    pub fn traced(&self, work: &Task) -> Result<(Traced, Numbers)> {
         let trace = self.data.join("trace");
-        let mut strace = Command::new("strace");
+        let mut strace = self.start("strace");
         strace.args(["-f", "-y", "-s", "0", "-e"]).arg(format!("trace={CALLS}"));
         strace.args(["-e", "signal=none", "-o"]).arg(&trace).arg(&self.path);
         let numbers = Numbers::parse(&checked(&mut self.reading(strace, work))?.stdout)?;
@@ -218,8 +250,8 @@ impl Program {
     ///
     /// # Errors
     /// If it fails, or there is no `valgrind`.
-    pub fn counted(&self, work: &Work) -> Result<(f64, Numbers)> {
-        let mut valgrind = Command::new("valgrind");
+    pub fn counted(&self, work: &Task) -> Result<(f64, Numbers)> {
+        let mut valgrind = self.start("valgrind");
         valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&self.path);
         let output = checked(&mut self.reading(valgrind, work))?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -233,7 +265,7 @@ impl Program {
     /// # Errors
     /// If it is not read.
     pub fn one_row(&self, fixture: &Path, by_siltstone: bool) -> Result<Cell> {
-        let mut read = Command::new(&self.path);
+        let mut read = self.start(&self.path);
         read.arg("one-row").args(by_siltstone.then_some("--siltstone"));
         read.arg(fixture).arg(self.data.join("fixture"));
         let numbers = Numbers::parse(&checked(&mut read)?.stdout)?;
@@ -243,8 +275,14 @@ impl Program {
         }
     }
 
-    fn reading(&self, mut command: Command, work: &Work) -> Command {
-        let Work { contestant, dataset, case, memory, warm, from, count, scan } = *work;
+    fn start(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.envs(self.libraries.iter().map(|folder| ("LD_LIBRARY_PATH", folder)));
+        command
+    }
+
+    fn reading(&self, mut command: Command, work: &Task) -> Command {
+        let Task { contestant, dataset, case, memory, warm, from, count, scan } = *work;
         let folder = self.folder(contestant, dataset);
         command.arg("read");
         arguments(&mut command, contestant, dataset, &folder);
@@ -255,7 +293,7 @@ impl Program {
     }
 
     fn command(&self, what: &str, contestant: Contestant, dataset: Dataset, folder: &Path) -> Command {
-        let mut command = Command::new(&self.path);
+        let mut command = self.start(&self.path);
         command.arg(what);
         arguments(&mut command, contestant, dataset, folder);
         command
@@ -269,6 +307,27 @@ impl Program {
 fn arguments(command: &mut Command, contestant: Contestant, dataset: Dataset, folder: &Path) {
     command.arg(contestant.peer).arg("--folder").arg(folder).args(contestant.flags);
     command.arg(format!("--rows={}", dataset.rows)).arg(format!("--value-size={}", dataset.value_size));
+}
+
+/// Brings the library that RocksDB publishes for Java, which has the interface for C as well.
+fn bring_rocksdb(folder: &Path) -> Result<PathBuf> {
+    let library = folder.join("librocksdb.so");
+    if !library.exists() {
+        fs::create_dir_all(folder)?;
+        let artifact = format!("-Dartifact=org.rocksdb:rocksdbjni:{ROCKSDB_VERSION}:jar:linux64");
+        let mut maven = Command::new("mvn");
+        maven.args(["--quiet", "--batch-mode", "-Dstyle.color=never", "dependency:copy", &artifact]);
+        checked(maven.arg(format!("-DoutputDirectory={}", folder.display())))?;
+        let mut jar = Command::new("jar");
+        jar.current_dir(folder).args([
+            "xf",
+            &format!("rocksdbjni-{ROCKSDB_VERSION}-linux64.jar"),
+            JAVAS_LIBRARY,
+        ]);
+        checked(&mut jar)?;
+        fs::rename(folder.join(JAVAS_LIBRARY), &library)?;
+    }
+    Ok(folder.to_owned())
 }
 
 /// Leaves an empty folder.

@@ -6,6 +6,7 @@ use std::thread;
 use testkit::cassandra::VERSION;
 
 use super::Options;
+use super::contestants::ROCKSDB_VERSION;
 
 /// A figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -95,12 +96,17 @@ fn kib_of(kib: f64) -> String {
 /// The page with all tables.
 pub fn page(tables: &str, options: &Options) -> String {
     let Options { memory_mib, runs, .. } = options;
+    let rocksdb = match options.published_rocksdb {
+        true => "the library that the project publishes for Java, used from Rust by its interface for C",
+        false => "built by the crate",
+    };
+    let flag = if options.published_rocksdb { "--published-rocksdb " } else { "" };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     format!(
         "# Siltstone and its peers\n\n\
          The same work by Siltstone, RocksDB 10.4 (the crate `rocksdb` 0.24), fjall 3.1 and cqlite 0.18, each in processes of its own.\n\
          Printed by\n\n\
-         ```sh\ncargo xtask peers --runs {runs} --write\n```\n\n\
+         ```sh\ncargo xtask peers {flag}--runs {runs} --write\n```\n\n\
          One partition, `int` clustering keys, a value of random bytes each row. RocksDB and fjall have partition and clustering as\n\
          big-endian keys. All have blocks of 4 KiB, no compression, and the rows in one sorted run. What is found is summed and must be\n\
          the same with all. Smaller is better, but for rows a second.\n\n\
@@ -120,7 +126,11 @@ pub fn page(tables: &str, options: &Options) -> String {
          - **Siltstone** is `siltstone::Database` with one shard: a read hops to the thread of the shard and back, and comes as a page of\n  \
            rows. **On its shard** is the table of `siltstone-storage` on one thread, which a program cannot embed yet.\n\
          - **Load** is batches of 1,000 rows through the log, synced as each does by itself, a flush, and a compaction into one sorted run.\n\
-         - Cassandra {VERSION} is not in these tables; [write.md](write.md) and [dump.md](dump.md) have it beside us.\n"
+         - **Cassandra** {VERSION} is a whole node that was given Siltstone's SSTable. Its reads are prepared statements within the node: no\n  \
+           network, and nothing is encoded for one. Its first round is that of a Java that has just read the same rows once; the others are the\n  \
+           median of the rounds behind the fifth.\n\
+         - **cqlite** reads the same file by statements of CQL, and is opened before it is timed.\n\
+         - RocksDB {ROCKSDB_VERSION} is {rocksdb}.\n"
     )
 }
 

@@ -294,6 +294,28 @@ impl Node {
         number(&self.ask("flush", &[&table.keyspace, &table.name])?)
     }
 
+    /// Does the reads that peers are measured by, some first and then so many, the latter `rounds` times.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn peer_reads(
+        &mut self,
+        table: &TableName,
+        case: &str,
+        [before, count, rows]: [u64; 3],
+        rounds: u32,
+    ) -> Result<PeerReads> {
+        let numbers = [before, count, rows, rounds.into()].map(|number| number.to_string());
+        let mut arguments = vec![&*table.keyspace, &*table.name, case];
+        arguments.extend(numbers.iter().map(String::as_str));
+        let answer = self.ask("peers", &arguments)?;
+        let [sum, sum_before, rows, rounds @ ..] = &answer[..] else {
+            return Err("the node's answer is too short".into());
+        };
+        let seconds = rounds.iter().map(|seconds| seconds.parse()).collect::<std::result::Result<_, _>>()?;
+        Ok(PeerReads { sums: [sum.clone(), sum_before.clone()], rows: rows.parse()?, seconds })
+    }
+
     /// `nodetool compact` or `nodetool refresh` of a table, or CQL's `truncate`.
     ///
     /// # Errors
@@ -406,6 +428,17 @@ impl Drop for Node {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// What the reads of a case found, and how long they took.
+#[derive(Clone, Debug)]
+pub struct PeerReads {
+    /// Of the rows that were measured, and of those before.
+    pub sums: [String; 2],
+    /// How many were measured.
+    pub rows: u64,
+    /// Of each round.
+    pub seconds: Vec<f64>,
 }
 
 /// The name of a table.
