@@ -8,6 +8,23 @@ use testkit::cassandra::VERSION;
 use super::Options;
 use super::contestants::ROCKSDB_VERSION;
 
+/// What the tables say against Siltstone; to be read again whenever they are printed.
+const BEHIND: &str = "\
+## Where Siltstone is behind, and why
+
+- **A row in memory, through `Database`**: a read is encoded, passes a queue to the shard's thread, wakes it, and comes back the same
+  way. That costs several times what the read costs there. Callgrind cannot follow io_uring, so instructions are those of the
+  fallback, `polling`; rows a second are with io_uring.
+- **Absent rows**: the peers have a filter of all rows. Filters of Cassandra's format have partitions only, so the block is read from
+  disk, and in memory the row cache is asked as for any other slice.
+- **Slices in memory**: each row is taken from the row cache, put into a page, and cut out of it again.
+- **Slices and skips from disk**: a limit in rows does not say where these end, so a slice is read in pieces. RocksDB needs fewer
+  requests where one iterator goes on at the next stretch: `Database` begins each slice anew.
+- **All rows from disk**: a page of a scan ends in the middle of what was read ahead, and the next page reads that again: about
+  twice the bytes. On its shard, where a scan is one reader, each byte is read once.
+- **Load**: a batch is encoded, logged, and put into the memtable on one thread, while the next one waits. It has not been looked into yet.
+";
+
 /// A figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Cell {
@@ -111,12 +128,13 @@ pub fn page(tables: &str, options: &Options) -> String {
          big-endian keys. All have blocks of 4 KiB, no compression, and the rows in one sorted run. What is found is summed and must be\n\
          the same with all. Smaller is better, but for rows a second.\n\n\
          {tables}\n\
+         {BEHIND}\n\
          ## How it is measured\n\n\
          - **From disk**: all caches together have {memory_mib} MiB. Requests are the system calls `read`, `pread64` and their like on files of\n  \
            the database, as `strace` sees them, and their bytes; in steady state, after some thousands of other reads, save for the cases\n  \
            that go on from read to read. Siltstone reads without io_uring for that; what it counts itself must be the same, and is\n  \
-           checked. Siltstone and RocksDB read past the page cache (direct reads), fjall has no such option: its requests go to the page cache, and\n  \
-           memory that this takes is not in its column. RocksDB keeps indexes and filters in memory beside its cache, unless they are *in the cache*\n  \
+           checked. Siltstone and RocksDB read past the page cache (direct reads), fjall has no such option: its requests go to the page cache;\n  \
+           what that reads ahead and takes of memory is in no column. RocksDB keeps indexes and filters in memory beside its cache, unless they are *in the cache*\n  \
            (`cache_index_and_filter_blocks`, two-level index, partitioned filters); its filters have 10 bits a key.\n\
          - **Siltstone, 64 KiB blocks** is what a `Database` writes by itself: tables have no option for the size of index blocks. The other\n  \
            column reads an SSTable that the library's writer has made with blocks of 4 KiB.\n\

@@ -14,6 +14,9 @@ use super::tables::Cell;
 /// The system calls that are looked at.
 pub const CALLS: &str = "pread64,preadv,preadv2,read,readv,statx";
 
+/// The most that a direct read asks for beyond the end of a file.
+const ALIGNMENT: u64 = 4096;
+
 /// Reads of files: how many, and their bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Reads {
@@ -33,6 +36,14 @@ pub struct Traced {
 }
 
 impl Reads {
+    /// Whether this counts the same requests, by what they asked for, as another by what they gave: at the end of a file
+    /// that is less.
+    pub fn agrees_with(self, given: Reads) -> bool {
+        let missing = self.bytes.checked_sub(given.bytes);
+        self.requests == given.requests
+            && missing.is_some_and(|missing| missing < ALIGNMENT * self.requests.max(1))
+    }
+
     /// Of one of so many operations.
     pub fn per(self, operations: f64) -> Cell {
         Cell::Reads(self.requests as f64 / operations, self.bytes as f64 / 1024.0 / operations)
@@ -102,6 +113,10 @@ mod tests {
         let open = Reads { requests: 1, bytes: 100 };
         let read = Reads { requests: 2, bytes: 5120 };
         assert_eq!(Traced::parse(TRACE, "/x/data/"), Traced { open, read });
+        assert!(
+            Reads { bytes: 5121, ..read }.agrees_with(read)
+                && !Reads { bytes: 5119, ..read }.agrees_with(read)
+        );
         assert_eq!(read.per(2.0).to_string(), "1.00 / 2.5");
     }
 }
