@@ -13,16 +13,21 @@ const BEHIND: &str = "\
 ## Where Siltstone is behind, and why
 
 - **A row in memory, through `Database`**: a read is encoded, passes a queue to the shard's thread, wakes it, and comes back the same
-  way. That costs several times what the read costs there. Callgrind cannot follow io_uring, so instructions are those of the
-  fallback, `polling`; rows a second are with io_uring.
+  way. That costs several times what the read costs there, and a warm Cassandra, which has no such hop, answers more of them. With
+  io_uring a process does not come to its end under callgrind, so instructions are those of the fallback, `polling`; rows a second are
+  with io_uring.
 - **Absent rows**: the peers have a filter of all rows. Filters of Cassandra's format have partitions only, so the block is read from
   disk, and in memory the row cache is asked as for any other slice.
-- **Slices in memory**: each row is taken from the row cache, put into a page, and cut out of it again.
-- **Slices and skips from disk**: a limit in rows does not say where these end, so a slice is read in pieces. RocksDB needs fewer
-  requests where one iterator goes on at the next stretch: `Database` begins each slice anew.
-- **All rows from disk**: a page of a scan ends in the middle of what was read ahead, and the next page reads that again: about
-  twice the bytes. On its shard, where a scan is one reader, each byte is read once.
-- **Load**: a batch is encoded, logged, and put into the memtable on one thread, while the next one waits. It has not been looked into yet.
+- **Slices in memory**: about half of the instructions are the table's, as the second column says; the rest is the hop and the page of
+  rows, which have not been taken apart yet.
+- **Slices and skips from disk**: a limit in rows does not say where these end, so a slice is read in pieces: the block that it begins
+  in, 8 KiB, 16 KiB and so on. `Database` begins each slice anew, where RocksDB has an iterator that goes on at the next stretch.
+- **All rows from disk**: a page of a scan ends in the middle of what was read ahead. The next page reads that again, in small pieces
+  first: about twice the bytes. On its shard, where a scan is one reader, each byte is read once.
+- **A row of many**: with ten million rows, blocks of the index have to be read besides. RocksDB needs fewer requests if its indexes are
+  in memory beside the cache, and more if they have to fit into it.
+- **KiB of large values**: a block of ours ends with the row that reaches 4 KiB, so rows of 2000 bytes make larger blocks.
+- **Load**: each batch is waited for before the next one is made up. What takes the time has not been looked into yet.
 ";
 
 /// A figure.
@@ -114,7 +119,9 @@ fn kib_of(kib: f64) -> String {
 pub fn page(tables: &str, options: &Options) -> String {
     let Options { memory_mib, runs, .. } = options;
     let rocksdb = match options.published_rocksdb {
-        true => "the library that the project publishes for Java, used from Rust by its interface for C",
+        true => {
+            "the library that the project publishes for Java, used from Rust by its interface for C, which was compiled for any x86-64"
+        }
         false => "built by the crate",
     };
     let flag = if options.published_rocksdb { "--published-rocksdb " } else { "" };
@@ -124,6 +131,8 @@ pub fn page(tables: &str, options: &Options) -> String {
          The same work by Siltstone, RocksDB 10.4 (the crate `rocksdb` 0.24), fjall 3.1 and cqlite 0.18, each in processes of its own.\n\
          Printed by\n\n\
          ```sh\ncargo xtask peers {flag}--runs {runs} --write\n```\n\n\
+         Each table is of one run; `--only` prints some again, and the others stay as they were, so tables may be of different runs.\n\
+         `--fixture` is a folder of the fixtures, such as `oa/large`.\n\n\
          One partition, `int` clustering keys, a value of random bytes each row. RocksDB and fjall have partition and clustering as\n\
          big-endian keys. All have blocks of 4 KiB, no compression, and the rows in one sorted run. What is found is summed and must be\n\
          the same with all. Smaller is better, but for rows a second.\n\n\
@@ -140,7 +149,7 @@ pub fn page(tables: &str, options: &Options) -> String {
            column reads an SSTable that the library's writer has made with blocks of 4 KiB.\n\
          - **All in memory**: caches of 1 GiB, and each read is done before. Instructions are callgrind's, of all threads of the process: the\n  \
            difference between some operations and thrice as many, divided. Rows a second are the median of {runs} runs in turn, on {cores} cores\n  \
-           that others may use as well; in brackets the ratio to the first column. A read of an absent row counts as one.\n\
+           that others used as well: they are good for large ratios only; in brackets the ratio to the first column. A read of an absent row counts as one.\n\
          - **Siltstone** is `siltstone::Database` with one shard: a read hops to the thread of the shard and back, and comes as a page of\n  \
            rows. **On its shard** is the table of `siltstone-storage` on one thread, which a program cannot embed yet.\n\
          - **Load** is batches of 1,000 rows through the log, synced as each does by itself, a flush, and a compaction into one sorted run.\n\
