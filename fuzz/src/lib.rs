@@ -125,7 +125,7 @@ pub async fn read_everything(shard: &Shard, path: &Path) {
                     search,
                     reverse,
                     static_row: true,
-                    may_stop_early: reverse,
+                    limit: reverse.then_some(1),
                     ..ReadOptions::default()
                 };
                 if let Ok(Some(reader)) = table.read(&table.key(key.bytes.clone()), &slice, options).await {

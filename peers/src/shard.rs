@@ -50,7 +50,7 @@ impl OnShard {
         let request = ReadRequest {
             direction: if way == Way::Reverse { Direction::Reverse } else { Direction::Forward },
             static_row: false,
-            may_stop_early: true,
+            limit: Some(rows as u64),
             ..ReadRequest::new(self.key.clone(), slice)
         };
         take(&mut self.table.read(&request).await?, rows, found).await

@@ -58,7 +58,7 @@ async fn check(shard: &Shard, fixture: &Fixture) -> Result<()> {
         assert_eq!(read(&tables, &key, forward, None).await, rows, "{name} {key}");
         let has_static = rows.first().is_some_and(|row| row["type"] == "static_block");
         let statics = usize::from(has_static);
-        let limited = ReadOptions { may_stop_early: true, ..forward };
+        let limited = ReadOptions { limit: Some(2), ..forward };
         assert_eq!(
             read(&tables, &key, limited, Some(2)).await,
             rows[..rows.len().min(statics + 2)],

@@ -21,7 +21,7 @@ use crate::data::reader::{Blocks, DataReader, Pace};
 use crate::sstable::{ReadOptions, SSTable};
 use crate::{Error, Result};
 
-/// Pieces grow to this many blocks, as far as one request holds them.
+/// So many blocks are a piece at the most, as far as one request holds them.
 const MOST_BLOCKS: u32 = 64;
 
 /// Reads a slice backwards.
@@ -31,8 +31,8 @@ pub struct ReverseReader {
     slice: Slice,
     ready: VecDeque<Fragment>,
     left: Left,
-    /// How many blocks the next piece has.
-    blocks: u32,
+    /// How many bytes the next piece is to have, besides the last block, in which the rows may end anywhere.
+    wanted: u64,
     /// The tombstone in force below the last fragment; `None` before the first piece.
     open: Option<DeletionTime>,
     /// The most bytes of data that one request brings in.
@@ -96,7 +96,8 @@ impl ReverseReader {
 
     fn new(table: Rc<SSTable>, slice: Slice, left: Left, options: ReadOptions) -> ReverseReader {
         let read_buffer = table.read_buffer(options);
-        ReverseReader { table, slice, ready: VecDeque::new(), left, blocks: 1, open: None, read_buffer }
+        let wanted = options.limit.map_or(u64::MAX, |rows| table.len_of_rows(rows - rows.min(1)));
+        ReverseReader { table, slice, ready: VecDeque::new(), left, wanted, open: None, read_buffer }
     }
 
     /// Reads the next piece. An error ends the stream.
@@ -144,13 +145,17 @@ impl ReverseReader {
         let table = self.table.clone();
         let cursor = table.index().cursor(&table.data().codec, promoted);
         let end = cursor.block(numbers.end - 1).await?.end();
-        let mut first = numbers.end.saturating_sub(self.blocks).max(numbers.start);
-        let mut start = cursor.block(first).await?.offset;
-        while first + 1 < numbers.end && end.saturating_sub(start) > self.read_buffer {
-            first = numbers.end - (numbers.end - first) / 2;
-            start = cursor.block(first).await?.offset;
+        let (mut first, mut start) = (numbers.end - 1, cursor.block(numbers.end - 1).await?.offset);
+        let last = end.saturating_sub(start);
+        let most = self.wanted.saturating_add(last).min(self.read_buffer);
+        while first > numbers.start && numbers.end - first < MOST_BLOCKS {
+            let before = cursor.block(first - 1).await?.offset;
+            if end.saturating_sub(before) > most.max(last) {
+                break;
+            }
+            (first, start) = (first - 1, before);
         }
-        self.blocks = ((numbers.end - first) * 2).min(MOST_BLOCKS);
+        self.wanted = 2 * end.saturating_sub(start);
 
         let open = cursor.open_before(first).await?;
         let range = table.part_of_partition(partition, start..end)?;

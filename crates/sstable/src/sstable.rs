@@ -69,8 +69,9 @@ pub struct ReadOptions {
     pub reverse: bool,
     /// Whether the static row is wanted too. It stands at the partition's head and may cost a request.
     pub static_row: bool,
-    /// Whether the reader may well stop before the slice's end: then it reads little at first.
-    pub may_stop_early: bool,
+    /// After how many rows the reader will stop, if it knows: the first request then brings in about as much as these
+    /// take, and each further one twice as much.
+    pub limit: Option<u64>,
     /// The most bytes of data, uncompressed, that one request brings in, if that is less than
     /// [`OpenOptions::read_buffer`]: for who reads many SSTables at once.
     pub read_buffer: Option<u64>,
@@ -490,9 +491,17 @@ impl SSTable {
         }))
     }
 
+    /// Where the wanted rows begin within the `first` bytes.
     fn pace(&self, options: ReadOptions, first: u64) -> Pace {
         let most = self.read_buffer(options);
-        Pace { first: if options.may_stop_early { first.min(most) } else { most }, most, check: false }
+        let first =
+            options.limit.map_or(most, |rows| first.saturating_add(self.len_of_rows(rows - rows.min(1))));
+        Pace { first: first.min(most), most, check: false }
+    }
+
+    /// How many bytes of data so many rows take, going by the mean of all.
+    pub(crate) fn len_of_rows(&self, rows: u64) -> u64 {
+        rows.saturating_mul(self.data.file.len() / self.statistics.stats.row_count.max(1))
     }
 
     /// A range that is relative to a partition's start. What the index says must lie within the data.

@@ -117,7 +117,7 @@ async fn questions(table: &SSTable, every: usize) -> Vec<Question> {
                 search: Search::Binary,
                 reverse,
                 static_row: i % 2 == 0,
-                may_stop_early: i % 5 == 0,
+                limit: (i % 5 == 0).then_some(1 + i as u64),
                 read_buffer: [None, Some(1000)][i % 2],
             };
             questions.push(Question { key: key.clone(), slice, options });

@@ -194,7 +194,7 @@ fn the_head_comes_with_the_first_block() {
             let (_, blocks) = table.blocks(&entry).await.unwrap().expect("it has blocks");
             let slice =
                 Slice { start: Position::start(), end: Position::after(blocks[0].last.prefix.clone()) };
-            let options = ReadOptions { static_row: true, may_stop_early: true, ..ReadOptions::default() };
+            let options = ReadOptions { static_row: true, limit: Some(1), ..ReadOptions::default() };
             let before = shard.disk().stats();
             let key = table.key(entry.key);
             let mut reader = table.read(&key, &slice, options).await.unwrap().expect("it is there");

@@ -38,15 +38,15 @@ struct Way {
     cache: usize,
     read_buffer: u64,
     search: Search,
-    stop_early: bool,
+    limit: Option<u64>,
 }
 
 const WAYS: [Way; 5] = [
-    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Binary, stop_early: false },
-    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Scan, stop_early: false },
-    Way { cache: 0, read_buffer: 700, search: Search::Binary, stop_early: true },
-    Way { cache: 10 << 10, read_buffer: 5000, search: Search::Binary, stop_early: true },
-    Way { cache: 40 << 10, read_buffer: 100_000, search: Search::Scan, stop_early: true },
+    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Binary, limit: None },
+    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Scan, limit: None },
+    Way { cache: 0, read_buffer: 700, search: Search::Binary, limit: Some(1) },
+    Way { cache: 10 << 10, read_buffer: 5000, search: Search::Binary, limit: Some(7) },
+    Way { cache: 40 << 10, read_buffer: 100_000, search: Search::Scan, limit: Some(100) },
 ];
 
 struct Partition {
@@ -206,7 +206,7 @@ async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
                         search: way.search,
                         reverse,
                         static_row,
-                        may_stop_early: way.stop_early,
+                        limit: way.limit,
                         ..ReadOptions::default()
                     };
                     let found = read(&table, &partition.key, &slice, options).await;

@@ -229,7 +229,7 @@ pub(crate) async fn open_reader(
     let options = ReadOptions {
         reverse: request.direction == model::Direction::Reverse,
         static_row: request.static_row,
-        may_stop_early: request.may_stop_early,
+        limit: request.limit.map(|rows| rows.div_ceil(count as u64)),
         read_buffer: Some(share(SLICE_READ_AHEAD, count)),
         ..ReadOptions::default()
     };

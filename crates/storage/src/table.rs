@@ -62,8 +62,8 @@ pub struct ReadRequest {
     pub static_row: bool,
     /// The columns that will be looked at. Others may be there or not.
     pub wanted: Wanted,
-    /// Whether the reader may well stop before the slice's end.
-    pub may_stop_early: bool,
+    /// After how many rows the reader will stop, if it knows: no more than about these are read at first.
+    pub limit: Option<u64>,
     /// Whether rows are neither taken from the row cache nor put into it.
     pub bypass_cache: bool,
 }
@@ -77,7 +77,7 @@ impl ReadRequest {
             direction: Direction::Forward,
             static_row: true,
             wanted: Wanted::default(),
-            may_stop_early: false,
+            limit: None,
             bypass_cache: false,
         }
     }

@@ -187,7 +187,7 @@ impl Trial {
             _ => slice(&self.made, random),
         };
         let mut request = ReadRequest::new(key, slice);
-        request.may_stop_early = random.percent(20);
+        request.limit = random.percent(20).then(|| 1 + random.below(10) as u64);
         request
     }
 }

@@ -189,7 +189,7 @@ impl Read {
                 search,
                 reverse: self.reverse,
                 static_row: self.static_row || (self.from.is_none() && self.to.is_none()),
-                may_stop_early: self.limit.is_some(),
+                limit: self.limit.map(NonZeroU64::get),
                 read_buffer: None,
             },
             limit: self.limit.map(NonZeroU64::get),

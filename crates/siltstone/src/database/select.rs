@@ -149,7 +149,7 @@ impl Packer {
             direction: self.direction,
             static_row: has_statics && (self.with_static_only || self.selects_statics()),
             wanted: self.wanted(),
-            may_stop_early: self.selection.rows < usize::MAX,
+            limit: Some(self.selection.rows as u64).filter(|_| self.selection.rows < usize::MAX),
             ..ReadRequest::new(key, slice)
         };
         let mut stream = table.table.read(&request).await?;

@@ -88,7 +88,7 @@ fn request(table: &Table, random: &mut Random) -> ReadRequest {
     let mut request = ReadRequest::new(key, slice);
     request.direction = *random.one_of(&[Direction::Forward, Direction::Reverse]);
     request.static_row = random.percent(70);
-    request.may_stop_early = random.percent(30);
+    request.limit = random.percent(30).then(|| 1 + random.below(10) as u64);
     if random.percent(50) {
         request.wanted.regulars = Some(some(table.schema.regulars.len(), random));
         request.wanted.statics = Some(some(table.schema.statics.len(), random));

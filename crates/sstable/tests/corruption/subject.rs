@@ -98,7 +98,7 @@ impl Subject {
                         search,
                         reverse,
                         static_row: true,
-                        may_stop_early: reverse,
+                        limit: reverse.then_some(1),
                         ..ReadOptions::default()
                     };
                     questions.push(Question { key: key.clone(), slice: slice.clone(), options });

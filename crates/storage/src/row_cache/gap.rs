@@ -234,7 +234,7 @@ impl Gap {
     /// Whether what was gathered is given out before more is read.
     fn ends_before_waiting(&self) -> bool {
         match &self.filler {
-            Some(filler) if !self.request.may_stop_early => filler.has_something(),
+            Some(filler) if self.request.limit.is_none() => filler.has_something(),
             _ => !self.items.is_empty(),
         }
     }

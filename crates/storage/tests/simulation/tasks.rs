@@ -178,7 +178,7 @@ impl Asked {
         if random.percent(50) {
             request.direction = Direction::Reverse;
         }
-        request.may_stop_early = random.percent(20);
+        request.limit = random.percent(20).then(|| 1 + random.below(10) as u64);
         Asked { request }
     }
 }
