@@ -40,6 +40,36 @@ fn scanned(table: &Table, limit: usize) -> Vec<String> {
     }
 }
 
+/// What a metric of the database says, all of its lines together.
+fn metric(database: &Database, name: &str) -> u64 {
+    let text = database.metrics().wait().unwrap();
+    let lines =
+        text.lines().filter_map(|line| line.strip_prefix(name)?.rsplit(' ').next()?.parse::<u64>().ok());
+    lines.sum()
+}
+
+#[test]
+fn a_scan_reads_a_large_partition_about_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let create = "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c)) WITH compression = {'enabled': 'false'}";
+    let table = database.create_table(create).wait().unwrap();
+    const ROWS: i32 = 20_000;
+    let value = "v".repeat(200);
+    for first in (0..ROWS).step_by(100) {
+        let mut batch = Batch::default();
+        for c in first..first + 100 {
+            batch.push(Write::insert(1, c).set("v", value.as_str()));
+        }
+        table.write(batch).wait().unwrap();
+    }
+    table.flush().wait().unwrap();
+    let before = metric(&database, "siltstone_read_bytes_total");
+    assert_eq!(scanned(&table, 5000).len(), ROWS as usize);
+    let (read, all) = (metric(&database, "siltstone_read_bytes_total") - before, 220 * ROWS as u64);
+    assert!(all / 2 < read && read < all * 5 / 4, "{read} bytes were read of {all}");
+}
+
 #[test]
 fn what_is_written_is_read() {
     let folder = tempfile::tempdir().unwrap();

@@ -261,11 +261,30 @@ impl SSTable {
     /// What cannot be read or contradicts the format.
     pub async fn data_above(&self, token: Token) -> Result<u64> {
         let Some(next) = token.checked_add(1) else { return Ok(self.data.file.len()) };
-        let start = self.summary().floor(next, &[]).map_or(0, |sample| self.summary().entry(sample).1);
+        self.data_from((next, &[]), |place, _| place > token).await
+    }
+
+    /// Where in the data the first partition behind a key begins, whether that one is there or not: its end where there
+    /// is none. Reads a stretch of the index between two entries of the summary.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn data_behind(&self, key: &PartitionKey) -> Result<u64> {
+        let own = (key.token, &key.bytes[..]);
+        self.data_from(own, |token, bytes| (token, bytes) > own).await
+    }
+
+    /// Where the first wanted partition begins; none before the given place is wanted.
+    async fn data_from(
+        &self,
+        (token, key): (Token, &[u8]),
+        is_wanted: impl Fn(Token, &[u8]) -> bool,
+    ) -> Result<u64> {
+        let start = self.summary().floor(token, key).map_or(0, |sample| self.summary().entry(sample).1);
         let source = IndexSource::Streamed(self.index_file.clone());
         let mut entries = EntryScanner::new(source, start..self.index_file.len(), INDEX_STEP);
         while let Some(entry) = entries.next().await? {
-            if token_for(self.index.partitioner, &entry.key) > token {
+            if is_wanted(token_for(self.index.partitioner, &entry.key), &entry.key) {
                 return Ok(entry.data);
             }
         }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use model::{
-    Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, Position, RangeTombstoneChange, Schema,
-    Slice, Weight,
+    Bytes, Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, Position, RangeTombstoneChange,
+    Schema, Slice, Weight,
 };
 use runtime::{Cache, Shard, ShardOptions, SimOptions};
 use siltstone_sstable::{ForwardingReader, OpenOptions, ReadOptions, SSTable, Search};
@@ -346,4 +346,24 @@ fn neither_io_uring_nor_direct_io_changes_what_is_read() {
         })
         .unwrap();
     }
+}
+
+#[test]
+fn data_behind_a_key_begins_with_the_next_partition() {
+    with_files_in_memory(&SMALL, async |shard: Shard| {
+        for name in SMALL {
+            let table = open(&shard, name, &WAYS[0]).await;
+            let (mut entries, mut all) = (table.entries(), Vec::new());
+            while let Some(entry) = entries.next().await.unwrap() {
+                all.push((table.key(entry.key), entry.data));
+            }
+            let ends = all[1..].iter().map(|(_, data)| *data).chain([table.data().file.len()]);
+            for ((key, data), end) in all.iter().zip(ends) {
+                assert_eq!(table.data_behind(key).await.unwrap(), end, "{name} {key:?}");
+                // One that is not there stands before this key, and behind all others of its token.
+                let before = PartitionKey { token: key.token, bytes: Bytes::default() };
+                assert_eq!(table.data_behind(&before).await.unwrap(), *data, "{name} {key:?}");
+            }
+        }
+    });
 }

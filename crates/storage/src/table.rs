@@ -306,17 +306,32 @@ impl Table {
     /// # Errors
     /// What cannot be read.
     pub async fn scan(&self, after: Option<Token>, last: Token) -> Result<Merge<Source>> {
+        self.scan_from(Start::Above(after), last).await
+    }
+
+    /// Reads all partitions behind a key whose tokens are not above `last`.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn scan_behind(&self, key: &PartitionKey, last: Token) -> Result<Merge<Source>> {
+        self.scan_from(Start::Behind(key), last).await
+    }
+
+    async fn scan_from(&self, start: Start<'_>, last: Token) -> Result<Merge<Source>> {
         let definition = self.definition();
         let set = self.sstables();
-        let mut sources: Vec<Source> = self
-            .memtables()
-            .iter()
-            .map(|memtable| mapped(MemtableReader::scan(memtable, after, last), memtable, &definition))
-            .collect();
+        let mut sources = Vec::new();
+        for memtable in self.memtables() {
+            let reader = match start {
+                Start::Above(after) => MemtableReader::scan(&memtable, after, last),
+                Start::Behind(key) => MemtableReader::scan_behind(&memtable, key, last),
+            };
+            sources.push(mapped(reader, &memtable, &definition));
+        }
         let members: Vec<&Rc<Member>> =
-            set.members().iter().filter(|member| member.overlaps(after, last)).collect();
+            set.members().iter().filter(|member| start.finds(member, last)).collect();
         for member in &members {
-            sources.push(scan_member(member, (after, last), members.len()).await?);
+            sources.push(scan_member(member, start, last, members.len()).await?);
         }
         Ok(Merge::new(&definition.schema, Direction::Forward, sources))
     }
@@ -540,12 +555,32 @@ fn mapped(reader: MemtableReader, memtable: &Memtable, definition: &Definition) 
     Source::Memtable(Box::new(Mapped::new(reader, map)))
 }
 
+/// Where a scan begins.
+#[derive(Clone, Copy)]
+enum Start<'a> {
+    /// Above a token; at the first partition where there is none.
+    Above(Option<Token>),
+    /// Behind a partition.
+    Behind(&'a PartitionKey),
+}
+
+impl Start<'_> {
+    /// Whether an SSTable may have something between this and a token.
+    fn finds(self, member: &Member, last: Token) -> bool {
+        match self {
+            Start::Above(after) => member.overlaps(after, last),
+            Start::Behind(key) => member.overlaps(None, last) && member.last > *key,
+        }
+    }
+}
+
 /// Scans one of so many SSTables.
-async fn scan_member(member: &Member, (after, last): (Option<Token>, Token), count: usize) -> Result<Source> {
+async fn scan_member(member: &Member, start: Start<'_>, last: Token, count: usize) -> Result<Source> {
     let sstable = &member.sstable;
-    let start = match after {
-        Some(after) => sstable.data_above(after).await?,
-        None => 0,
+    let start = match start {
+        Start::Above(Some(after)) => sstable.data_above(after).await?,
+        Start::Above(None) => 0,
+        Start::Behind(key) => sstable.data_behind(key).await?,
     };
     let end = sstable.data_above(last).await?;
     let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, count))?;

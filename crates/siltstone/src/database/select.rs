@@ -76,7 +76,7 @@ impl Worker {
         let memory = READ_MEMORY + table.table.scan_memory() + read.selection.bytes;
         let _permit = self.admission()?.admit(memory).await?;
         let Some(mut packer) = self.packer(&table, &read.selection)? else { return Ok(None) };
-        let Some(mut tokens) = read.tokens.common(&table.table.tokens()) else {
+        let Some(tokens) = read.tokens.common(&table.table.tokens()) else {
             return Ok(Some(PackedRows::default()));
         };
         let Some(resume) = read.resume else {
@@ -85,13 +85,9 @@ impl Worker {
             return Ok(Some(packer.finish()));
         };
         let key = PartitionKey::new(Bytes::from(resume.key.as_slice()));
-        if tokens.contain(key.token) {
-            if let Some(position) = resume.position()? {
-                let slice = Slice { start: position, end: Position::end() };
-                packer.slice(&table, key.clone(), slice).await?;
-            }
-            // Another key may have the same token, and come behind it.
-            tokens.after = key.token.checked_sub(1);
+        if let Some(position) = resume.position()?.filter(|_| tokens.contain(key.token)) {
+            let slice = Slice { start: position, end: Position::end() };
+            packer.slice(&table, key.clone(), slice).await?;
         }
         packer.with_static_only = true;
         if !packer.is_full() {
@@ -157,7 +153,10 @@ impl Packer {
     }
 
     async fn scan(&mut self, table: &ShardTable, tokens: Tokens, behind: Option<PartitionKey>) -> Result<()> {
-        let mut stream = table.table.scan(tokens.after, tokens.last).await?;
+        let mut stream = match &behind {
+            Some(key) if tokens.contain(key.token) => table.table.scan_behind(key, tokens.last).await?,
+            _ => table.table.scan(tokens.after, tokens.last).await?,
+        };
         self.take_all(&mut stream, behind.as_ref()).await
     }
 

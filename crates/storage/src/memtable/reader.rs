@@ -99,6 +99,12 @@ impl MemtableReader {
         MemtableReader::new(memtable, Scope::All { last }, state)
     }
 
+    /// All partitions behind a key whose tokens are not above `last`.
+    pub fn scan_behind(memtable: &Rc<Memtable>, key: &PartitionKey, last: model::Token) -> MemtableReader {
+        let state = State::Between(Some(key.clone()), Edge::Behind);
+        MemtableReader::new(memtable, Scope::All { last }, state)
+    }
+
     fn new(memtable: &Rc<Memtable>, scope: Scope, state: State) -> MemtableReader {
         let merger = RowMerger::new(memtable.schema.clone());
         MemtableReader { memtable: memtable.clone(), scope, state, ready: VecDeque::new(), merger }
