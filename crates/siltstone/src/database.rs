@@ -55,6 +55,7 @@ mod rows;
 mod select;
 mod shape;
 mod shards;
+mod spin;
 mod stamps;
 mod table;
 mod turn;

@@ -3,9 +3,11 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use super::spin::spin;
 use crate::Result;
 
 /// An answer that is on its way.
@@ -49,23 +51,31 @@ impl<T> Future for Pending<T> {
 
 /// Polls a future on this thread until it is ready.
 fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let wakeup = Arc::new(Wakeup { thread: thread::current(), has_come: AtomicBool::new(false) });
+    let waker = Waker::from(wakeup.clone());
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
-        thread::park();
+        let has_come = || wakeup.has_come.swap(false, Ordering::Acquire).then_some(());
+        while spin(has_come).is_none() {
+            thread::park();
+        }
     }
 }
 
-/// Wakes a thread that is parked.
-struct Unpark(Thread);
+/// Wakes a thread that spins or is parked.
+struct Wakeup {
+    thread: Thread,
+    has_come: AtomicBool,
+}
 
-impl Wake for Unpark {
+impl Wake for Wakeup {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        self.has_come.store(true, Ordering::Release);
+        self.thread.unpark();
     }
 }
 

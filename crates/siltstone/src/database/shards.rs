@@ -19,6 +19,7 @@ use std::thread::JoinHandle;
 
 use runtime::{RuntimeError, Shard, ShardOptions, Signal};
 
+use super::spin::spin;
 use super::worker::Worker;
 use crate::{Error, Result};
 
@@ -111,13 +112,25 @@ async fn serve(shard: Shard, queue: async_channel::Receiver<Job>) -> Result<()> 
 /// The next job, once there is room for one; `None` if there will be none.
 async fn next(worker: &Worker, load: &Load, queue: &async_channel::Receiver<Job>) -> Option<Job> {
     load.changed.until(|| (load.running.get() < AT_ONCE || worker.has_failed()).then_some(())).await;
-    let mut received = pin!(queue.recv());
-    let mut failed = pin!(load.changed.until(|| worker.has_failed().then_some(())));
-    poll_fn(|context| match failed.as_mut().poll(context) {
-        Poll::Ready(()) => Poll::Ready(None),
-        Poll::Pending => received.as_mut().poll(context).map(std::result::Result::ok),
-    })
-    .await
+    loop {
+        // While nobody waits for the queue, who sends need not wake anybody.
+        let is_idle = load.running.get() == 0;
+        if is_idle && let Some(job) = spin(|| queue.try_recv().ok()) {
+            return Some(job);
+        }
+        let mut received = pin!(queue.recv());
+        let becomes_idle = || worker.has_failed() || (!is_idle && load.running.get() == 0);
+        let mut changed = pin!(load.changed.until(|| becomes_idle().then_some(())));
+        let job = poll_fn(|context| match changed.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => received.as_mut().poll(context).map(Some),
+        });
+        match job.await {
+            Some(job) => return job.ok(),
+            None if worker.has_failed() => return None,
+            None => {}
+        }
+    }
 }
 
 /// How much a shard has to do.
