@@ -147,15 +147,16 @@ impl ReverseReader {
         let end = cursor.block(numbers.end - 1).await?.end();
         let (mut first, mut start) = (numbers.end - 1, cursor.block(numbers.end - 1).await?.offset);
         let last = end.saturating_sub(start);
-        let most = self.wanted.saturating_add(last).min(self.read_buffer);
-        while first > numbers.start && numbers.end - first < MOST_BLOCKS {
+        let wanted = self.wanted.saturating_add(last);
+        while first > numbers.start && end.saturating_sub(start) < wanted && numbers.end - first < MOST_BLOCKS
+        {
             let before = cursor.block(first - 1).await?.offset;
-            if end.saturating_sub(before) > most.max(last) {
+            if end.saturating_sub(before) > self.read_buffer {
                 break;
             }
             (first, start) = (first - 1, before);
         }
-        self.wanted = 2 * end.saturating_sub(start);
+        self.wanted = end.saturating_sub(start);
 
         let open = cursor.open_before(first).await?;
         let range = table.part_of_partition(partition, start..end)?;

@@ -13,6 +13,7 @@ use crate::cache::cached_file::{CachedFile, PageStats};
 use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::component::{Component, Descriptor};
 use crate::data::chunk::DataFile;
+use crate::data::read_ahead::PAGE;
 use crate::data::reader::{Blocks, Data, DataReader, Pace};
 use crate::forwarding::ForwardingReader;
 use crate::index::{Index, Place, token_for};
@@ -513,8 +514,12 @@ impl SSTable {
     /// Where the wanted rows begin within the `first` bytes.
     fn pace(&self, options: ReadOptions, first: u64) -> Pace {
         let most = self.read_buffer(options);
-        let first =
-            options.limit.map_or(most, |rows| first.saturating_add(self.len_of_rows(rows - rows.min(1))));
+        let first = match options.limit {
+            None => most,
+            Some(0 | 1) => first,
+            // A request ends at the multiple of a page before where it may.
+            Some(rows) => first.saturating_add(self.len_of_rows(rows - 1)).saturating_add(PAGE - 1),
+        };
         Pace { first: first.min(most), most, check: false }
     }
 
