@@ -22,9 +22,6 @@ use crate::throughput::Meters;
 /// The id of the table.
 const TABLE: TableId = TableId([7; 16]);
 
-/// Bytes that a read asks to be let in for.
-const READ_MEMORY: usize = 64 << 10;
-
 /// How long it is waited for a flush before it is looked again.
 const PATIENCE: Duration = Duration::from_millis(1);
 
@@ -175,7 +172,7 @@ impl Bench {
     }
 
     async fn read_and_check(&self, sequence: u32) -> Result<()> {
-        let _permit = self.store.admission().admit(READ_MEMORY).await?;
+        let _permit = self.store.admission().admit(self.table.slice_memory()).await?;
         let is_right = if self.setup.counters { rows::has_counted } else { rows::is_whole };
         match self.read(sequence).await?.is_some_and(|row| is_right(&row)) {
             true => Ok(()),

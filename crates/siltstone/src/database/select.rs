@@ -145,7 +145,7 @@ impl Packer {
             direction: self.direction,
             static_row: has_statics && (self.with_static_only || self.selects_statics()),
             wanted: self.wanted(),
-            limit: Some(self.selection.rows as u64).filter(|_| self.selection.rows < usize::MAX),
+            limit: (self.selection.rows < usize::MAX).then_some(self.selection.rows as u64),
             ..ReadRequest::new(key, slice)
         };
         let mut stream = table.table.read(&request).await?;
