@@ -16,6 +16,7 @@ pub mod allocations;
 pub mod arguments;
 mod defaults;
 pub mod fast_forward;
+mod int_rows;
 mod numbers;
 mod polls;
 mod random;

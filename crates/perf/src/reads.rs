@@ -10,11 +10,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use clap::{Args, ValueEnum};
-use model::time::NO_DELETION_TIME;
-use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, Direction, Fragment, FragmentReader, Liveness,
-    Mutation, PartitionKey, Position, Row, Schema, Slice,
-};
+use model::merge::Direction;
+use model::{Bytes, Fragment, FragmentReader, Position, Row, Slice};
 use runtime::Cache;
 use serde_json::json;
 use siltstone::{Error, Result};
@@ -23,6 +20,7 @@ use storage::commit_log::{LogPosition, TableId};
 use storage::{Context, Definition, Generations, ReadRequest, Table};
 
 use crate::arguments::{Format, Machine};
+use crate::int_rows::{self, apply, clustering, key, schema};
 use crate::random::Random;
 use crate::throughput::{self, Line, Meters, Until};
 
@@ -147,22 +145,16 @@ impl Reads {
     }
 
     async fn open(&self, context: &Context, folder: &Path) -> Result<Bench> {
-        let column = Column { name: b"value"[..].into(), data_type: CqlType::Blob };
-        let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![column]));
-        let definition = Definition::new(TableId([1; 16]), &schema, Version::Me);
+        let definition = Definition::new(TableId([1; 16]), &schema(), Version::Me);
         let write = WriteOptions { compression: None, column_index_size: BLOCK, ..definition.write };
         let definition = Definition { write, ..definition };
         let table = Table::open(context, folder, definition, &Generations::default()).await?;
         for first in (0..self.rows).step_by(BATCH as usize) {
             let rows = (first..self.rows.min(first + BATCH)).map(row).collect();
-            table.apply(Mutation { rows, ..Mutation::new(key(KEY)) }, 0, LogPosition::default());
+            apply(&table, KEY, rows);
         }
         for other in OTHERS {
-            table.apply(
-                Mutation { rows: vec![row(0)], ..Mutation::new(key(other)) },
-                0,
-                LogPosition::default(),
-            );
+            apply(&table, other, vec![row(0)]);
         }
         if self.from != From::Memtable {
             table.flush(LogPosition::default, async |_, _| Ok(())).await?;
@@ -230,21 +222,7 @@ impl What {
     }
 }
 
-fn key(number: u32) -> PartitionKey {
-    PartitionKey::new(Bytes::from(number.to_be_bytes().to_vec()))
-}
-
-fn clustering(number: u32) -> Clustering {
-    [number.to_be_bytes().to_vec()].into_iter().collect()
-}
-
 /// Rows have even clustering keys, so that odd ones are absent.
 fn row(number: u32) -> Row {
-    let (timestamp, ttl, local_deletion_time, path) = (1, 0, NO_DELETION_TIME, None);
-    let value = CellValue::Value(Bytes::from(vec![number as u8; VALUE]));
-    Row {
-        liveness: Liveness { timestamp, ..Liveness::NONE },
-        cells: vec![Cell { column: 0, ttl, timestamp, local_deletion_time, path, value }],
-        ..Row::new(clustering(2 * number))
-    }
+    int_rows::row(clustering(2 * number), 1, Bytes::from(vec![number as u8; VALUE]))
 }

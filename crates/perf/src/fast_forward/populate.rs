@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use model::time::NO_DELETION_TIME;
-use model::{Bytes, Cell, CellValue, Clustering, DeletionTime, Fragment, Liveness, PartitionStart, Row};
+use model::{Bytes, Clustering, DeletionTime, Fragment, PartitionStart};
 use runtime::Disk;
 use siltstone::{Error, Result};
 use sstable::component::Descriptor;
@@ -13,6 +12,7 @@ use sstable::writer::Written;
 use sstable::{SSTableWriter, WriteOptions};
 
 use super::dataset::{Dataset, Shape, clustering, key};
+use crate::int_rows;
 
 /// Microseconds since the epoch. All rows have the same, so that the same options give the same files.
 const TIMESTAMP: i64 = 1_700_000_000_000_000;
@@ -74,21 +74,13 @@ async fn push_all(writer: &mut SSTableWriter, dataset: Dataset, shape: &Shape) -
                 Dataset::LargePartDs1 => clustering(row),
                 Dataset::SmallPart => Clustering::empty(),
             };
-            writer.push(&fragment(position, values[(row % VALUES) as usize].clone())).await?;
+            let value = values[(row % VALUES) as usize].clone();
+            writer.push(&Fragment::Row(int_rows::row(position, TIMESTAMP, value))).await?;
             number = row + 1;
         }
         writer.push(&Fragment::PartitionEnd).await?;
     }
     Ok(())
-}
-
-fn fragment(clustering: Clustering, value: Bytes) -> Fragment {
-    let mut row = Row::new(clustering);
-    row.liveness = Liveness { timestamp: TIMESTAMP, ..Liveness::NONE };
-    let (ttl, local_deletion_time, path) = (0, NO_DELETION_TIME, None);
-    let value = CellValue::Value(value);
-    row.cells = vec![Cell { column: 0, ttl, timestamp: TIMESTAMP, local_deletion_time, path, value }];
-    Fragment::Row(row)
 }
 
 /// Values of which half repeats and half does not: compressors find something, but not everything.

@@ -8,13 +8,8 @@
 //! ```
 
 use std::path::Path;
-use std::rc::Rc;
 
-use model::time::NO_DELETION_TIME;
-use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, Fragment, FragmentReader, Liveness, Mutation,
-    PartitionKey, Row, Schema, Slice,
-};
+use model::{Bytes, Fragment, FragmentReader, Row, Slice};
 use runtime::{Cache, Shard};
 use siltstone::{Error, Result};
 use sstable::Version;
@@ -22,6 +17,7 @@ use storage::commit_log::{LogPosition, TableId};
 use storage::{Context, Definition, Generations, ReadRequest, Table};
 
 use crate::defaults::write_options;
+use crate::int_rows::{self, apply, clustering, key, schema};
 
 /// Rows of each partition.
 pub const ROWS_OF_PARTITION: u32 = 100;
@@ -40,12 +36,6 @@ const VALUE: usize = 100;
 
 /// The key of the partition that makes an SSTable newer than its rows.
 const OTHER: u32 = u32::MAX;
-
-/// A key and a clustering key of an int each, and a blob.
-pub fn schema() -> Rc<Schema> {
-    let column = Column { name: b"value"[..].into(), data_type: CqlType::Blob };
-    Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![column]))
-}
 
 /// Opens the table in a folder, with nothing kept in memory.
 ///
@@ -105,28 +95,10 @@ pub async fn read_and_check(table: &Table, number: u32) -> Result<()> {
     }
 }
 
-fn apply(table: &Table, partition: u32, rows: Vec<Row>) {
-    table.apply(Mutation { rows, ..Mutation::new(key(partition)) }, 0, LogPosition::default());
-}
-
-fn key(number: u32) -> PartitionKey {
-    PartitionKey::new(Bytes::from(number.to_be_bytes().to_vec()))
-}
-
-fn clustering(number: u32) -> Clustering {
-    [number.to_be_bytes().to_vec()].into_iter().collect()
-}
-
 fn row(number: u32, timestamp: i64) -> Row {
     let value: Vec<u8> =
         (0..VALUE).map(|at| (number as usize * (at + 7) / 3 + timestamp as usize) as u8).collect();
-    let (ttl, local_deletion_time, path) = (0, NO_DELETION_TIME, None);
-    let value = CellValue::Value(Bytes::from(value));
-    Row {
-        liveness: Liveness { timestamp, ..Liveness::NONE },
-        cells: vec![Cell { column: 0, ttl, timestamp, local_deletion_time, path, value }],
-        ..Row::new(clustering(number))
-    }
+    int_rows::row(clustering(number), timestamp, Bytes::from(value))
 }
 
 #[cfg(test)]
