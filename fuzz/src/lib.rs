@@ -138,9 +138,10 @@ pub async fn read_everything(shard: &Shard, path: &Path) {
 
 /// Hands on all fragments of a reader that must come to an end.
 async fn each(mut reader: impl FragmentReader<Error = Error>, mut with: impl FnMut(Fragment)) -> Result<()> {
+    let mut fragment = Fragment::default();
     for _ in 0..MOST_POPS {
-        match reader.pop()? {
-            Next::Fragment(fragment) => with(fragment),
+        match reader.pop(&mut fragment)? {
+            Next::Fragment => with(std::mem::take(&mut fragment)),
             Next::End => return Ok(()),
             Next::Fill => reader.fill().await?,
         }

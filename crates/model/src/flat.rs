@@ -149,12 +149,26 @@ impl FlatReader {
         self.at == self.bytes.len()
     }
 
+    /// Puts the next fragment into `place`; whether there is one.
+    ///
+    /// # Errors
+    /// If no fragment is here.
+    #[inline]
+    pub fn take_fragment(&mut self, place: &mut Fragment) -> Result<bool, FlatError> {
+        if self.is_at_end() {
+            return Ok(false);
+        }
+        self.read(|cursor| take_fragment(place, cursor))?;
+        Ok(true)
+    }
+
     /// The next fragment; `None` at the end.
     ///
     /// # Errors
     /// If no fragment is here.
     pub fn next_fragment(&mut self) -> Result<Option<Fragment>, FlatError> {
-        if self.is_at_end() { Ok(None) } else { self.read(take_fragment).map(Some) }
+        let mut fragment = Fragment::default();
+        Ok(self.take_fragment(&mut fragment)?.then_some(fragment))
     }
 
     /// Where the next fragment stands, which is a row or a range tombstone and stays the next one: what a search among
@@ -217,8 +231,8 @@ impl FlatReader {
 impl FragmentReader for FlatReader {
     type Error = FlatError;
 
-    fn pop(&mut self) -> Result<Next, FlatError> {
-        self.next_fragment().map(|next| next.map_or(Next::End, Next::Fragment))
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next, FlatError> {
+        Ok(if self.take_fragment(place)? { Next::Fragment } else { Next::End })
     }
 
     fn fill(&mut self) -> impl Future<Output = Result<(), FlatError>> {
@@ -237,14 +251,23 @@ mod kind {
     pub(super) const OWN_TOKEN: u8 = 0x20;
 }
 
-fn take_fragment(cursor: &mut Cursor<'_>) -> Decoded<Fragment> {
+#[inline]
+fn take_fragment(place: &mut Fragment, cursor: &mut Cursor<'_>) -> Decoded<()> {
     let head = cursor.u8()?;
+    if head == kind::ROW {
+        return row::take_into(place.as_new_row(), &mut Base::at_start(), cursor);
+    }
+    *place = take_other(head, cursor)?;
+    Ok(())
+}
+
+/// A fragment that begins like this and is not a row.
+fn take_other(head: u8, cursor: &mut Cursor<'_>) -> Decoded<Fragment> {
     match head & 0x0f {
         kind::START => take_start(head & 0xf0, cursor).map(Fragment::PartitionStart),
         kind::RANGE_TOMBSTONE => take_change(head & 0xf0, cursor).map(Fragment::RangeTombstone),
         _ => match head {
             kind::STATIC_ROW => row::take(&mut Base::at_start(), cursor).map(Fragment::StaticRow),
-            kind::ROW => row::take(&mut Base::at_start(), cursor).map(Fragment::Row),
             kind::END => Ok(Fragment::PartitionEnd),
             _ => cursor.invalid("this is no kind of fragment"),
         },

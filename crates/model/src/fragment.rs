@@ -9,10 +9,11 @@
 //! at its start and needs nothing from before it; one that ends inside closes with a change to live.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::future::Future;
 
 use crate::clustering::{PositionRef, Weight, compare_positions};
-use crate::{CqlType, DeletionTime, PartitionKey, Position, Row, Schema};
+use crate::{Clustering, CqlType, DeletionTime, PartitionKey, Position, Row, Schema};
 
 /// The head of a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,11 +48,11 @@ pub enum Fragment {
     PartitionEnd,
 }
 
-/// What [`FragmentReader::pop`] has to give.
-#[derive(Debug)]
+/// What came of [`FragmentReader::pop`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// The next fragment.
-    Fragment(Fragment),
+    /// The next fragment is in the place it was asked into.
+    Fragment,
     /// Nothing at hand: [`FragmentReader::fill`], then pop again.
     Fill,
     /// The stream is at its end.
@@ -59,27 +60,74 @@ pub enum Next {
 }
 
 /// A stream of fragments: popped without waiting, filled with waiting.
+///
+/// Fragments are made in a place of whoever reads. Who looks at one after the other in the same place has them without
+/// a move, and without memory of its own for each: a row is decoded into what the last row there has left. Who wants to keep
+/// one takes it out.
 pub trait FragmentReader {
     /// What can go wrong while reading.
     type Error;
 
-    /// The next fragment, if the bytes for it are at hand.
-    fn pop(&mut self) -> Result<Next, Self::Error>;
+    /// Puts the next fragment into `place`, if the bytes for it are at hand. Whatever comes of it, what was there before
+    /// is gone.
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next, Self::Error>;
 
     /// Brings in at least the bytes that the next [`FragmentReader::pop`] needs.
     fn fill(&mut self) -> impl Future<Output = Result<(), Self::Error>>;
 
-    /// The next fragment, waited for; `None` at the end.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Fragment>, Self::Error>> {
+    /// Puts the next fragment into `place`, waited for; whether there is one.
+    fn advance(&mut self, place: &mut Fragment) -> impl Future<Output = Result<bool, Self::Error>> {
         async {
             loop {
-                match self.pop()? {
-                    Next::Fragment(fragment) => return Ok(Some(fragment)),
-                    Next::End => return Ok(None),
+                match self.pop(place)? {
+                    Next::Fragment => return Ok(true),
+                    Next::End => return Ok(false),
                     Next::Fill => self.fill().await?,
                 }
             }
         }
+    }
+
+    /// The next fragment, waited for; `None` at the end.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Fragment>, Self::Error>> {
+        async {
+            let mut fragment = Fragment::default();
+            Ok(self.advance(&mut fragment).await?.then_some(fragment))
+        }
+    }
+}
+
+impl Fragment {
+    /// Makes this a row of nothing, in the memory of the row that it was.
+    #[inline]
+    pub fn as_new_row(&mut self) -> &mut Row {
+        if let Fragment::Row(row) = self {
+            row.clear();
+        } else {
+            *self = Fragment::Row(Row::new(Clustering::empty()));
+        }
+        match self {
+            Fragment::Row(row) => row,
+            _ => unreachable!("it was made one"),
+        }
+    }
+
+    /// Puts the first of what is waiting into this place.
+    pub fn pop_from(&mut self, waiting: &mut VecDeque<Fragment>) -> Next {
+        match waiting.pop_front() {
+            Some(fragment) => {
+                *self = fragment;
+                Next::Fragment
+            }
+            None => Next::End,
+        }
+    }
+}
+
+/// What is in a place into which nothing was popped yet: the fragment that holds nothing.
+impl Default for Fragment {
+    fn default() -> Fragment {
+        Fragment::PartitionEnd
     }
 }
 
@@ -222,7 +270,7 @@ impl Validator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bytes, Clustering};
+    use crate::Bytes;
 
     fn schema() -> Schema {
         Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), Vec::new())

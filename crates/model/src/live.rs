@@ -19,40 +19,60 @@ impl LiveRows {
         LiveRows { now, partition: DeletionTime::LIVE, range: DeletionTime::LIVE }
     }
 
-    /// What is live of a fragment: of a row, if anything is, its live marker and cells; of all else nothing.
-    pub fn filter(&mut self, fragment: Fragment) -> Option<Fragment> {
+    /// Leaves of a fragment what is live: of a row, if anything is, its live marker and cells; of all else nothing. Whether
+    /// anything is left.
+    #[inline]
+    pub fn keeps(&mut self, fragment: &mut Fragment) -> bool {
         match fragment {
+            Fragment::Row(row) => self.keeps_row(row, self.partition.max(self.range)),
+            Fragment::StaticRow(row) => self.keeps_row(row, self.partition),
             Fragment::PartitionStart(start) => {
                 (self.partition, self.range) = (start.deletion, DeletionTime::LIVE);
-                None
+                false
             }
             Fragment::RangeTombstone(change) => {
                 self.range = change.deletion;
-                None
+                false
             }
-            Fragment::StaticRow(row) => self.live(row, self.partition).map(Fragment::StaticRow),
-            Fragment::Row(row) => self.live(row, self.partition.max(self.range)).map(Fragment::Row),
-            Fragment::PartitionEnd => None,
+            Fragment::PartitionEnd => false,
         }
     }
 
-    fn live(&self, mut row: Row, around: DeletionTime) -> Option<Row> {
+    #[inline]
+    fn keeps_row(&self, row: &mut Row, around: DeletionTime) -> bool {
+        if around.is_live() && self.is_all_live(row) {
+            return !row.is_empty();
+        }
+        self.keeps_live_of(row, around)
+    }
+
+    /// Whether nothing of the row is deleted or expired; most often nothing is.
+    #[inline]
+    fn is_all_live(&self, row: &Row) -> bool {
+        row.row_deletion().is_live()
+            && row.complex_deletions.is_empty()
+            && row.cells.iter().all(|cell| cell.is_live(self.now))
+            && (row.liveness.is_none() || row.liveness.is_live(self.now))
+    }
+
+    fn keeps_live_of(&self, row: &mut Row, around: DeletionTime) -> bool {
         row.normalize();
         let deletion = row.row_deletion().max(around);
         if deletion.deletes(row.liveness.timestamp) || !row.liveness.is_live(self.now) {
             row.liveness = Liveness::NONE;
         }
-        let complex = std::mem::take(&mut row.complex_deletions);
+        let Row { complex_deletions, cells, .. } = row;
         let is_deleted = |column: u16, timestamp: i64| {
-            complex.iter().any(|(of, deletion)| *of == column && deletion.deletes(timestamp))
+            complex_deletions.iter().any(|(of, deletion)| *of == column && deletion.deletes(timestamp))
         };
-        row.cells.retain(|cell| {
+        cells.retain(|cell| {
             cell.is_live(self.now)
                 && !deletion.deletes(cell.timestamp)
                 && !is_deleted(cell.column, cell.timestamp)
         });
+        complex_deletions.clear();
         (row.deletion, row.shadowable) = (DeletionTime::LIVE, DeletionTime::LIVE);
-        (!row.is_empty()).then_some(row)
+        !row.is_empty()
     }
 }
 
@@ -84,8 +104,9 @@ mod tests {
     }
 
     fn timestamps(live: &mut LiveRows, row: Row) -> Vec<i64> {
-        match live.filter(Fragment::Row(row)) {
-            Some(Fragment::Row(row)) => row.cells.iter().map(|cell| cell.timestamp).collect(),
+        let mut fragment = Fragment::Row(row);
+        match (live.keeps(&mut fragment), fragment) {
+            (true, Fragment::Row(row)) => row.cells.iter().map(|cell| cell.timestamp).collect(),
             _ => Vec::new(),
         }
     }
@@ -93,18 +114,18 @@ mod tests {
     #[test]
     fn every_deletion_counts() {
         let mut live = LiveRows::new(100);
-        live.filter(start(deletion(1)));
+        live.keeps(&mut start(deletion(1)));
         let cells = || vec![cell(0, 1), cell(0, 2), cell(0, 3), cell(0, 4), cell(0, 5)];
         assert_eq!(timestamps(&mut live, row(cells())), [2, 3, 4, 5]);
         let (position, range) = (Position::start(), deletion(2));
-        live.filter(Fragment::RangeTombstone(RangeTombstoneChange { position, deletion: range }));
+        live.keeps(&mut Fragment::RangeTombstone(RangeTombstoneChange { position, deletion: range }));
         assert_eq!(timestamps(&mut live, row(cells())), [3, 4, 5]);
         assert_eq!(timestamps(&mut live, Row { deletion: deletion(3), ..row(cells()) }), [4, 5]);
         assert_eq!(
             timestamps(&mut live, Row { complex_deletions: vec![(0, deletion(4))], ..row(cells()) }),
             [5]
         );
-        live.filter(start(DeletionTime::LIVE));
+        live.keeps(&mut start(DeletionTime::LIVE));
         assert_eq!(timestamps(&mut live, row(cells())).len(), 5);
     }
 
@@ -115,8 +136,8 @@ mod tests {
         assert_eq!(timestamps(&mut live, row(vec![expiring(100)])).len(), 0);
         assert_eq!(timestamps(&mut live, row(vec![expiring(101)])).len(), 1);
         let marker = Liveness { timestamp: 7, ttl: 10, local_expiration_time: 100 };
-        assert_eq!(live.filter(Fragment::Row(Row { liveness: marker, ..row(Vec::new()) })), None);
+        assert!(!live.keeps(&mut Fragment::Row(Row { liveness: marker, ..row(Vec::new()) })));
         let marker = Liveness { local_expiration_time: 101, ..marker };
-        assert!(live.filter(Fragment::Row(Row { liveness: marker, ..row(Vec::new()) })).is_some());
+        assert!(live.keeps(&mut Fragment::Row(Row { liveness: marker, ..row(Vec::new()) })));
     }
 }

@@ -24,7 +24,8 @@ use smallvec::SmallVec;
 
 use crate::clustering::{PositionRef, Weight, compare_positions};
 use crate::{
-    DeletionTime, Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange, Row, Schema,
+    Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange, Row,
+    Schema,
 };
 
 pub mod columns;
@@ -80,14 +81,16 @@ pub struct Merge<R> {
 #[derive(Debug)]
 struct Source<R> {
     reader: R,
-    head: Head,
+    state: State,
+    /// The next fragment, if it is ready.
+    head: Fragment,
 }
 
-#[derive(Debug)]
-enum Head {
-    /// To be popped from the reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// The next fragment is to be popped from the reader.
     Due,
-    Ready(Fragment),
+    Ready,
     Ended,
 }
 
@@ -104,7 +107,7 @@ impl<R: FragmentReader> Merge<R> {
             ranges: OpenRanges::new(sources.len()),
             merger: RowMerger::new(schema.clone()),
             rows: Vec::new(),
-            sources: sources.into_iter().map(|reader| Source { reader, head: Head::Due }).collect(),
+            sources: sources.into_iter().map(Source::new).collect(),
         }
     }
 }
@@ -112,20 +115,11 @@ impl<R: FragmentReader> Merge<R> {
 impl<R: FragmentReader> FragmentReader for Merge<R> {
     type Error = R::Error;
 
-    fn pop(&mut self) -> Result<Next, R::Error> {
-        if let Some(solo) = self.solo {
-            return self.pop_solo(solo);
-        }
-        loop {
-            if !self.refill()? {
-                return Ok(Next::Fill);
-            }
-            if !self.gather() {
-                return Ok(Next::End);
-            }
-            if let Some(fragment) = self.reduce() {
-                return Ok(Next::Fragment(fragment));
-            }
+    #[inline]
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next, R::Error> {
+        match self.solo {
+            Some(solo) => self.pop_solo(solo, place),
+            None => self.pop_merged(place),
         }
     }
 
@@ -134,18 +128,33 @@ impl<R: FragmentReader> FragmentReader for Merge<R> {
         if let Some(solo) = self.solo {
             return self.sources[solo].reader.fill().await;
         }
-        let due = self.sources.iter_mut().filter(|source| matches!(source.head, Head::Due));
+        let due = self.sources.iter_mut().filter(|source| source.state == State::Due);
         join::all(due.map(|source| source.reader.fill())).await
     }
 }
 
 impl<R: FragmentReader> Merge<R> {
-    fn pop_solo(&mut self, solo: usize) -> Result<Next, R::Error> {
-        let next = self.sources[solo].reader.pop()?;
-        if matches!(next, Next::Fragment(Fragment::PartitionEnd)) && self.sources.len() > 1 {
+    #[inline]
+    fn pop_solo(&mut self, solo: usize, place: &mut Fragment) -> Result<Next, R::Error> {
+        let next = self.sources[solo].reader.pop(place)?;
+        if self.sources.len() > 1 && next == Next::Fragment && matches!(place, Fragment::PartitionEnd) {
             self.solo = None;
         }
         Ok(next)
+    }
+
+    fn pop_merged(&mut self, place: &mut Fragment) -> Result<Next, R::Error> {
+        loop {
+            if !self.refill()? {
+                return Ok(Next::Fill);
+            }
+            if !self.gather() {
+                return Ok(Next::End);
+            }
+            if self.reduce(place) {
+                return Ok(Next::Fragment);
+            }
+        }
     }
 
     /// Pops the due sources; whether each has now given a fragment or its end.
@@ -153,16 +162,16 @@ impl<R: FragmentReader> Merge<R> {
         let (mut filled, mut ended) = (true, false);
         for &number in &self.due {
             let source = &mut self.sources[number as usize];
-            if matches!(source.head, Head::Due) {
-                match source.reader.pop()? {
-                    Next::Fragment(fragment) => source.head = Head::Ready(fragment),
+            if source.state == State::Due {
+                match source.reader.pop(&mut source.head)? {
+                    Next::Fragment => source.state = State::Ready,
                     Next::Fill => filled = false,
-                    Next::End => (source.head, ended) = (Head::Ended, true),
+                    Next::End => (source.state, ended) = (State::Ended, true),
                 }
             }
         }
         if ended {
-            self.due.retain(|number| !matches!(self.sources[*number as usize].head, Head::Ended));
+            self.due.retain(|number| self.sources[*number as usize].state != State::Ended);
         }
         Ok(filled)
     }
@@ -192,29 +201,42 @@ impl<R: FragmentReader> Merge<R> {
         first.is_some()
     }
 
-    /// One fragment of those at the head of the due sources, if anything is left of them.
-    fn reduce(&mut self) -> Option<Fragment> {
-        match self.take_head(0) {
-            Fragment::PartitionStart(start) => Some(self.start_partition(start)),
-            Fragment::StaticRow(row) => self.merge_rows(row, true).map(Fragment::StaticRow),
-            Fragment::Row(row) => self.merge_rows(row, false).map(Fragment::Row),
-            Fragment::RangeTombstone(change) => self.change(change).map(Fragment::RangeTombstone),
+    /// Makes one fragment of those at the head of the due sources; whether anything is left of them.
+    fn reduce(&mut self, place: &mut Fragment) -> bool {
+        self.take_first(place);
+        match place {
+            Fragment::PartitionStart(start) => {
+                self.start_partition(start);
+                true
+            }
+            Fragment::StaticRow(row) => self.merge_rows(row, true),
+            Fragment::Row(row) => self.merge_rows(row, false),
+            Fragment::RangeTombstone(change) => self.change(change),
             Fragment::PartitionEnd => {
                 (1..self.due.len()).for_each(|i| drop(self.take_head(i)));
-                Some(Fragment::PartitionEnd)
+                true
             }
         }
     }
 
-    fn take_head(&mut self, i: usize) -> Fragment {
-        let source = &mut self.sources[self.due[i] as usize];
-        match std::mem::replace(&mut source.head, Head::Due) {
-            Head::Ready(fragment) => fragment,
-            Head::Due | Head::Ended => unreachable!("a gathered source has a fragment at hand"),
-        }
+    /// Takes the head of the first due source, and leaves it what was in `place`, to be used again.
+    fn take_first(&mut self, place: &mut Fragment) {
+        let source = &mut self.sources[self.due[0] as usize];
+        debug_assert_eq!(source.state, State::Ready, "a gathered source has a fragment at hand");
+        source.state = State::Due;
+        std::mem::swap(place, &mut source.head);
     }
 
-    fn start_partition(&mut self, mut start: PartitionStart) -> Fragment {
+    fn take_head(&mut self, i: usize) -> Fragment {
+        let mut head = Fragment::default();
+        let source = &mut self.sources[self.due[i] as usize];
+        debug_assert_eq!(source.state, State::Ready, "a gathered source has a fragment at hand");
+        source.state = State::Due;
+        std::mem::swap(&mut head, &mut source.head);
+        head
+    }
+
+    fn start_partition(&mut self, start: &mut PartitionStart) {
         for i in 1..self.due.len() {
             if let Fragment::PartitionStart(other) = self.take_head(i) {
                 start.deletion = start.deletion.max(other.deletion);
@@ -225,41 +247,46 @@ impl<R: FragmentReader> Merge<R> {
         }
         self.partition = start.deletion;
         self.ranges.clear();
-        Fragment::PartitionStart(start)
     }
 
-    fn merge_rows(&mut self, first: Row, is_static: bool) -> Option<Row> {
+    fn merge_rows(&mut self, first: &mut Row, is_static: bool) -> bool {
         let active = self.ranges.in_force().max(self.partition);
         // A clustered row of one version passes as it is; a static one is always looked through.
         if self.due.len() == 1 && active.is_live() && !is_static {
-            return Some(first);
+            return true;
         }
-        self.rows.push(first);
+        self.rows.push(std::mem::replace(first, Row::new(Clustering::empty())));
         for i in 1..self.due.len() {
             if let Fragment::Row(row) | Fragment::StaticRow(row) = self.take_head(i) {
                 self.rows.push(row);
             }
         }
-        self.merger.merge(&mut self.rows, is_static, active)
+        let merged = self.merger.merge(&mut self.rows, is_static, active);
+        merged.map(|row| *first = row).is_some()
     }
 
-    fn change(&mut self, first: RangeTombstoneChange) -> Option<RangeTombstoneChange> {
+    fn change(&mut self, first: &mut RangeTombstoneChange) -> bool {
         self.ranges.set(self.due[0], first.deletion);
         for i in 1..self.due.len() {
             if let Fragment::RangeTombstone(change) = self.take_head(i) {
                 self.ranges.set(self.due[i], change.deletion);
             }
         }
-        let deletion = self.ranges.advance(self.partition)?;
-        Some(RangeTombstoneChange { position: first.position, deletion })
+        let deletion = self.ranges.advance(self.partition);
+        deletion.map(|deletion| first.deletion = deletion).is_some()
+    }
+}
+
+impl<R> Source<R> {
+    fn new(reader: R) -> Source<R> {
+        Source { reader, state: State::Due, head: Fragment::default() }
     }
 }
 
 fn head<R>(sources: &[Source<R>], number: u32) -> &Fragment {
-    match &sources[number as usize].head {
-        Head::Ready(fragment) => fragment,
-        Head::Due | Head::Ended => unreachable!("only sources with a fragment at hand are compared"),
-    }
+    let source = &sources[number as usize];
+    debug_assert_eq!(source.state, State::Ready, "only sources with a fragment at hand are compared");
+    &source.head
 }
 
 /// The order of the heads of all sources.

@@ -91,18 +91,15 @@ impl<R: FragmentReader, L: FnMut(&PartitionKey) -> Option<i64>> Purge<R, L> {
 impl<R: FragmentReader, L: FnMut(&PartitionKey) -> Option<i64>> FragmentReader for Purge<R, L> {
     type Error = R::Error;
 
-    fn pop(&mut self) -> Result<Next, R::Error> {
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next, R::Error> {
         if let Some(fragment) = self.queued.take() {
-            return Ok(Next::Fragment(fragment));
+            *place = fragment;
+            return Ok(Next::Fragment);
         }
         loop {
-            match self.reader.pop()? {
-                Next::Fragment(fragment) => {
-                    if let Some(fragment) = self.take(fragment) {
-                        return Ok(Next::Fragment(fragment));
-                    }
-                }
-                next => return Ok(next),
+            let next = self.reader.pop(place)?;
+            if next != Next::Fragment || self.keeps(place) {
+                return Ok(next);
             }
         }
     }
@@ -113,61 +110,45 @@ impl<R: FragmentReader, L: FnMut(&PartitionKey) -> Option<i64>> FragmentReader f
 }
 
 impl<R, L: FnMut(&PartitionKey) -> Option<i64>> Purge<R, L> {
-    /// What is to be given out now that this came in.
-    fn take(&mut self, fragment: Fragment) -> Option<Fragment> {
-        match fragment {
-            Fragment::PartitionStart(start) => self.start(start),
-            Fragment::StaticRow(row) => {
-                let row = self.judge.row(row, self.purged_partition)?;
-                Some(self.give(Fragment::StaticRow(row)))
-            }
-            Fragment::Row(row) => {
-                let row = self.judge.row(row, self.purged_partition.max(self.range.purged()))?;
-                Some(self.give(Fragment::Row(row)))
-            }
-            Fragment::RangeTombstone(change) => {
-                let change = self.change(change)?;
-                Some(self.give(Fragment::RangeTombstone(change)))
-            }
-            Fragment::PartitionEnd => self.held.take().is_none().then_some(Fragment::PartitionEnd),
+    /// What is to be given out now that this came in; whether anything is.
+    fn keeps(&mut self, fragment: &mut Fragment) -> bool {
+        let is_kept = match fragment {
+            Fragment::PartitionStart(start) => return self.starts(start),
+            Fragment::PartitionEnd => return self.held.take().is_none(),
+            Fragment::StaticRow(row) => self.judge.keeps(row, self.purged_partition),
+            Fragment::Row(row) => self.judge.keeps(row, self.purged_partition.max(self.range.purged())),
+            Fragment::RangeTombstone(change) => self.keeps_change(change),
+        };
+        if is_kept && let Some(start) = self.held.take() {
+            self.queued = Some(std::mem::replace(fragment, Fragment::PartitionStart(start)));
         }
+        is_kept
     }
 
-    fn start(&mut self, mut start: PartitionStart) -> Option<Fragment> {
+    /// A partition begins. Its start is held back until something of it is kept.
+    fn starts(&mut self, start: &mut PartitionStart) -> bool {
         self.judge.begin(&start.key);
         (self.range, self.purged_partition) = (NO_RANGE, DeletionTime::LIVE);
         if self.judge.may_go(&start.deletion) {
             self.purged_partition = std::mem::replace(&mut start.deletion, DeletionTime::LIVE);
         }
-        if start.deletion.is_live() {
-            self.held = Some(start);
-            return None;
-        }
-        Some(Fragment::PartitionStart(start))
-    }
-
-    /// The fragment, or the partition's start before it.
-    fn give(&mut self, fragment: Fragment) -> Fragment {
-        match self.held.take() {
-            Some(start) => {
-                self.queued = Some(fragment);
-                Fragment::PartitionStart(start)
-            }
-            None => fragment,
-        }
+        let is_held = start.deletion.is_live();
+        self.held = is_held.then(|| start.clone());
+        !is_held
     }
 
     /// A change between two deletions, of which either may go.
-    fn change(&mut self, change: RangeTombstoneChange) -> Option<RangeTombstoneChange> {
+    fn keeps_change(&mut self, change: &mut RangeTombstoneChange) -> bool {
         let is_purged = self.judge.may_go(&change.deletion);
         let before = std::mem::replace(&mut self.range, Range { deletion: change.deletion, is_purged });
         match (before.is_purged, is_purged) {
-            (false, false) => Some(change),
-            (false, true) if before.deletion.is_live() => None,
-            (false, true) => Some(RangeTombstoneChange { deletion: DeletionTime::LIVE, ..change }),
-            (true, false) if change.deletion.is_live() => None,
-            (true, false) => Some(change),
-            (true, true) => None,
+            (false, false) => true,
+            (false, true) => {
+                change.deletion = DeletionTime::LIVE;
+                !before.deletion.is_live()
+            }
+            (true, false) => !change.deletion.is_live(),
+            (true, true) => false,
         }
     }
 }
@@ -194,16 +175,16 @@ impl<L: FnMut(&PartitionKey) -> Option<i64>> Judge<L> {
         self.known = None;
     }
 
-    /// What is left of a row under a deletion that went, if anything is.
-    fn row(&mut self, mut row: Row, purged_around: DeletionTime) -> Option<Row> {
-        drop_covered(&mut row, purged_around);
-        if self.may_have_dead(&row) {
-            self.purge_row(&mut row);
+    /// Leaves of a row what stays under a deletion that went; whether anything does.
+    fn keeps(&mut self, row: &mut Row, purged_around: DeletionTime) -> bool {
+        drop_covered(row, purged_around);
+        if self.may_have_dead(row) {
+            self.purge_row(row);
             if self.rules.strict_liveness && row.liveness.is_none() && row.row_deletion().is_live() {
-                return None;
+                return false;
             }
         }
-        (!row.is_empty()).then_some(row)
+        !row.is_empty()
     }
 
     /// Whether anything in the row is deleted or expired; most often nothing is.

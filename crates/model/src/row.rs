@@ -36,6 +36,16 @@ impl Row {
         }
     }
 
+    /// Leaves nothing in it but the memory that it has.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.clustering.values.clear();
+        self.liveness = Liveness::NONE;
+        (self.deletion, self.shadowable) = (DeletionTime::LIVE, DeletionTime::LIVE);
+        self.complex_deletions.clear();
+        self.cells.clear();
+    }
+
     /// Whether the row says nothing at all: no marker, no deletion, no cell.
     pub fn is_empty(&self) -> bool {
         self.liveness.is_none()

@@ -187,8 +187,8 @@ impl Bench {
             What::Row | What::AbsentRow | What::Slice => {}
         }
         let mut stream = self.table.read(&request).await?;
-        let mut found = 0;
-        while let Some(fragment) = stream.next().await? {
+        let (mut found, mut fragment) = (0, Fragment::default());
+        while stream.advance(&mut fragment).await? {
             found += u32::from(matches!(fragment, Fragment::Row(_)));
         }
         match found == self.what.rows() {

@@ -205,8 +205,8 @@ fn may_not_fit(table: &SSTable, target: &Target) -> bool {
 }
 
 async fn check_fragments(table: &SSTable, limits: Limits, progress: &mut dyn FnMut(u64)) -> Result<()> {
-    let mut reader = table.scan();
-    while let Some(fragment) = reader.next().await? {
+    let (mut reader, mut fragment) = (table.scan(), Fragment::default());
+    while reader.advance(&mut fragment).await? {
         if let Err(what) = limits.check(&fragment) {
             let path = table.descriptor().path_of(&Component::Data);
             let place = format!("{what} (at offset {} of the data)", reader.position());

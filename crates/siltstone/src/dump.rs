@@ -144,14 +144,15 @@ impl Dump {
         send: &mut dyn FnMut(String) -> bool,
     ) -> Result<()> {
         let mut reader = self.table.scan();
+        let mut fragment = Fragment::default();
         loop {
-            match reader.pop()? {
-                Next::Fragment(fragment) => {
+            match reader.pop(&mut fragment)? {
+                Next::Fragment => {
                     let at = reader.position();
                     if !self.go_to(share, stretch, self.position / share.stretch, send) {
                         return Ok(());
                     }
-                    let written = self.fragment(fragment, at);
+                    let written = self.fragment(&mut fragment, at);
                     written.map_err(|value| self.corrupt(value))?;
                 }
                 Next::Fill => reader.fill().await?,
@@ -229,11 +230,12 @@ impl Dump {
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<()> {
+        let mut fragment = Fragment::default();
         loop {
-            match reader.pop()? {
-                Next::Fragment(fragment) => {
+            match reader.pop(&mut fragment)? {
+                Next::Fragment => {
                     let at = reader.position();
-                    let written = self.fragment(fragment, at);
+                    let written = self.fragment(&mut fragment, at);
                     written.map_err(|value| self.corrupt(value))?;
                     self.json.drain_if_full(out)?;
                 }
@@ -276,7 +278,7 @@ impl Dump {
     }
 
     /// Writes a fragment that ends at `at`.
-    fn fragment(&mut self, fragment: Fragment, at: u64) -> std::result::Result<(), ValueError> {
+    fn fragment(&mut self, fragment: &mut Fragment, at: u64) -> std::result::Result<(), ValueError> {
         match fragment {
             Fragment::PartitionStart(start) => {
                 self.position = at;
@@ -284,7 +286,7 @@ impl Dump {
             }
             Fragment::StaticRow(row) => self.row(row, true, at),
             Fragment::Row(row) => self.row(row, false, at),
-            Fragment::RangeTombstone(change) => self.change(&change, at),
+            Fragment::RangeTombstone(change) => self.change(change, at),
             Fragment::PartitionEnd => {
                 self.finish();
                 Ok(())
@@ -292,7 +294,7 @@ impl Dump {
         }
     }
 
-    fn start(&mut self, start: PartitionStart) -> std::result::Result<(), ValueError> {
+    fn start(&mut self, start: &PartitionStart) -> std::result::Result<(), ValueError> {
         let partition = &mut self.partition;
         (partition.position, partition.open) = (self.position, DeletionTime::LIVE);
         partition.has_lines = false;
@@ -354,7 +356,7 @@ impl Dump {
         self.end_item();
     }
 
-    fn row(&mut self, mut row: Row, is_static: bool, at: u64) -> std::result::Result<(), ValueError> {
+    fn row(&mut self, row: &mut Row, is_static: bool, at: u64) -> std::result::Result<(), ValueError> {
         row.normalize();
         if row.is_empty() {
             return Ok(());
@@ -363,7 +365,7 @@ impl Dump {
             self.skip_item();
         } else {
             self.begin_item(if is_static { "static_block" } else { "row" });
-            self.fragments.write_row(&row, is_static, Some(self.position), &mut self.json)?;
+            self.fragments.write_row(row, is_static, Some(self.position), &mut self.json)?;
             self.end_item();
         }
         self.position = at;

@@ -221,13 +221,13 @@ impl Load<'_> {
     fn write_sorted(&self, mut sorted: Sorted) -> Result<()> {
         let mut mutation: Option<Mutation> = None;
         let mut open: Option<(Position, model::DeletionTime)> = None;
+        let mut fragment = Fragment::default();
         loop {
-            let fragment = match sorted.pop() {
-                Ok(Next::Fragment(fragment)) => fragment,
-                Ok(_) => return Ok(()),
-                Err(never) => match never {},
-            };
-            match (fragment, &mut mutation) {
+            let Ok(next) = sorted.pop(&mut fragment);
+            if next != Next::Fragment {
+                return Ok(());
+            }
+            match (std::mem::take(&mut fragment), &mut mutation) {
                 (Fragment::PartitionStart(start), _) => {
                     let deletion = start.deletion;
                     mutation = Some(Mutation { deletion, ..Mutation::new(start.key) });

@@ -28,10 +28,10 @@ impl<R> OneDeletion<R> {
 impl<R: FragmentReader> FragmentReader for OneDeletion<R> {
     type Error = R::Error;
 
-    fn pop(&mut self) -> Result<Next, R::Error> {
-        let mut next = self.reader.pop()?;
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next, R::Error> {
+        let next = self.reader.pop(place)?;
         if self.is_asked_for
-            && let Next::Fragment(Fragment::Row(row) | Fragment::StaticRow(row)) = &mut next
+            && let (Next::Fragment, Fragment::Row(row) | Fragment::StaticRow(row)) = (next, place)
         {
             keep_greater(row);
         }

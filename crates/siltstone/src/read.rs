@@ -180,10 +180,10 @@ fn difference(a: &Schema, b: &Schema, error: &MergeError) -> String {
 impl FragmentReader for Rows {
     type Error = sstable::Error;
 
-    fn pop(&mut self) -> sstable::Result<Next> {
+    fn pop(&mut self, place: &mut Fragment) -> sstable::Result<Next> {
         match self {
-            Rows::One(reader) => reader.pop(),
-            Rows::Merged(reader) => reader.pop(),
+            Rows::One(reader) => reader.pop(place),
+            Rows::Merged(reader) => reader.pop(place),
         }
     }
 
@@ -285,32 +285,28 @@ impl Printer {
     }
 
     async fn print(&mut self, rows: &mut Rows, out: &mut dyn Write) -> Result<()> {
-        while self.left > 0 {
-            match rows.pop()? {
-                Next::Fragment(fragment) => self.fragment(fragment)?,
-                Next::Fill => rows.fill().await?,
-                Next::End => break,
-            }
+        let mut fragment = Fragment::default();
+        while self.left > 0 && rows.advance(&mut fragment).await? {
+            self.fragment(&mut fragment)?;
             self.json.drain_if_full(out)?;
         }
         Ok(())
     }
 
-    fn fragment(&mut self, fragment: Fragment) -> Result<()> {
-        let fragment = match &mut self.live {
-            Some(live) => live.filter(fragment),
-            None => Some(fragment),
-        };
-        if let Some(Fragment::Row(row)) = fragment {
-            self.left -= u64::from(self.row(row, false)?);
-        } else if let Some(Fragment::StaticRow(row)) = fragment {
-            self.row(row, true)?;
+    fn fragment(&mut self, fragment: &mut Fragment) -> Result<()> {
+        if self.live.as_mut().is_some_and(|live| !live.keeps(fragment)) {
+            return Ok(());
+        }
+        match fragment {
+            Fragment::Row(row) => self.left -= u64::from(self.row(row, false)?),
+            Fragment::StaticRow(row) => drop(self.row(row, true)?),
+            Fragment::PartitionStart(_) | Fragment::RangeTombstone(_) | Fragment::PartitionEnd => {}
         }
         Ok(())
     }
 
     /// Prints a row, if there is anything in it; whether there is.
-    fn row(&mut self, mut row: model::Row, is_static: bool) -> Result<bool> {
+    fn row(&mut self, row: &mut model::Row, is_static: bool) -> Result<bool> {
         row.normalize();
         if row.is_empty() {
             return Ok(false);
@@ -321,7 +317,7 @@ impl Printer {
         self.json.string(if is_static { "static_block" } else { "row" });
         self.json.key("key");
         self.json.literal(&self.key);
-        let written = self.fragments.write_row(&row, is_static, None, &mut self.json);
+        let written = self.fragments.write_row(row, is_static, None, &mut self.json);
         written.map_err(|value| corrupt(&self.path, value))?;
         self.json.end_object();
         self.json.end_line();

@@ -224,14 +224,14 @@ impl Sorted {
 impl FragmentReader for Sorted {
     type Error = Infallible;
 
-    fn pop(&mut self) -> Result<Next, Infallible> {
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next, Infallible> {
         if self.ready.is_empty() {
             match self.partitions.next() {
                 Some((key, partition)) => self.load(key, partition),
                 None => return Ok(Next::End),
             }
         }
-        Ok(self.ready.pop_front().map_or(Next::End, Next::Fragment))
+        Ok(place.pop_from(&mut self.ready))
     }
 
     async fn fill(&mut self) -> Result<(), Infallible> {

@@ -142,7 +142,8 @@ impl Cutter<'_> {
     async fn by_size(&mut self, most: u64, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let mut reader = OneDeletion::for_target(self.tables.scan(), self.tables, self.target);
         let mut size = DiskSize::new(self.tables, self.target);
-        while let Some(fragment) = reader.next().await? {
+        let mut fragment = Fragment::default();
+        while reader.advance(&mut fragment).await? {
             let writer = self.writer().await?;
             writer.push(&fragment).await?;
             if matches!(fragment, Fragment::PartitionEnd) {
@@ -175,7 +176,8 @@ impl Cutter<'_> {
         }
         let reader = self.tables.scan_ranges(&stretches)?;
         let mut reader = OneDeletion::for_target(reader, self.tables, self.target);
-        while let Some(fragment) = reader.next().await? {
+        let mut fragment = Fragment::default();
+        while reader.advance(&mut fragment).await? {
             if let Fragment::PartitionStart(start) = &fragment {
                 self.check_token(range, start.key.token)?;
             }

@@ -56,9 +56,9 @@ fn read<'a>(name: &str, table: &SSTable, lines: impl Iterator<Item = &'a str>) -
 }
 
 fn drain(mut sorted: Sorted) -> Vec<Fragment> {
-    let mut fragments = Vec::new();
-    while let Next::Fragment(fragment) = sorted.pop().unwrap() {
-        fragments.push(fragment);
+    let (mut fragments, mut fragment) = (Vec::new(), Fragment::default());
+    while sorted.pop(&mut fragment).unwrap() == Next::Fragment {
+        fragments.push(std::mem::take(&mut fragment));
     }
     fragments
 }

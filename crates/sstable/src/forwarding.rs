@@ -179,13 +179,13 @@ impl FragmentReader for ForwardingReader {
     type Error = Error;
 
     #[inline]
-    fn pop(&mut self) -> Result<Next> {
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         if self.is_nothing {
             return Ok(Next::End);
         }
-        let next = self.reader.pop()?;
+        let next = self.reader.pop(place)?;
         if self.start.is_none()
-            && let Next::Fragment(Fragment::PartitionStart(start)) = &next
+            && let (Next::Fragment, Fragment::PartitionStart(start)) = (next, &*place)
         {
             self.start = Some(start.clone());
         }

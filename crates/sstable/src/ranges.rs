@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::{FragmentReader, Next};
+use model::{Fragment, FragmentReader, Next};
 
 use crate::data::read_ahead::ReadAhead;
 use crate::data::reader::{DataReader, Pace};
@@ -51,8 +51,8 @@ impl FragmentReader for RangesReader {
     type Error = Error;
 
     #[inline]
-    fn pop(&mut self) -> Result<Next> {
-        self.reader.pop()
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
+        self.reader.pop(place)
     }
 
     async fn fill(&mut self) -> Result<()> {

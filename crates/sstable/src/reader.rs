@@ -1,6 +1,6 @@
 //! A slice of one partition of one SSTable, in either direction.
 
-use model::{FragmentReader, Next};
+use model::{Fragment, FragmentReader, Next};
 
 use crate::data::reader::DataReader;
 use crate::reverse::ReverseReader;
@@ -25,10 +25,10 @@ impl FragmentReader for PartitionReader {
     type Error = Error;
 
     #[inline]
-    fn pop(&mut self) -> Result<Next> {
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         match self {
-            PartitionReader::Forward(reader) => reader.pop(),
-            PartitionReader::Reverse(reader) => reader.pop(),
+            PartitionReader::Forward(reader) => reader.pop(place),
+            PartitionReader::Reverse(reader) => reader.pop(place),
         }
     }
 

@@ -206,11 +206,11 @@ impl ReverseReader {
 impl FragmentReader for ReverseReader {
     type Error = Error;
 
-    fn pop(&mut self) -> Result<Next> {
-        Ok(match (self.ready.pop_front(), &self.left) {
-            (Some(fragment), _) => Next::Fragment(fragment),
-            (None, Left::Nothing) => Next::End,
-            (None, _) => Next::Fill,
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
+        Ok(match (place.pop_from(&mut self.ready), &self.left) {
+            (Next::Fragment, _) => Next::Fragment,
+            (_, Left::Nothing) => Next::End,
+            _ => Next::Fill,
         })
     }
 

@@ -250,8 +250,8 @@ impl SSTableWriter {
     where
         R::Error: From<Error>,
     {
-        let mut told = 0;
-        while let Some(fragment) = reader.next().await? {
+        let (mut told, mut fragment) = (0, Fragment::default());
+        while reader.advance(&mut fragment).await? {
             self.push(&fragment).await?;
             if self.data.position() - told >= PROGRESS_STEP {
                 told = self.data.position();

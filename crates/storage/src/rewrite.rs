@@ -295,8 +295,8 @@ impl<'a> Rewriter<'a> {
             table.least_outside(key, &gone)
         };
         let mut left = Purge::new(merged, rules, limit);
-        let mut turn = 0;
-        while let Some(fragment) = left.next().await? {
+        let (mut turn, mut fragment) = (0, Fragment::default());
+        while left.advance(&mut fragment).await? {
             self.push(&fragment, transaction).await?;
             turn += 1;
             if turn == TURN {

@@ -50,13 +50,13 @@ impl FragmentReader for Source {
     type Error = Error;
 
     #[inline]
-    fn pop(&mut self) -> Result<Next> {
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         match self {
-            Source::Memtable(reader) => reader.pop(),
-            Source::SSTable(reader) => Ok(reader.pop()?),
-            Source::Scan(reader) => Ok(reader.pop()?),
-            Source::Cached(reader) => reader.pop(),
-            Source::Held(fragments) => Ok(fragments.pop_front().map_or(Next::End, Next::Fragment)),
+            Source::Memtable(reader) => reader.pop(place),
+            Source::SSTable(reader) => Ok(reader.pop(place)?),
+            Source::Scan(reader) => Ok(reader.pop(place)?),
+            Source::Cached(reader) => reader.pop(place),
+            Source::Held(fragments) => Ok(place.pop_from(fragments)),
         }
     }
 

@@ -87,8 +87,10 @@ async fn rows(table: &Table, partition: i32, slice: Slice) -> Vec<(i32, i32)> {
     let mut stream = table.read(&ReadRequest::new(key(partition), slice)).await.unwrap();
     let mut live = LiveRows::new(0);
     let mut rows = Vec::new();
-    while let Some(fragment) = stream.next().await.unwrap() {
-        if let Some(Fragment::Row(row)) = live.filter(fragment) {
+    while let Some(mut fragment) = stream.next().await.unwrap() {
+        if live.keeps(&mut fragment)
+            && let Fragment::Row(row) = &fragment
+        {
             let number = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().unwrap());
             let CellValue::Value(value) = &row.cells[0].value else { panic!("a value") };
             rows.push((number(row.clustering.values[0].as_ref().unwrap()), number(value)));

@@ -46,7 +46,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Takes the next fragment.
-    pub fn take(&mut self, fragment: Fragment) {
+    pub fn take(&mut self, mut fragment: Fragment) {
         match &fragment {
             Fragment::PartitionStart(PartitionStart { key, .. }) => {
                 (self.key, self.static_row, self.has_rows) = (Some(key.clone()), None, false);
@@ -58,9 +58,12 @@ impl<'a> Selection<'a> {
             }
             _ => {}
         }
-        match self.live.filter(fragment) {
-            Some(Fragment::StaticRow(row)) => self.static_row = Some(row),
-            Some(Fragment::Row(row)) => self.add(Some(row)),
+        if !self.live.keeps(&mut fragment) {
+            return;
+        }
+        match fragment {
+            Fragment::StaticRow(row) => self.static_row = Some(row),
+            Fragment::Row(row) => self.add(Some(row)),
             _ => {}
         }
     }

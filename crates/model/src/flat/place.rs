@@ -57,8 +57,16 @@ pub(super) fn put_clustering(clustering: &Clustering, out: &mut Vec<u8>) {
 
 #[inline]
 pub(super) fn take_clustering(cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
+    let mut clustering = Clustering::empty();
+    take_clustering_into(&mut clustering, cursor)?;
+    Ok(clustering)
+}
+
+/// The same, into one of no values.
+#[inline]
+pub(super) fn take_clustering_into(clustering: &mut Clustering, cursor: &mut Cursor<'_>) -> Decoded<()> {
     let count = cursor.count()?;
-    take_values(count, cursor)
+    take_values_into(clustering, count, cursor)
 }
 
 /// Whether the slice is all rows with a prefix.
@@ -90,11 +98,20 @@ fn put_values(clustering: &Clustering, out: &mut Vec<u8>) {
 
 fn take_values(count: usize, cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
     let mut clustering = Clustering::empty();
-    clustering.values.reserve(cursor.reserved::<Option<Bytes>>(count));
-    for _ in 0..count {
-        clustering.values.push(take_value(cursor)?);
-    }
+    take_values_into(&mut clustering, count, cursor)?;
     Ok(clustering)
+}
+
+#[inline]
+fn take_values_into(clustering: &mut Clustering, count: usize, cursor: &mut Cursor<'_>) -> Decoded<()> {
+    let values = &mut clustering.values;
+    if count > values.inline_size() {
+        values.reserve(cursor.reserved::<Option<Bytes>>(count));
+    }
+    for _ in 0..count {
+        values.push(take_value(cursor)?);
+    }
+    Ok(())
 }
 
 #[inline]

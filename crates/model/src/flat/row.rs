@@ -14,7 +14,7 @@
 //! The cell of the next column with the timestamp of the marker costs its flags and the length of its value.
 
 use super::cursor::{Cursor, Decoded, put_bytes, put_many};
-use super::place::{put_clustering, take_clustering};
+use super::place::{put_clustering, take_clustering, take_clustering_into};
 use super::stamp::{self, Base, Expiry, Stamp};
 use crate::types::vint::{put_signed, put_unsigned};
 use crate::{Cell, CellValue, Clustering, DeletionTime, Liveness, Row};
@@ -66,20 +66,24 @@ pub(super) fn put(row: &Row, base: &mut Base, out: &mut Vec<u8>) {
 
 /// A row whose times are told from `base`.
 pub(super) fn take(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Row> {
+    let mut row = Row::new(Clustering::empty());
+    take_into(&mut row, base, cursor)?;
+    Ok(row)
+}
+
+/// The same, into a row of nothing.
+#[inline]
+pub(super) fn take_into(row: &mut Row, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<()> {
     let flags = cursor.u8()?;
     cursor.check(flags & 0x80 == 0, "a row has an unknown flag")?;
-    Ok(Row {
-        clustering: take_clustering(cursor)?,
-        liveness: take_marker(flags, base, cursor)?,
-        deletion: base.take_deletion_if(flags & flag::DELETION != 0, cursor)?,
-        shadowable: base.take_deletion_if(flags & flag::SHADOWABLE != 0, cursor)?,
-        complex_deletions: if flags & flag::COMPLEX_DELETIONS == 0 {
-            Vec::new()
-        } else {
-            take_complex_deletions(base, cursor)?
-        },
-        cells: take_cells(base, cursor)?,
-    })
+    take_clustering_into(&mut row.clustering, cursor)?;
+    row.liveness = take_marker(flags, base, cursor)?;
+    row.deletion = base.take_deletion_if(flags & flag::DELETION != 0, cursor)?;
+    row.shadowable = base.take_deletion_if(flags & flag::SHADOWABLE != 0, cursor)?;
+    if flags & flag::COMPLEX_DELETIONS != 0 {
+        row.complex_deletions = take_complex_deletions(base, cursor)?;
+    }
+    take_cells(&mut row.cells, base, cursor)
 }
 
 /// The clustering key of a row; what follows it is left.
@@ -155,15 +159,19 @@ fn cell_flags(cell: &Cell, before: u16) -> u8 {
     column | value | if cell.path.is_some() { flag::PATH } else { 0 }
 }
 
-fn take_cells(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Vec<Cell>> {
+fn take_cells(cells: &mut Vec<Cell>, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<()> {
+    let count = cursor.count()?;
+    cells.reserve(cursor.reserved::<Cell>(count));
     let mut column = NO_COLUMN;
-    cursor.many(|cursor| {
+    for _ in 0..count {
         let cell = take_cell(column, base, cursor)?;
         column = cell.column;
-        Ok(cell)
-    })
+        cells.push(cell);
+    }
+    Ok(())
 }
 
+#[inline]
 fn take_cell(before: u16, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Cell> {
     let flags = cursor.u8()?;
     let column = take_column(flags, before, cursor)?;

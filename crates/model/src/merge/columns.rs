@@ -91,13 +91,12 @@ impl ColumnMap {
     }
 
     /// Brings a fragment of the source to the schema of all.
-    pub fn map(&self, mut fragment: Fragment) -> Fragment {
-        match &mut fragment {
+    pub fn map(&self, fragment: &mut Fragment) {
+        match fragment {
             Fragment::StaticRow(row) => self.map_row(row, true),
             Fragment::Row(row) => self.map_row(row, false),
             Fragment::PartitionStart(_) | Fragment::RangeTombstone(_) | Fragment::PartitionEnd => {}
         }
-        fragment
     }
 
     fn between(source: &Schema, unified: &Schema) -> ColumnMap {
@@ -125,11 +124,13 @@ impl<R: FragmentReader> Mapped<R> {
 impl<R: FragmentReader> FragmentReader for Mapped<R> {
     type Error = R::Error;
 
-    fn pop(&mut self) -> Result<Next, R::Error> {
-        match self.reader.pop()? {
-            Next::Fragment(fragment) => Ok(Next::Fragment(self.map.map(fragment))),
-            other => Ok(other),
+    #[inline]
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next, R::Error> {
+        let next = self.reader.pop(place)?;
+        if next == Next::Fragment {
+            self.map.map(place);
         }
+        Ok(next)
     }
 
     async fn fill(&mut self) -> Result<(), R::Error> {

@@ -32,12 +32,18 @@ impl Script {
 impl FragmentReader for Script {
     type Error = &'static str;
 
-    fn pop(&mut self) -> Result<Next, &'static str> {
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next, &'static str> {
         if self.piece > 0 && self.at_hand == 0 {
             return Ok(Next::Fill);
         }
         self.at_hand = self.at_hand.saturating_sub(1);
-        Ok(self.fragments.next().map_or(Next::End, Next::Fragment))
+        match self.fragments.next() {
+            Some(fragment) => {
+                *place = fragment;
+                Ok(Next::Fragment)
+            }
+            None => Ok(Next::End),
+        }
     }
 
     async fn fill(&mut self) -> Result<(), &'static str> {
@@ -253,7 +259,7 @@ fn only_the_sources_that_are_needed_are_filled() {
     let body = |key: i32| vec![start(key, LIVE), row(1, 1), row(2, 1), row(3, 1), END];
     let scripts = vec![Script::new(body(1), 1), Script::new(body(1), 1), Script::new(body(2), 1)];
     let mut merge = Merge::new(&schema(), Direction::Forward, scripts);
-    assert!(matches!(merge.pop(), Ok(Next::Fill)));
+    assert_eq!(merge.pop(&mut Fragment::default()), Ok(Next::Fill));
     let fills = |merge: &Merge<Script>| merge.sources.iter().map(|s| s.reader.fills).collect::<Vec<_>>();
     for (fragment, expected) in [(start(1, LIVE), [1, 1, 1]), (row(1, 1), [2, 2, 1]), (row(2, 1), [3, 3, 1])]
     {
@@ -272,7 +278,7 @@ fn only_the_sources_that_are_needed_are_filled() {
 fn sources_are_filled_side_by_side() {
     let scripts = (0..8).map(|_| Script::new(vec![start(1, LIVE), END], 2)).collect();
     let mut merge = Merge::new(&schema(), Direction::Forward, scripts);
-    assert!(matches!(merge.pop(), Ok(Next::Fill)));
+    assert_eq!(merge.pop(&mut Fragment::default()), Ok(Next::Fill));
     let mut fill = Box::pin(merge.fill());
     let mut context = Context::from_waker(Waker::noop());
     // Each waits once: one after the other would be pending eight times.

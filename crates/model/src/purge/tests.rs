@@ -236,7 +236,8 @@ fn live(now: i64, fragments: &[Fragment]) -> Vec<(PartitionKey, Fragment)> {
         if let Fragment::PartitionStart(start) = fragment {
             key = Some(start.key.clone());
         }
-        if let Some(row) = rows.filter(fragment.clone()) {
+        let mut row = fragment.clone();
+        if rows.keeps(&mut row) {
             result.push((key.clone().unwrap(), row));
         }
     }

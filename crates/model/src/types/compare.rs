@@ -13,11 +13,18 @@ use crate::key::token_of;
 
 impl CqlType {
     /// Orders two values as Cassandra orders them where they are clustering columns or cell paths.
+    #[inline]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
             CqlType::Text | CqlType::Ascii | CqlType::Blob => a.cmp(b),
             CqlType::Int => compare_ints(a, b, i32::from_be_bytes),
             CqlType::BigInt | CqlType::Timestamp => compare_ints(a, b, i64::from_be_bytes),
+            other => other.compare_others(a, b),
+        }
+    }
+
+    fn compare_others(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
             CqlType::SmallInt => compare_ints(a, b, i16::from_be_bytes),
             CqlType::TinyInt => compare_ints(a, b, i8::from_be_bytes),
             CqlType::TimeUuid => uuid::compare_time(a, b),

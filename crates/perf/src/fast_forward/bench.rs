@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use model::{Fragment, FragmentReader, Next, Slice};
+use model::{Fragment, FragmentReader, Slice};
 use runtime::{Cache, Shard};
 use siltstone::{Error, Result};
 use sstable::{OpenOptions, ReadOptions, SSTable, Search};
@@ -206,13 +206,9 @@ impl Bench {
 
 /// How many rows a reader gives.
 async fn count<R: FragmentReader>(reader: &mut R) -> std::result::Result<u64, R::Error> {
-    let mut rows = 0;
-    loop {
-        match reader.pop()? {
-            Next::Fragment(Fragment::Row(_)) => rows += 1,
-            Next::Fragment(_) => {}
-            Next::Fill => reader.fill().await?,
-            Next::End => return Ok(rows),
-        }
+    let (mut rows, mut fragment) = (0, Fragment::default());
+    while reader.advance(&mut fragment).await? {
+        rows += u64::from(matches!(fragment, Fragment::Row(_)));
     }
+    Ok(rows)
 }

@@ -188,8 +188,10 @@ impl Bench {
         let mut stream = self.table.read(&request).await?;
         let mut live = LiveRows::new(self.shard.clock().now_seconds());
         let mut found = None;
-        while let Some(fragment) = stream.next().await? {
-            if let Some(Fragment::Row(row)) = live.filter(fragment) {
+        while let Some(mut fragment) = stream.next().await? {
+            if live.keeps(&mut fragment)
+                && let Fragment::Row(row) = fragment
+            {
                 found = Some(row);
             }
         }

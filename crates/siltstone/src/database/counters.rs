@@ -144,10 +144,11 @@ impl Worker {
         let request = ReadRequest { static_row: is_static, ..ReadRequest::new(key.clone(), slice) };
         let mut stream = table.table.read(&request).await?;
         let mut live = LiveRows::new(self.shard.clock().now_seconds());
-        while let Some(fragment) = stream.next().await? {
-            match live.filter(fragment) {
-                Some(Fragment::StaticRow(row)) if is_static => return Ok(row.cells),
-                Some(Fragment::Row(row)) if !is_static => return Ok(row.cells),
+        while let Some(mut fragment) = stream.next().await? {
+            let is_live = live.keeps(&mut fragment);
+            match fragment {
+                Fragment::StaticRow(row) if is_live && is_static => return Ok(row.cells),
+                Fragment::Row(row) if is_live && !is_static => return Ok(row.cells),
                 _ => {}
             }
         }

@@ -115,7 +115,6 @@ impl Worker {
             key_parts: Vec::new(),
             static_row: None,
             has_rows: false,
-            last: None,
         }))
     }
 }
@@ -134,8 +133,6 @@ struct Packer {
     key_parts: Vec<Bytes>,
     static_row: Option<Row>,
     has_rows: bool,
-    /// The last row that was packed.
-    last: Option<Resume>,
 }
 
 impl Packer {
@@ -167,15 +164,15 @@ impl Packer {
         behind: Option<&PartitionKey>,
     ) -> Result<()> {
         let (mut turn, mut is_behind) = (0, true);
-        while let Some(fragment) = stream.next().await? {
+        let mut fragment = Fragment::default();
+        while stream.advance(&mut fragment).await? {
             if let Fragment::PartitionStart(start) = &fragment {
                 is_behind = behind.is_none_or(|behind| start.key > *behind);
             }
             if is_behind {
-                self.take(fragment);
+                self.take(&mut fragment);
             }
             if self.is_full() {
-                self.packed.next = self.last.as_ref().map(Resume::to_bytes);
                 return Ok(());
             }
             turn += 1;
@@ -192,8 +189,8 @@ impl Packer {
         starts.len() >= self.selection.rows || bytes.len() >= self.selection.bytes
     }
 
-    fn take(&mut self, fragment: Fragment) {
-        match &fragment {
+    fn take(&mut self, fragment: &mut Fragment) {
+        match fragment {
             Fragment::PartitionStart(start) => {
                 self.key_parts = key_parts(&start.key.bytes, self.shape.key_types());
                 (self.key, self.static_row, self.has_rows) = (Some(start.key.clone()), None, false);
@@ -205,9 +202,12 @@ impl Packer {
             }
             _ => {}
         }
-        match self.live.filter(fragment) {
-            Some(Fragment::StaticRow(row)) => self.static_row = Some(row),
-            Some(Fragment::Row(row)) if !self.is_static_compact => self.pack(Some(&row)),
+        if !self.live.keeps(fragment) {
+            return;
+        }
+        match fragment {
+            Fragment::Row(row) if !self.is_static_compact => self.pack(Some(row)),
+            Fragment::StaticRow(row) => self.static_row = Some(row.clone()),
             _ => {}
         }
     }
@@ -216,11 +216,6 @@ impl Packer {
         self.has_rows = true;
         let key = self.key.as_ref().expect("rows stand in partitions");
         self.packed.begin(key.token);
-        let position = row.map(|row| match self.direction {
-            Direction::Forward => Position::after(row.clustering.clone()),
-            Direction::Reverse => Position::before(row.clustering.clone()),
-        });
-        self.last = Some(Resume::at(key, position.as_ref()));
         for place in self.selection.places.iter() {
             match *place {
                 Place::PartitionKey(at) => self.packed.push(self.key_parts.get(at).map(|part| &**part)),
@@ -238,6 +233,19 @@ impl Packer {
                 }
             }
         }
+        if self.is_full() {
+            self.packed.next = Some(self.behind(row).to_bytes());
+        }
+    }
+
+    /// The place behind a row, or behind the partition.
+    fn behind(&self, row: Option<&Row>) -> Resume {
+        let key = self.key.as_ref().expect("rows stand in partitions");
+        let position = row.map(|row| match self.direction {
+            Direction::Forward => Position::after(row.clustering.clone()),
+            Direction::Reverse => Position::before(row.clustering.clone()),
+        });
+        Resume::at(key, position.as_ref())
     }
 
     fn finish(self) -> PackedRows {

@@ -88,8 +88,8 @@ impl Narrowed {
         self.rows
     }
 
-    fn fragment(&mut self, mut fragment: Fragment) -> Fragment {
-        match &mut fragment {
+    fn narrow(&mut self, fragment: &mut Fragment) {
+        match fragment {
             Fragment::StaticRow(row) => self.statics.apply(row),
             Fragment::Row(row) => {
                 self.rows += 1;
@@ -97,19 +97,18 @@ impl Narrowed {
             }
             Fragment::PartitionStart(_) | Fragment::RangeTombstone(_) | Fragment::PartitionEnd => {}
         }
-        fragment
     }
 }
 
 impl FragmentReader for Narrowed {
     type Error = sstable::Error;
 
-    fn pop(&mut self) -> sstable::Result<Next> {
-        let Ok(next) = self.sorted.pop();
-        Ok(match next {
-            Next::Fragment(fragment) => Next::Fragment(self.fragment(fragment)),
-            other => other,
-        })
+    fn pop(&mut self, place: &mut Fragment) -> sstable::Result<Next> {
+        let Ok(next) = self.sorted.pop(place);
+        if next == Next::Fragment {
+            self.narrow(place);
+        }
+        Ok(next)
     }
 
     async fn fill(&mut self) -> sstable::Result<()> {

@@ -181,9 +181,9 @@ impl<'a> Runs<'a> {
 impl<R: FragmentReader<Error = sstable::Error>> FragmentReader for Counted<R> {
     type Error = sstable::Error;
 
-    fn pop(&mut self) -> sstable::Result<Next> {
-        let next = self.reader.pop()?;
-        self.rows += u64::from(matches!(next, Next::Fragment(Fragment::Row(_))));
+    fn pop(&mut self, place: &mut Fragment) -> sstable::Result<Next> {
+        let next = self.reader.pop(place)?;
+        self.rows += u64::from(next == Next::Fragment && matches!(place, Fragment::Row(_)));
         Ok(next)
     }
 

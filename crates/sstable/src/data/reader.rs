@@ -86,6 +86,18 @@ enum State {
     Done,
 }
 
+/// What was decoded of a partition.
+enum Step {
+    /// What is not part of the slice, or says nothing.
+    Over,
+    /// A row of the slice.
+    Row,
+    /// A change within the slice, and what is in force behind it.
+    Change(DeletionTime),
+    /// The slice ends before it.
+    Behind,
+}
+
 /// Decodes a range of the data into fragments.
 #[derive(Debug)]
 pub struct DataReader {
@@ -256,7 +268,7 @@ impl DataReader {
     }
 
     /// Decodes the head of a partition with its static row.
-    fn head(&mut self) -> Result<Next> {
+    fn head(&mut self, place: &mut Fragment) -> Result<Next> {
         match self.decode_head() {
             Ok((start, static_row, end)) => {
                 if self.expected.take().is_some_and(|key| key.bytes != start.key.bytes) {
@@ -273,7 +285,8 @@ impl DataReader {
                     self.window.jump(blocks.range, pace);
                     self.open = blocks.open;
                 }
-                Ok(Next::Fragment(Fragment::PartitionStart(start)))
+                *place = Fragment::PartitionStart(start);
+                Ok(Next::Fragment)
             }
             Err(error) => self.wants(error),
         }
@@ -293,52 +306,60 @@ impl DataReader {
     }
 
     /// The next wanted row or tombstone of the partition, or its end.
-    fn rows(&mut self) -> Result<Next> {
+    fn rows(&mut self, place: &mut Fragment) -> Result<Next> {
         loop {
             if self.window.is_done() {
-                return if self.is_open_ended { Ok(Next::Fill) } else { self.end_of_range() };
+                return if self.is_open_ended { Ok(Next::Fill) } else { self.end_of_range(place) };
             }
             let (source, at) = self.window.source();
-            let (lead, end) = match self.data.codec.lead(source, at) {
+            let row = place.as_new_row();
+            let (lead, end) = match self.data.codec.lead(source, at, &mut row.clustering) {
                 Ok(decoded) => decoded,
                 Err(error) => return self.wants(error),
             };
-            let found = match lead {
+            let step = match lead {
+                Lead::Row(lead) => self.row((at, &lead, end), row)?,
+                Lead::Marker(marker) => self.marker(marker, end, place)?,
                 Lead::End => {
                     self.window.advance_to(end);
-                    return self.end_of_partition();
+                    return self.end_of_partition(place);
                 }
-                Lead::Row(lead) => self.row(at, lead, end)?,
-                Lead::Marker(marker) => self.marker(marker, end)?,
             };
-            if let Some(next) = found {
-                return Ok(next);
+            match step {
+                Step::Over => {}
+                Step::Row => return Ok(self.give(place)),
+                Step::Change(deletion) => {
+                    let next = self.give(place);
+                    self.open = deletion;
+                    return Ok(next);
+                }
+                Step::Behind => return self.end_of_slice(place),
             }
         }
     }
 
-    /// Decodes a row if it is wanted. `None`: it was stepped over.
-    fn row(&mut self, at: usize, lead: RowLead, end: usize) -> Result<Option<Next>> {
+    /// Decodes the row of a lead, which begins and ends there, if it is wanted.
+    #[inline]
+    fn row(&mut self, (at, lead, end): (usize, &RowLead, usize), row: &mut Row) -> Result<Step> {
         if let Some(slice) = self.plan.slice() {
-            if self.data.schema.compare_row(&lead.clustering, &slice.start).is_lt() {
+            // Behind the first row of a slice there is none that comes before it.
+            let is_entered = self.open_at_entry.is_some();
+            if !is_entered && self.data.schema.compare_row(&row.clustering, &slice.start).is_lt() {
                 self.window.advance_to(end);
-                return Ok(None);
+                return Ok(Step::Over);
             }
-            if self.data.schema.compare_row(&lead.clustering, &slice.end).is_gt() {
-                return self.end_of_slice().map(Some);
+            if self.data.schema.compare_row(&row.clustering, &slice.end).is_gt() {
+                return Ok(Step::Behind);
             }
         }
         let (source, _) = self.window.source();
-        let row = self.data.codec.row(source, at, lead).map_err(|error| self.corrupt(error))?;
+        self.data.codec.row(source, at, lead, row).map_err(|error| self.corrupt(error))?;
         self.window.advance_to(end);
-        if row.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(self.give(Fragment::Row(row))))
+        Ok(if row.is_empty() { Step::Over } else { Step::Row })
     }
 
-    /// Takes a marker. `None`: it was stepped over.
-    fn marker(&mut self, marker: Marker, end: usize) -> Result<Option<Next>> {
+    /// Takes a marker, which becomes a fragment if it is wanted.
+    fn marker(&mut self, marker: Marker, end: usize, place: &mut Fragment) -> Result<Step> {
         if marker.closes.unwrap_or(DeletionTime::LIVE) != self.open {
             let what = "a range tombstone ends here that is not the open one";
             return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
@@ -348,28 +369,26 @@ impl DataReader {
             if self.data.schema.compare(&marker.position, &slice.start).is_le() {
                 self.window.advance_to(end);
                 self.open = deletion;
-                return Ok(None);
+                return Ok(Step::Over);
             }
             if self.data.schema.compare(&marker.position, &slice.end).is_ge() {
-                return self.end_of_slice().map(Some);
+                return Ok(Step::Behind);
             }
         }
         self.window.advance_to(end);
-        let next = self.give(tombstone(marker.position, deletion));
-        self.open = deletion;
-        Ok(Some(next))
+        *place = tombstone(marker.position, deletion);
+        Ok(Step::Change(deletion))
     }
 
     /// Gives a fragment of the slice, behind the tombstone that is open where the slice begins.
-    fn give(&mut self, fragment: Fragment) -> Next {
-        let opening = self.enter();
-        match opening {
-            Some(opening) => {
-                self.ready.push_back(fragment);
-                Next::Fragment(opening)
-            }
-            None => Next::Fragment(fragment),
+    #[inline]
+    fn give(&mut self, place: &mut Fragment) -> Next {
+        if self.open_at_entry.is_none()
+            && let Some(opening) = self.enter()
+        {
+            self.ready.push_back(std::mem::replace(place, opening));
         }
+        Next::Fragment
     }
 
     fn enter(&mut self) -> Option<Fragment> {
@@ -384,7 +403,7 @@ impl DataReader {
     }
 
     /// The byte that ends a partition.
-    fn end_of_partition(&mut self) -> Result<Next> {
+    fn end_of_partition(&mut self, place: &mut Fragment) -> Result<Next> {
         if !self.open.is_live() {
             let what = "the partition ends while a range tombstone is open";
             return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
@@ -394,22 +413,23 @@ impl DataReader {
             Plan::Scan => {
                 self.open_at_entry = None;
                 self.state = if self.window.is_done() { State::Done } else { State::Head };
-                Ok(Next::Fragment(Fragment::PartitionEnd))
+                *place = Fragment::PartitionEnd;
+                Ok(Next::Fragment)
             }
-            _ => self.end_of_slice(),
+            _ => self.end_of_slice(place),
         }
     }
 
     /// The bytes that hold the slice are at their end. Only index blocks end without a partition's end.
-    fn end_of_range(&mut self) -> Result<Next> {
+    fn end_of_range(&mut self, place: &mut Fragment) -> Result<Next> {
         if self.is_whole || matches!(self.plan, Plan::Scan) {
             let what = "the data ends inside a partition";
             return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
         }
-        self.end_of_slice()
+        self.end_of_slice(place)
     }
 
-    fn end_of_slice(&mut self) -> Result<Next> {
+    fn end_of_slice(&mut self, place: &mut Fragment) -> Result<Next> {
         self.state = State::Done;
         let opening = self.enter();
         self.ready.extend(opening);
@@ -419,7 +439,7 @@ impl DataReader {
             }
             self.ready.push_back(Fragment::PartitionEnd);
         }
-        Ok(self.ready.pop_front().map_or(Next::End, Next::Fragment))
+        Ok(place.pop_from(&mut self.ready))
     }
 
     fn wants(&mut self, error: DecodeError) -> Result<Next> {
@@ -445,13 +465,13 @@ impl FragmentReader for DataReader {
     type Error = Error;
 
     #[inline]
-    fn pop(&mut self) -> Result<Next> {
-        if let Some(fragment) = self.ready.pop_front() {
-            return Ok(Next::Fragment(fragment));
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
+        if !self.ready.is_empty() {
+            return Ok(place.pop_from(&mut self.ready));
         }
         match self.state {
-            State::Head => self.head(),
-            State::Rows => self.rows(),
+            State::Head => self.head(place),
+            State::Rows => self.rows(place),
             State::Done => Ok(Next::End),
         }
     }

@@ -123,13 +123,11 @@ pub enum Lead {
     Marker(Marker),
 }
 
-/// The lead of a row.
+/// The lead of a row, besides its clustering key.
 #[derive(Debug)]
 pub struct RowLead {
     flags: u8,
     extended: u8,
-    /// The row's clustering key.
-    pub clustering: Clustering,
     /// Where the body lies in the buffer.
     pub body: Range<usize>,
 }
@@ -244,13 +242,17 @@ impl RowCodec {
             return place.cursor.invalid("a static row is expected here");
         }
         let body = self.body(&mut place)?;
-        let lead = RowLead { flags, extended, clustering: Clustering::empty(), body };
+        let lead = RowLead { flags, extended, body };
         let end = lead.body.end;
-        Ok((self.row(source, at, lead)?, end))
+        let mut row = Row::new(Clustering::empty());
+        self.row(source, at, &lead, &mut row)?;
+        Ok((row, end))
     }
 
-    /// What begins at `at`, and where it ends: a row with its body, a marker, or the partition's end.
-    pub fn lead(&self, source: Source<'_>, at: usize) -> Decoded<(Lead, usize)> {
+    /// What begins at `at`, and where it ends: a row with its body, a marker, or the partition's end. The key of a row goes
+    /// into `key`, which has nothing in it.
+    #[inline]
+    pub fn lead(&self, source: Source<'_>, at: usize, key: &mut Clustering) -> Decoded<(Lead, usize)> {
         let mut place = source.cursor(at);
         let flags = place.cursor.u8()?;
         if flags & flag::END_OF_PARTITION != 0 {
@@ -267,21 +269,22 @@ impl RowCodec {
         if flags & flag::MARKER != 0 {
             return self.marker(source, &mut place);
         }
-        let values = self.clustering_values(&mut place, self.clustering.len())?;
+        self.clustering_values(&mut place, self.clustering.len(), key)?;
         let body = self.body(&mut place)?;
         let end = body.end;
-        Ok((Lead::Row(RowLead { flags, extended, clustering: values, body }), end))
+        Ok((Lead::Row(RowLead { flags, extended, body }), end))
     }
 
-    /// The row of a lead that began at `at`.
-    pub fn row(&self, source: Source<'_>, at: usize, lead: RowLead) -> Decoded<Row> {
+    /// The rest of the row of a lead that began at `at`, into a row that has nothing but its key.
+    #[inline]
+    pub fn row(&self, source: Source<'_>, at: usize, lead: &RowLead, row: &mut Row) -> Decoded<()> {
         let within = Source { owner: source.owner, end: lead.body.end };
         let mut place = within.cursor(lead.body.start);
         let body_start = lead.body.start - at;
-        let body_len = lead.body.len();
-        let row = self.row_body(&mut place, lead).map_err(|error| match error {
+        self.row_body(&mut place, lead, row).map_err(|error| match error {
             DecodeError::Truncated { .. } => {
-                DecodeError::Invalid { at: body_start + body_len, what: "a row is longer than its size" }
+                let at = body_start + lead.body.len();
+                DecodeError::Invalid { at, what: "a row is longer than its size" }
             }
             DecodeError::Invalid { at, what } => DecodeError::Invalid { at: body_start + at, what },
         })?;
@@ -289,7 +292,7 @@ impl RowCodec {
             let at = body_start + place.cursor.position();
             return Err(DecodeError::Invalid { at, what: "a row is shorter than its size" });
         }
-        Ok(row)
+        Ok(())
     }
 
     /// A clustering prefix with its kind, as the promoted index has it.
@@ -300,7 +303,7 @@ impl RowCodec {
         let Some(bound) = bound(kind).or((kind == KIND_ROW).then_some(ROW)) else {
             return place.cursor.invalid("an unknown kind of clustering prefix");
         };
-        let prefix = self.clustering_values(&mut place, columns)?;
+        let prefix = self.prefix(&mut place, columns)?;
         Ok((Position { prefix, weight: bound.weight }, place.at()))
     }
 
@@ -320,10 +323,17 @@ impl RowCodec {
         Ok(columns)
     }
 
+    /// The first `count` clustering values.
+    #[inline]
+    fn prefix(&self, place: &mut Place<'_>, count: usize) -> Decoded<Clustering> {
+        let mut prefix = Clustering::empty();
+        self.clustering_values(place, count, &mut prefix)?;
+        Ok(prefix)
+    }
+
     /// The first `count` clustering values: a vint of two bits a value for every 32, then the values.
     #[inline]
-    fn clustering_values(&self, place: &mut Place<'_>, count: usize) -> Decoded<Clustering> {
-        let mut clustering = Clustering::empty();
+    fn clustering_values(&self, place: &mut Place<'_>, count: usize, to: &mut Clustering) -> Decoded<()> {
         let mut bits = 0;
         for (i, &width) in self.clustering[..count].iter().enumerate() {
             if i % 32 == 0 {
@@ -334,13 +344,13 @@ impl RowCodec {
                 0b01 => Some(place.shared(0)?),
                 _ => None,
             };
-            clustering.values.push(value);
+            to.values.push(value);
         }
         let used = 2 * (count % 32);
         if used != 0 && bits >> used != 0 {
             return place.cursor.invalid("a clustering prefix tells of values that it does not have");
         }
-        Ok(clustering)
+        Ok(())
     }
 
     fn marker(&self, source: Source<'_>, place: &mut Place<'_>) -> Decoded<(Lead, usize)> {
@@ -349,7 +359,7 @@ impl RowCodec {
             return place.cursor.invalid("an unknown kind of range tombstone bound");
         };
         let columns = self.bound_size(place)?;
-        let prefix = self.clustering_values(place, columns)?;
+        let prefix = self.prefix(place, columns)?;
         let body = self.body(place)?;
         let mut inner = Source { owner: source.owner, end: body.end }.cursor(body.start);
         let size_is_off = DecodeError::Invalid {
@@ -376,8 +386,7 @@ impl RowCodec {
     }
 
     #[inline]
-    fn row_body(&self, place: &mut Place<'_>, lead: RowLead) -> Decoded<Row> {
-        let mut row = Row::new(lead.clustering);
+    fn row_body(&self, place: &mut Place<'_>, lead: &RowLead, row: &mut Row) -> Decoded<()> {
         let flags = lead.flags;
         place.cursor.vint()?;
         if flags & flag::TIMESTAMP != 0 {
@@ -394,15 +403,11 @@ impl RowCodec {
         let of_static = lead.extended & flag::EXTENDED_STATIC != 0;
         let columns = if of_static { &self.statics } else { &self.regulars };
         let has_complex_deletion = flags & flag::COMPLEX_DELETION != 0;
-        if flags & flag::ALL_COLUMNS != 0 {
-            row.cells.reserve_exact(columns.len().min(place.cursor.remaining()));
-            for index in 0..columns.len() {
-                self.column(place, columns, index, has_complex_deletion, &mut row)?;
-            }
-        } else {
-            self.subset(place, columns, has_complex_deletion, &mut row)?;
+        if flags & flag::ALL_COLUMNS == 0 {
+            return self.subset(place, columns, has_complex_deletion, row);
         }
-        Ok(row)
+        row.cells.reserve(columns.len().min(place.cursor.remaining()));
+        (0..columns.len()).try_for_each(|index| self.column(place, columns, index, has_complex_deletion, row))
     }
 
     fn liveness(&self, cursor: &mut Cursor<'_>, has_ttl: bool) -> Decoded<Liveness> {

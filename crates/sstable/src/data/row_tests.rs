@@ -30,10 +30,12 @@ fn source(owner: &Rc<Vec<u8>>) -> Source<'_> {
 
 fn row(codec: &RowCodec, bytes: &[u8]) -> Decoded<Row> {
     let owner = owner(&[bytes]);
-    match codec.lead(source(&owner), 0)? {
+    let mut row = Row::new(Clustering::empty());
+    match codec.lead(source(&owner), 0, &mut row.clustering)? {
         (Lead::Row(lead), end) => {
             assert_eq!(end, bytes.len());
-            codec.row(source(&owner), 0, lead)
+            codec.row(source(&owner), 0, &lead, &mut row)?;
+            Ok(row)
         }
         other => panic!("{other:?} is not a row"),
     }
@@ -147,7 +149,9 @@ fn markers_of_every_kind() {
     for (kind, weight, closes, opens) in cases {
         let body: &[u8] = if closes && opens { &[5, 0, 1, 2, 3, 4] } else { &[3, 0, 1, 2] };
         let owner = owner(&[&[0x02, kind, 0, 1, 0, 0, 0, 0, 7], body]);
-        let Ok((Lead::Marker(marker), end)) = codec(Version::Me).lead(source(&owner), 0) else {
+        let Ok((Lead::Marker(marker), end)) =
+            codec(Version::Me).lead(source(&owner), 0, &mut Clustering::empty())
+        else {
             panic!("kind {kind} is a marker")
         };
         let first = deletion(1001, 502);
@@ -209,7 +213,7 @@ fn what_is_cut_off_is_asked_for() {
     row(&codec, &whole).unwrap();
     for len in 0..whole.len() {
         let owner = owner(&[&whole[..len]]);
-        match codec.lead(source(&owner), 0) {
+        match codec.lead(source(&owner), 0, &mut Clustering::empty()) {
             Err(DecodeError::Truncated { needed }) => assert!(needed > len && needed <= whole.len()),
             other => panic!("{len} bytes give {other:?}"),
         }
@@ -225,9 +229,10 @@ fn every_byte_may_be_bent() {
             let mut bent = whole.clone();
             bent[at] ^= bits;
             let owner = owner(&[&bent]);
-            if let Ok((Lead::Row(lead), _)) = codec.lead(source(&owner), 0) {
+            let mut row = Row::new(Clustering::empty());
+            if let Ok((Lead::Row(lead), _)) = codec.lead(source(&owner), 0, &mut row.clustering) {
                 // Whatever comes of it, it is a row or an error.
-                let _ = codec.row(source(&owner), 0, lead);
+                let _ = codec.row(source(&owner), 0, &lead, &mut row);
             }
             let _ = codec.clustering_prefix(source(&owner), 0);
             let _ = codec.partition_head(source(&owner), 0);

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::{DeletionTime, Row};
+use model::{Clustering, DeletionTime, Row};
 
 use super::reader::Data;
 use super::row::{Lead, Marker};
@@ -101,10 +101,14 @@ impl Walk {
 
     fn unfiltered(&self) -> std::result::Result<(Item, usize), DecodeError> {
         let (source, at) = self.window.source();
-        let (lead, end) = self.data.codec.lead(source, at)?;
+        let mut row = Row::new(Clustering::empty());
+        let (lead, end) = self.data.codec.lead(source, at, &mut row.clustering)?;
         let item = match lead {
             Lead::End => Item::End,
-            Lead::Row(lead) => Item::Row(self.data.codec.row(source, at, lead)?),
+            Lead::Row(lead) => {
+                self.data.codec.row(source, at, &lead, &mut row)?;
+                Item::Row(row)
+            }
             Lead::Marker(marker) => Item::Marker(marker),
         };
         Ok((item, end))

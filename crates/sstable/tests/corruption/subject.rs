@@ -156,10 +156,10 @@ async fn answer(table: &Rc<SSTable>, question: &Question) -> Result<Option<Vec<F
 
 /// All fragments of a reader that must come to an end.
 pub(super) async fn all(mut reader: impl FragmentReader<Error = Error>) -> Result<Vec<Fragment>> {
-    let mut fragments = Vec::new();
+    let (mut fragments, mut fragment) = (Vec::new(), Fragment::default());
     for _ in 0..MOST_POPS {
-        match reader.pop()? {
-            model::Next::Fragment(fragment) => fragments.push(fragment),
+        match reader.pop(&mut fragment)? {
+            model::Next::Fragment => fragments.push(std::mem::take(&mut fragment)),
             model::Next::End => return Ok(fragments),
             model::Next::Fill => reader.fill().await?,
         }

@@ -173,14 +173,14 @@ impl MemtableReader {
 impl FragmentReader for MemtableReader {
     type Error = Error;
 
-    fn pop(&mut self) -> Result<Next> {
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         while self.ready.is_empty() {
             if matches!(self.state, State::Ended) {
                 return Ok(Next::End);
             }
             self.advance();
         }
-        Ok(self.ready.pop_front().map_or(Next::End, Next::Fragment))
+        Ok(place.pop_from(&mut self.ready))
     }
 
     async fn fill(&mut self) -> Result<()> {

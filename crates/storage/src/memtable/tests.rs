@@ -66,9 +66,10 @@ impl Written {
     ) -> Vec<Selected> {
         let mut selection = Selection::new(&self.schema, now, all);
         let mut order = Order::new(&self.schema, way);
-        while let Next::Fragment(fragment) = rows.pop().unwrap() {
+        let mut fragment = Fragment::default();
+        while rows.pop(&mut fragment).unwrap() == Next::Fragment {
             order.check(&fragment);
-            selection.take(fragment);
+            selection.take(std::mem::take(&mut fragment));
         }
         order.validator.finish().unwrap();
         selection.rows
@@ -167,7 +168,8 @@ fn what_was_never_written_is_not_there() {
     assert!(memtable.is_empty() && memtable.timestamps().is_none());
     let key = PartitionKey::new(Bytes::from(&b"key"[..]));
     let mut slice = MemtableReader::slice(&memtable, &key, &Slice::all(), Direction::Forward, true);
-    assert!(matches!(slice.pop(), Ok(Next::End)));
+    let mut place = Fragment::default();
+    assert_eq!(slice.pop(&mut place).unwrap(), Next::End);
     let mut scan = MemtableReader::scan(&memtable, None, Token::MAX);
-    assert!(matches!(scan.pop(), Ok(Next::End)));
+    assert_eq!(scan.pop(&mut place).unwrap(), Next::End);
 }

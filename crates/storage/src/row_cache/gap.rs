@@ -145,17 +145,18 @@ impl Gap {
     }
 
     fn gather(&mut self) -> Result<Gathered> {
+        let mut fragment = Fragment::default();
         loop {
-            let fragment = match self.held.take() {
-                Some(fragment) => fragment,
-                None => match self.stream().pop()? {
-                    Next::Fragment(fragment) => fragment,
+            match self.held.take() {
+                Some(held) => fragment = held,
+                None => match self.stream().pop(&mut fragment)? {
+                    Next::Fragment => {}
                     Next::Fill if self.ends_before_waiting() => return Ok(self.end_step()),
                     Next::Fill => return Ok(Gathered::Fill),
                     Next::End => return Ok(self.end()),
                 },
-            };
-            if let Some(gathered) = self.take(fragment) {
+            }
+            if let Some(gathered) = self.take(std::mem::take(&mut fragment)) {
                 return Ok(gathered);
             }
         }
@@ -276,10 +277,10 @@ impl FragmentReader for Rows {
     type Error = Error;
 
     #[inline]
-    fn pop(&mut self) -> Result<Next> {
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         match self {
-            Rows::SSTable(reader) => Ok(reader.pop()?),
-            Rows::Held(fragments) => Ok(fragments.pop_front().map_or(Next::End, Next::Fragment)),
+            Rows::SSTable(reader) => Ok(reader.pop(place)?),
+            Rows::Held(fragments) => Ok(place.pop_from(fragments)),
         }
     }
 

@@ -10,9 +10,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use model::flat::{FlatReader, put_fragment, put_position};
-use model::{
-    Bytes, DeletionTime, Direction, Fragment, Position, RangeTombstoneChange, Row, Schema, Slice, Weight,
-};
+use model::{Bytes, DeletionTime, Direction, Fragment, Position, Row, Schema, Slice, Weight};
 
 use super::directory::Link;
 
@@ -127,7 +125,14 @@ impl Part {
     }
 
     fn fragment(&self, at: usize) -> Fragment {
-        self.reader(at).next_fragment().expect(OWN).expect(OWN)
+        let mut fragment = Fragment::default();
+        self.take_fragment(at, &mut fragment);
+        fragment
+    }
+
+    #[inline]
+    fn take_fragment(&self, at: usize, place: &mut Fragment) {
+        assert!(self.reader(at).take_fragment(place).expect(OWN), "{OWN}");
     }
 
     /// The first fragment whose position is like this, as all after it are.
@@ -171,29 +176,27 @@ impl View {
         }
     }
 
-    /// The next row or range tombstone.
-    pub(super) fn next(&mut self) -> Option<Fragment> {
+    /// Puts the next row or range tombstone into `place`; whether there is one.
+    #[inline]
+    pub(super) fn next(&mut self, place: &mut Fragment) -> bool {
         let (first, end) = &mut self.left;
         if first == end {
-            return None;
+            return false;
         }
         match self.direction {
             Direction::Forward => {
+                self.part.take_fragment(*first, place);
                 *first += 1;
-                Some(self.part.fragment(*first - 1))
             }
             Direction::Reverse => {
                 *end -= 1;
-                let at = *end;
-                Some(match self.part.fragment(at) {
-                    Fragment::RangeTombstone(change) => {
-                        let deletion = self.part.open_before(at);
-                        Fragment::RangeTombstone(RangeTombstoneChange { deletion, ..change })
-                    }
-                    fragment => fragment,
-                })
+                self.part.take_fragment(*end, place);
+                if let Fragment::RangeTombstone(change) = place {
+                    change.deletion = self.part.open_before(*end);
+                }
             }
         }
+        true
     }
 }
 
@@ -282,7 +285,7 @@ fn beside(fragment: &Fragment, weight: Weight) -> Option<Position> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Clustering, CqlType};
+    use model::{Clustering, CqlType, RangeTombstoneChange};
 
     use super::*;
 
@@ -327,7 +330,12 @@ mod tests {
         let schema = Schema::new(CqlType::Blob, vec![CqlType::Blob], Vec::new(), Vec::new());
         let both = [Direction::Forward, Direction::Reverse].map(|drafted| {
             let mut view = part(drafted).view(slice, &schema, direction);
-            (view.entry(), std::iter::from_fn(|| view.next()).collect())
+            let entry = view.entry();
+            let next = || {
+                let mut place = Fragment::default();
+                view.next(&mut place).then_some(place)
+            };
+            (entry, std::iter::from_fn(next).collect())
         });
         assert_eq!(both[0], both[1], "it does not matter how it was drafted");
         both[0].clone()

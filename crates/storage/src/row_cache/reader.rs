@@ -348,25 +348,29 @@ impl CachedReader {
 impl FragmentReader for CachedReader {
     type Error = Error;
 
-    fn pop(&mut self) -> Result<Next> {
+    #[inline]
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         loop {
-            if let Some(fragment) = self.teller.ready.pop_front() {
-                return Ok(Next::Fragment(fragment));
+            if !self.teller.ready.is_empty() {
+                return Ok(place.pop_from(&mut self.teller.ready));
             }
-            if let State::Inside(view, behind) = &mut self.state {
-                if let Some(item) = view.next() {
-                    self.teller.tell(item);
-                } else {
-                    self.at = behind.clone();
-                    self.state = State::Between;
+            match &mut self.state {
+                State::Inside(view, behind) => {
+                    if !view.next(place) {
+                        std::mem::swap(&mut self.at, behind);
+                        self.state = State::Between;
+                    } else if let Fragment::RangeTombstone(change) = place {
+                        self.teller.change(&change.position, change.deletion);
+                    } else {
+                        return Ok(Next::Fragment);
+                    }
                 }
-                continue;
-            }
-            if matches!(self.state, State::Ended) {
-                return Ok(Next::End);
-            }
-            if !self.advance() {
-                return Ok(Next::Fill);
+                State::Ended => return Ok(Next::End),
+                State::Between => {
+                    if !self.advance() {
+                        return Ok(Next::Fill);
+                    }
+                }
             }
         }
     }

@@ -130,10 +130,12 @@ fn row(present: &[u16]) -> Row {
 fn read_back(codec: &RowCodec, bytes: Vec<u8>) -> Row {
     let owner = Rc::new(bytes);
     let source = Source { owner: &owner, end: owner.len() };
-    match codec.lead(source, 0).unwrap() {
-        (Lead::Row(lead), end) if end == owner.len() => codec.row(source, 0, lead).unwrap(),
+    let mut row = Row::new(Clustering::empty());
+    match codec.lead(source, 0, &mut row.clustering).unwrap() {
+        (Lead::Row(lead), end) if end == owner.len() => codec.row(source, 0, &lead, &mut row).unwrap(),
         (other, end) => panic!("{other:?} ends at {end} of {}", owner.len()),
     }
+    row
 }
 
 /// Few, half and nearly all of many columns; more clustering columns than one header has.
