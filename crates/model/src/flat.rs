@@ -115,6 +115,33 @@ pub fn slice(bytes: &Bytes) -> Result<Slice, FlatError> {
     FlatReader::new(bytes.clone()).only(FlatReader::slice)
 }
 
+/// Puts the fragment that begins at `at` into `place`.
+///
+/// # Errors
+/// If no fragment is there.
+///
+/// # Panics
+/// If `at` is past the end.
+#[inline]
+pub fn fragment_at(bytes: &Bytes, at: usize, place: &mut Fragment) -> Result<(), FlatError> {
+    let mut cursor = Cursor::new(bytes, at);
+    take_fragment(place, &mut cursor).map_err(|fault| cursor.error(fault))
+}
+
+/// Where the fragment stands that begins at `at`, which is a row or a range tombstone: what a search among fragments
+/// compares, without decoding all of them.
+///
+/// # Errors
+/// If neither is there.
+///
+/// # Panics
+/// If `at` is past the end.
+#[inline]
+pub fn position_at(bytes: &Bytes, at: usize) -> Result<Position, FlatError> {
+    let mut cursor = Cursor::new(bytes, at);
+    take_place(&mut cursor).map_err(|fault| cursor.error(fault))
+}
+
 /// Decodes items, one after the other; whoever reads them knows which kind comes next.
 ///
 /// As a [`FragmentReader`] it is the stream of fragments up to the end of the bytes, and never asks to be filled.
@@ -128,15 +155,6 @@ impl FlatReader {
     /// At the start of `bytes`.
     pub fn new(bytes: Bytes) -> FlatReader {
         FlatReader { bytes, at: 0 }
-    }
-
-    /// At `offset`, where an item begins.
-    ///
-    /// # Panics
-    /// If `offset` is past the end.
-    pub fn starting_at(bytes: Bytes, offset: usize) -> FlatReader {
-        assert!(offset <= bytes.len(), "an item begins within its bytes");
-        FlatReader { bytes, at: offset }
     }
 
     /// Bytes from the start to the next item. An error leaves it where the item began.
@@ -171,15 +189,6 @@ impl FlatReader {
         Ok(self.take_fragment(&mut fragment)?.then_some(fragment))
     }
 
-    /// Where the next fragment stands, which is a row or a range tombstone and stays the next one: what a search among
-    /// fragments compares, without decoding all of them.
-    ///
-    /// # Errors
-    /// If neither is here.
-    pub fn peek_position(&self) -> Result<Position, FlatError> {
-        take_place(&mut Cursor::new(&self.bytes, self.at))
-    }
-
     /// The next item, which is a mutation.
     ///
     /// # Errors
@@ -212,14 +221,15 @@ impl FlatReader {
         self.read(place::take_slice)
     }
 
-    fn read<T>(&mut self, take: impl FnOnce(&mut Cursor<'_>) -> Decoded<T>) -> Decoded<T> {
+    #[inline]
+    fn read<T>(&mut self, take: impl FnOnce(&mut Cursor<'_>) -> Decoded<T>) -> Result<T, FlatError> {
         let mut cursor = Cursor::new(&self.bytes, self.at);
-        let item = take(&mut cursor)?;
+        let item = take(&mut cursor).map_err(|fault| cursor.error(fault))?;
         self.at = cursor.at();
         Ok(item)
     }
 
-    fn only<T>(mut self, take: impl FnOnce(&mut FlatReader) -> Decoded<T>) -> Decoded<T> {
+    fn only<T>(mut self, take: impl FnOnce(&mut FlatReader) -> Result<T, FlatError>) -> Result<T, FlatError> {
         let item = take(&mut self)?;
         if self.is_at_end() {
             return Ok(item);
@@ -269,7 +279,7 @@ fn take_other(head: u8, cursor: &mut Cursor<'_>) -> Decoded<Fragment> {
         _ => match head {
             kind::STATIC_ROW => row::take(&mut Base::at_start(), cursor).map(Fragment::StaticRow),
             kind::END => Ok(Fragment::PartitionEnd),
-            _ => cursor.invalid("this is no kind of fragment"),
+            _ => cursor.invalid(&"this is no kind of fragment"),
         },
     }
 }
@@ -278,7 +288,7 @@ fn take_place(cursor: &mut Cursor<'_>) -> Decoded<Position> {
     match cursor.u8()? & 0x0f {
         kind::ROW => row::take_clustering_of(cursor).map(Position::at),
         kind::RANGE_TOMBSTONE => place::take_position(cursor),
-        _ => cursor.invalid("this is neither a row nor a range tombstone"),
+        _ => cursor.invalid(&"this is neither a row nor a range tombstone"),
     }
 }
 
@@ -293,7 +303,8 @@ fn put_start(start: &PartitionStart, out: &mut Vec<u8>) {
 }
 
 fn take_start(flags: u8, cursor: &mut Cursor<'_>) -> Decoded<PartitionStart> {
-    cursor.check(flags & !(kind::DELETED | kind::OWN_TOKEN) == 0, "a partition start has an unknown flag")?;
+    cursor
+        .check(flags & !(kind::DELETED | kind::OWN_TOKEN) == 0, &"a partition start has an unknown flag")?;
     let key = take_key(flags & kind::OWN_TOKEN != 0, cursor)?;
     let deletion = Base::at_start().take_deletion_if(flags & kind::DELETED != 0, cursor)?;
     Ok(PartitionStart { key, deletion })
@@ -310,7 +321,7 @@ fn put_change(change: &RangeTombstoneChange, out: &mut Vec<u8>) {
 }
 
 fn take_change(flags: u8, cursor: &mut Cursor<'_>) -> Decoded<RangeTombstoneChange> {
-    cursor.check(flags & !kind::DELETED == 0, "a range tombstone has an unknown flag")?;
+    cursor.check(flags & !kind::DELETED == 0, &"a range tombstone has an unknown flag")?;
     let position = place::take_position(cursor)?;
     let deletion = Base::at_start().take_deletion_if(flags != 0, cursor)?;
     Ok(RangeTombstoneChange { position, deletion })
@@ -332,7 +343,7 @@ fn take_key(own_token: bool, cursor: &mut Cursor<'_>) -> Decoded<PartitionKey> {
     let mut key = PartitionKey::new(cursor.bytes()?);
     if own_token {
         let murmur3 = std::mem::replace(&mut key.token, i64::from_be_bytes(cursor.array()?));
-        cursor.check(key.token != murmur3, "a token is stored that can be worked out")?;
+        cursor.check(key.token != murmur3, &"a token is stored that can be worked out")?;
     }
     Ok(key)
 }

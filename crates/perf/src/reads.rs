@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use clap::{Args, ValueEnum};
 use model::merge::Direction;
-use model::{Bytes, Fragment, FragmentReader, Position, Row, Slice};
+use model::{Bytes, Fragment, FragmentReader, Next, Position, Row, Slice};
 use runtime::Cache;
 use serde_json::json;
 use siltstone::{Error, Result};
@@ -188,8 +188,12 @@ impl Bench {
         }
         let mut stream = self.table.read(&request).await?;
         let (mut found, mut fragment) = (0, Fragment::default());
-        while stream.advance(&mut fragment).await? {
-            found += u32::from(matches!(fragment, Fragment::Row(_)));
+        loop {
+            match stream.pop(&mut fragment)? {
+                Next::Fragment => found += u32::from(matches!(fragment, Fragment::Row(_))),
+                Next::Fill => stream.fill().await?,
+                Next::End => break,
+            }
         }
         match found == self.what.rows() {
             true => Ok(()),

@@ -41,10 +41,12 @@ mod directory;
 mod filler;
 mod gap;
 mod part;
+mod part_reader;
 mod reader;
 mod recent;
 mod watch;
 
+pub use part_reader::PartReader;
 pub use reader::CachedReader;
 
 use directory::{Directory, Found};
@@ -69,6 +71,14 @@ struct Inner {
     flights: SingleFlight<Flight, Shared>,
     recent: Recent,
     stats: Cell<RowCacheStats>,
+}
+
+/// How a slice is read that the cache may have.
+pub(crate) enum Cached {
+    /// From one part, which has all of it.
+    Part(PartReader),
+    /// From part to part, and what is between from SSTables.
+    Parts(Box<CachedReader>),
 }
 
 /// What the cache has done, and what it has.
@@ -109,14 +119,13 @@ impl RowCache {
     }
 
     /// Reads a slice, whose ends are beside rows, of what the SSTables of a set say, which is the table's at this moment.
-    /// `None` if the read, the
-    /// table or the shard has no use for a cache.
+    /// `None` if the read, the table or the shard has no use for a cache.
     pub(crate) fn reader(
         &self,
         request: &ReadRequest,
         definition: &Definition,
         set: &Rc<SSTableSet>,
-    ) -> Option<CachedReader> {
+    ) -> Option<Cached> {
         if request.bypass_cache || !definition.caches_rows || self.0.cache.capacity() == 0 {
             return None;
         }
@@ -124,7 +133,25 @@ impl RowCache {
             self.clear();
             self.0.directory.replace(Rc::new(Directory::new(&definition.schema)));
         }
-        Some(CachedReader::new(self, request, &definition.schema, set))
+        let (schema, wants_static_row) =
+            (&definition.schema, request.static_row && !definition.schema.statics.is_empty());
+        let known = match self.find(&request.key, request.beginning(), request.direction) {
+            Found::Part(part) => Some(part),
+            Found::Gap(_) => None,
+        };
+        let whole = known.as_ref().filter(|part| {
+            !wants_static_row
+                && part.is_free_of_ranges()
+                && part.reaches(schema, request.end(), request.direction)
+        });
+        Some(match whole {
+            Some(part) => {
+                self.count_read(true, false);
+                let (key, slice, direction) = (&request.key, &request.slice, request.direction);
+                Cached::Part(PartReader::new(key, part, slice, schema, direction))
+            }
+            None => Cached::Parts(Box::new(CachedReader::new(self, request, schema, set, known))),
+        })
     }
 
     /// An SSTable has taken a memtable's place. To be called when the set is replaced, without a wait between.

@@ -8,7 +8,7 @@ use sstable::PartitionReader;
 use sstable::data::reader::DataReader;
 
 use crate::memtable::MemtableReader;
-use crate::row_cache::CachedReader;
+use crate::row_cache::{CachedReader, PartReader};
 use crate::{Error, Result};
 
 /// What all SSTables of a slice together have at hand of their data, in bytes: many slices are read at a time.
@@ -42,6 +42,8 @@ pub enum Source {
     Scan(Box<Mapped<DataReader>>),
     /// A slice of what all SSTables say together of a partition.
     Cached(Box<CachedReader>),
+    /// A slice that one part of the row cache has.
+    Part(PartReader),
     /// What was read already.
     Held(VecDeque<Fragment>),
 }
@@ -56,6 +58,7 @@ impl FragmentReader for Source {
             Source::SSTable(reader) => Ok(reader.pop(place)?),
             Source::Scan(reader) => Ok(reader.pop(place)?),
             Source::Cached(reader) => reader.pop(place),
+            Source::Part(reader) => Ok(reader.pop(place)),
             Source::Held(fragments) => Ok(place.pop_from(fragments)),
         }
     }
@@ -66,7 +69,7 @@ impl FragmentReader for Source {
             Source::SSTable(reader) => Ok(reader.fill().await?),
             Source::Scan(reader) => Ok(reader.fill().await?),
             Source::Cached(reader) => reader.fill().await,
-            Source::Held(_) => Ok(()),
+            Source::Part(_) | Source::Held(_) => Ok(()),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::merge::{ColumnMap, Direction, Mapped, Merge};
-use model::{Bytes, Mutation, PartitionKey, Schema, Slice, Token, flat};
+use model::{Bytes, Mutation, PartitionKey, Position, Schema, Slice, Token, flat};
 use runtime::{Cache, Clock, Disk, Signal};
 use sstable::component::{Component, Descriptor};
 use sstable::writer::remove_leftovers;
@@ -26,7 +26,7 @@ use crate::commit_log::LogPosition;
 use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
-use crate::row_cache::{CachedReader, RowCache};
+use crate::row_cache::{Cached, CachedReader, RowCache};
 use crate::shared::Tokens;
 use crate::single_key::{self, Adaptive, SingleKeyStats};
 use crate::source::{SCAN_READ_AHEAD, SLICE_READ_AHEAD, Source, at_hand, share};
@@ -80,6 +80,16 @@ impl ReadRequest {
             limit: None,
             bypass_cache: false,
         }
+    }
+
+    /// Where the slice begins, as the stream runs.
+    pub(crate) fn beginning(&self) -> &Position {
+        if self.direction == Direction::Forward { &self.slice.start } else { &self.slice.end }
+    }
+
+    /// Where it ends, as the stream runs.
+    pub(crate) fn end(&self) -> &Position {
+        if self.direction == Direction::Forward { &self.slice.end } else { &self.slice.start }
     }
 }
 
@@ -259,7 +269,17 @@ impl Table {
         };
         let request = beside.as_ref().unwrap_or(request);
         let mut sources = self.memtable_slices(request, schema);
-        let cached = self.0.row_cache.reader(request, &definition, &set);
+        let cached = match self.0.row_cache.reader(request, &definition, &set) {
+            Some(Cached::Part(reader)) if sources.is_empty() => {
+                return Ok(Merge::of_one(Source::Part(reader)));
+            }
+            Some(Cached::Part(reader)) => {
+                sources.push(Source::Part(reader));
+                return Ok(Merge::new(schema, request.direction, sources));
+            }
+            Some(Cached::Parts(reader)) => Some(reader),
+            None => None,
+        };
         self.read_sstables(request, schema, (&set, cached), &mut sources).await?;
         Ok(Merge::new(schema, request.direction, sources))
     }
@@ -270,10 +290,9 @@ impl Table {
         &self,
         request: &ReadRequest,
         schema: &Rc<Schema>,
-        (set, cached): (&SSTableSet, Option<CachedReader>),
+        (set, mut cached): (&SSTableSet, Option<Box<CachedReader>>),
         sources: &mut Vec<Source>,
     ) -> Result<()> {
-        let mut cached = cached.map(Box::new);
         if let Some(reader) = cached.take_if(|reader| reader.is_preferred()) {
             sources.push(Source::Cached(reader));
             return Ok(());
@@ -514,8 +533,9 @@ impl Table {
     fn memtable_slices(&self, request: &ReadRequest, schema: &Rc<Schema>) -> Vec<Source> {
         let definition = self.definition();
         debug_assert!(Rc::ptr_eq(&definition.schema, schema));
-        let memtables = self.memtables();
-        let with_key = memtables.iter().filter(|memtable| memtable.has(&request.key));
+        let memtables = self.0.memtables.borrow();
+        let all = memtables.frozen.iter().chain([&memtables.active]);
+        let with_key = all.filter(|memtable| memtable.has(&request.key));
         let slice = |memtable: &Rc<Memtable>| {
             let ReadRequest { key, slice, direction, static_row, .. } = request;
             let reader = MemtableReader::slice(memtable, key, slice, *direction, *static_row);

@@ -11,7 +11,11 @@ use crate::Bytes;
 use crate::types::vint::{put_unsigned, take_unsigned};
 
 /// What decoding gives.
-pub(super) type Decoded<T> = Result<T, FlatError>;
+pub(super) type Decoded<T> = Result<T, Fault>;
+
+/// What is wrong where the cursor is. It is as small as a pointer: results of numbers go through registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Fault(pub(super) &'static &'static str);
 
 /// So many things are reserved for whatever the bytes are.
 const FEW: usize = 32;
@@ -39,15 +43,21 @@ impl<'a> Cursor<'a> {
         self.rest.len()
     }
 
-    /// An error here.
+    /// A fault here, with the place of it.
     #[cold]
-    pub(super) fn invalid<T>(&self, what: &'static str) -> Decoded<T> {
-        Err(FlatError { at: self.at(), what })
+    pub(super) fn error(&self, fault: Fault) -> FlatError {
+        FlatError { at: self.at(), what: fault.0 }
     }
 
-    /// An error here unless `holds`.
+    /// What is wrong here.
+    #[cold]
+    pub(super) fn invalid<T>(&self, what: &'static &'static str) -> Decoded<T> {
+        Err(Fault(what))
+    }
+
+    /// A fault here unless `holds`.
     #[inline]
-    pub(super) fn check(&self, holds: bool, what: &'static str) -> Decoded<()> {
+    pub(super) fn check(&self, holds: bool, what: &'static &'static str) -> Decoded<()> {
         if holds { Ok(()) } else { self.invalid(what) }
     }
 
@@ -59,7 +69,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
         let Some((array, rest)) = self.rest.split_first_chunk() else {
-            return self.invalid("the bytes end too early");
+            return self.invalid(&"the bytes end too early");
         };
         self.rest = rest;
         Ok(*array)
@@ -69,10 +79,10 @@ impl<'a> Cursor<'a> {
     pub(super) fn vint(&mut self) -> Decoded<u64> {
         let before = self.rest.len();
         let Some(number) = take_unsigned(&mut self.rest) else {
-            return self.invalid("the bytes end within a number");
+            return self.invalid(&"the bytes end within a number");
         };
         let more = before - self.rest.len() - 1;
-        self.check(more == 0 || number >> (7 * more) != 0, "a number is longer than it need be")?;
+        self.check(more == 0 || number >> (7 * more) != 0, &"a number is longer than it need be")?;
         Ok(number)
     }
 
@@ -86,14 +96,14 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn fitting<T: TryFrom<u64>>(&mut self) -> Decoded<T> {
         let number = self.vint()?;
-        T::try_from(number).or_else(|_| self.invalid("a number is too large for what it is"))
+        T::try_from(number).or_else(|_| self.invalid(&"a number is too large for what it is"))
     }
 
     /// How many things follow. Each takes a byte at least, so that this is not more than there are bytes.
     #[inline]
     pub(super) fn count(&mut self) -> Decoded<usize> {
         let count = self.fitting()?;
-        self.check(count <= self.rest.len(), "more is promised than the rest of the bytes can hold")?;
+        self.check(count <= self.rest.len(), &"more is promised than the rest of the bytes can hold")?;
         Ok(count)
     }
 
@@ -162,8 +172,8 @@ mod tests {
     #[test]
     fn a_number_has_one_form() {
         for long in [&[0x80, 0x7f][..], &[0xc0, 0x3f, 0xff], &[0xff, 0, 1, 2, 3, 4, 5, 6, 7]] {
-            let error = Cursor::new(&bytes(long), 0).vint().unwrap_err();
-            assert_eq!(error.what, "a number is longer than it need be");
+            let fault = Cursor::new(&bytes(long), 0).vint().unwrap_err();
+            assert_eq!(*fault.0, "a number is longer than it need be");
         }
         assert_eq!(Cursor::new(&bytes(&[0xff; 9]), 0).vint(), Ok(u64::MAX));
         assert_eq!(Cursor::new(&bytes(&[0xff; 9]), 0).signed(), Ok(i64::MIN));
@@ -172,7 +182,9 @@ mod tests {
     #[test]
     fn promises_are_checked_before_memory_is_taken() {
         let owner = bytes(&[3, 1, 2]);
-        assert_eq!(Cursor::new(&owner, 0).bytes().unwrap_err().at, 1);
+        let mut cursor = Cursor::new(&owner, 0);
+        assert!(cursor.bytes().is_err());
+        assert_eq!(cursor.at(), 1);
         let cursor = Cursor::new(&owner, 0);
         assert_eq!((cursor.reserved::<u64>(9), cursor.reserved::<u64>(1000)), (9, FEW));
         assert!(Cursor::new(&bytes(&[0xff; 9]), 0).bytes().is_err());

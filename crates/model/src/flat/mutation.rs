@@ -45,9 +45,9 @@ pub fn put_mutation(mutation: &Mutation, out: &mut Vec<u8>) {
 
 pub(super) fn take(cursor: &mut Cursor<'_>) -> Decoded<Mutation> {
     let version = cursor.u8()?;
-    cursor.check(version == VERSION, "this version of a mutation is not known")?;
+    cursor.check(version == VERSION, &"this version of a mutation is not known")?;
     let flags = cursor.u8()?;
-    cursor.check(flags & !flag::ALL == 0, "a mutation has an unknown flag")?;
+    cursor.check(flags & !flag::ALL == 0, &"a mutation has an unknown flag")?;
     let key = take_key(flags & flag::OWN_TOKEN != 0, cursor)?;
     let mut base = Base::at_start();
     Ok(Mutation {
@@ -78,6 +78,6 @@ fn take_ranges(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Vec<RangeTom
         let ends = take_slice(cursor)?;
         Ok(RangeTombstone { start: ends.start, end: ends.end, deletion: base.take_deletion(cursor)? })
     })?;
-    cursor.check(!ranges.is_empty(), "range tombstones are told where there are none")?;
+    cursor.check(!ranges.is_empty(), &"range tombstones are told where there are none")?;
     Ok(ranges)
 }

@@ -36,7 +36,7 @@ pub(super) fn take_slice(cursor: &mut Cursor<'_>) -> Decoded<Slice> {
         return Ok(Slice::of_prefix(prefix));
     }
     let slice = Slice { start: position_of(prefix, code, cursor)?, end: take_position(cursor)? };
-    cursor.check(!is_prefix(&slice.start, &slice.end), "a slice has two ends where one prefix will do")?;
+    cursor.check(!is_prefix(&slice.start, &slice.end), &"a slice has two ends where one prefix will do")?;
     Ok(slice)
 }
 
@@ -117,7 +117,7 @@ fn take_values_into(clustering: &mut Clustering, count: usize, cursor: &mut Curs
 #[inline]
 fn take_value(cursor: &mut Cursor<'_>) -> Decoded<Option<Bytes>> {
     let len = cursor.vint()?;
-    cursor.check(len <= cursor.left() as u64 + 1, "a value is longer than the rest of the bytes")?;
+    cursor.check(len <= cursor.left() as u64 + 1, &"a value is longer than the rest of the bytes")?;
     Ok(len.checked_sub(1).map(|len| cursor.taken(len as usize)))
 }
 
@@ -134,7 +134,7 @@ fn position_of(prefix: Clustering, code: u64, cursor: &Cursor<'_>) -> Decoded<Po
         0 => Weight::Before,
         1 => Weight::At,
         2 => Weight::After,
-        _ => return cursor.invalid("a position stands on both sides of its prefix"),
+        _ => return cursor.invalid(&"a position stands on both sides of its prefix"),
     };
     Ok(Position { prefix, weight })
 }

@@ -75,7 +75,7 @@ pub(super) fn take(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Row> {
 #[inline]
 pub(super) fn take_into(row: &mut Row, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<()> {
     let flags = cursor.u8()?;
-    cursor.check(flags & 0x80 == 0, "a row has an unknown flag")?;
+    cursor.check(flags & 0x80 == 0, &"a row has an unknown flag")?;
     take_clustering_into(&mut row.clustering, cursor)?;
     row.liveness = take_marker(flags, base, cursor)?;
     row.deletion = base.take_deletion_if(flags & flag::DELETION != 0, cursor)?;
@@ -111,18 +111,18 @@ fn marker_stamp(liveness: &Liveness) -> Stamp {
 
 fn take_marker(flags: u8, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Liveness> {
     if flags & flag::MARKER == 0 {
-        cursor.check(flags & stamp::FLAGS == 0, "a row without a marker has the marker's flags")?;
+        cursor.check(flags & stamp::FLAGS == 0, &"a row without a marker has the marker's flags")?;
         return Ok(Liveness::NONE);
     }
     let Stamp { timestamp, expiry } = base.take(flags, cursor)?;
     let marker = Liveness { timestamp, ttl: expiry.ttl, local_expiration_time: expiry.local_time };
-    cursor.check(marker != Liveness::NONE, "a marker is told where there is none")?;
+    cursor.check(marker != Liveness::NONE, &"a marker is told where there is none")?;
     Ok(marker)
 }
 
 fn take_complex_deletions(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Vec<(u16, DeletionTime)>> {
     let deletions = cursor.many(|cursor| Ok((cursor.fitting()?, base.take_deletion(cursor)?)))?;
-    cursor.check(!deletions.is_empty(), "complex deletions are told where there are none")?;
+    cursor.check(!deletions.is_empty(), &"complex deletions are told where there are none")?;
     Ok(deletions)
 }
 
@@ -190,12 +190,12 @@ fn take_column(flags: u8, before: u16, cursor: &mut Cursor<'_>) -> Decoded<u16> 
         flag::DISTANT_COLUMN => {
             let distance = cursor.signed()?;
             match i16::try_from(distance) {
-                Ok(-1 | 0) => cursor.invalid("a distance is told to a column that is near"),
+                Ok(-1 | 0) => cursor.invalid(&"a distance is told to a column that is near"),
                 Ok(distance) => Ok(next.wrapping_add_signed(distance)),
-                Err(_) => cursor.invalid("a column is too far away"),
+                Err(_) => cursor.invalid(&"a column is too far away"),
             }
         }
-        _ => cursor.invalid("a cell has unknown flags"),
+        _ => cursor.invalid(&"a cell has unknown flags"),
     }
 }
 
@@ -204,11 +204,11 @@ fn take_value(flags: u8, cursor: &mut Cursor<'_>) -> Decoded<CellValue> {
     match flags & flag::VALUE {
         0 => {
             let value = cursor.bytes()?;
-            cursor.check(!value.is_empty(), "an empty value has a length")?;
+            cursor.check(!value.is_empty(), &"an empty value has a length")?;
             Ok(CellValue::Value(value))
         }
         flag::EMPTY => Ok(CellValue::Value(cursor.no_bytes())),
         flag::TOMBSTONE => Ok(CellValue::Tombstone),
-        _ => cursor.invalid("a cell is both empty and deleted"),
+        _ => cursor.invalid(&"a cell is both empty and deleted"),
     }
 }

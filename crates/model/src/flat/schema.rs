@@ -44,7 +44,7 @@ pub fn put_schema(schema: &Schema, out: &mut Vec<u8>) -> Result<(), SchemaError>
 
 pub(super) fn take(cursor: &mut Cursor<'_>) -> Decoded<Schema> {
     let version = cursor.u8()?;
-    cursor.check(version == VERSION, "this version of a schema is not known")?;
+    cursor.check(version == VERSION, &"this version of a schema is not known")?;
     Ok(Schema {
         partition_key: take_type(cursor)?,
         clustering: cursor.many(take_type)?,
@@ -76,7 +76,7 @@ fn take_type(cursor: &mut Cursor<'_>) -> Decoded<CqlType> {
     let name = cursor.bytes()?;
     match std::str::from_utf8(&name).ok().and_then(parse_exactly) {
         Some(data_type) => Ok(data_type),
-        None => cursor.invalid("the name of a type cannot be read"),
+        None => cursor.invalid(&"the name of a type cannot be read"),
     }
 }
 
@@ -88,6 +88,6 @@ fn parse_exactly(name: &str) -> Option<CqlType> {
 fn take_columns(cursor: &mut Cursor<'_>) -> Decoded<Vec<Column>> {
     let columns = cursor
         .many(|cursor| Ok(Column { name: cursor.bytes()?.to_vec().into(), data_type: take_type(cursor)? }))?;
-    cursor.check(is_ordered(&columns), "a column of one cell comes after a multi-cell one")?;
+    cursor.check(is_ordered(&columns), &"a column of one cell comes after a multi-cell one")?;
     Ok(columns)
 }

@@ -97,23 +97,26 @@ impl Base {
         if flags & TIMESTAMP != 0 {
             let last = self.timestamp;
             self.take_timestamp(cursor)?;
-            cursor.check(self.timestamp != last, "a timestamp is told that is the last one")?;
+            cursor.check(self.timestamp != last, &"a timestamp is told that is the last one")?;
         }
+        let expiry = if flags & EXPIRY == 0 { Expiry::NEVER } else { self.take_told_expiry(flags, cursor)? };
+        Ok(Stamp { timestamp: self.timestamp, expiry })
+    }
+
+    fn take_told_expiry(&mut self, flags: u8, cursor: &mut Cursor<'_>) -> Decoded<Expiry> {
         let expiry = match flags & EXPIRY {
-            0 => Expiry::NEVER,
             LAST_EXPIRY => self.expiry,
             told => self.take_expiry(told == TTL, cursor)?,
         };
-        cursor
-            .check(flags & EXPIRY == 0 || expiry != Expiry::NEVER, "an expiry is told where there is none")?;
-        Ok(Stamp { timestamp: self.timestamp, expiry })
+        cursor.check(expiry != Expiry::NEVER, &"an expiry is told where there is none")?;
+        Ok(expiry)
     }
 
     fn take_expiry(&mut self, has_ttl: bool, cursor: &mut Cursor<'_>) -> Decoded<Expiry> {
         let ttl = if has_ttl { cursor.fitting()? } else { 0 };
-        cursor.check(has_ttl == (ttl != 0), "a time to live is told where there is none")?;
+        cursor.check(has_ttl == (ttl != 0), &"a time to live is told where there is none")?;
         let expiry = Expiry { ttl, local_time: self.take_local_time(ttl, cursor)? };
-        cursor.check(expiry != self.expiry, "an expiry is told that is the last one")?;
+        cursor.check(expiry != self.expiry, &"an expiry is told that is the last one")?;
         self.expiry = expiry;
         Ok(expiry)
     }
@@ -141,7 +144,7 @@ impl Base {
             return Ok(DeletionTime::LIVE);
         }
         let deletion = self.take_deletion(cursor)?;
-        cursor.check(!deletion.is_live(), "a deletion is told where there is none")?;
+        cursor.check(!deletion.is_live(), &"a deletion is told where there is none")?;
         Ok(deletion)
     }
 

@@ -235,9 +235,11 @@ proptest! {
             Fragment::RangeTombstone(change) => Some(change.position.clone()),
             _ => None,
         };
-        let reader = FlatReader::new(put_all(&[fragment]).into());
-        prop_assert_eq!(reader.peek_position().ok(), position);
-        prop_assert_eq!(reader.offset(), 0);
+        let bytes = Bytes::from([b"before", &*put_all(std::slice::from_ref(&fragment))].concat());
+        prop_assert_eq!(position_at(&bytes, 6).ok(), position);
+        let mut place = Fragment::Row(simple_row(vec![1]));
+        prop_assert_eq!(fragment_at(&bytes, 6, &mut place), Ok(()));
+        prop_assert_eq!(place, fragment);
     }
 
     #[test]
@@ -258,13 +260,13 @@ proptest! {
 
     #[test]
     fn items_of_all_kinds_stand_in_a_row(write in mutations(), of in schemas(), place in positions(), part in slices()) {
-        let mut bytes = b"before".to_vec();
+        let mut bytes = Vec::new();
         put_slice(&part, &mut bytes);
         put_schema(&of, &mut bytes).unwrap();
         put_mutation(&write, &mut bytes);
         put_position(&place, &mut bytes);
         let len = bytes.len();
-        let mut reader = FlatReader::starting_at(Bytes::from(bytes), 6);
+        let mut reader = FlatReader::new(Bytes::from(bytes));
         prop_assert_eq!(reader.slice(), Ok(part));
         prop_assert_eq!(reader.schema(), Ok(of));
         prop_assert_eq!(reader.mutation(), Ok(write));

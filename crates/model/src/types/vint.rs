@@ -17,10 +17,15 @@ pub(crate) fn take_unsigned(rest: &mut &[u8]) -> Option<u64> {
         return Some(u64::from(first));
     }
     let more = first.leading_ones() as usize;
-    let (bytes, tail) = rest.split_at_checked(1 + more)?;
-    let high = u64::from(first) & (0xff_u64 >> more);
+    let tail = after.get(more..)?;
     *rest = tail;
-    Some(bytes[1..].iter().fold(high, |value, byte| value << 8 | u64::from(*byte)))
+    let high = u64::from(first) & (0xff_u64 >> more);
+    let low = match after.first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes) >> (64 - 8 * more),
+        None => after[..more].iter().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    };
+    // Of nine bytes, the first one has no bits of the number.
+    Some(high.checked_shl(8 * more as u32).unwrap_or(0) | low)
 }
 
 /// Takes a signed vint off the front of `rest`; `None` if it is cut.

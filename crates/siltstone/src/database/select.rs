@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{
-    Bytes, Cell, Column, CqlType, Direction, Fragment, FragmentReader, LiveRows, PartitionKey, Position, Row,
-    Schema, Slice, Token, flat, select,
+    Bytes, Cell, Column, CqlType, Direction, Fragment, FragmentReader, LiveRows, Next, PartitionKey,
+    Position, Row, Schema, Slice, Token, flat, select,
 };
 use storage::commit_log::TableId;
 use storage::cover::Wanted;
@@ -165,7 +165,15 @@ impl Packer {
     ) -> Result<()> {
         let (mut turn, mut is_behind) = (0, true);
         let mut fragment = Fragment::default();
-        while stream.advance(&mut fragment).await? {
+        loop {
+            match stream.pop(&mut fragment)? {
+                Next::Fragment => {}
+                Next::Fill => {
+                    stream.fill().await?;
+                    continue;
+                }
+                Next::End => return Ok(()),
+            }
             if let Fragment::PartitionStart(start) = &fragment {
                 is_behind = behind.is_none_or(|behind| start.key > *behind);
             }
@@ -181,7 +189,6 @@ impl Packer {
                 runtime::yield_now().await;
             }
         }
-        Ok(())
     }
 
     fn is_full(&self) -> bool {

@@ -90,7 +90,7 @@ impl Gap {
         let rows = sources.into_iter().filter_map(|source| match source {
             Source::SSTable(reader) => Some(Rows::SSTable(reader)),
             Source::Held(fragments) => Some(Rows::Held(fragments)),
-            Source::Memtable(_) | Source::Scan(_) | Source::Cached(_) => None,
+            Source::Memtable(_) | Source::Scan(_) | Source::Cached(_) | Source::Part(_) => None,
         });
         self.stream = Some(Merge::new(&self.schema, self.request.direction, rows.collect()));
         self

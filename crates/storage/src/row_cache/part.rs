@@ -7,9 +7,10 @@
 //! ```
 
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::rc::Rc;
 
-use model::flat::{FlatReader, put_fragment, put_position};
+use model::flat::{FlatReader, fragment_at, position_at, put_fragment, put_position};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Row, Schema, Slice, Weight};
 
 use super::directory::Link;
@@ -28,6 +29,7 @@ pub(super) struct Part {
     bytes: Bytes,
     /// Where the numbers behind the fragments begin.
     numbers_at: u32,
+    has_changes: bool,
     /// Its place in the directory, if it came there.
     pub(super) link: OnceCell<Link>,
 }
@@ -62,7 +64,7 @@ impl Part {
         let mut draft = Draft::default();
         row.iter().for_each(|row| draft.push(row));
         let (bytes, numbers_at) = draft.seal(Vec::new(), Direction::Forward);
-        Part { head, scope: Scope::Static, bytes, numbers_at, link: OnceCell::new() }
+        Part { head, scope: Scope::Static, bytes, numbers_at, has_changes: false, link: OnceCell::new() }
     }
 
     /// The fragments of a draft, which came in this direction, as all that there is between two positions. Leaves the
@@ -77,11 +79,13 @@ impl Part {
         let mut ends = Vec::new();
         put_position(start, &mut ends);
         put_position(end, &mut ends);
+        let has_changes = draft.has_changes();
         let (bytes, numbers_at) = draft.seal(ends, direction);
         let mut reader = FlatReader::new(bytes.clone());
         // These point into the part's own bytes.
         let [start, end] = [(); 2].map(|()| reader.position().expect(OWN));
-        Part { head, scope: Scope::Rows { start, end, open }, bytes, numbers_at, link: OnceCell::new() }
+        let scope = Scope::Rows { start, end, open };
+        Part { head, scope, bytes, numbers_at, has_changes, link: OnceCell::new() }
     }
 
     /// The static row, if this is of it and there is one.
@@ -105,9 +109,34 @@ impl Part {
 
     /// What it has of a slice, in a direction.
     pub(super) fn view(self: &Rc<Part>, slice: &Slice, schema: &Schema, direction: Direction) -> View {
-        let first = self.first(|position| schema.compare(position, &slice.start).is_gt());
-        let end = self.first(|position| schema.compare(position, &slice.end).is_ge());
+        let (start, end) = self.ends();
+        // Of a slice of many parts, most lie within it.
+        let first = match schema.compare(start, &slice.start).is_ge() {
+            true => 0,
+            false => self.first(0..self.len(), |position| schema.compare(position, &slice.start).is_gt()),
+        };
+        let end = match schema.compare(end, &slice.end).is_le() {
+            true => self.len(),
+            false => self.first_from(first, |position| schema.compare(position, &slice.end).is_ge()),
+        };
         View { part: self.clone(), left: (first, end.max(first)), direction }
+    }
+
+    /// The end at which a stream leaves it.
+    pub(super) fn far_end(&self, direction: Direction) -> &Position {
+        let (start, end) = self.ends();
+        if direction == Direction::Forward { end } else { start }
+    }
+
+    /// Whether a stream that is in it finds in it all up to a position.
+    pub(super) fn reaches(&self, schema: &Schema, position: &Position, direction: Direction) -> bool {
+        let order = schema.compare(self.far_end(direction), position);
+        if direction == Direction::Forward { order.is_ge() } else { order.is_le() }
+    }
+
+    /// Whether no range tombstone is open anywhere in it.
+    pub(super) fn is_free_of_ranges(&self) -> bool {
+        !self.has_changes && !matches!(self.scope, Scope::Rows { open, .. } if !open.is_live())
     }
 
     fn len(&self) -> usize {
@@ -120,8 +149,10 @@ impl Part {
         u32::from_le_bytes(bytes.expect("the slice has the length"))
     }
 
-    fn reader(&self, at: usize) -> FlatReader {
-        FlatReader::starting_at(self.bytes.clone(), (self.number(at) & !IS_CHANGE) as usize)
+    /// Where a fragment begins.
+    #[inline]
+    fn place(&self, at: usize) -> usize {
+        (self.number(at) & !IS_CHANGE) as usize
     }
 
     fn fragment(&self, at: usize) -> Fragment {
@@ -132,15 +163,19 @@ impl Part {
 
     #[inline]
     fn take_fragment(&self, at: usize, place: &mut Fragment) {
-        assert!(self.reader(at).take_fragment(place).expect(OWN), "{OWN}");
+        fragment_at(&self.bytes, self.place(at), place).expect(OWN);
     }
 
-    /// The first fragment whose position is like this, as all after it are.
-    fn first(&self, is_like_this: impl Fn(&Position) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.len());
+    fn position(&self, at: usize) -> Position {
+        position_at(&self.bytes, self.place(at)).expect(OWN)
+    }
+
+    /// The first fragment of these whose position is like this, as all after it are; the one behind them if none is.
+    fn first(&self, among: Range<usize>, is_like_this: impl Fn(&Position) -> bool) -> usize {
+        let (mut low, mut high) = (among.start, among.end);
         while low < high {
             let middle = low.midpoint(high);
-            match is_like_this(&self.reader(middle).peek_position().expect(OWN)) {
+            match is_like_this(&self.position(middle)) {
                 true => high = middle,
                 false => low = middle + 1,
             }
@@ -148,9 +183,20 @@ impl Part {
         low
     }
 
+    /// The same from a fragment on, near which it is expected.
+    fn first_from(&self, from: usize, is_like_this: impl Fn(&Position) -> bool) -> usize {
+        let (mut low, mut step) = (from, 1);
+        while low + step <= self.len() && !is_like_this(&self.position(low + step - 1)) {
+            low += step;
+            step *= 2;
+        }
+        self.first(low..self.len().min(low + step - 1), is_like_this)
+    }
+
     /// The range tombstone in force just before a fragment.
     fn open_before(&self, at: usize) -> DeletionTime {
-        let change = (0..at).rev().find(|before| self.number(*before) & IS_CHANGE != 0);
+        let changes = if self.has_changes { at } else { 0 };
+        let change = (0..changes).rev().find(|before| self.number(*before) & IS_CHANGE != 0);
         match (change.map(|change| self.fragment(change)), &self.scope) {
             (Some(Fragment::RangeTombstone(change)), _) => change.deletion,
             (_, Scope::Rows { open, .. }) => *open,
@@ -168,6 +214,11 @@ pub(super) struct View {
 }
 
 impl View {
+    /// The deletion of the partition, if there is one.
+    pub(super) fn head(&self) -> Option<DeletionTime> {
+        self.part.head
+    }
+
     /// The range tombstone in force where the slice begins, as the view runs.
     pub(super) fn entry(&self) -> DeletionTime {
         match self.direction {
@@ -214,6 +265,10 @@ impl Draft {
         if let Some(number) = self.numbers.pop() {
             self.bytes.truncate((number & !IS_CHANGE) as usize);
         }
+    }
+
+    fn has_changes(&self) -> bool {
+        self.numbers.iter().any(|number| number & IS_CHANGE != 0)
     }
 
     /// Bytes of fragments.

@@ -86,12 +86,10 @@ impl CachedReader {
         request: &ReadRequest,
         schema: &Rc<Schema>,
         set: &Rc<SSTableSet>,
+        known: Option<Rc<Part>>,
     ) -> CachedReader {
         let watch = Rc::new(cache.watch());
-        let at = match request.direction {
-            Direction::Forward => request.slice.start.clone(),
-            Direction::Reverse => request.slice.end.clone(),
-        };
+        let at = request.beginning().clone();
         CachedReader {
             filling: Filling { cache: cache.clone(), key: request.key.clone(), watch },
             schema: schema.clone(),
@@ -101,7 +99,7 @@ impl CachedReader {
             teller: Teller::new(&request.key),
             request: request.clone(),
             at,
-            known: None,
+            known,
             state: State::Between,
             gap: None,
             sources: Sources::default(),
@@ -110,7 +108,7 @@ impl CachedReader {
 
     /// Whether this is the way to read: always, save for a row that is not in the cache and is asked for the first time
     /// in a while.
-    pub(crate) fn is_preferred(&mut self) -> bool {
+    pub(crate) fn is_preferred(&self) -> bool {
         !single_key::is_one_row(&self.request, &self.schema)
             || self.is_covered()
             || self.filling.cache.is_asked_again(&self.request)
@@ -133,19 +131,13 @@ impl CachedReader {
         self.gap = Some(self.gap_of(self.request.slice.clone()).resumed(sources));
     }
 
-    fn is_covered(&mut self) -> bool {
+    fn is_covered(&self) -> bool {
         let Filling { cache, key, .. } = &self.filling;
         if self.wants_static_row && cache.find_static_row(key).is_none() {
             return false;
         }
-        match cache.find(key, &self.at, self.request.direction) {
-            Found::Part(part) => {
-                let is_covered = !self.ends_before(far_end(&part, self.request.direction));
-                self.known = Some(part);
-                is_covered
-            }
-            Found::Gap(_) => false,
-        }
+        let direction = self.request.direction;
+        self.known.as_ref().is_some_and(|part| part.reaches(&self.schema, self.end(), direction))
     }
 
     /// Goes on without waiting; whether that was possible.
@@ -197,7 +189,7 @@ impl CachedReader {
 
     /// Goes on in a part that covers the place.
     fn enter(&mut self, part: &Rc<Part>) {
-        let behind = self.clipped(far_end(part, self.request.direction));
+        let behind = self.clipped(part.far_end(self.request.direction));
         let view = part.view(&self.ahead(&behind), &self.schema, self.request.direction);
         self.teller.head(part.head);
         self.teller.change(&self.at, view.entry());
@@ -318,7 +310,7 @@ impl CachedReader {
 
     /// Where the slice ends, as the stream runs.
     fn end(&self) -> &Position {
-        if self.is_forward() { &self.request.slice.end } else { &self.request.slice.start }
+        self.request.end()
     }
 
     fn is_at_end(&self, position: &Position) -> bool {
@@ -479,12 +471,6 @@ impl Teller {
             self.ready.push_back(Fragment::PartitionEnd);
         }
     }
-}
-
-/// The end of a part at which a reader leaves it.
-fn far_end(part: &Part, direction: Direction) -> &Position {
-    let (start, end) = part.ends();
-    if direction == Direction::Forward { end } else { start }
 }
 
 #[cfg(test)]
