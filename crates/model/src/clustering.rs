@@ -195,14 +195,23 @@ fn compare_any_positions(types: &[CqlType], a: PositionRef<'_>, b: PositionRef<'
             return order;
         }
     }
-    match a.prefix.len().cmp(&b.prefix.len()) {
-        Ordering::Equal => a.weight.cmp(&b.weight),
-        Ordering::Less => a.weight.sign().then(Ordering::Less),
-        Ordering::Greater => b.weight.sign().reverse().then(Ordering::Greater),
+    compare_ends((a.prefix.len(), a.weight), (b.prefix.len(), b.weight))
+}
+
+/// The order of two positions by how many columns their prefixes have and their weights, where the columns that both have
+/// are equal.
+#[inline]
+pub fn compare_ends(a: (usize, Weight), b: (usize, Weight)) -> Ordering {
+    match a.0.cmp(&b.0) {
+        Ordering::Equal => a.1.cmp(&b.1),
+        Ordering::Less => a.1.sign().then(Ordering::Less),
+        Ordering::Greater => b.1.sign().reverse().then(Ordering::Greater),
     }
 }
 
-fn compare_values(data_type: &CqlType, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
+/// The order of two values of a clustering column, of which either may be null.
+#[inline]
+pub fn compare_values(data_type: &CqlType, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => data_type.compare(a, b),
         (a, b) => a.is_some().cmp(&b.is_some()),

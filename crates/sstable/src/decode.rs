@@ -81,6 +81,12 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
+    /// The bytes that are left.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
     /// How many bytes are left.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
@@ -94,7 +100,7 @@ impl<'a> Cursor<'a> {
     /// The next `len` bytes.
     #[inline]
     pub fn take(&mut self, len: usize) -> Decoded<&'a [u8]> {
-        match self.bytes[self.at..].get(..len) {
+        match self.rest().get(..len) {
             Some(taken) => {
                 self.at += len;
                 Ok(taken)

@@ -34,18 +34,21 @@ use runtime::{Cache, CacheKey, SingleFlight};
 
 use crate::definition::Definition;
 use crate::memtable::Memtable;
+use crate::single_key;
 use crate::sstable_set::SSTableSet;
 use crate::table::{Context, ReadRequest};
 
 mod directory;
 mod filler;
 mod gap;
+mod keeper;
 mod part;
 mod part_reader;
 mod reader;
 mod recent;
 mod watch;
 
+pub use keeper::RowKeeper;
 pub use part_reader::PartReader;
 pub use reader::CachedReader;
 
@@ -77,6 +80,8 @@ struct Inner {
 pub(crate) enum Cached {
     /// From one part, which has all of it.
     Part(PartReader),
+    /// It is a row that is not there and was not asked for in a while: from the SSTables that matter, and to be kept.
+    Row(RowKeeper),
     /// From part to part, and what is between from SSTables.
     Parts(Box<CachedReader>),
 }
@@ -144,14 +149,25 @@ impl RowCache {
                 && part.is_free_of_ranges()
                 && part.reaches(schema, request.end(), request.direction)
         });
-        Some(match whole {
-            Some(part) => {
-                self.count_read(true, false);
-                let (key, slice, direction) = (&request.key, &request.slice, request.direction);
-                Cached::Part(PartReader::new(key, part, slice, schema, direction))
-            }
-            None => Cached::Parts(Box::new(CachedReader::new(self, request, schema, set, known))),
-        })
+        if let Some(part) = whole {
+            self.count_read(true, false);
+            let (key, slice, direction) = (&request.key, &request.slice, request.direction);
+            return Some(Cached::Part(PartReader::new(key, part, slice, schema, direction)));
+        }
+        if single_key::is_one_row(request, schema)
+            && !self.covers(request, schema, known.as_deref())
+            && !self.is_asked_again(request)
+        {
+            return Some(Cached::Row(RowKeeper::new(self, request)));
+        }
+        Some(Cached::Parts(Box::new(CachedReader::new(self, request, schema, set, known))))
+    }
+
+    /// Whether all of a read is there, of whose rows the first ones may be in this part.
+    fn covers(&self, request: &ReadRequest, schema: &Schema, first: Option<&Part>) -> bool {
+        let wants_static_row = request.static_row && !schema.statics.is_empty();
+        first.is_some_and(|part| part.reaches(schema, request.end(), request.direction))
+            && (!wants_static_row || self.find_static_row(&request.key).is_some())
     }
 
     /// An SSTable has taken a memtable's place. To be called when the set is replaced, without a wait between.

@@ -19,14 +19,14 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::merge::Mapped;
-use model::{Fragment, FragmentReader};
+use model::{Fragment, FragmentReader, Next};
 use sstable::{PartitionReader, ReadOptions};
 
-use crate::Result;
 use crate::cover::Cover;
 use crate::source::{SLICE_READ_AHEAD, Source, share};
 use crate::sstable_set::Member;
 use crate::table::ReadRequest;
+use crate::{Error, Result};
 
 /// Every so many eligible reads one goes newest first whatever the threshold says.
 const PROBE_EVERY: u64 = 100;
@@ -158,6 +158,11 @@ pub(crate) async fn read_newest_first(
         return Ok(None);
     }
     let Some(mut cover) = Cover::new(schema, &request.wanted, request.static_row) else { return Ok(None) };
+    if let ([only], true) = (members, memtables.is_empty()) {
+        let source = open(request, only, 1).await?;
+        let sstables = source.into_iter().collect();
+        return Ok(Some(NewestFirst { memtables: Vec::new(), sstables, is_all: true }));
+    }
     if members.len() > 1 && !adaptive.goes_newest_first() {
         return Ok(None);
     }
@@ -214,8 +219,14 @@ async fn row_of(request: &ReadRequest, member: &Member, count: usize) -> Result<
     }
 }
 
+/// What each of these has of a request, of those that have the partition.
+pub(crate) async fn open_all(request: &ReadRequest, members: &[Rc<Member>]) -> Result<Vec<Source>> {
+    let opened = members.iter().map(|member| open(request, member, members.len()));
+    runtime::join_all(opened).await.into_iter().filter_map(Result::transpose).collect()
+}
+
 /// What an SSTable has of a request, one of so many, if it has the partition.
-pub(crate) async fn open(request: &ReadRequest, member: &Member, count: usize) -> Result<Option<Source>> {
+async fn open(request: &ReadRequest, member: &Member, count: usize) -> Result<Option<Source>> {
     let reader = open_reader(request, member, count).await?;
     Ok(reader.map(|reader| Source::SSTable(Box::new(reader))))
 }
@@ -238,12 +249,16 @@ pub(crate) async fn open_reader(
 }
 
 /// Reads a source to its end.
-async fn gather(mut source: Source) -> Result<VecDeque<Fragment>> {
+pub(crate) async fn gather(mut source: impl FragmentReader<Error = Error>) -> Result<VecDeque<Fragment>> {
     let mut fragments = VecDeque::new();
-    while let Some(fragment) = source.next().await? {
-        fragments.push_back(fragment);
+    let mut fragment = Fragment::default();
+    loop {
+        match source.pop(&mut fragment)? {
+            Next::Fragment => fragments.push_back(std::mem::take(&mut fragment)),
+            Next::Fill => source.fill().await?,
+            Next::End => return Ok(fragments),
+        }
     }
-    Ok(fragments)
 }
 
 /// Whether the slice is of one full clustering key.

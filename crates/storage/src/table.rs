@@ -26,9 +26,9 @@ use crate::commit_log::LogPosition;
 use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
-use crate::row_cache::{Cached, CachedReader, RowCache};
+use crate::row_cache::{Cached, RowCache, RowKeeper};
 use crate::shared::Tokens;
-use crate::single_key::{self, Adaptive, SingleKeyStats};
+use crate::single_key::{self, Adaptive, NewestFirst, SingleKeyStats};
 use crate::source::{SCAN_READ_AHEAD, SLICE_READ_AHEAD, Source, at_hand, share};
 use crate::sstable_set::{Member, SSTableSet};
 use crate::transaction::{Transaction, TransactionKind};
@@ -269,54 +269,48 @@ impl Table {
         };
         let request = beside.as_ref().unwrap_or(request);
         let mut sources = self.memtable_slices(request, schema);
-        let cached = match self.0.row_cache.reader(request, &definition, &set) {
+        match self.0.row_cache.reader(request, &definition, &set) {
             Some(Cached::Part(reader)) if sources.is_empty() => {
                 return Ok(Merge::of_one(Source::Part(reader)));
             }
-            Some(Cached::Part(reader)) => {
-                sources.push(Source::Part(reader));
-                return Ok(Merge::new(schema, request.direction, sources));
+            Some(Cached::Part(reader)) => sources.push(Source::Part(reader)),
+            Some(Cached::Parts(reader)) => sources.push(Source::Cached(reader)),
+            Some(Cached::Row(keeper)) => {
+                let members = set.of_key(&request.key);
+                self.read_members(request, schema, (&members, Some(keeper)), &mut sources).await?;
             }
-            Some(Cached::Parts(reader)) => Some(reader),
-            None => None,
-        };
-        self.read_sstables(request, schema, (&set, cached), &mut sources).await?;
+            None => {
+                let members = set.of_key(&request.key);
+                self.read_members(request, schema, (&members, None), &mut sources).await?;
+            }
+        }
         Ok(Merge::new(schema, request.direction, sources))
     }
 
-    /// Adds what the SSTables say to what the memtables say: all of them as one source through the row cache, or those
-    /// that matter for a single row, or each of them.
-    async fn read_sstables(
+    /// Adds what the SSTables say to what the memtables say: those that matter for a single row, or each of them.
+    async fn read_members(
         &self,
         request: &ReadRequest,
         schema: &Rc<Schema>,
-        (set, mut cached): (&SSTableSet, Option<Box<CachedReader>>),
+        (members, keeper): (&[Rc<Member>], Option<RowKeeper>),
         sources: &mut Vec<Source>,
     ) -> Result<()> {
-        if let Some(reader) = cached.take_if(|reader| reader.is_preferred()) {
-            sources.push(Source::Cached(reader));
-            return Ok(());
-        }
-        let members = match &mut cached {
-            Some(reader) => reader.find_members(),
-            None => set.of_key(&request.key),
+        keeper.iter().for_each(RowKeeper::count);
+        let adaptive = &self.0.adaptive;
+        let read = single_key::read_newest_first(request, adaptive, members, sources, schema).await?;
+        let (mut read, is_all) = match read {
+            Some(NewestFirst { memtables, sstables, is_all }) => {
+                sources.extend(memtables);
+                (sstables, is_all)
+            }
+            None => (single_key::open_all(request, members).await?, true),
         };
-        let read =
-            single_key::read_newest_first(request, &self.0.adaptive, &members, sources, schema).await?;
-        match (read, cached) {
-            (Some(read), Some(mut reader)) if read.is_all => {
-                reader.resume(read.sstables);
-                sources.extend(read.memtables.into_iter().chain([Source::Cached(reader)]));
-            }
-            (Some(read), _) => sources.extend(read.memtables.into_iter().chain(read.sstables)),
-            (None, Some(reader)) => sources.push(Source::Cached(reader)),
-            (None, None) => {
-                let opened = members.iter().map(|member| single_key::open(request, member, members.len()));
-                for source in runtime::join_all(opened).await {
-                    sources.extend(source?);
-                }
-            }
+        if let (Some(keeper), true, false) = (keeper, is_all, members.is_empty()) {
+            let row = single_key::gather(Merge::new(schema, request.direction, read)).await?;
+            keeper.keep(request, schema, &row);
+            read = vec![Source::Held(row)];
         }
+        sources.extend(read);
         Ok(())
     }
 

@@ -3,11 +3,13 @@
 //!
 //! ```text
 //! group, as it is cached   n × u32 LE place of a block in these bytes; the blocks as Index.db has them
+//! place                    the top bit: a range tombstone is open at the block's end
 //! ```
 //!
-//! The first place tells how many there are. A group that is not what the fences say is an error that names them; who
+//! The first place tells how many there are. Positions of blocks are compared as they are encoded. A group that is not what the fences say is an error that names them; who
 //! asked gives them up then, and asks again without.
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 use model::{Bytes, DeletionTime, Position, Slice};
@@ -15,10 +17,21 @@ use runtime::CacheKey;
 
 use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL};
 use crate::Result;
+use crate::data::row::Source;
 use crate::parts::fences::{Fences, Group};
 
 /// Bytes of a place.
 const PLACE: usize = 4;
+
+/// The top bit of a place.
+const IS_OPEN: u32 = 1 << 31;
+
+/// An end of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Edge {
+    First,
+    Last,
+}
 
 /// The blocks of a group, at hand.
 struct Blocks {
@@ -43,8 +56,7 @@ impl PromotedCursor<'_> {
             (Some(group), next) => {
                 self.prefetch_both(fenced, &group, next.as_ref(), &slice.end).await?;
                 let blocks = self.blocks(fenced, &group, next.as_ref()).await?;
-                let before = |block: &Block| self.schema().compare(&block.last, &slice.start).is_lt();
-                let number = self.count_while(&blocks, before)?;
+                let number = self.count_while(&blocks, Edge::Last, &slice.start, Ordering::is_lt)?;
                 if number < blocks.len() {
                     return self.found(fenced, (blocks, next), number, slice).await;
                 }
@@ -84,7 +96,8 @@ impl PromotedCursor<'_> {
     ) -> Result<Found> {
         let first = self.block_of(&blocks, number)?;
         let open = match number.checked_sub(1) {
-            Some(before) => self.block_of(&blocks, before)?.end_open,
+            Some(before) if blocks.is_open_behind(before) => self.block_of(&blocks, before)?.end_open,
+            Some(_) => DeletionTime::LIVE,
             None => blocks.open,
         };
         let lower = blocks.number + number as u32;
@@ -114,8 +127,8 @@ impl PromotedCursor<'_> {
             };
             blocks = self.blocks(fenced, &group, next.as_ref()).await?;
         }
-        let not_after = |block: &Block| self.schema().compare(&block.first, end).is_le();
-        let Some(last) = self.count_while(&blocks, not_after)?.checked_sub(1) else {
+        let before = self.count_while(&blocks, Edge::First, end, Ordering::is_le)?;
+        let Some(last) = before.checked_sub(1) else {
             return Err(fenced.fences.wrong("a group begins elsewhere than it should"));
         };
         Ok((blocks.number + last as u32, self.block_of(&blocks, last)?))
@@ -130,9 +143,8 @@ impl PromotedCursor<'_> {
     }
 
     fn is_behind(&self, fenced: Fenced<'_>, group: &Group, end: &Position) -> Result<bool> {
-        let position = group.position(self.codec());
-        let position = position.map_err(|error| fenced.fences.wrong(error.what()))?;
-        Ok(self.schema().compare(&position, end).is_gt())
+        let order = group.compare(self.codec(), self.schema(), end);
+        order.map(Ordering::is_gt).map_err(|error| fenced.fences.wrong(error.what()))
     }
 
     /// Where the slice reaches into the next group, brings both into the cache with one request.
@@ -192,10 +204,10 @@ impl PromotedCursor<'_> {
         }
         let (mut places, mut at, mut open) = (Vec::new(), 0, group.open);
         while at < bytes.len() {
-            places.push(at as u32);
             let Ok((block, len)) = self.decode(&bytes.slice(at..bytes.len())) else {
                 return wrong("a group does not end where it should");
             };
+            places.push((at as u32, if block.end_open.is_live() { 0 } else { IS_OPEN }));
             (at, open) = (at + len, block.end_open);
         }
         if places.len() as u32 != end_number - group.number || next.is_some_and(|next| next.open != open) {
@@ -203,21 +215,38 @@ impl PromotedCursor<'_> {
         }
         let first = PLACE * places.len();
         let mut buffer = Vec::with_capacity(first + bytes.len());
-        for place in places {
-            buffer.extend_from_slice(&(first as u32 + place).to_le_bytes());
+        for (place, is_open) in places {
+            buffer.extend_from_slice(&(first as u32 + place | is_open).to_le_bytes());
         }
         buffer.extend_from_slice(&bytes);
         Ok(buffer)
     }
 
-    /// How many blocks of a group come before the first one of which `is` is false.
-    fn count_while(&self, blocks: &Blocks, is: impl Fn(&Block) -> bool) -> Result<usize> {
+    /// How many blocks of a group come before the first one whose edge does not stand like this to a position.
+    fn count_while(
+        &self,
+        blocks: &Blocks,
+        edge: Edge,
+        position: &Position,
+        is: fn(Ordering) -> bool,
+    ) -> Result<usize> {
         let (mut low, mut high) = (0, blocks.len());
         while low < high {
             let middle = low.midpoint(high);
-            if is(&self.block_of(blocks, middle)?) { low = middle + 1 } else { high = middle }
+            if is(self.compare(blocks, middle, edge, position)?) { low = middle + 1 } else { high = middle }
         }
         Ok(low)
+    }
+
+    /// How an edge of a block stands to a position.
+    fn compare(&self, blocks: &Blocks, number: usize, edge: Edge, position: &Position) -> Result<Ordering> {
+        let source = Source { owner: &blocks.buffer, end: blocks.buffer.len() };
+        let compare = |at| self.codec().compare_prefix(source, at, self.schema(), position);
+        let compared = compare(blocks.place(number)).and_then(|(order, end)| match edge {
+            Edge::First => Ok(order),
+            Edge::Last => compare(end).map(|(order, _)| order),
+        });
+        compared.map_err(|error| self.corrupt(self.promoted().blocks.start, error))
     }
 
     fn block_of(&self, blocks: &Blocks, number: usize) -> Result<Block> {
@@ -233,7 +262,16 @@ impl Blocks {
     }
 
     fn place(&self, number: usize) -> usize {
+        (self.coded_place(number) & !IS_OPEN) as usize
+    }
+
+    /// Whether a range tombstone is open at the block's end.
+    fn is_open_behind(&self, number: usize) -> bool {
+        self.coded_place(number) & IS_OPEN != 0
+    }
+
+    fn coded_place(&self, number: usize) -> u32 {
         let place = self.buffer[number * PLACE..][..PLACE].try_into().expect("a place has four bytes");
-        u32::from_le_bytes(place) as usize
+        u32::from_le_bytes(place)
     }
 }

@@ -37,6 +37,7 @@ type Loaded = Result<Rc<[Page]>>;
 struct Inner {
     file: File,
     cache: Cache,
+    is_sound: Option<fn(&[u8]) -> bool>,
     flights: SingleFlight<Range<u64>, Loaded>,
     /// The runs of pages that are being read: first page → end.
     running: RefCell<BTreeMap<u64, u64>>,
@@ -52,8 +53,17 @@ impl std::fmt::Debug for Inner {
 impl CachedFile {
     /// The pages of `file`, kept in `cache` under the file's id.
     pub fn new(file: File, cache: Cache) -> CachedFile {
+        CachedFile::with(file, cache, None)
+    }
+
+    /// The same, of which each page is checked when it is read; those in the cache are sound.
+    pub fn checked(file: File, cache: Cache, is_sound: fn(&[u8]) -> bool) -> CachedFile {
+        CachedFile::with(file, cache, Some(is_sound))
+    }
+
+    fn with(file: File, cache: Cache, is_sound: Option<fn(&[u8]) -> bool>) -> CachedFile {
         let (flights, running, stats) = (SingleFlight::new(), RefCell::default(), Cell::default());
-        CachedFile(Rc::new(Inner { file, cache, flights, running, stats }))
+        CachedFile(Rc::new(Inner { file, cache, is_sound, flights, running, stats }))
     }
 
     /// The name of the file, for errors.
@@ -165,6 +175,9 @@ impl CachedFile {
         let window = self.0.file.read_exact_at(start, (end - start) as usize).await?;
         let pages: Rc<[Page]> = window.chunks(PAGE as usize).map(|page| Rc::new(page.to_vec())).collect();
         for (number, page) in run.zip(pages.iter()) {
+            if self.0.is_sound.is_some_and(|is_sound| !is_sound(page)) {
+                return Err(Error::corrupt(self.path(), number * PAGE, "the checksum of a page is wrong"));
+            }
             self.0.cache.insert(self.key(number), Rc::clone(page), weight(page));
         }
         Ok(pages)

@@ -312,6 +312,16 @@ impl DataReader {
                 return if self.is_open_ended { Ok(Next::Fill) } else { self.end_of_range(place) };
             }
             let (source, at) = self.window.source();
+            if let Some(position) = self.before_entry() {
+                match self.data.codec.row_before(source, at, &self.data.schema, position) {
+                    Ok(None) => {}
+                    Ok(Some(end)) => {
+                        self.window.advance_to(end);
+                        continue;
+                    }
+                    Err(error) => return self.wants(error),
+                }
+            }
             let row = place.as_new_row();
             let (lead, end) = match self.data.codec.lead(source, at, &mut row.clustering) {
                 Ok(decoded) => decoded,
@@ -338,16 +348,22 @@ impl DataReader {
         }
     }
 
+    /// Where the slice begins, as long as nothing of it was found. Behind its first row there is none that comes before it.
+    #[inline]
+    fn before_entry(&self) -> Option<&Position> {
+        self.plan.slice().map(|slice| &slice.start).filter(|_| self.open_at_entry.is_none())
+    }
+
     /// Decodes the row of a lead, which begins and ends there, if it is wanted.
     #[inline]
     fn row(&mut self, (at, lead, end): (usize, &RowLead, usize), row: &mut Row) -> Result<Step> {
+        if let Some(start) = self.before_entry()
+            && self.data.schema.compare_row(&row.clustering, start).is_lt()
+        {
+            self.window.advance_to(end);
+            return Ok(Step::Over);
+        }
         if let Some(slice) = self.plan.slice() {
-            // Behind the first row of a slice there is none that comes before it.
-            let is_entered = self.open_at_entry.is_some();
-            if !is_entered && self.data.schema.compare_row(&row.clustering, &slice.start).is_lt() {
-                self.window.advance_to(end);
-                return Ok(Step::Over);
-            }
             if self.data.schema.compare_row(&row.clustering, &slice.end).is_gt() {
                 return Ok(Step::Behind);
             }

@@ -19,9 +19,11 @@
 //!
 //! Timestamps, local deletion times and TTLs are vint deltas from the minima in the header.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::rc::Rc;
 
+use model::clustering::{compare_ends, compare_values};
 use model::time::{NO_DELETION_TIME, NO_TIMESTAMP};
 use model::{
     Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Schema, Weight,
@@ -166,7 +168,23 @@ struct Place<'a> {
     owner: &'a Rc<Vec<u8>>,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// The bytes of a value.
+    #[inline]
+    fn bytes(&mut self, width: Width) -> Decoded<&'a [u8]> {
+        let len = self.len_of(width)?;
+        self.cursor.take(len)
+    }
+
+    /// The bytes of one clustering value behind its header, if it is neither empty nor null and all of it is there.
+    #[inline]
+    fn value_at_hand(&mut self, width: usize) -> Option<&'a [u8]> {
+        let (header, rest) = self.cursor.rest().split_first()?;
+        let value = rest.get(..width).filter(|_| *header == 0)?;
+        self.cursor.skip(1 + width).ok()?;
+        Some(value)
+    }
+
     fn at(&self) -> usize {
         self.start + self.cursor.position()
     }
@@ -180,11 +198,15 @@ impl Place<'_> {
 
     #[inline]
     fn value(&mut self, width: Width) -> Decoded<Bytes> {
-        let len = match width {
-            Some(len) => len,
-            None => self.cursor.vint_len()?,
-        };
+        let len = self.len_of(width)?;
         self.shared(len)
+    }
+
+    fn len_of(&mut self, width: Width) -> Decoded<usize> {
+        match width {
+            Some(len) => Ok(len),
+            None => self.cursor.vint_len(),
+        }
     }
 }
 
@@ -249,6 +271,28 @@ impl RowCodec {
         Ok((row, end))
     }
 
+    /// Where the row at `at` ends, if one is there that stands before a position: it is stepped over without being
+    /// decoded. `None` where something else is, or a row that is not plain.
+    #[inline]
+    pub fn row_before(
+        &self,
+        source: Source<'_>,
+        at: usize,
+        schema: &Schema,
+        position: &Position,
+    ) -> Decoded<Option<usize>> {
+        let mut place = source.cursor(at);
+        let flags = place.cursor.u8()?;
+        if flags & (flag::END_OF_PARTITION | flag::MARKER | flag::EXTENDED) != 0 {
+            return Ok(None);
+        }
+        let row = (self.clustering.len(), Weight::At);
+        if self.order_of(&mut place, row, schema, position)?.is_ge() {
+            return Ok(None);
+        }
+        self.body(&mut place).map(|body| Some(body.end))
+    }
+
     /// What begins at `at`, and where it ends: a row with its body, a marker, or the partition's end. The key of a row goes
     /// into `key`, which has nothing in it.
     #[inline]
@@ -298,13 +342,85 @@ impl RowCodec {
     /// A clustering prefix with its kind, as the promoted index has it.
     pub fn clustering_prefix(&self, source: Source<'_>, at: usize) -> Decoded<(Position, usize)> {
         let mut place = source.cursor(at);
-        let kind = place.cursor.u8()?;
-        let columns = if kind == KIND_ROW { self.clustering.len() } else { self.bound_size(&mut place)? };
-        let Some(bound) = bound(kind).or((kind == KIND_ROW).then_some(ROW)) else {
-            return place.cursor.invalid("an unknown kind of clustering prefix");
-        };
+        let (columns, weight) = self.kind_of_prefix(&mut place)?;
         let prefix = self.prefix(&mut place, columns)?;
-        Ok((Position { prefix, weight: bound.weight }, place.at()))
+        Ok((Position { prefix, weight }, place.at()))
+    }
+
+    /// How a clustering prefix with its kind stands to a position, and where it ends.
+    #[inline]
+    pub fn compare_prefix(
+        &self,
+        source: Source<'_>,
+        at: usize,
+        schema: &Schema,
+        position: &Position,
+    ) -> Decoded<(Ordering, usize)> {
+        let mut place = source.cursor(at);
+        let prefix = self.kind_of_prefix(&mut place)?;
+        let order = self.order_of(&mut place, prefix, schema, position)?;
+        Ok((order, place.at()))
+    }
+
+    /// How many values a prefix with its kind has, and its weight; the values follow.
+    #[inline]
+    fn kind_of_prefix(&self, place: &mut Place<'_>) -> Decoded<(usize, Weight)> {
+        let kind = place.cursor.u8()?;
+        if kind == KIND_ROW {
+            return Ok((self.clustering.len(), Weight::At));
+        }
+        let columns = self.bound_size(place)?;
+        match bound(kind) {
+            Some(bound) => Ok((columns, bound.weight)),
+            None => place.cursor.invalid("an unknown kind of clustering prefix"),
+        }
+    }
+
+    /// How as many values as this, on that side of them, stand to a position. Goes behind them.
+    #[inline]
+    fn order_of(
+        &self,
+        place: &mut Place<'_>,
+        (count, weight): (usize, Weight),
+        schema: &Schema,
+        position: &Position,
+    ) -> Decoded<Ordering> {
+        // Most tables have one clustering column, and most values are neither empty nor null: searches do little else.
+        if let ([Some(width)], [data_type], [Some(other)]) =
+            (&*self.clustering, &*schema.clustering, &*position.prefix.values)
+            && count == 1
+            && let Some(value) = place.value_at_hand(*width)
+        {
+            return Ok(data_type.compare(value, other).then(weight.cmp(&position.weight)));
+        }
+        self.order_of_any(place, (count, weight), schema, position)
+    }
+
+    fn order_of_any(
+        &self,
+        place: &mut Place<'_>,
+        (count, weight): (usize, Weight),
+        schema: &Schema,
+        position: &Position,
+    ) -> Decoded<Ordering> {
+        let mut others = position.prefix.values.iter();
+        let mut order = Ordering::Equal;
+        let mut bits = 0;
+        for (i, (&width, data_type)) in self.clustering[..count].iter().zip(&schema.clustering).enumerate() {
+            if i % 32 == 0 {
+                bits = place.cursor.vint()?;
+            }
+            let value = match (bits >> (2 * (i % 32))) & 0b11 {
+                0b00 => Some(place.bytes(width)?),
+                0b01 => Some(&[][..]),
+                _ => None,
+            };
+            if let (Ordering::Equal, Some(other)) = (order, others.next()) {
+                order = compare_values(data_type, value, other.as_deref());
+            }
+        }
+        let ends = || compare_ends((count, weight), (position.prefix.len(), position.weight));
+        Ok(order.then_with(ends))
     }
 
     /// The size of a row's or marker's body and the place of it; all of it is at hand.
@@ -632,8 +748,6 @@ struct Bound {
     closes: bool,
     opens: bool,
 }
-
-const ROW: Bound = Bound { weight: Weight::At, closes: false, opens: false };
 
 /// The kinds of bounds, as bytes have them.
 fn bound(kind: u8) -> Option<Bound> {

@@ -12,10 +12,9 @@ use sstable::PartitionReader;
 
 use super::filler::{Filler, Taken};
 use super::part::{Part, before, behind};
-use crate::source::Source;
 use crate::sstable_set::Member;
 use crate::table::ReadRequest;
-use crate::{Error, Result, single_key};
+use crate::{Result, single_key};
 
 /// Where nothing is kept, so many fragments are given out at once.
 const STEP: usize = 64;
@@ -28,7 +27,7 @@ const STEP: usize = 64;
 pub(super) struct Gap {
     request: ReadRequest,
     schema: Rc<Schema>,
-    stream: Option<Merge<Rows>>,
+    stream: Option<Merge<Mapped<PartitionReader>>>,
     filler: Option<Filler>,
     /// Popped, and for the next step.
     held: Option<Fragment>,
@@ -58,13 +57,6 @@ enum State {
     Ended,
 }
 
-/// A stream of an SSTable.
-pub(super) enum Rows {
-    SSTable(Box<Mapped<PartitionReader>>),
-    /// What was read already.
-    Held(VecDeque<Fragment>),
-}
-
 impl Gap {
     /// The slice of a request, whose ends stand beside rows; or [`nowhere`].
     pub(super) fn new(request: ReadRequest, schema: &Rc<Schema>, filler: Option<Filler>) -> Gap {
@@ -83,17 +75,6 @@ impl Gap {
             at,
             state: State::AtHead,
         }
-    }
-
-    /// What was opened and perhaps read already.
-    pub(super) fn resumed(mut self, sources: Vec<Source>) -> Gap {
-        let rows = sources.into_iter().filter_map(|source| match source {
-            Source::SSTable(reader) => Some(Rows::SSTable(reader)),
-            Source::Held(fragments) => Some(Rows::Held(fragments)),
-            Source::Memtable(_) | Source::Scan(_) | Source::Cached(_) | Source::Part(_) => None,
-        });
-        self.stream = Some(Merge::new(&self.schema, self.request.direction, rows.collect()));
-        self
     }
 
     /// Nothing more is kept.
@@ -140,7 +121,7 @@ impl Gap {
         Some(filler.static_row(self.static_row.as_ref()))
     }
 
-    fn stream(&mut self) -> &mut Merge<Rows> {
+    fn stream(&mut self) -> &mut Merge<Mapped<PartitionReader>> {
         self.stream.as_mut().expect("it is opened before anything else is done")
     }
 
@@ -264,30 +245,11 @@ pub(super) fn nowhere() -> Slice {
     Slice { start: Position::start(), end: Position::before(null) }
 }
 
-async fn open(request: &ReadRequest, members: &[Rc<Member>]) -> Result<Vec<Rows>> {
+async fn open(request: &ReadRequest, members: &[Rc<Member>]) -> Result<Vec<Mapped<PartitionReader>>> {
     let opened = members.iter().map(|member| single_key::open_reader(request, member, members.len()));
     let mut sources = Vec::new();
     for reader in runtime::join_all(opened).await {
-        sources.extend(reader?.map(|reader| Rows::SSTable(Box::new(reader))));
+        sources.extend(reader?);
     }
     Ok(sources)
-}
-
-impl FragmentReader for Rows {
-    type Error = Error;
-
-    #[inline]
-    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
-        match self {
-            Rows::SSTable(reader) => Ok(reader.pop(place)?),
-            Rows::Held(fragments) => Ok(place.pop_from(fragments)),
-        }
-    }
-
-    async fn fill(&mut self) -> Result<()> {
-        match self {
-            Rows::SSTable(reader) => Ok(reader.fill().await?),
-            Rows::Held(_) => Ok(()),
-        }
-    }
 }

@@ -52,6 +52,9 @@ pub(super) struct Draft {
     numbers: Vec<u32>,
 }
 
+/// Bytes for the first few fragments.
+const FIRST: usize = 512;
+
 /// The top bit of a number.
 const IS_CHANGE: u32 = 1 << 31;
 
@@ -255,6 +258,9 @@ impl Draft {
     /// Appends a fragment.
     pub(super) fn push(&mut self, fragment: &Fragment) {
         let is_change = matches!(fragment, Fragment::RangeTombstone(_));
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(FIRST);
+        }
         let at = u32::try_from(self.bytes.len()).expect("parts are smaller than 2 GiB");
         self.numbers.push(at | if is_change { IS_CHANGE } else { 0 });
         put_fragment(fragment, &mut self.bytes);

@@ -18,10 +18,9 @@ use super::directory::Found;
 use super::filler::{Filler, Filling};
 use super::gap::{Gap, Step, nowhere};
 use super::part::{Part, View};
-use crate::source::Source;
 use crate::sstable_set::{Member, SSTableSet};
 use crate::table::ReadRequest;
-use crate::{Error, Result, single_key};
+use crate::{Error, Result};
 
 /// Reads a slice of a partition from the cache and from SSTables.
 ///
@@ -106,38 +105,8 @@ impl CachedReader {
         }
     }
 
-    /// Whether this is the way to read: always, save for a row that is not in the cache and is asked for the first time
-    /// in a while.
-    pub(crate) fn is_preferred(&self) -> bool {
-        !single_key::is_one_row(&self.request, &self.schema)
-            || self.is_covered()
-            || self.filling.cache.is_asked_again(&self.request)
-    }
-
-    /// The SSTables that may have the partition, for who reads them otherwise.
-    pub(crate) fn find_members(&mut self) -> Vec<Rc<Member>> {
-        self.sources.sstables = true;
-        self.members().to_vec()
-    }
-
     fn members(&mut self) -> &[Rc<Member>] {
         self.members.get_or_insert_with(|| self.set.of_key(&self.request.key))
-    }
-
-    /// Goes on with what was begun to read otherwise, of all SSTables that have it.
-    pub(crate) fn resume(&mut self, sources: Vec<Source>) {
-        self.filling.cache.list(&self.filling.watch, &self.filling.key);
-        self.known = None;
-        self.gap = Some(self.gap_of(self.request.slice.clone()).resumed(sources));
-    }
-
-    fn is_covered(&self) -> bool {
-        let Filling { cache, key, .. } = &self.filling;
-        if self.wants_static_row && cache.find_static_row(key).is_none() {
-            return false;
-        }
-        let direction = self.request.direction;
-        self.known.as_ref().is_some_and(|part| part.reaches(&self.schema, self.end(), direction))
     }
 
     /// Goes on without waiting; whether that was possible.

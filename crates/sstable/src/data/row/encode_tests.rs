@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use model::{Bytes, Column, CqlType, Schema};
+use model::{Bytes, Column, CqlType, Schema, Weight};
 use runtime::{Cache, Shard, ShardOptions};
 
 use super::*;
@@ -198,6 +198,53 @@ fn a_length_that_was_not_expected_is_written_too() {
             let mut one_by_one = b"before".to_vec();
             one_by_one.put_vint_bytes(&body);
             assert!(put == one_by_one, "{len} bytes, where a vint of {expected} bytes was expected");
+        }
+    }
+}
+
+/// Positions of all kinds, empty and null values among them, are compared as they are encoded as they are when decoded.
+#[test]
+fn encoded_positions_stand_where_decoded_ones_do() {
+    let types = vec![CqlType::Int, CqlType::Reversed(Box::new(CqlType::Text)), CqlType::Blob];
+    let regulars = vec![Column { name: b"v".as_slice().into(), data_type: CqlType::Blob }];
+    let schema = Schema::new(CqlType::Int, types, Vec::new(), regulars);
+    let minima = Minima { timestamp: 0, local_deletion_time: 0, ttl: 0 };
+    let codec = RowCodec::new(&schema, minima, Version::Oa);
+    let values =
+        |of: &[&[u8]]| of.iter().map(|value| Some(Bytes::from(*value))).chain([None]).collect::<Vec<_>>();
+    let (numbers, texts) = (values(&[&[0, 0, 0, 7], &[255, 0, 0, 1]]), values(&[b"", b"a", b"bc"]));
+    let mut rows = Vec::new();
+    for (number, text) in numbers.iter().flat_map(|number| texts.iter().map(move |text| (number, text))) {
+        for blob in [Some(Bytes::from(b"\0".as_slice())), None] {
+            rows.push(Clustering { values: [number.clone(), text.clone(), blob].into_iter().collect() });
+        }
+    }
+    let prefix = |row: &Clustering, len| Clustering { values: row.values[..len].iter().cloned().collect() };
+    let bounds = rows.iter().flat_map(|row| (0..=3).map(|len| prefix(row, len))).flat_map(|prefix| {
+        [Weight::Before, Weight::After].map(|weight| Position { prefix: prefix.clone(), weight })
+    });
+    let positions: Vec<Position> = rows.iter().cloned().map(Position::at).chain(bounds).collect();
+    for a in &positions {
+        let mut bytes = Vec::new();
+        match a.weight {
+            Weight::At => codec.put_row_prefix(&a.prefix, &mut bytes),
+            weight => {
+                codec.put_marker_prefix(a, weight == Weight::After, weight == Weight::Before, &mut bytes)
+            }
+        }
+        let owner = Rc::new(bytes);
+        let source = Source { owner: &owner, end: owner.len() };
+        let mut row = Vec::new();
+        put_row(&codec, &Row::new(a.prefix.clone()), 7, &mut row);
+        let row = Rc::new(row);
+        for b in &positions {
+            let expected = (schema.compare(a, b), owner.len());
+            assert_eq!(codec.compare_prefix(source, 0, &schema, b), Ok(expected), "{a:?} {b:?}");
+            if a.weight == Weight::At {
+                let source = Source { owner: &row, end: row.len() };
+                let before = expected.0.is_lt().then_some(row.len());
+                assert_eq!(codec.row_before(source, 0, &schema, b), Ok(before), "{a:?} {b:?}");
+            }
         }
     }
 }

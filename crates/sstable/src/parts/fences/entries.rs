@@ -15,7 +15,7 @@
 
 use std::cmp::Ordering;
 
-use model::{Bytes, DeletionTime, Position, Token};
+use model::{Bytes, DeletionTime, Position, Schema, Token};
 
 use crate::Version;
 use crate::big::entry::{OFFSET, Promoted};
@@ -133,12 +133,18 @@ impl Group {
         Ok(Group { ordinal: lead >> 1, number, at, open, first })
     }
 
-    /// Where the first block begins among the rows.
-    pub(crate) fn position(&self, codec: &RowCodec) -> Decoded<Position> {
+    /// How the beginning of the first block stands to a position.
+    pub(crate) fn compare(
+        &self,
+        codec: &RowCodec,
+        schema: &Schema,
+        position: &Position,
+    ) -> Decoded<Ordering> {
         let (owner, range) = self.first.parts();
-        let (position, end) = codec.clustering_prefix(Source { owner, end: range.end }, range.start)?;
+        let source = Source { owner, end: range.end };
+        let (order, end) = codec.compare_prefix(source, range.start, schema, position)?;
         if end == range.end {
-            return Ok(position);
+            return Ok(order);
         }
         Cursor::new(&self.first).invalid("a clustering prefix is followed by other bytes")
     }

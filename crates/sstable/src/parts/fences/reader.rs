@@ -121,7 +121,7 @@ impl Fences {
     ) -> std::result::Result<Fences, String> {
         let len = file.len();
         let is_small = len <= SMALL && len <= cache.capacity() as u64 / 2;
-        let file = CachedFile::new(file, cache);
+        let file = CachedFile::checked(file, cache, is_sound);
         if len < PAGE as u64 || !len.is_multiple_of(PAGE as u64) {
             return Err("it is cut off".to_owned());
         }
@@ -166,7 +166,7 @@ impl Fences {
         codec: &RowCodec,
         schema: &Schema,
     ) -> Result<(Option<Group>, Option<Group>)> {
-        self.groups(ordinal, |group| Ok(schema.compare(&group.position(codec)?, position))).await
+        self.groups(ordinal, |group| group.compare(codec, schema, position)).await
     }
 
     /// The group with the block of this number, and the one behind it, if there is one.
@@ -216,13 +216,9 @@ impl Fences {
         }
     }
 
-    /// The page that begins at `start`, once its checksum is found to hold.
+    /// The page that begins at `start`.
     async fn page(&self, start: u64) -> Result<Bytes> {
-        let page = self.file.read(start..start.saturating_add(PAGE as u64)).await?;
-        if is_sound(&page) {
-            return Ok(page);
-        }
-        Err(Error::corrupt(self.path(), start, "the checksum of a page is wrong"))
+        self.file.read(start..start.saturating_add(PAGE as u64)).await
     }
 
     fn decoded<T>(&self, decoded: Decoded<T>) -> Result<T> {
