@@ -1,6 +1,6 @@
 //! Large buffers, used again and again, at addresses that suit direct I/O.
 //!
-//! What streams through a shard comes in buffers of some 16 to 512 KiB that live for a moment. An allocator that gets
+//! What streams through a shard comes in buffers of some 4 to 512 KiB that live for a moment. An allocator that gets
 //! them back either returns them to the operating system, and a page fault fetches every page of the next one, or keeps
 //! them, and small things that live long settle in between. So a thread keeps a few for whoever wants one next.
 //!
@@ -14,10 +14,13 @@
 use std::cell::RefCell;
 
 /// The least capacity of a buffer that is kept, and the most, in bytes.
-const KEPT_CAPACITY: [usize; 2] = [16 << 10, 512 << 10];
+const KEPT_CAPACITY: [usize; 2] = [4 << 10, 512 << 10];
 
 /// How many bytes a thread keeps of buffers that nobody uses.
 const MOST_KEPT: usize = 1 << 20;
+
+/// How many buffers it keeps: each is looked at when one is wanted.
+const MOST_BUFFERS: usize = 32;
 
 /// Capacities are multiples of this, so that a buffer suits more than what it was made for. Bytes.
 const STEP: usize = 4 << 10;
@@ -32,13 +35,31 @@ struct Kept {
     bytes: usize,
 }
 
+/// A buffer of that length, in bytes, whatever is in it: who writes all of it need not have it cleared.
+pub fn buffer_of(len: usize) -> Vec<u8> {
+    let mut buffer = kept(len).unwrap_or_default();
+    buffer.resize(len, 0);
+    buffer
+}
+
 /// An empty buffer of at least that capacity, in bytes: one that [`reuse`] was told of, or a new one.
 pub fn buffer(capacity: usize) -> Vec<u8> {
-    if capacity < KEPT_CAPACITY[0] || capacity > KEPT_CAPACITY[1] {
-        return Vec::with_capacity(capacity);
+    match kept(capacity) {
+        Some(mut buffer) => {
+            buffer.clear();
+            buffer
+        }
+        None => Vec::with_capacity(capacity),
     }
-    KEPT.with_borrow_mut(|kept| kept.take(capacity))
-        .unwrap_or_else(|| Vec::with_capacity(capacity.next_multiple_of(STEP)))
+}
+
+/// One that is kept, or a new one that will be.
+fn kept(capacity: usize) -> Option<Vec<u8>> {
+    if capacity < KEPT_CAPACITY[0] || capacity > KEPT_CAPACITY[1] {
+        return None;
+    }
+    let kept = KEPT.with_borrow_mut(|kept| kept.take(capacity));
+    Some(kept.unwrap_or_else(|| Vec::with_capacity(capacity.next_multiple_of(STEP))))
 }
 
 /// Hands on a buffer that nobody uses any more.
@@ -63,11 +84,10 @@ impl Kept {
     }
 
     /// Keeps it, in the place of those that came first.
-    fn put(&mut self, mut buffer: Vec<u8>) {
-        buffer.clear();
+    fn put(&mut self, buffer: Vec<u8>) {
         self.bytes += buffer.capacity();
         self.buffers.push(buffer);
-        while self.bytes > MOST_KEPT {
+        while self.bytes > MOST_KEPT || self.buffers.len() > MOST_BUFFERS {
             self.bytes -= self.buffers.remove(0).capacity();
         }
     }
@@ -125,6 +145,16 @@ mod tests {
         assert_ne!(small.as_ptr(), address);
         assert_eq!((large.as_ptr(), large.len()), (address, 0));
         assert_ne!(another.as_ptr(), address);
+    }
+
+    #[test]
+    fn a_buffer_of_a_length_is_not_cleared() {
+        reuse(vec![7; 5000]);
+        let again = buffer_of(4500);
+        assert_eq!(again, [7; 4500]);
+        reuse(again);
+        assert_eq!(buffer_of(5000), [&[7; 4500][..], &[0; 500]].concat());
+        assert_eq!(buffer_of(10), [0; 10]);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! spawn, join_all, yield_now    several futures at once, on the one thread
 //! sleep, timeout, monotonic     time that passes, also where the clock stands still
 //! offload        work that takes long, on another thread
-//! buffer, reuse  large buffers that pass through, again and again
+//! buffer, buffer_of, reuse  large buffers that pass through, again and again
 //! ```
 //!
 //! ```
@@ -65,7 +65,7 @@ mod stats;
 mod task;
 mod timer;
 
-pub use buffer::{buffer, reuse};
+pub use buffer::{buffer, buffer_of, reuse};
 pub use cache::{Cache, CacheKey, CacheStats, Reserved};
 pub use clock::{Clock, SimClock};
 pub use disk::Disk;

@@ -167,8 +167,8 @@ pub(crate) async fn read_newest_first(
         return Ok(None);
     }
     let mut read = NewestFirst { memtables: Vec::new(), sstables: Vec::new(), is_all: false };
-    for memtable in memtables.drain(..) {
-        let fragments = gather(memtable).await?;
+    for mut memtable in memtables.drain(..) {
+        let fragments = gather(&mut memtable).await?;
         fragments.iter().for_each(|fragment| cover.add(fragment));
         read.memtables.push(Source::Held(fragments));
     }
@@ -214,7 +214,7 @@ async fn read_members(
 /// All that an SSTable has of a request for one row, if it has the partition.
 async fn row_of(request: &ReadRequest, member: &Member, count: usize) -> Result<Option<VecDeque<Fragment>>> {
     match open(request, member, count).await? {
-        Some(source) => Ok(Some(gather(source).await?)),
+        Some(mut source) => Ok(Some(gather(&mut source).await?)),
         None => Ok(None),
     }
 }
@@ -249,7 +249,7 @@ pub(crate) async fn open_reader(
 }
 
 /// Reads a source to its end.
-pub(crate) async fn gather(mut source: impl FragmentReader<Error = Error>) -> Result<VecDeque<Fragment>> {
+pub(crate) async fn gather(source: &mut impl FragmentReader<Error = Error>) -> Result<VecDeque<Fragment>> {
     let mut fragments = VecDeque::new();
     let mut fragment = Fragment::default();
     loop {

@@ -306,9 +306,13 @@ impl Table {
             None => (single_key::open_all(request, members).await?, true),
         };
         if let (Some(keeper), true, false) = (keeper, is_all, members.is_empty()) {
-            let row = single_key::gather(Merge::new(schema, request.direction, read)).await?;
-            keeper.keep(request, schema, &row);
-            read = vec![Source::Held(row)];
+            // What was read is let go of only when nothing points into it any more, so that its buffer is used again.
+            let mut merged = Merge::new(schema, request.direction, read);
+            let row = single_key::gather(&mut merged).await?;
+            read = vec![match keeper.keep(request, schema, &row) {
+                Some(reader) => Source::Part(reader),
+                None => Source::Held(row),
+            }];
         }
         sources.extend(read);
         Ok(())

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use runtime::{File, Window, buffer, reuse};
+use runtime::{File, Window, buffer_of, reuse};
 
 use super::sums::{BadSum, Sums, Units};
 use crate::parts::compression_info::{CompressionInfo, Compressor};
@@ -242,24 +242,26 @@ impl DataFile {
 
         let data_start = first * chunk_len;
         let data_end = ((last + 1) * chunk_len).min(info.uncompressed_len());
-        let mut buffer = buffer(tail.bytes.len() + (data_end - data_start) as usize);
         // The range begins at a chunk's start wherever a tail is handed on: only whole chunks are read.
         let skipped = (range.start - data_start) as usize;
-        if skipped == 0 {
-            buffer.extend_from_slice(&tail.owner[tail.bytes.clone()]);
-        }
+        let tail_bytes = if skipped == 0 { &tail.owner[tail.bytes.clone()] } else { &[] };
+        let mut buffer = buffer_of(tail_bytes.len() + (data_end - data_start) as usize);
+        buffer[..tail_bytes.len()].copy_from_slice(tail_bytes);
+        let mut at = tail_bytes.len();
         for index in first..=last {
             let chunk = info.chunk(index as usize);
             let bytes = &window[(chunk.start - start) as usize..(chunk.end - start) as usize];
             let len = (((index + 1) * chunk_len).min(info.uncompressed_len()) - index * chunk_len) as usize;
-            let before = buffer.len();
-            let Err(what) = self.unpack(info, bytes, len, &mut buffer) else { continue };
+            let Err(what) = self.unpack(info, bytes, &mut buffer[at..at + len]) else {
+                at += len;
+                continue;
+            };
             if index == first {
                 let what = format!("{what} (at offset {} of the file, compressed)", chunk.start);
                 return Err(Error::corrupt(self.path(), index * chunk_len, what));
             }
             // What is before it may be all that is wanted.
-            buffer.truncate(before);
+            buffer.truncate(at);
             break;
         }
         window.let_go();
@@ -271,14 +273,8 @@ impl DataFile {
         Ok(join(tail, buffer, bytes, range.start))
     }
 
-    /// Checks a chunk and appends its `len` uncompressed bytes to the buffer.
-    fn unpack(
-        &self,
-        info: &CompressionInfo,
-        chunk: &[u8],
-        len: usize,
-        to: &mut Vec<u8>,
-    ) -> std::result::Result<(), String> {
+    /// Checks a chunk and puts its uncompressed bytes, which are as many as there is room for.
+    fn unpack(&self, info: &CompressionInfo, chunk: &[u8], to: &mut [u8]) -> std::result::Result<(), String> {
         let (packed, crc) = chunk
             .split_last_chunk::<{ CHUNK_CRC as usize }>()
             .ok_or_else(|| format!("a chunk of {} bytes is too short for its checksum", chunk.len()))?;
@@ -286,17 +282,15 @@ impl DataFile {
         if expected != found {
             return Err(format!("a chunk's checksum: computed {found:08x}, stored {expected:08x}"));
         }
-        let start = to.len();
         if info.is_raw(packed.len()) {
             // The last chunk of a file is padded with zeros up to the length from which chunks are raw.
             let raw = packed
-                .get(..len)
-                .ok_or_else(|| format!("a chunk holds {} bytes, not {len}", packed.len()))?;
-            to.extend_from_slice(raw);
+                .get(..to.len())
+                .ok_or_else(|| format!("a chunk holds {} bytes, not {}", packed.len(), to.len()))?;
+            to.copy_from_slice(raw);
             return Ok(());
         }
-        to.resize(start + len, 0);
-        decompress(info.compressor(), packed, &mut to[start..])
+        decompress(info.compressor(), packed, to)
     }
 }
 

@@ -7,6 +7,7 @@ use model::{Fragment, Schema};
 
 use super::RowCache;
 use super::filler::{Filler, Filling, Taken};
+use super::part_reader::PartReader;
 use crate::table::ReadRequest;
 
 /// Keeps a row. A flush of whatever partition that comes before it does is too much: it is kept the next time.
@@ -20,10 +21,16 @@ impl RowKeeper {
     }
 
     /// Keeps what all SSTables together say of a row: all fragments of the read, or none if no SSTable has the partition.
-    pub(crate) fn keep(self, request: &ReadRequest, schema: &Rc<Schema>, fragments: &VecDeque<Fragment>) {
+    /// What was kept may be read in their place, if it is all.
+    pub(crate) fn keep(
+        self,
+        request: &ReadRequest,
+        schema: &Rc<Schema>,
+        fragments: &VecDeque<Fragment>,
+    ) -> Option<PartReader> {
         let RowKeeper(filling) = self;
         if !filling.is_wanted() {
-            return;
+            return None;
         }
         let mut filler = Filler::new(&filling, schema, request);
         let mut static_row = None;
@@ -41,12 +48,13 @@ impl RowKeeper {
                 Fragment::PartitionEnd => {}
             }
         }
-        if request.static_row && !schema.statics.is_empty() {
+        let wants_static_row = request.static_row && !schema.statics.is_empty();
+        if wants_static_row {
             filler.static_row(static_row);
         }
-        if is_whole {
-            filler.close(request.end().clone());
-        }
+        let part = if is_whole { filler.close(request.end().clone()) } else { None };
+        let part = part.filter(|part| !wants_static_row && part.is_free_of_ranges())?;
+        Some(PartReader::new(&request.key, &part, &request.slice, schema, request.direction))
     }
 
     /// Counts the read: what it found was not in the cache.
