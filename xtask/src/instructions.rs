@@ -136,7 +136,11 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn check_valgrind() -> Result<()> {
+/// That valgrind is there.
+///
+/// # Errors
+/// If it is not.
+pub(crate) fn check_valgrind() -> Result<()> {
     match Command::new("valgrind").arg("--version").output() {
         Ok(output) if output.status.success() => Ok(()),
         _ => Err("valgrind counts the instructions, and is not installed: most systems have it as the package `valgrind`".into()),
@@ -156,17 +160,25 @@ impl Operation {
 
     /// What so many of them take, with all that comes before.
     fn take(&self, program: &Path, times: u64) -> Result<Taken> {
-        let folder = tempfile::tempdir()?;
-        let counts = folder.path().join("counts");
-        let mut command = Command::new("valgrind");
-        command.args(VALGRIND).arg(format!("--cachegrind-out-file={}", counts.display())).arg(program);
-        command.args(self.arguments.split(' ')).args(MACHINE).args(["--operations", &times.to_string()]);
-        let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
-        let instructions =
-            instructions(&fs::read_to_string(counts)?).ok_or("valgrind has counted nothing")?;
+        let (instructions, printed) = counted(program, self.arguments, times)?;
         let allocations = allocations(&printed).ok_or("the benchmark has counted no allocations")?;
         Ok(Taken { instructions, allocations })
     }
+}
+
+/// The instructions of a benchmark with so many operations, and what it prints.
+///
+/// # Errors
+/// If a run fails.
+pub(crate) fn counted(program: &Path, arguments: &str, operations: u64) -> Result<(f64, Value)> {
+    let folder = tempfile::tempdir()?;
+    let counts = folder.path().join("counts");
+    let mut command = Command::new("valgrind");
+    command.args(VALGRIND).arg(format!("--cachegrind-out-file={}", counts.display())).arg(program);
+    command.args(arguments.split(' ')).args(MACHINE).args(["--operations", &operations.to_string()]);
+    let printed = serde_json::from_slice(&checked(&mut command)?.stdout)?;
+    let counts = fs::read_to_string(counts)?;
+    Ok((instructions(&counts).ok_or("valgrind has counted nothing")?, printed))
 }
 
 impl Taken {
@@ -206,7 +218,7 @@ fn table(lines: &[(&Operation, Taken)]) -> String {
 }
 
 /// A whole number with commas between its thousands.
-fn grouped(number: f64) -> String {
+pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {

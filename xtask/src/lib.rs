@@ -6,6 +6,7 @@
 //! | [`interop`] | what Cassandra dumps, we dump: asked of Cassandra afresh |
 //! | [`compare_dump`] | how long both take for it |
 //! | [`compare_write`] | how many rows a second both write |
+//! | [`growth`] | how the cost of a row grows |
 //! | [`instructions`] | how many instructions reads and writes take |
 //! | [`peers`] | what the same work takes Siltstone and other databases |
 //! | [`golden`] | golden texts whose answers are Cassandra's, rewritten |
@@ -15,6 +16,7 @@
 pub mod compare_dump;
 pub mod compare_write;
 pub mod golden;
+pub mod growth;
 pub mod instructions;
 pub mod interop;
 pub mod measure;

@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::tidy::tree::Tree;
-use xtask::{Result, compare_dump, compare_write, golden, instructions, interop, peers, tidy, workspace};
+use xtask::{
+    Result, compare_dump, compare_write, golden, growth, instructions, interop, peers, tidy, workspace,
+};
 
 /// The chores of the project.
 #[derive(Debug, Parser)]
@@ -28,6 +30,8 @@ enum Chore {
     CompareWrite(compare_write::Options),
     /// Count the instructions and allocations of reads and writes, with valgrind.
     Instructions(instructions::Options),
+    /// Measure how the cost of a row grows with what it is in, with valgrind.
+    Growth(growth::Options),
     /// Measure the same work by Siltstone, RocksDB, fjall and cqlite side by side. Builds them first, which takes long.
     Peers(peers::Options),
 }
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         Chore::CompareDump(options) => compare_dump::run(&options).map(|()| true),
         Chore::CompareWrite(options) => compare_write::run(&options).map(|()| true),
         Chore::Instructions(options) => instructions::run(&options).map(|()| true),
+        Chore::Growth(options) => growth::run(&options).map(|()| true),
         Chore::Peers(options) => peers::run(&options).map(|()| true),
     };
     match done {

@@ -6,6 +6,8 @@
 //! | [`simple_query`] | one row, read or written by its key |
 //! | [`single_key`] | rows that stand in three SSTables, read newest first |
 //! | [`reads`] | rows and slices of one partition, wherever they are |
+//! | [`growth`] | what a row costs, by the size of what it is in |
+//! | [`report`] | charts of what they print |
 //! | [`arguments`] | what several of them can be told |
 //! | [`allocations`] | how many allocations a thread made |
 //!
@@ -16,11 +18,13 @@ pub mod allocations;
 pub mod arguments;
 mod defaults;
 pub mod fast_forward;
+pub mod growth;
 mod int_rows;
 mod numbers;
 mod polls;
 mod random;
 pub mod reads;
+pub mod report;
 pub mod simple_query;
 pub mod single_key;
 mod throughput;

@@ -8,7 +8,9 @@ use clap::{Parser, Subcommand};
 use siltstone::Error;
 use siltstone_perf::allocations::Counted;
 use siltstone_perf::fast_forward::FastForward;
+use siltstone_perf::growth::Growth;
 use siltstone_perf::reads::Reads;
+use siltstone_perf::report::Report;
 use siltstone_perf::simple_query::SimpleQuery;
 use siltstone_perf::single_key::SingleKey;
 
@@ -31,6 +33,8 @@ enum Benchmark {
     SimpleQuery(SimpleQuery),
     SingleKey(SingleKey),
     Reads(Reads),
+    Growth(Growth),
+    Report(Report),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +43,8 @@ fn main() -> ExitCode {
         Benchmark::SimpleQuery(simple_query) => simple_query.run(&mut std::io::stdout()),
         Benchmark::SingleKey(single_key) => single_key.run(&mut std::io::stdout()),
         Benchmark::Reads(reads) => reads.run(&mut std::io::stdout()),
+        Benchmark::Growth(growth) => growth.run(&mut std::io::stdout()),
+        Benchmark::Report(report) => report.run(&mut std::io::stdout()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -62,7 +62,13 @@ impl Index {
 
     /// Whether the partition may be there, as far as the bloom filter knows.
     pub fn may_contain(&self, key: &PartitionKey) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.may_contain(murmur3(&key.bytes)))
+        self.may_contain_hash(murmur3(&key.bytes))
+    }
+
+    /// The same of a key with this hash ([`model::key::murmur3`]): who asks several SSTables works it out once.
+    #[inline]
+    pub fn may_contain_hash(&self, hash: [u64; 2]) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
     /// Where the partition of this key is, if it is there.

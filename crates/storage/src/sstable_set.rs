@@ -3,13 +3,17 @@
 //! A set never changes: flushes and compactions put a new one in its place, and who reads goes on with the old one,
 //! whose files stay open even when they have lost their names.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::path::Path;
 use std::rc::Rc;
 
+use model::key::murmur3;
 use model::merge::ColumnMap;
 use model::types::all_alike;
 use model::{PartitionKey, Token};
 use runtime::Disk;
+use smallvec::SmallVec;
 use sstable::{OpenOptions, SSTable};
 
 use crate::compaction::SSTableFacts;
@@ -35,10 +39,16 @@ pub struct Member {
     pub facts: SSTableFacts,
 }
 
+/// The places of members in runs that do not overlap, each in the order of the ring: as few runs as there can be. Leveled
+/// compaction leaves few runs, however many SSTables; then a partition is looked for by halves.
+#[derive(Clone, Debug, Default)]
+struct Runs(Vec<Vec<u32>>);
+
 /// The SSTables of a table, the one with the greatest timestamp first.
 #[derive(Clone, Debug, Default)]
 pub struct SSTableSet {
     members: Vec<Rc<Member>>,
+    runs: Runs,
     largest_chunk: u64,
 }
 
@@ -99,6 +109,43 @@ impl Member {
     }
 }
 
+impl Runs {
+    fn of(members: &[Rc<Member>]) -> Runs {
+        let mut places: Vec<u32> = (0..members.len() as u32).collect();
+        places.sort_by(|&a, &b| members[a as usize].first.cmp(&members[b as usize].first));
+        let mut runs: Vec<Vec<u32>> = Vec::new();
+        // The run that ends first takes the next member, if it ends before that begins.
+        let mut ends: BinaryHeap<Reverse<(&PartitionKey, usize)>> = BinaryHeap::new();
+        for place in places {
+            let Member { first, last, .. } = &*members[place as usize];
+            let run = match ends.peek() {
+                Some(Reverse((end, run))) if *end < first => {
+                    let run = *run;
+                    ends.pop();
+                    run
+                }
+                _ => {
+                    runs.push(Vec::new());
+                    runs.len() - 1
+                }
+            };
+            runs[run].push(place);
+            ends.push(Reverse((last, run)));
+        }
+        Runs(runs)
+    }
+
+    /// The members between whose first and last partition a key stands, one of a run at the most.
+    fn around<'a>(&'a self, members: &'a [Rc<Member>], key: &'a PartitionKey) -> impl Iterator<Item = u32> {
+        let member = |place: u32| &members[place as usize];
+        self.0.iter().filter_map(move |run| {
+            let behind = run.partition_point(|&place| member(place).first <= *key);
+            let place = run[behind.checked_sub(1)?];
+            (*key <= member(place).last).then_some(place)
+        })
+    }
+}
+
 impl SSTableSet {
     /// A set of these.
     pub fn new(mut members: Vec<Rc<Member>>) -> SSTableSet {
@@ -106,11 +153,11 @@ impl SSTableSet {
         members.sort_by_cached_key(|member| {
             let generation = &member.sstable.descriptor().generation;
             let newest = (member.max_timestamp, generation.len(), generation.clone());
-            std::cmp::Reverse(newest)
+            Reverse(newest)
         });
         let chunks = members.iter().filter_map(|member| member.sstable.data().file.compression());
         let largest_chunk = chunks.map(|info| u64::from(info.chunk_len())).max().unwrap_or(0);
-        SSTableSet { members, largest_chunk }
+        SSTableSet { runs: Runs::of(&members), members, largest_chunk }
     }
 
     /// The largest chunk that any of them is compressed in, in bytes; 0 if none is compressed.
@@ -123,9 +170,14 @@ impl SSTableSet {
         &self.members
     }
 
-    /// Those that may have a partition.
+    /// Those that may have a partition, as far as first and last ones and filters tell.
     pub fn of_key(&self, key: &PartitionKey) -> Vec<Rc<Member>> {
-        self.members.iter().filter(|member| member.may_have(key)).cloned().collect()
+        let hash = murmur3(&key.bytes);
+        let around = self.runs.around(&self.members, key);
+        let mut found: SmallVec<[u32; 8]> =
+            around.filter(|&at| self.members[at as usize].sstable.index().may_contain_hash(hash)).collect();
+        found.sort_unstable();
+        found.into_iter().map(|at| self.members[at as usize].clone()).collect()
     }
 
     /// The set without some and with others.

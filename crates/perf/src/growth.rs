@@ -1,0 +1,345 @@
+//! How the cost of a row grows: with the rows of its partition, with the partitions of its table, with the SSTables.
+//!
+//! ```text
+//! rows         one partition in one SSTable, read by clustering keys
+//! partitions   partitions of one row in one SSTable, read by partition keys
+//! sstables     1,000 partitions of one row each in every SSTable, whose tokens do not overlap: as leveled compaction leaves them
+//! ```
+//!
+//! A row is read *cold* right after all was opened with empty caches, and *warm* once many others have been read. Data is
+//! never cached, nor are rows. What opening costs is told apart.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args, ValueEnum};
+use model::{
+    Bytes, Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Schema,
+    Slice,
+};
+use runtime::{Cache, Disk, IoStats, Shard};
+use serde_json::{Value, json};
+use siltstone::{Error, Result};
+use sstable::component::{Component, Descriptor};
+use sstable::parts::statistics::EncodingStats;
+use sstable::{SSTableWriter, Version, WriteOptions};
+use storage::commit_log::TableId;
+use storage::{Context, Definition, Generations, ReadRequest, Table};
+
+use crate::arguments::{Format, Machine, bytes};
+use crate::int_rows;
+use crate::numbers::rounded;
+use crate::random::Random;
+
+/// Microseconds since the epoch, of all rows.
+const TIMESTAMP: i64 = 1_700_000_000_000_000;
+
+/// Bytes of a value.
+const VALUE: usize = 8;
+
+/// Partitions of each of several SSTables.
+const PARTITIONS: u32 = 1000;
+
+/// So many cold reads are counted, each with everything opened anew.
+const COLD: u32 = 20;
+
+/// What is in a folder once its dataset is whole.
+const WHOLE: &str = "whole";
+
+/// The version that is written.
+const VERSION: Version = Version::Me;
+
+/// What one row costs, cold and warm, by the size of what it is in.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone perf growth --along rows --sizes 10000,100000,1000000
+  siltstone perf growth --along sstables --sizes 1,10,100,1000 --output-format json
+
+Exit codes: 0 if all went well, 1 for rows that were not found, bad data and I/O errors, 2 for wrong arguments.")]
+pub struct Growth {
+    /// What grows.
+    #[arg(long, value_enum, default_value = "rows", value_name = "WHAT")]
+    along: Along,
+
+    /// Its sizes.
+    #[arg(long, value_delimiter = ',', default_value = "10000,100000,1000000", value_name = "N,N,…",
+          value_parser = clap::value_parser!(u32).range(1..=200_000_000))]
+    sizes: Vec<u32>,
+
+    /// How many rows are read once others have been.
+    #[arg(long, default_value = "2000", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    operations: u32,
+
+    /// Whether rows are also read with everything opened anew for each.
+    #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    cold: bool,
+
+    /// Whether SSTables are written with fences, or without.
+    #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    fences: bool,
+
+    /// Memory for caches.
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = bytes)]
+    cache: usize,
+
+    /// Where datasets are, and stay.
+    #[arg(long, value_name = "DIR", default_value = "perf-growth")]
+    data_directory: PathBuf,
+
+    /// How the results are printed.
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output_format: Format,
+
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// What grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Along {
+    /// The rows of a partition.
+    Rows,
+    /// The partitions of an SSTable.
+    Partitions,
+    /// The SSTables of a table.
+    Sstables,
+}
+
+/// Requests and bytes.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Cost {
+    requests: f64,
+    kib: f64,
+}
+
+/// What was measured at one size.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Point {
+    size: u32,
+    /// Of opening, all of it.
+    opening: Cost,
+    /// Of a read with everything opened anew.
+    cold: Option<Cost>,
+    /// Of one of many reads.
+    warm: Cost,
+}
+
+impl Growth {
+    /// Does what the arguments say; results go to `out`.
+    ///
+    /// # Errors
+    /// What cannot be read or written; rows that were not found.
+    pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
+        runtime::run(self.machine.shard(), async |shard| {
+            let mut points = Vec::new();
+            if self.output_format == Format::Text {
+                writeln!(
+                    out,
+                    "{:>10}  {:>16}  {:>16}  {:>20}",
+                    self.along.name(),
+                    "cold",
+                    "warm",
+                    "opening"
+                )?;
+            }
+            for &size in &self.sizes {
+                let point = self.measure(&shard, size).await?;
+                match self.output_format {
+                    Format::Text => writeln!(out, "{}", point.text())?,
+                    Format::Json => points.push(point.json()),
+                }
+            }
+            if self.output_format == Format::Json {
+                let document = json!({ "along": self.along.name(), "fences": self.fences, "points": points });
+                writeln!(out, "{document:#}")?;
+            }
+            Ok(())
+        })?
+    }
+
+    async fn measure(&self, shard: &Shard, size: u32) -> Result<Point> {
+        let folder = self.folder(size);
+        if !folder.join(WHOLE).exists() {
+            self.populate(shard.disk(), size, &folder).await?;
+        }
+        let keys = Keys { along: self.along, size, random: Random::new(u64::from(size)) };
+        let mut cold = Cost::default();
+        for _ in 0..if self.cold { COLD } else { 0 } {
+            let table = self.open(shard, &folder).await?;
+            let before = shard.disk().stats();
+            read(&table, &keys).await?;
+            cold.add(&shard.disk().stats().since(&before), COLD);
+        }
+        let before = shard.disk().stats();
+        let table = self.open(shard, &folder).await?;
+        let mut opening = Cost::default();
+        opening.add(&shard.disk().stats().since(&before), 1);
+        for _ in 0..self.operations {
+            read(&table, &keys).await?;
+        }
+        let mut warm = Cost::default();
+        let before = shard.disk().stats();
+        for _ in 0..self.operations {
+            read(&table, &keys).await?;
+        }
+        warm.add(&shard.disk().stats().since(&before), self.operations);
+        Ok(Point { size, opening, cold: self.cold.then_some(cold), warm })
+    }
+
+    fn folder(&self, size: u32) -> PathBuf {
+        let fences = if self.fences { "" } else { "-no-fences" };
+        self.data_directory.join(format!("{}-{size}{fences}", self.along.name()))
+    }
+
+    async fn open(&self, shard: &Shard, folder: &Path) -> Result<Table> {
+        let (disk, clock) = (shard.disk().clone(), shard.clock().clone());
+        let context = Context { disk, clock, cache: Cache::new(self.cache) };
+        let definition = Definition::new(TableId([2; 16]), &self.along.schema(), VERSION);
+        Ok(Table::open(&context, folder, definition, &Generations::default()).await?)
+    }
+
+    async fn populate(&self, disk: &Disk, size: u32, folder: &Path) -> Result<()> {
+        let failed = |error: std::io::Error| Error::file(folder, error.to_string());
+        if folder.exists() {
+            fs::remove_dir_all(folder).map_err(failed)?;
+        }
+        fs::create_dir_all(folder).map_err(failed)?;
+        let write = WriteOptions { compression: None, fences: self.fences, ..WriteOptions::new(VERSION) };
+        let files = if self.along == Along::Sstables { size } else { 1 };
+        let keys = self.along.partitions(size);
+        for (some, generation) in keys.chunks(keys.len().div_ceil(files as usize)).zip(1..) {
+            let name = format!("{}-{generation}-big-{}", VERSION.name(), Component::Data.name());
+            let descriptor = Descriptor::parse(&folder.join(name))?;
+            let encoding = EncodingStats { min_timestamp: TIMESTAMP, ..EncodingStats::NONE };
+            let schema = self.along.schema();
+            let mut writer =
+                SSTableWriter::create(disk, descriptor, &schema, encoding, write.clone()).await?;
+            for &key in some {
+                self.along.push(&mut writer, key, size).await?;
+            }
+            writer.seal().await?;
+        }
+        fs::write(folder.join(WHOLE), "").map_err(failed)
+    }
+}
+
+impl Along {
+    fn name(self) -> &'static str {
+        match self {
+            Along::Rows => "rows",
+            Along::Partitions => "partitions",
+            Along::Sstables => "sstables",
+        }
+    }
+
+    fn schema(self) -> Rc<Schema> {
+        let schema = int_rows::schema();
+        match self {
+            Along::Rows => schema,
+            Along::Partitions | Along::Sstables => {
+                let Schema { partition_key, regulars, .. } = &*schema;
+                Rc::new(Schema::new(partition_key.clone(), Vec::new(), Vec::new(), regulars.clone()))
+            }
+        }
+    }
+
+    /// The partitions of a dataset, in the order of the ring.
+    fn partitions(self, size: u32) -> Vec<u32> {
+        let count = match self {
+            Along::Rows => 1,
+            Along::Partitions => size,
+            Along::Sstables => size * PARTITIONS,
+        };
+        let mut keys: Vec<(i64, u32)> =
+            (0..count).map(|number| (int_rows::key(number).token, number)).collect();
+        keys.sort_unstable();
+        keys.into_iter().map(|(_, number)| number).collect()
+    }
+
+    /// Writes a partition.
+    async fn push(self, writer: &mut SSTableWriter, key: u32, size: u32) -> Result<()> {
+        let start = PartitionStart { key: int_rows::key(key), deletion: DeletionTime::LIVE };
+        writer.push(&Fragment::PartitionStart(start)).await?;
+        for row in 0..if self == Along::Rows { size } else { 1 } {
+            let clustering =
+                if self == Along::Rows { int_rows::clustering(row) } else { Clustering::empty() };
+            let value = Bytes::from(vec![row as u8; VALUE]);
+            writer.push(&Fragment::Row(int_rows::row(clustering, TIMESTAMP, value))).await?;
+        }
+        writer.push(&Fragment::PartitionEnd).await?;
+        Ok(())
+    }
+}
+
+/// Which rows are read: any.
+struct Keys {
+    along: Along,
+    size: u32,
+    random: Random,
+}
+
+impl Keys {
+    fn next(&self) -> (PartitionKey, Slice) {
+        match self.along {
+            Along::Rows => {
+                let row = int_rows::clustering(self.random.below(self.size));
+                (int_rows::key(0), Slice::of_prefix(row))
+            }
+            Along::Partitions => (int_rows::key(self.random.below(self.size)), Slice::all()),
+            Along::Sstables => (int_rows::key(self.random.below(self.size * PARTITIONS)), Slice::all()),
+        }
+    }
+}
+
+/// Reads a row that is there.
+async fn read(table: &Table, keys: &Keys) -> Result<()> {
+    let (key, slice) = keys.next();
+    let request = ReadRequest { static_row: false, bypass_cache: true, ..ReadRequest::new(key, slice) };
+    let mut stream = table.read(&request).await?;
+    let (mut found, mut fragment) = (0, Fragment::default());
+    loop {
+        match stream.pop(&mut fragment)? {
+            Next::Fragment => found += u32::from(matches!(fragment, Fragment::Row(_))),
+            Next::Fill => stream.fill().await?,
+            Next::End => break,
+        }
+    }
+    if found == 1 {
+        Ok(())
+    } else {
+        Err(Error::file(table.folder(), format!("{found} rows were found, not 1")))
+    }
+}
+
+impl Cost {
+    /// Adds a share of what was read.
+    fn add(&mut self, io: &IoStats, among: u32) {
+        let total = io.total();
+        self.requests += total.requests as f64 / f64::from(among);
+        self.kib += total.bytes as f64 / 1024.0 / f64::from(among);
+    }
+
+    fn json(self) -> Value {
+        json!({ "requests": rounded(self.requests, 3), "kib": rounded(self.kib, 2) })
+    }
+
+    fn text(self) -> String {
+        format!("{:.2} / {:.1}", self.requests, self.kib)
+    }
+}
+
+impl Point {
+    fn text(&self) -> String {
+        let cold = self.cold.map_or_else(|| "-".to_owned(), Cost::text);
+        format!("{:>10}  {cold:>16}  {:>16}  {:>20}", self.size, self.warm.text(), self.opening.text())
+    }
+
+    fn json(&self) -> Value {
+        let (cold, warm, opening) = (self.cold.map(Cost::json), self.warm.json(), self.opening.json());
+        json!({ "size": self.size, "cold": cold, "warm": warm, "opening": opening })
+    }
+}

@@ -1,0 +1,131 @@
+//! How the cost of a row grows: `siltstone perf growth` at all sizes, and the instructions of each by valgrind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use serde_json::{Value, json};
+use testkit::command::checked;
+
+use crate::Result;
+use crate::instructions::{check_valgrind, counted, grouped};
+use crate::workspace::{perf, root, target};
+
+/// What grows, and its sizes.
+const CURVES: [(&str, &[u32]); 3] = [
+    ("rows", &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000]),
+    ("partitions", &[1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000]),
+    ("sstables", &[1, 10, 100, 1000]),
+];
+
+/// So many reads are counted; a run makes each number of them twice.
+const OPERATIONS: u64 = 500;
+
+/// The page and the figures that `--write` writes.
+const PAGE: &str = "docs/performance/growth.md";
+const FIGURES: &str = "docs/performance/growth.json";
+
+/// What can be chosen.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The folder of the datasets, which stay there: 3 GB at full size.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// The largest size of each curve.
+    #[arg(long, value_name = "N", default_value = "100000000")]
+    most: u32,
+
+    /// Write the tables to docs/performance/growth.md, and the figures beside them.
+    #[arg(long)]
+    write: bool,
+}
+
+/// Measures, and prints the tables.
+///
+/// # Errors
+/// If there is no valgrind, or a run fails.
+pub fn run(options: &Options) -> Result<()> {
+    check_valgrind()?;
+    let (program, data) = (perf()?, options.data.clone().unwrap_or_else(|| target().join("perf-growth")));
+    let mut curves = Vec::new();
+    for (along, sizes) in CURVES {
+        let mut points = Vec::new();
+        for size in sizes.iter().filter(|size| **size <= options.most) {
+            eprintln!("{along}: {size}");
+            points.push(point(&program, &data, along, *size)?);
+        }
+        curves.push(json!({ "along": along, "points": points }));
+    }
+    let tables: String = curves.iter().map(table).collect();
+    print!("{tables}");
+    if options.write {
+        fs::write(root().join(PAGE), page(&tables))?;
+        fs::write(root().join(FIGURES), format!("{:#}\n", json!({ "growth": curves })))?;
+    }
+    Ok(())
+}
+
+/// What a row costs at one size.
+fn point(program: &Path, data: &Path, along: &str, size: u32) -> Result<Value> {
+    let arguments = format!("growth --along {along} --sizes {size} --data-directory {}", data.display());
+    let mut command = Command::new(program);
+    command.args(arguments.split(' ')).args(["--output-format", "json"]);
+    let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
+    let mut point = printed["points"][0].clone();
+    let warm = format!("{arguments} --cold false");
+    let (once, _) = counted(program, &warm, OPERATIONS)?;
+    let (thrice, _) = counted(program, &warm, 3 * OPERATIONS)?;
+    // Each run reads as many rows before as those that it counts.
+    point["instructions"] = json!(((thrice - once) / (4 * OPERATIONS) as f64).round());
+    Ok(point)
+}
+
+fn table(curve: &Value) -> String {
+    let along = curve["along"].as_str().unwrap_or_default();
+    let mut table = format!("## By {along}\n\n| {along} | cold | warm | instructions, warm | opening |\n");
+    table += "|---:|---:|---:|---:|---:|\n";
+    for point in curve["points"].as_array().into_iter().flatten() {
+        let [cold, warm, opening] = ["cold", "warm", "opening"].map(|of| cost(&point[of]));
+        let [size, instructions] =
+            ["size", "instructions"].map(|of| grouped(point[of].as_f64().unwrap_or_default()));
+        table += &format!("| {size} | {cold} | {warm} | {instructions} | {opening} |\n");
+    }
+    table + "\n"
+}
+
+fn cost(cost: &Value) -> String {
+    let number = |of: &str| cost[of].as_f64().unwrap_or_default();
+    format!("{:.2} / {:.1}", number("requests"), number("kib"))
+}
+
+fn page(tables: &str) -> String {
+    format!(
+        "# How cost grows\n\n\
+         Requests / KiB of a row that is there, by the size of what it is in, and instructions by valgrind. Printed by\n\n\
+         ```sh\ncargo xtask growth --write\n```\n\n\
+         {tables}\
+         - *Cold* is a read right after all was opened with empty caches, the mean of 20. *Warm* is the mean of 2,000 behind as many\n  \
+           others, with 64 MiB for caches, of which neither rows nor data take any.\n\
+         - Values have 8 bytes; nothing is compressed; index blocks of 64 KiB; fences.\n\
+         - The SSTables have 1,000 partitions each, and their tokens do not overlap: as leveled compaction leaves them. Where they do\n  \
+           overlap, each that may have the key is asked of its filter, in memory.\n\
+         - Opening is that of all SSTables, in requests and KiB. It is in proportion to the SSTables and, by their filters and\n  \
+           summaries, to their partitions.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_is_a_table() {
+        let cost = json!({ "requests": 2.0, "kib": 9.25 });
+        let point =
+            json!({ "size": 1000, "cold": cost, "warm": cost, "opening": cost, "instructions": 20500 });
+        let table = table(&json!({ "along": "rows", "points": [point] }));
+        assert!(table.contains("| 1,000 | 2.00 / 9.2 | 2.00 / 9.2 | 20,500 | 2.00 / 9.2 |"), "{table}");
+    }
+}
