@@ -44,6 +44,9 @@ pub struct Member {
 #[derive(Clone, Debug, Default)]
 struct Runs(Vec<Vec<u32>>);
 
+/// The first and the last partition of a member.
+type Ends<'a> = (&'a PartitionKey, &'a PartitionKey);
+
 /// The SSTables of a table, the one with the greatest timestamp first.
 #[derive(Clone, Debug, Default)]
 pub struct SSTableSet {
@@ -98,6 +101,10 @@ impl Member {
         Rc::ptr_eq(&self.sstable, &other.sstable) || self.sstable.descriptor() == other.sstable.descriptor()
     }
 
+    fn ends(&self) -> Ends<'_> {
+        (&self.first, &self.last)
+    }
+
     /// Whether it may have a partition, as far as its first and last one and the filter tell.
     pub fn may_have(&self, key: &PartitionKey) -> bool {
         self.first <= *key && *key <= self.last && self.sstable.index().may_contain(key)
@@ -110,18 +117,18 @@ impl Member {
 }
 
 impl Runs {
-    fn of(members: &[Rc<Member>]) -> Runs {
-        let mut places: Vec<u32> = (0..members.len() as u32).collect();
-        places.sort_by(|&a, &b| members[a as usize].first.cmp(&members[b as usize].first));
+    /// Of so many members, whose first and last partitions `ends` tells.
+    fn of<'a>(count: usize, ends: impl Fn(u32) -> Ends<'a>) -> Runs {
+        let mut places: Vec<u32> = (0..count as u32).collect();
+        places.sort_by(|&a, &b| ends(a).0.cmp(ends(b).0));
         let mut runs: Vec<Vec<u32>> = Vec::new();
         // The run that ends first takes the next member, if it ends before that begins.
-        let mut ends: BinaryHeap<Reverse<(&PartitionKey, usize)>> = BinaryHeap::new();
+        let mut open: BinaryHeap<Reverse<(&PartitionKey, usize)>> = BinaryHeap::new();
         for place in places {
-            let Member { first, last, .. } = &*members[place as usize];
-            let run = match ends.peek() {
-                Some(Reverse((end, run))) if *end < first => {
-                    let run = *run;
-                    ends.pop();
+            let (first, last) = ends(place);
+            let run = match open.peek() {
+                Some(&Reverse((end, run))) if end < first => {
+                    open.pop();
                     run
                 }
                 _ => {
@@ -130,18 +137,17 @@ impl Runs {
                 }
             };
             runs[run].push(place);
-            ends.push(Reverse((last, run)));
+            open.push(Reverse((last, run)));
         }
         Runs(runs)
     }
 
     /// The members between whose first and last partition a key stands, one of a run at the most.
-    fn around<'a>(&'a self, members: &'a [Rc<Member>], key: &'a PartitionKey) -> impl Iterator<Item = u32> {
-        let member = |place: u32| &members[place as usize];
+    fn around<'a>(&self, key: &PartitionKey, ends: impl Fn(u32) -> Ends<'a>) -> impl Iterator<Item = u32> {
         self.0.iter().filter_map(move |run| {
-            let behind = run.partition_point(|&place| member(place).first <= *key);
+            let behind = run.partition_point(|&place| ends(place).0 <= key);
             let place = run[behind.checked_sub(1)?];
-            (*key <= member(place).last).then_some(place)
+            (key <= ends(place).1).then_some(place)
         })
     }
 }
@@ -157,7 +163,8 @@ impl SSTableSet {
         });
         let chunks = members.iter().filter_map(|member| member.sstable.data().file.compression());
         let largest_chunk = chunks.map(|info| u64::from(info.chunk_len())).max().unwrap_or(0);
-        SSTableSet { runs: Runs::of(&members), members, largest_chunk }
+        let runs = Runs::of(members.len(), |place| members[place as usize].ends());
+        SSTableSet { runs, members, largest_chunk }
     }
 
     /// The largest chunk that any of them is compressed in, in bytes; 0 if none is compressed.
@@ -173,7 +180,7 @@ impl SSTableSet {
     /// Those that may have a partition, as far as first and last ones and filters tell.
     pub fn of_key(&self, key: &PartitionKey) -> Vec<Rc<Member>> {
         let hash = murmur3(&key.bytes);
-        let around = self.runs.around(&self.members, key);
+        let around = self.runs.around(key, |place| self.members[place as usize].ends());
         let mut found: SmallVec<[u32; 8]> =
             around.filter(|&at| self.members[at as usize].sstable.index().may_contain_hash(hash)).collect();
         found.sort_unstable();
@@ -184,5 +191,56 @@ impl SSTableSet {
     pub fn replaced(&self, gone: &[Rc<Member>], new: impl IntoIterator<Item = Rc<Member>>) -> SSTableSet {
         let stays = |member: &&Rc<Member>| !gone.iter().any(|gone| gone.is(member));
         SSTableSet::new(self.members.iter().filter(stays).cloned().chain(new).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Bytes;
+    use testkit::generate::random::Random;
+
+    use super::*;
+
+    fn key(token: Token) -> PartitionKey {
+        PartitionKey { token, bytes: Bytes::default() }
+    }
+
+    #[test]
+    fn runs_find_what_looking_at_each_finds() {
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let longest = [1, 5, 100][seed as usize % 3];
+            let members: Vec<(PartitionKey, PartitionKey)> = (0..random.below(40))
+                .map(|_| {
+                    let first = random.below(100) as Token;
+                    (key(first), key(first + random.below(longest) as Token))
+                })
+                .collect();
+            let ends = |place: u32| (&members[place as usize].0, &members[place as usize].1);
+            let runs = Runs::of(members.len(), ends);
+            let mut most = 0;
+            for token in -1..210 {
+                let mut found: Vec<u32> = runs.around(&key(token), ends).collect();
+                found.sort_unstable();
+                let is_around = |place: &u32| (ends(*place).0.token..=ends(*place).1.token).contains(&token);
+                let expected: Vec<u32> = (0..members.len() as u32).filter(is_around).collect();
+                assert_eq!(found, expected, "{seed}: {token}");
+                most = most.max(expected.len());
+            }
+            assert_eq!(
+                runs.0.len(),
+                most,
+                "{seed}: there are no more runs than members that overlap at one place"
+            );
+        }
+    }
+
+    #[test]
+    fn members_that_do_not_overlap_are_one_run() {
+        let members: Vec<(PartitionKey, PartitionKey)> =
+            (0..1000).rev().map(|at| (key(at * 10), key(at * 10 + 9))).collect();
+        let ends = |place: u32| (&members[place as usize].0, &members[place as usize].1);
+        let runs = Runs::of(members.len(), ends);
+        assert_eq!((runs.0.len(), runs.around(&key(5555), ends).collect::<Vec<_>>()), (1, vec![999 - 555]));
     }
 }

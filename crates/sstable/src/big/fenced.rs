@@ -216,7 +216,7 @@ impl PromotedCursor<'_> {
         let first = PLACE * places.len();
         let mut buffer = Vec::with_capacity(first + bytes.len());
         for (place, is_open) in places {
-            buffer.extend_from_slice(&(first as u32 + place | is_open).to_le_bytes());
+            buffer.extend_from_slice(&((first as u32 + place) | is_open).to_le_bytes());
         }
         buffer.extend_from_slice(&bytes);
         Ok(buffer)

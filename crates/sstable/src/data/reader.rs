@@ -363,10 +363,10 @@ impl DataReader {
             self.window.advance_to(end);
             return Ok(Step::Over);
         }
-        if let Some(slice) = self.plan.slice() {
-            if self.data.schema.compare_row(&row.clustering, &slice.end).is_gt() {
-                return Ok(Step::Behind);
-            }
+        if let Some(slice) = self.plan.slice()
+            && self.data.schema.compare_row(&row.clustering, &slice.end).is_gt()
+        {
+            return Ok(Step::Behind);
         }
         let (source, _) = self.window.source();
         self.data.codec.row(source, at, lead, row).map_err(|error| self.corrupt(error))?;
