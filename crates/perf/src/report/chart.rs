@@ -1,5 +1,7 @@
 //! A chart of lines, as SVG.
 
+use std::ops::Range;
+
 use plotters::prelude::{
     ChartBuilder, Circle, Color, DashedLineSeries, DrawingAreaErrorKind, EmptyElement, IntoDrawingArea,
     IntoFont, LineSeries, Palette, Palette99, PathElement, SVGBackend, SeriesLabelPosition, ShapeStyle,
@@ -68,11 +70,11 @@ impl Chart {
             .margin(12)
             .x_label_area_size(44)
             .y_label_area_size(72)
-            .build_cartesian_2d(x, y)?;
-        let (x_label, y_label) = (|at: &f64| self.x.told(*at), |at: &f64| self.y.told(*at));
+            .build_cartesian_2d(x.clone(), y.clone())?;
+        let (x_label, y_label) = (|at: &f64| self.x.label_at(*at, &x), |at: &f64| self.y.label_at(*at, &y));
         let mut mesh = context.configure_mesh();
         mesh.x_desc(&self.x.label).y_desc(&self.y.label).label_style(("sans-serif", 13).into_font());
-        mesh.light_line_style(WHITE).x_label_formatter(&x_label).y_label_formatter(&y_label);
+        mesh.max_light_lines(0).x_label_formatter(&x_label).y_label_formatter(&y_label);
         if !self.x.names.is_empty() {
             mesh.x_labels(self.x.names.len());
         }
@@ -118,6 +120,16 @@ impl Axis {
         if self.is_log { number.max(LEAST).log10() } else { number }
     }
 
+    /// What is written at a place: of an axis of several tens, those alone.
+    fn label_at(&self, place: f64, range: &Range<f64>) -> String {
+        let is_between = (place - place.round()).abs() > 0.01;
+        if self.is_log && range.end - range.start > 1.5 && is_between {
+            String::new()
+        } else {
+            self.told(place)
+        }
+    }
+
     /// What stands at a place.
     fn told(&self, place: f64) -> String {
         if !self.names.is_empty() {
@@ -134,7 +146,7 @@ impl Axis {
     }
 
     /// From a little below the least to a little above the greatest; from 0 where steps are equal.
-    fn range(&self, numbers: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
+    fn range(&self, numbers: impl Iterator<Item = f64>) -> Range<f64> {
         let places: Vec<f64> = numbers.map(|number| self.place(number)).collect();
         let greatest = places.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let least = places.iter().copied().fold(f64::INFINITY, f64::min);
@@ -142,7 +154,9 @@ impl Axis {
             return 0.0..1.0;
         }
         let margin = ((greatest - least) * 0.05).max(0.05);
-        if self.is_log { least - margin..greatest + margin } else { least.min(0.0)..greatest + margin }
+        let from = if self.is_log { least - margin } else { least.min(0.0) };
+        // The names of the lines stand at the top.
+        from..greatest + (greatest - from).max(margin) * 0.2
     }
 }
 
