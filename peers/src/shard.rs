@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use model::{
-    Bytes, CellValue, Column, CqlType, Direction, Fragment, FragmentReader, PartitionKey, Position, Schema,
-    Slice,
+    Bytes, CellValue, Column, CqlType, Direction, Fragment, FragmentReader, Next, PartitionKey, Position,
+    Schema, Slice,
 };
 use runtime::{Cache, Shard, ShardOptions};
 use sstable::Version;
@@ -86,11 +86,17 @@ async fn take<R: FragmentReader<Error = storage::Error>>(
     rows: usize,
     found: &mut Found,
 ) -> Result<()> {
-    let mut left = rows;
-    while left > 0
-        && let Some(fragment) = reader.next().await?
-    {
-        let Fragment::Row(row) = fragment else { continue };
+    let (mut left, mut fragment) = (rows, Fragment::default());
+    while left > 0 {
+        match reader.pop(&mut fragment)? {
+            Next::Fragment => {}
+            Next::Fill => {
+                reader.fill().await?;
+                continue;
+            }
+            Next::End => break,
+        }
+        let Fragment::Row(row) = &fragment else { continue };
         let clustering = row.clustering.values.first().and_then(|value| value.as_ref()?[..].try_into().ok());
         let value = match row.cells.first().map(|cell| &cell.value) {
             Some(CellValue::Value(value)) => &value[..],
