@@ -313,13 +313,10 @@ impl DataReader {
             }
             let (source, at) = self.window.source();
             if let Some(position) = self.before_entry() {
-                match self.data.codec.row_before(source, at, &self.data.schema, position) {
-                    Ok(None) => {}
-                    Ok(Some(end)) => {
-                        self.window.advance_to(end);
-                        continue;
-                    }
-                    Err(error) => return self.wants(error),
+                let end = self.data.codec.rows_before(source, at, &self.data.schema, position);
+                if end > at {
+                    self.window.advance_to(end);
+                    continue;
                 }
             }
             let row = place.as_new_row();

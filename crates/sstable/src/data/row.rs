@@ -271,10 +271,30 @@ impl RowCodec {
         Ok((row, end))
     }
 
-    /// Where the row at `at` ends, if one is there that stands before a position: it is stepped over without being
-    /// decoded. `None` where something else is, or a row that is not plain.
+    /// Where the rows from `at` on end that stand before a position: they are stepped over without being decoded. At the
+    /// first that does not, or is not plain, or not at hand as a whole, it is at its end.
+    pub fn rows_before(&self, source: Source<'_>, at: usize, schema: &Schema, position: &Position) -> usize {
+        let mut at = at;
+        // A block has hundreds of small rows, of which a slice in its middle wants none: the usual keys have a loop of their own.
+        if let ([Some(width)], [data_type], [Some(value)]) =
+            (&*self.clustering, &*schema.clustering, &*position.prefix.values)
+        {
+            let is_before =
+                |key: &[u8]| data_type.compare(key, value).then(Weight::At.cmp(&position.weight)).is_lt();
+            while let Some(end) = plain_row(&source.owner[..source.end], at, *width, is_before) {
+                at = end;
+            }
+        }
+        while let Ok(Some(end)) = self.row_before(source, at, schema, position) {
+            at = end;
+        }
+        at
+    }
+
+    /// Where the row at `at` ends, if one is there that stands before a position. `None` where something else is, or a row
+    /// that is not plain.
     #[inline]
-    pub fn row_before(
+    fn row_before(
         &self,
         source: Source<'_>,
         at: usize,
@@ -657,6 +677,26 @@ impl RowCodec {
         let local = self.local_deletion_time(cursor)?;
         Ok(deletion_of(marked_for_delete_at, local))
     }
+}
+
+/// Where the row at `at` ends, if all of it is there and its key, one value of this width, is as it should be.
+#[inline]
+fn plain_row(bytes: &[u8], at: usize, width: usize, is_right: impl Fn(&[u8]) -> bool) -> Option<usize> {
+    let [flags, 0, rest @ ..] = bytes.get(at..)? else { return None };
+    if flags & (flag::END_OF_PARTITION | flag::MARKER | flag::EXTENDED) != 0 {
+        return None;
+    }
+    let (key, rest) = rest.split_at_checked(width).filter(|(key, _)| is_right(key))?;
+    let (size, size_len) = match *rest {
+        [first, ..] if first < 0x80 => (usize::from(first), 1),
+        [first, second, ..] if first < 0xc0 => (usize::from(first & 0x3f) << 8 | usize::from(second), 2),
+        _ => {
+            let mut cursor = Cursor::new(rest);
+            (cursor.vint_len().ok()?, cursor.position())
+        }
+    };
+    let end = at + 2 + key.len() + size_len + size;
+    (end <= bytes.len()).then_some(end)
 }
 
 /// A deletion as partitions and index blocks have it.

@@ -242,9 +242,49 @@ fn encoded_positions_stand_where_decoded_ones_do() {
             assert_eq!(codec.compare_prefix(source, 0, &schema, b), Ok(expected), "{a:?} {b:?}");
             if a.weight == Weight::At {
                 let source = Source { owner: &row, end: row.len() };
-                let before = expected.0.is_lt().then_some(row.len());
-                assert_eq!(codec.row_before(source, 0, &schema, b), Ok(before), "{a:?} {b:?}");
+                let end = if expected.0.is_lt() { row.len() } else { 0 };
+                assert_eq!(codec.rows_before(source, 0, &schema, b), end, "{a:?} {b:?}");
             }
         }
+    }
+}
+
+/// Rows of all sizes, stepped over up to a position, to the end of what is at hand, and to what is no plain row.
+#[test]
+fn rows_in_front_of_a_position_are_stepped_over() {
+    let regulars = vec![Column { name: b"v".as_slice().into(), data_type: CqlType::Blob }];
+    let schema = Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), regulars);
+    let codec = RowCodec::new(&schema, Minima { timestamp: 0, local_deletion_time: 0, ttl: 0 }, Version::Me);
+    let (mut bytes, mut starts) = (Vec::new(), Vec::new());
+    for (number, len) in (0_i32..).zip([0, 1, 100, 118, 119, 120, 16_000, 16_380, 16_390, 3]) {
+        starts.push(bytes.len());
+        let value = CellValue::Value(Bytes::from(vec![7; len]));
+        let cell = Cell {
+            column: 0,
+            ttl: 0,
+            timestamp: 5,
+            local_deletion_time: NO_DELETION_TIME,
+            path: None,
+            value,
+        };
+        let key: Clustering = std::iter::once(number.to_be_bytes().to_vec()).collect();
+        put_row(&codec, &Row { cells: vec![cell], ..Row::new(key) }, 300, &mut bytes);
+    }
+    starts.push(bytes.len());
+    codec.put_end_of_partition(&mut bytes);
+    let owner = Rc::new(bytes);
+    let skip = |end: usize, position: &Position| {
+        codec.rows_before(Source { owner: &owner, end }, 0, &schema, position)
+    };
+    for (number, start) in (0_i32..).zip(&starts) {
+        let key: Clustering = std::iter::once(number.to_be_bytes().to_vec()).collect();
+        assert_eq!(skip(owner.len(), &Position::before(key.clone())), *start, "{number}");
+        let behind = starts.get(number as usize + 1).unwrap_or(start);
+        assert_eq!(skip(owner.len(), &Position::after(key)), *behind, "{number}");
+    }
+    for (pair, cut) in
+        starts.windows(2).flat_map(|pair| [(pair, pair[0]), (pair, pair[0] + 1), (pair, pair[1] - 1)])
+    {
+        assert_eq!(skip(cut, &Position::end()), pair[0], "what is cut off is not stepped over");
     }
 }
