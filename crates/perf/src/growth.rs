@@ -16,10 +16,7 @@ use std::rc::Rc;
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
-use model::{
-    Bytes, Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Schema,
-    Slice,
-};
+use model::{Bytes, Clustering, DeletionTime, Fragment, PartitionKey, PartitionStart, Schema, Slice};
 use runtime::{Cache, Disk, IoStats, Shard};
 use serde_json::{Value, json};
 use siltstone::{Error, Result};
@@ -300,14 +297,7 @@ async fn read(table: &Table, keys: &Keys) -> Result<()> {
     let (key, slice) = keys.next();
     let request = ReadRequest { static_row: false, bypass_cache: true, ..ReadRequest::new(key, slice) };
     let mut stream = table.read(&request).await?;
-    let (mut found, mut fragment) = (0, Fragment::default());
-    loop {
-        match stream.pop(&mut fragment)? {
-            Next::Fragment => found += u32::from(matches!(fragment, Fragment::Row(_))),
-            Next::Fill => stream.fill().await?,
-            Next::End => break,
-        }
-    }
+    let found = int_rows::count(&mut stream).await?;
     if found == 1 {
         Ok(())
     } else {

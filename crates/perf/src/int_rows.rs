@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use model::time::NO_DELETION_TIME;
 use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, Liveness, Mutation, PartitionKey, Row, Schema,
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, Fragment, FragmentReader, Liveness, Mutation, Next,
+    PartitionKey, Row, Schema,
 };
 use storage::Table;
 use storage::commit_log::LogPosition;
@@ -33,6 +34,18 @@ pub(crate) fn row(clustering: Clustering, timestamp: i64, value: Bytes) -> Row {
         liveness: Liveness { timestamp, ..Liveness::NONE },
         cells: vec![Cell { column: 0, ttl, timestamp, local_deletion_time, path, value }],
         ..Row::new(clustering)
+    }
+}
+
+/// How many rows a stream gives.
+pub(crate) async fn count<R: FragmentReader>(stream: &mut R) -> Result<u64, R::Error> {
+    let (mut rows, mut fragment) = (0, Fragment::default());
+    loop {
+        match stream.pop(&mut fragment)? {
+            Next::Fragment => rows += u64::from(matches!(fragment, Fragment::Row(_))),
+            Next::Fill => stream.fill().await?,
+            Next::End => return Ok(rows),
+        }
     }
 }
 

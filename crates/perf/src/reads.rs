@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use clap::{Args, ValueEnum};
 use model::merge::Direction;
-use model::{Bytes, Fragment, FragmentReader, Next, Position, Row, Slice};
+use model::{Bytes, Position, Row, Slice};
 use runtime::Cache;
 use serde_json::json;
 use siltstone::{Error, Result};
@@ -187,15 +187,8 @@ impl Bench {
             What::Row | What::AbsentRow | What::Slice => {}
         }
         let mut stream = self.table.read(&request).await?;
-        let (mut found, mut fragment) = (0, Fragment::default());
-        loop {
-            match stream.pop(&mut fragment)? {
-                Next::Fragment => found += u32::from(matches!(fragment, Fragment::Row(_))),
-                Next::Fill => stream.fill().await?,
-                Next::End => break,
-            }
-        }
-        match found == self.what.rows() {
+        let found = int_rows::count(&mut stream).await?;
+        match found == u64::from(self.what.rows()) {
             true => Ok(()),
             false => {
                 Err(Error::file(self.table.folder(), format!("{found} rows were found from {first} on")))

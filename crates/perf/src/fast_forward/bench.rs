@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use model::{Fragment, FragmentReader, Slice};
+use model::Slice;
 use runtime::{Cache, Shard};
 use siltstone::{Error, Result};
 use sstable::{OpenOptions, ReadOptions, SSTable, Search};
@@ -14,6 +14,7 @@ use storage::{Context, Definition, Generations, ReadRequest, Table};
 use super::cases::{By, Case, Stretches};
 use super::dataset::{Dataset, Shape, absent, key, slice};
 use super::figures::{Figures, Lookups, counted};
+use crate::int_rows::count;
 
 /// How everything is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -202,13 +203,4 @@ impl Bench {
         let stats = self.table.row_cache().stats();
         Lookups { hits: stats.hits, misses: stats.misses + stats.partial_hits }
     }
-}
-
-/// How many rows a reader gives.
-async fn count<R: FragmentReader>(reader: &mut R) -> std::result::Result<u64, R::Error> {
-    let (mut rows, mut fragment) = (0, Fragment::default());
-    while reader.advance(&mut fragment).await? {
-        rows += u64::from(matches!(fragment, Fragment::Row(_)));
-    }
-    Ok(rows)
 }
