@@ -144,30 +144,22 @@ impl RowCache {
             Found::Part(part) => Some(part),
             Found::Gap(_) => None,
         };
-        let whole = known.as_ref().filter(|part| {
-            !wants_static_row
-                && part.is_free_of_ranges()
-                && part.reaches(schema, request.end(), request.direction)
-        });
+        let has_rows =
+            known.as_ref().is_some_and(|part| part.reaches(schema, request.end(), request.direction));
+        let whole = known.as_ref().filter(|part| has_rows && !wants_static_row && part.is_free_of_ranges());
         if let Some(part) = whole {
             self.count_read(true, false);
             let (key, slice, direction) = (&request.key, &request.slice, request.direction);
             return Some(Cached::Part(PartReader::new(key, part, slice, schema, direction)));
         }
+        let has_static_row = || !wants_static_row || self.find_static_row(&request.key).is_some();
         if single_key::is_one_row(request, schema)
-            && !self.covers(request, schema, known.as_deref())
+            && !(has_rows && has_static_row())
             && !self.is_asked_again(request)
         {
             return Some(Cached::Row(RowKeeper::new(self, request)));
         }
         Some(Cached::Parts(Box::new(CachedReader::new(self, request, schema, set, known))))
-    }
-
-    /// Whether all of a read is there, of whose rows the first ones may be in this part.
-    fn covers(&self, request: &ReadRequest, schema: &Schema, first: Option<&Part>) -> bool {
-        let wants_static_row = request.static_row && !schema.statics.is_empty();
-        first.is_some_and(|part| part.reaches(schema, request.end(), request.direction))
-            && (!wants_static_row || self.find_static_row(&request.key).is_some())
     }
 
     /// An SSTable has taken a memtable's place. To be called when the set is replaced, without a wait between.
