@@ -207,7 +207,7 @@ impl Window {
 
     /// The buffer and where in it the bytes are, so that it can be kept reference-counted without a copy.
     ///
-    /// What lies outside of the range are neighbours of the bytes in the file, or zeros.
+    /// What lies outside of the range are neighbours of the bytes in the file, or whatever was there.
     pub fn into_parts(self) -> (Vec<u8>, Range<usize>) {
         (self.buf, self.start..self.start + self.len)
     }

@@ -7,11 +7,14 @@
 //!
 //! 1. A request whose caller is dropped goes on as a task of its own, which keeps the buffer.
 //! 2. [`RealDisk::close`] waits for all that have begun and lets none begin: only then may the driver be dropped.
+//!
+//! Without direct I/O, a read first asks the page cache of the operating system, which answers at once or not at all:
+//! what it has needs no way through the driver, which takes several times as many instructions.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::future::{Future, pending, poll_fn};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -23,9 +26,11 @@ use compio::buf::{IntoInner, IoBuf};
 use compio::fs::OpenOptions;
 use compio::io::{AsyncReadAt, AsyncWriteAt};
 use rustix::fs::{AtFlags, FileType, OFlags, Statx, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::file::{Opened, Source};
 use crate::new_file::Sink;
+use crate::task::yield_now;
 
 /// The disk of the machine, as one shard uses it. Clones are the same.
 #[derive(Clone)]
@@ -36,7 +41,15 @@ struct Inner {
     under_way: Cell<usize>,
     closed: Cell<bool>,
     closer: RefCell<Option<Waker>>,
+    /// How many reads the page cache has answered since other tasks were let go on.
+    from_memory: Cell<u32>,
 }
+
+/// Larger reads, in bytes, go through the driver: the shard would do nothing else for long.
+const LARGEST_FROM_MEMORY: usize = 256 << 10;
+
+/// So many reads are answered by the page cache before other tasks are let go on.
+const FROM_MEMORY_AT_A_TIME: u32 = 16;
 
 impl RealDisk {
     pub(crate) fn new(direct_io: bool) -> Self {
@@ -45,6 +58,7 @@ impl RealDisk {
             under_way: Cell::new(0),
             closed: Cell::new(false),
             closer: RefCell::default(),
+            from_memory: Cell::new(0),
         }))
     }
 
@@ -70,7 +84,8 @@ impl RealDisk {
             fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::DIRECT)?;
         }
         let (alignment, memory_alignment) = alignments.unwrap_or((1, 1));
-        let source = Source::Real(RealFile { disk: self.clone(), file });
+        let asks_memory = Cell::new(alignments.is_none());
+        let source = Source::Real(RealFile { disk: self.clone(), file, asks_memory });
         Ok(Opened { source, len: stat.stx_size, alignment, memory_alignment })
     }
 
@@ -147,6 +162,14 @@ impl RealDisk {
         Request(Some(work)).await
     }
 
+    /// Lets other tasks go on now and then: who reads from memory alone never waits, and would keep the shard.
+    async fn let_others_go_on(&self) {
+        self.0.from_memory.update(|count| (count + 1) % FROM_MEMORY_AT_A_TIME);
+        if self.0.from_memory.get() == 0 {
+            yield_now().await;
+        }
+    }
+
     async fn begin(self) -> UnderWay {
         if self.0.closed.get() {
             pending::<()>().await;
@@ -168,20 +191,45 @@ fn direct_alignments(stat: &Statx) -> Option<(usize, usize)> {
 pub(crate) struct RealFile {
     disk: RealDisk,
     file: compio::fs::File,
+    /// Whether bytes may be in the page cache of the operating system, and it says so without waiting.
+    asks_memory: Cell<bool>,
 }
 
 impl RealFile {
     /// One request: reads into `target` of `buf`, whose length is at least `target.start` and capacity `target.end`.
     pub(crate) async fn read_at(
         &self,
-        buf: Vec<u8>,
+        mut buf: Vec<u8>,
         target: Range<usize>,
         offset: u64,
     ) -> (io::Result<usize>, Vec<u8>) {
+        if self.asks_memory.get()
+            && target.len() <= LARGEST_FROM_MEMORY
+            && self.read_from_memory(&mut buf, &target, offset)
+        {
+            self.disk.let_others_go_on().await;
+            return (Ok(target.len()), buf);
+        }
         let file = self.file.clone();
         let work = async move { file.read_at(buf.slice(target), offset).await };
         let BufResult(result, slice) = self.disk.request(work).await;
         (result, slice.into_inner())
+    }
+
+    /// Reads without waiting, and without a way through the driver, if the page cache has all of it.
+    fn read_from_memory(&self, buf: &mut Vec<u8>, target: &Range<usize>, offset: u64) -> bool {
+        // Most buffers were used before, and are long enough.
+        let len = buf.len();
+        buf.resize(target.end.max(len), 0);
+        let mut room = [IoSliceMut::new(&mut buf[target.clone()])];
+        let read = preadv2(&self.file, &mut room, offset, ReadWriteFlags::NOWAIT);
+        if read == Ok(target.len()) {
+            return true;
+        }
+        // File systems that cannot tell are not asked again.
+        self.asks_memory.set(!matches!(read, Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)));
+        buf.truncate(len);
+        false
     }
 }
 
@@ -291,6 +339,27 @@ mod tests {
             let file = shard.disk().open(path, IoClass::default()).await.unwrap();
             assert_eq!(*file.read_exact_at(5, 5).await.unwrap(), [7; 5]);
         });
+    }
+
+    /// The page cache answers without waiting, but not for ever.
+    #[test]
+    fn who_reads_from_memory_lets_others_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, vec![7; 1 << 20]).unwrap();
+        let options = ShardOptions { direct_io: false, ..ShardOptions::default() };
+        run(options, async |shard| {
+            let file = shard.disk().open(&path, IoClass::default()).await.unwrap();
+            let reader = spawn(async move {
+                loop {
+                    assert_eq!(*file.read_exact_at(77, 5).await.unwrap(), [7; 5]);
+                }
+            });
+            yield_now().await;
+            yield_now().await;
+            drop(reader);
+        })
+        .unwrap();
     }
 
     #[test]

@@ -199,12 +199,8 @@ impl Index {
 
 /// The place of a key's partition, if the page has it. Behind the page's stretch comes `next_page`.
 fn place_in(page: &IndexPage, key: &PartitionKey, next_page: Option<u64>) -> Option<Place> {
-    let number = page.find(key)?;
-    let entry = page.entry(number);
-    let end = OnceCell::new();
-    if number + 1 < page.len() {
-        end.get_or_init(|| page.entry(number + 1).data);
-    }
+    let entry = page.find(key)?;
+    let end = entry.next_data.map_or_else(OnceCell::new, OnceCell::from);
     let next_entry = page.rest().or(next_page);
     Some(Place { start: entry.data, promoted: entry.promoted, end, next_entry })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::{Bytes, PartitionKey, PartitionStart, Schema, Slice, Token};
-use runtime::{Cache, Disk, File, Reserved};
+use runtime::{Cache, Disk, File, Reserved, SingleFlight};
 
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::big::promoted_cursor::{Block, BlockIndex, Search};
@@ -135,6 +135,7 @@ impl SSTable {
                 owner: disk.unique_id(),
                 version: descriptor.version,
                 groups: disk.unique_id(),
+                flights: SingleFlight::new(),
                 fencing,
             },
             partitioner,

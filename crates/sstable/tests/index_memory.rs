@@ -1,8 +1,9 @@
 //! What a page of the partition index costs, by the allocator's own count: at most 28 bytes a partition with 16-byte
 //! keys, and two allocations to drop, whatever the page holds.
 
+use model::key::token_of;
 use model::{Bytes, PartitionKey};
-use siltstone_sstable::big::entry::Entry;
+use siltstone_sstable::big::entry::EntryHead;
 use siltstone_sstable::cache::index_page::{IndexPage, IndexPageBuilder};
 use testkit::allocator::{self, Watched};
 
@@ -17,13 +18,21 @@ fn page(partitions: u64, large: u64) -> IndexPage {
         })
         .collect();
     keys.sort();
-    let mut builder = IndexPageBuilder::default();
+    let mut builder = IndexPageBuilder::new(token_of);
     for (i, key) in (0..).zip(&keys) {
-        let promoted = if i % large == 0 { i * 5000..i * 5000 + 4000 } else { 0..0 };
-        let entry = Entry { at: i * 5000, key: key.bytes.clone(), data: i * 1_000_000, promoted };
-        builder.push(&entry, key.token).expect("the entries are in order");
+        let bytes = entry(&key.bytes, i, if i % large == 0 { 4000 } else { 0 });
+        let entry = EntryHead::decode(&bytes, i * 5000).expect("the entry is whole");
+        builder.push(&entry).expect("the entries are in order");
     }
     builder.build()
+}
+
+/// An entry as it stands in Index.db: the key, the position in nine bytes less two, the length in three.
+fn entry(key: &[u8], number: u64, promoted_len: u32) -> Vec<u8> {
+    let position = (number * 1_000_000).to_be_bytes();
+    let promoted_len = promoted_len.to_be_bytes();
+    let promoted_len = if promoted_len == [0; 4] { vec![0] } else { [&[0xc0], &promoted_len[2..]].concat() };
+    [&(key.len() as u16).to_be_bytes(), key, &[0xf8], &position[3..], &promoted_len].concat()
 }
 
 /// One test, because the counts are those of the process.

@@ -11,7 +11,7 @@
 //! reading anything else. Blocks are coded in [`super::promoted_cursor`].
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use model::{Bytes, DeletionTime};
@@ -19,7 +19,7 @@ use runtime::File;
 
 use crate::cache::cached_file::CachedFile;
 use crate::data::row::deletion_time;
-use crate::decode::{Cursor, DecodeError};
+use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::{Error, Result, Version};
 
 /// One entry of Index.db.
@@ -33,6 +33,43 @@ pub struct Entry {
     pub data: u64,
     /// Where in Index.db its promoted index is; empty where it has none.
     pub promoted: Range<u64>,
+}
+
+/// An entry as it stands in Index.db, up to its promoted index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryHead<'a> {
+    /// Where the entry begins in Index.db.
+    pub at: u64,
+    /// The bytes before the promoted index, the key's among them.
+    pub bytes: &'a [u8],
+    /// The serialized partition key.
+    pub key: &'a [u8],
+    /// Where the partition begins in the uncompressed data.
+    pub data: u64,
+    /// Bytes of the promoted index, which follows; 0 where there is none.
+    pub promoted_len: u64,
+}
+
+impl<'a> EntryHead<'a> {
+    /// The entry at the start of `bytes`, whatever follows it. It begins at `at` of Index.db.
+    ///
+    /// # Errors
+    /// How many bytes are needed, if these are too few.
+    pub fn decode(bytes: &'a [u8], at: u64) -> Decoded<EntryHead<'a>> {
+        let mut cursor = Cursor::new(bytes);
+        let key_len = usize::from(cursor.u16()?);
+        let key = cursor.take(key_len)?;
+        let data = cursor.vint()?;
+        let promoted_len = cursor.vint()?;
+        Ok(EntryHead { at, bytes: &bytes[..cursor.position()], key, data, promoted_len })
+    }
+
+    /// Where in Index.db the promoted index is, if there is one. An [`EntryScanner`] gives none that reaches past the
+    /// end of what it scans.
+    pub fn promoted(&self) -> Option<Range<u64>> {
+        let start = self.at + self.bytes.len() as u64;
+        (self.promoted_len > 0).then(|| start..start.saturating_add(self.promoted_len))
+    }
 }
 
 /// The head of a partition's promoted index.
@@ -51,6 +88,9 @@ pub struct Promoted {
     /// The partition's number among the large ones, if it is the fences that told all this.
     pub ordinal: Option<u64>,
 }
+
+/// Bytes of an entry before its key.
+pub(crate) const KEY: usize = 2;
 
 /// Bytes of the offset map for each block.
 pub const OFFSET: u64 = 4;
@@ -74,11 +114,7 @@ impl Promoted {
             .map_err(|error| Error::corrupt(file.path(), range.start + error.at() as u64, error.what()))
     }
 
-    fn decode(
-        bytes: &[u8],
-        range: &Range<u64>,
-        version: Version,
-    ) -> std::result::Result<Promoted, DecodeError> {
+    fn decode(bytes: &[u8], range: &Range<u64>, version: Version) -> Decoded<Promoted> {
         let mut cursor = Cursor::new(bytes);
         let head_len = cursor.vint()?;
         let deletion = deletion_time(&mut cursor, version)?;
@@ -128,14 +164,17 @@ impl IndexSource {
 const LARGEST_STEP: u64 = 64 << 10;
 
 /// Walks over the entries in a range of Index.db, stepping over their promoted indexes unread.
+///
+/// Invariant: `at` is the window's start or behind it, and not behind `end`.
 #[derive(Debug)]
 pub struct EntryScanner {
     source: IndexSource,
-    path: PathBuf,
     at: u64,
     end: u64,
     first: u64,
     step: u64,
+    /// How many bytes the next entry has at least, as far as that is known.
+    needed: u64,
     window: Bytes,
     window_start: u64,
 }
@@ -143,14 +182,13 @@ pub struct EntryScanner {
 impl EntryScanner {
     /// At the start of a range that begins with an entry. `first` is how many bytes to read to begin with.
     pub fn new(source: IndexSource, range: Range<u64>, first: u64) -> EntryScanner {
-        let path = source.path().to_path_buf();
         EntryScanner {
             source,
-            path,
             at: range.start,
             end: range.end,
             first,
             step: first,
+            needed: 1,
             window: Bytes::default(),
             window_start: range.start,
         }
@@ -161,81 +199,78 @@ impl EntryScanner {
         self.at
     }
 
-    /// Whether the next entry begins among the bytes at hand, or the range is at its end.
-    pub fn is_next_at_hand(&self) -> bool {
-        self.at >= self.end || self.at_hand(1).is_some()
-    }
-
     /// The next entry; `None` at the end of the range.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format, with its offset in Index.db.
     pub async fn next(&mut self) -> Result<Option<Entry>> {
-        if self.at >= self.end {
-            return Ok(None);
-        }
-        let mut needed = 1;
         loop {
-            if let Some(bytes) = self.at_hand(needed) {
-                match decode(bytes) {
-                    Ok((key, data, promoted_len, len)) => {
-                        return self.entry(key, data, promoted_len, len).map(Some);
-                    }
-                    Err(DecodeError::Truncated { needed: more }) => needed = more as u64,
-                    Err(error) => return Err(self.corrupt(error.at(), error.what())),
-                }
+            let skipped = self.skipped();
+            if let Some(head) = self.pop()? {
+                let EntryHead { at, key, data, .. } = head;
+                let promoted_start = at + head.bytes.len() as u64;
+                let promoted = promoted_start..promoted_start + head.promoted_len;
+                let key = skipped + KEY..skipped + KEY + key.len();
+                return Ok(Some(Entry { at, key: self.window.slice(key), data, promoted }));
             }
-            self.fill(needed).await?;
+            if !self.fill().await? {
+                return Ok(None);
+            }
         }
     }
 
-    fn entry(&mut self, key: Range<usize>, data: u64, promoted_len: u64, len: usize) -> Result<Entry> {
-        let start = self.at + len as u64;
-        let end = start.checked_add(promoted_len).filter(|&end| end <= self.end);
-        let Some(end) = end else {
-            return Err(self.corrupt(len, "a promoted index reaches past the end of the index"));
-        };
-        let skipped = (self.at - self.window_start) as usize;
-        let key = self.window.slice(skipped + key.start..skipped + key.end);
-        let entry = Entry { at: self.at, key, data, promoted: start..end };
-        self.at = end;
-        Ok(entry)
+    /// The next entry, if it is among the bytes at hand. Otherwise [`EntryScanner::fill`] tells whether there is one.
+    ///
+    /// # Errors
+    /// What contradicts the format, with its offset in Index.db.
+    pub fn pop(&mut self) -> Result<Option<EntryHead<'_>>> {
+        let skipped = self.skipped();
+        let EntryScanner { source, window, at, end, needed, .. } = self;
+        let Some(bytes) = window.get(skipped..).filter(|bytes| !bytes.is_empty()) else { return Ok(None) };
+        match EntryHead::decode(bytes, *at) {
+            Ok(head) => {
+                let next = *at + head.bytes.len() as u64;
+                let Some(next) = next.checked_add(head.promoted_len).filter(|next| next <= end) else {
+                    let what = "a promoted index reaches past the end of the index";
+                    return Err(Error::corrupt(source.path(), next, what));
+                };
+                (*at, *needed) = (next, 1);
+                Ok(Some(head))
+            }
+            Err(DecodeError::Truncated { needed: more }) => {
+                *needed = more as u64;
+                Ok(None)
+            }
+            Err(error) => Err(error.in_file(source.path(), *at)),
+        }
     }
 
-    /// The bytes from the next entry on, if there are as many.
-    fn at_hand(&self, needed: u64) -> Option<&[u8]> {
-        let skipped = usize::try_from(self.at - self.window_start).ok()?;
-        self.window.get(skipped..).filter(|bytes| bytes.len() as u64 >= needed)
-    }
-
-    async fn fill(&mut self, needed: u64) -> Result<()> {
-        if self.at + needed > self.end {
-            return Err(self.corrupt((self.end - self.at) as usize, "the index ends inside an entry"));
+    /// Brings in more bytes of the next entry; `false` if there is none.
+    ///
+    /// # Errors
+    /// What cannot be read; an entry that the range has only a part of.
+    pub async fn fill(&mut self) -> Result<bool> {
+        if self.at >= self.end {
+            return Ok(false);
+        }
+        if self.at + self.needed > self.end {
+            return Err(Error::corrupt(self.source.path(), self.end, "the index ends inside an entry"));
         }
         if self.at > self.window_start + self.window.len() as u64 {
             // A promoted index was stepped over: what follows it is not near.
             self.step = self.first;
         }
-        let end = self.end.min(self.at + self.step.max(needed));
+        let end = self.end.min(self.at + self.step.max(self.needed));
         self.window = self.source.read(self.at..end).await?;
         self.window_start = self.at;
         self.step = (self.step * 2).min(LARGEST_STEP);
-        Ok(())
+        Ok(true)
     }
 
-    fn corrupt(&self, behind: usize, what: &str) -> Error {
-        Error::corrupt(&self.path, self.at + behind as u64, what)
+    /// How many bytes of the window, or more than it has, lie before the next entry.
+    fn skipped(&self) -> usize {
+        usize::try_from(self.at - self.window_start).unwrap_or(usize::MAX)
     }
-}
-
-/// The key's place, the position, the promoted index' length, and the length of all that.
-fn decode(bytes: &[u8]) -> std::result::Result<(Range<usize>, u64, u64, usize), DecodeError> {
-    let mut cursor = Cursor::new(bytes);
-    let key_len = cursor.u16()? as usize;
-    cursor.skip(key_len)?;
-    let data = cursor.vint()?;
-    let promoted_len = cursor.vint()?;
-    Ok((2..2 + key_len, data, promoted_len, cursor.position()))
 }
 
 #[cfg(test)]

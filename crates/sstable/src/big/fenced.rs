@@ -1,37 +1,20 @@
 //! The search in a large partition's index with its fences: they name the group of blocks, which is read with one
 //! request, and tell of the next group what is needed to know that it is not.
 //!
-//! ```text
-//! group, as it is cached   n × u32 LE place of a block in these bytes; the blocks as Index.db has them
-//! place                    the top bit: a range tombstone is open at the block's end
-//! ```
-//!
-//! The first place tells how many there are. Positions of blocks are compared as they are encoded. A group that is not what the fences say is an error that names them; who
+//! A group stays in memory as [`PackedBlocks`], and the pages of Index.db that it was read from do not. Positions of
+//! blocks are compared as they are encoded. A group that is not what the fences say is an error that names them; who
 //! asked gives them up then, and asks again without.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use model::{Bytes, DeletionTime, Position, Slice};
+use model::{DeletionTime, Position, Slice};
 use runtime::CacheKey;
 
+use super::packed_blocks::{Edge, PackedBlocks};
 use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL};
 use crate::Result;
-use crate::data::row::Source;
 use crate::parts::fences::{Fences, Group};
-
-/// Bytes of a place.
-const PLACE: usize = 4;
-
-/// The top bit of a place.
-const IS_OPEN: u32 = 1 << 31;
-
-/// An end of a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Edge {
-    First,
-    Last,
-}
 
 /// The blocks of a group, at hand.
 struct Blocks {
@@ -39,7 +22,9 @@ struct Blocks {
     number: u32,
     /// The range tombstone that is open before it.
     open: DeletionTime,
-    buffer: Rc<Vec<u8>>,
+    packed: Rc<PackedBlocks>,
+    /// The edge that was looked at last.
+    edge: Vec<u8>,
 }
 
 /// The fences, and the ordinal of the partition.
@@ -55,13 +40,13 @@ impl PromotedCursor<'_> {
         let (lower, mut next) = match self.around(fenced, &slice.start).await? {
             (Some(group), next) => {
                 self.prefetch_both(fenced, &group, next.as_ref(), &slice.end).await?;
-                let blocks = self.blocks(fenced, &group, next.as_ref()).await?;
-                let number = self.count_while(&blocks, Edge::Last, &slice.start, Ordering::is_lt)?;
-                if number < blocks.len() {
+                let mut blocks = self.blocks(fenced, &group, next.as_ref()).await?;
+                let number = self.count_while(&mut blocks, Edge::Last, &slice.start, Ordering::is_lt)?;
+                if number < blocks.packed.len() {
                     return self.found(fenced, (blocks, next), number, slice).await;
                 }
-                let last = self.block_of(&blocks, number - 1)?;
-                (Found::nothing(blocks.number + number as u32, last.end(), last.end_open), next)
+                let (end, open) = (blocks.packed.reach(number - 1).end, blocks.packed.end_open(number - 1));
+                (Found::nothing(blocks.number + number as u32, end, open), next)
             }
             (None, next) => (Found::nothing(0, self.promoted().head_len, DeletionTime::LIVE), next),
         };
@@ -80,45 +65,44 @@ impl PromotedCursor<'_> {
         let (group, next) = fenced.fences.group_of(fenced.ordinal, number).await?;
         let blocks = self.blocks(fenced, &group, next.as_ref()).await?;
         let behind = (number - group.number) as usize;
-        if behind >= blocks.len() {
+        if behind >= blocks.packed.len() {
             return Err(fenced.fences.wrong("a group has fewer blocks than it should"));
         }
-        self.block_of(&blocks, behind).map(Rc::new)
+        let block = blocks.packed.block(self.codec(), behind);
+        block.map(Rc::new).map_err(|error| fenced.fences.wrong(error.what()))
     }
 
     /// The blocks of the slice, the first of which that ends in it or behind it is the block `number` of a group.
     async fn found(
         &self,
         fenced: Fenced<'_>,
-        (blocks, next): (Blocks, Option<Group>),
+        (mut blocks, next): (Blocks, Option<Group>),
         number: usize,
         slice: &Slice,
     ) -> Result<Found> {
-        let first = self.block_of(&blocks, number)?;
+        let first = blocks.packed.reach(number);
         let open = match number.checked_sub(1) {
-            Some(before) if blocks.is_open_behind(before) => self.block_of(&blocks, before)?.end_open,
-            Some(_) => DeletionTime::LIVE,
+            Some(before) => blocks.packed.end_open(before),
             None => blocks.open,
         };
         let lower = blocks.number + number as u32;
-        if self.schema().compare(&first.first, &slice.end).is_gt() {
-            return Ok(Found::nothing(lower, first.offset, open));
+        if self.order_of(&mut blocks, number, Edge::First, &slice.end)?.is_gt() {
+            return Ok(Found::nothing(lower, first.start, open));
         }
-        let (mut upper, mut end) = (lower, first.end());
-        if self.schema().compare(&first.last, &slice.end).is_lt() {
-            let (last, block) = self.last_of(fenced, (blocks, next), &slice.end).await?;
-            (upper, end) = (last, block.end());
+        let (mut upper, mut end) = (lower, first.end);
+        if self.order_of(&mut blocks, number, Edge::Last, &slice.end)?.is_lt() {
+            (upper, end) = self.last_of(fenced, (blocks, next), &slice.end).await?;
         }
-        Ok(Found { blocks: lower..upper + 1, bytes: first.offset..end, first_end: first.end(), open })
+        Ok(Found { blocks: lower..upper + 1, bytes: first.start..end, first_end: first.end, open })
     }
 
-    /// The last block that does not begin behind `end`, from a group on that has one.
+    /// The last block that does not begin behind `end`, from a group on that has one: its number, and where it ends.
     async fn last_of(
         &self,
         fenced: Fenced<'_>,
         (mut blocks, next): (Blocks, Option<Group>),
         end: &Position,
-    ) -> Result<(u32, Block)> {
+    ) -> Result<(u32, u64)> {
         if let Some(next) = next
             && !self.is_behind(fenced, &next, end)?
         {
@@ -127,11 +111,11 @@ impl PromotedCursor<'_> {
             };
             blocks = self.blocks(fenced, &group, next.as_ref()).await?;
         }
-        let before = self.count_while(&blocks, Edge::First, end, Ordering::is_le)?;
+        let before = self.count_while(&mut blocks, Edge::First, end, Ordering::is_le)?;
         let Some(last) = before.checked_sub(1) else {
             return Err(fenced.fences.wrong("a group begins elsewhere than it should"));
         };
-        Ok((blocks.number + last as u32, self.block_of(&blocks, last)?))
+        Ok((blocks.number + last as u32, blocks.packed.reach(last).end))
     }
 
     async fn around(
@@ -160,11 +144,17 @@ impl PromotedCursor<'_> {
             return Ok(());
         }
         let (_, behind) = fenced.fences.group_of(fenced.ordinal, next.number).await?;
-        let (start, end) =
-            (self.place_of(group), behind.map_or(self.promoted().map, |group| self.place_of(&group)));
-        if start < end && end - start <= SMALL && end <= self.promoted().map {
-            self.index().file.prefetch(start..end).await?;
+        let (start, middle) = (self.place_of(group), self.place_of(next));
+        let end = behind.as_ref().map_or(self.promoted().map, |group| self.place_of(group));
+        let is_small = start < middle && middle < end && end - start <= SMALL && end <= self.promoted().map;
+        let keys = [start, middle].map(|at| self.key_of(at));
+        if !is_small || keys.iter().any(|key| self.index().cache.get::<PackedBlocks>(*key).is_some()) {
+            return Ok(());
         }
+        let bytes = self.index().file.read_once(start..end).await?;
+        let split = (middle - start) as usize;
+        self.keep_group(keys[0], self.pack(fenced, group, Some(next), &bytes[..split])?);
+        self.keep_group(keys[1], self.pack(fenced, next, behind.as_ref(), &bytes[split..])?);
         Ok(())
     }
 
@@ -176,102 +166,87 @@ impl PromotedCursor<'_> {
     /// The blocks of a group, from the cache or from Index.db.
     async fn blocks(&self, fenced: Fenced<'_>, group: &Group, next: Option<&Group>) -> Result<Blocks> {
         let start = self.place_of(group);
-        let key = CacheKey { owner: self.index().groups, index: start };
-        let buffer = match self.index().cache.get::<Vec<u8>>(key) {
-            Some(buffer) => buffer,
-            None => {
-                let buffer = Rc::new(self.load(fenced, group, next).await?);
-                let memory = buffer.capacity() + size_of::<Vec<u8>>() + 2 * size_of::<usize>();
-                self.index().cache.insert(key, Rc::clone(&buffer), memory);
-                buffer
-            }
+        let packed = match self.index().cache.get(self.key_of(start)) {
+            Some(packed) => packed,
+            None => self.index().flights.run(start, self.load(fenced, group, next)).await?,
         };
-        Ok(Blocks { number: group.number, open: group.open, buffer })
+        Ok(Blocks { number: group.number, open: group.open, packed, edge: Vec::new() })
     }
 
-    /// Reads a group and compares it with what the fences say of it and of the next one.
-    async fn load(&self, fenced: Fenced<'_>, group: &Group, next: Option<&Group>) -> Result<Vec<u8>> {
-        let wrong = |what| Err(fenced.fences.wrong(what));
-        let (start, end) =
-            (self.place_of(group), next.map_or(self.promoted().map, |next| self.place_of(next)));
-        let end_number = next.map_or(self.promoted().count, |next| next.number);
-        if start >= end || end > self.promoted().map || group.number >= end_number {
-            return wrong("the groups of a partition are out of order");
+    fn key_of(&self, group: u64) -> CacheKey {
+        CacheKey { owner: self.index().groups, index: group }
+    }
+
+    fn keep_group(&self, key: CacheKey, packed: PackedBlocks) -> Rc<PackedBlocks> {
+        let (memory, packed) = (packed.memory(), Rc::new(packed));
+        self.index().cache.insert(key, Rc::clone(&packed), memory);
+        packed
+    }
+
+    async fn load(
+        &self,
+        fenced: Fenced<'_>,
+        group: &Group,
+        next: Option<&Group>,
+    ) -> Result<Rc<PackedBlocks>> {
+        let start = self.place_of(group);
+        let end = next.map_or(self.promoted().map, |next| self.place_of(next));
+        if start >= end || end > self.promoted().map {
+            return Err(fenced.fences.wrong("the groups of a partition are out of order"));
         }
-        let bytes = self.index().file.read(start..end).await?;
+        let bytes = self.index().file.read_once(start..end).await?;
+        Ok(self.keep_group(self.key_of(start), self.pack(fenced, group, next, &bytes)?))
+    }
+
+    /// The blocks that are these bytes, if they are what the fences say of the group and of the next one.
+    fn pack(
+        &self,
+        fenced: Fenced<'_>,
+        group: &Group,
+        next: Option<&Group>,
+        bytes: &[u8],
+    ) -> Result<PackedBlocks> {
+        let wrong = |what| Err(fenced.fences.wrong(what));
         if !bytes.starts_with(&group.first) {
             return wrong("a group begins elsewhere than it should");
         }
-        let (mut places, mut at, mut open) = (Vec::new(), 0, group.open);
-        while at < bytes.len() {
-            let Ok((block, len)) = self.decode(&bytes.slice(at..bytes.len())) else {
-                return wrong("a group does not end where it should");
-            };
-            places.push((at as u32, if block.end_open.is_live() { 0 } else { IS_OPEN }));
-            (at, open) = (at + len, block.end_open);
-        }
-        if places.len() as u32 != end_number - group.number || next.is_some_and(|next| next.open != open) {
+        let Ok(packed) = PackedBlocks::new(self.codec(), self.index().version, bytes) else {
+            return wrong("a group does not end where it should");
+        };
+        let end_number = next.map_or(self.promoted().count, |next| next.number);
+        let is_as_told = end_number.checked_sub(group.number) == u32::try_from(packed.len()).ok();
+        if !is_as_told || next.is_some_and(|next| next.open != packed.end_open(packed.len() - 1)) {
             return wrong("a group has other blocks than it should");
         }
-        let first = PLACE * places.len();
-        let mut buffer = Vec::with_capacity(first + bytes.len());
-        for (place, is_open) in places {
-            buffer.extend_from_slice(&((first as u32 + place) | is_open).to_le_bytes());
-        }
-        buffer.extend_from_slice(&bytes);
-        Ok(buffer)
+        Ok(packed)
     }
 
     /// How many blocks of a group come before the first one whose edge does not stand like this to a position.
     fn count_while(
         &self,
-        blocks: &Blocks,
+        blocks: &mut Blocks,
         edge: Edge,
         position: &Position,
         is: fn(Ordering) -> bool,
     ) -> Result<usize> {
-        let (mut low, mut high) = (0, blocks.len());
+        let (mut low, mut high) = (0, blocks.packed.len());
         while low < high {
             let middle = low.midpoint(high);
-            if is(self.compare(blocks, middle, edge, position)?) { low = middle + 1 } else { high = middle }
+            if is(self.order_of(blocks, middle, edge, position)?) { low = middle + 1 } else { high = middle }
         }
         Ok(low)
     }
 
     /// How an edge of a block stands to a position.
-    fn compare(&self, blocks: &Blocks, number: usize, edge: Edge, position: &Position) -> Result<Ordering> {
-        let source = Source { owner: &blocks.buffer, end: blocks.buffer.len() };
-        let compare = |at| self.codec().compare_prefix(source, at, self.schema(), position);
-        let compared = compare(blocks.place(number)).and_then(|(order, end)| match edge {
-            Edge::First => Ok(order),
-            Edge::Last => compare(end).map(|(order, _)| order),
-        });
-        compared.map_err(|error| self.corrupt(self.promoted().blocks.start, error))
-    }
-
-    fn block_of(&self, blocks: &Blocks, number: usize) -> Result<Block> {
-        let bytes = Bytes::new(&blocks.buffer, blocks.place(number)..blocks.buffer.len());
-        let decoded = self.decode(&bytes).map_err(|error| self.corrupt(self.promoted().blocks.start, error));
-        decoded.map(|(block, _)| block)
-    }
-}
-
-impl Blocks {
-    fn len(&self) -> usize {
-        self.place(0) / PLACE
-    }
-
-    fn place(&self, number: usize) -> usize {
-        (self.coded_place(number) & !IS_OPEN) as usize
-    }
-
-    /// Whether a range tombstone is open at the block's end.
-    fn is_open_behind(&self, number: usize) -> bool {
-        self.coded_place(number) & IS_OPEN != 0
-    }
-
-    fn coded_place(&self, number: usize) -> u32 {
-        let place = self.buffer[number * PLACE..][..PLACE].try_into().expect("a place has four bytes");
-        u32::from_le_bytes(place)
+    fn order_of(
+        &self,
+        blocks: &mut Blocks,
+        number: usize,
+        edge: Edge,
+        position: &Position,
+    ) -> Result<Ordering> {
+        blocks.packed.edge(number, edge, &mut blocks.edge);
+        let order = self.codec().compare_prefix(&blocks.edge, self.schema(), position);
+        order.map_err(|error| self.corrupt(self.promoted().blocks.start, error))
     }
 }

@@ -5,6 +5,7 @@ mod bracket;
 pub mod entry;
 mod fenced;
 pub(crate) mod onward;
+mod packed_blocks;
 pub mod promoted_cursor;
 mod ruler;
 pub(crate) mod spool;

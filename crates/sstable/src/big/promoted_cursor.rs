@@ -20,15 +20,16 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::{Bytes, DeletionTime, Position, Schema, Slice};
-use runtime::{Cache, CacheKey};
+use runtime::{Cache, CacheKey, SingleFlight};
 
 use super::bracket::Goal;
 use super::entry::{OFFSET, Promoted};
 use super::fenced::Fenced;
 use super::onward::Onward;
+use super::packed_blocks::PackedBlocks;
 use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
-use crate::decode::{Cursor, DecodeError};
+use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
 use crate::parts::fences::Fencing;
 use crate::{Error, Result, Version};
@@ -88,10 +89,7 @@ impl Block {
 }
 
 /// A block's offset, its width, and the tombstone that is open at its end.
-fn decode_tail(
-    cursor: &mut Cursor<'_>,
-    version: Version,
-) -> std::result::Result<(u64, u64, DeletionTime), DecodeError> {
+pub(super) fn decode_tail(cursor: &mut Cursor<'_>, version: Version) -> Decoded<(u64, u64, DeletionTime)> {
     let offset = cursor.vint()?;
     let Some(width) = cursor.signed_vint()?.checked_add(WIDTH_BASE).filter(|&width| width >= 0) else {
         return cursor.invalid("a block's width is impossible");
@@ -155,9 +153,14 @@ pub struct BlockIndex {
     pub version: Version,
     /// Whose the groups of blocks are that fences tell of, in the cache.
     pub(crate) groups: u64,
+    /// Who reads which of them.
+    pub(crate) flights: GroupFlights,
     /// What is told of the blocks besides.
     pub(crate) fencing: Rc<Fencing>,
 }
+
+/// Reads of groups that are under way, by their places in Index.db.
+pub(crate) type GroupFlights = SingleFlight<u64, Result<Rc<PackedBlocks>>>;
 
 impl std::fmt::Debug for BlockIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

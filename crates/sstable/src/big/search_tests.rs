@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::{Clustering, CqlType, DeletionTime, Position, Schema, Slice};
-use runtime::{Cache, IoClass, Shard, SimOptions, run_simulated};
+use runtime::{Cache, IoClass, Shard, SimOptions, SingleFlight, run_simulated};
 
 use super::entry::{EntryScanner, IndexSource, Promoted};
 use super::promoted_cursor::{BlockIndex, Found, PromotedCursor, Search, put_block_tail};
@@ -116,7 +116,15 @@ impl<'a> Opened<'a> {
             // The page with the entry.
             file.prefetch(promoted.blocks.start - 1..promoted.blocks.start).await.unwrap();
         }
-        let index = BlockIndex { file, cache, owner: 1 << 40, version: VERSION, groups: 1 << 41, fencing };
+        let index = BlockIndex {
+            file,
+            cache,
+            owner: 1 << 40,
+            version: VERSION,
+            groups: 1 << 41,
+            flights: SingleFlight::new(),
+            fencing,
+        };
         Opened { shard, partition, index, promoted }
     }
 

@@ -110,6 +110,23 @@ impl CachedFile {
         Ok(Bytes::new(&Rc::new(joined), skipped..skipped + len))
     }
 
+    /// The bytes of a range that somebody else keeps: its pages are taken from the cache if all are there, and are not
+    /// put into it. Not for files whose pages are checked.
+    ///
+    /// # Errors
+    /// If the file ends before the range does, or cannot be read.
+    pub async fn read_once(&self, range: Range<u64>) -> Result<Bytes> {
+        assert!(self.0.is_sound.is_none(), "only whole pages can be checked");
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        if range.end > self.len() || pages.clone().all(|number| self.cached(number).is_some()) {
+            return self.read(range).await;
+        }
+        self.count(0, pages.end - pages.start);
+        let (buffer, bytes) =
+            self.0.file.read_exact_at(range.start, (range.end - range.start) as usize).await?.into_parts();
+        Ok(Bytes::new(&Rc::new(buffer), bytes))
+    }
+
     /// Brings the pages of a range into the cache.
     ///
     /// # Errors

@@ -1,15 +1,16 @@
-//! A page of the partition index: the entries between two of the summary, flat.
+//! A page of the partition index: the entries between two of the summary, as they stand in Index.db.
 //!
 //! ```text
-//! token    u32 LE × n   how far the key's token is from the first one's, scaled to 32 bits
-//! data     LE × n       how far the partition is from the first one in the data, in as few bytes as the last needs
-//! ends     u32 LE × n   where each key ends; left out where all keys have one length
-//! keys     the bytes of the keys
+//! entries   u16 key length, key, vint position in the data, vint length of the promoted index   × n
+//! samples   of every 16th entry: token, where it is in the page, where it is in Index.db        × n / 16
 //! ```
 //!
-//! All of that is one allocation, and the few partitions with a promoted index are another: what a
-//! page costs to drop does not depend on how many partitions it holds. With 16-byte keys a partition
-//! takes at most 24 bytes where the page's data is less than 4 GiB.
+//! Entries are neither taken apart nor hashed when a page is read, save those of the samples: of an index that is
+//! larger than its cache most pages serve one lookup, which would not pay for that. A lookup goes by halves among the
+//! samples, and from there from key to key. Promoted indexes are left out.
+//!
+//! With 16-byte keys a partition takes 26.5 bytes where the data is less than 4 TiB, and a page is two allocations: what
+//! it costs to drop does not depend on how many partitions it holds.
 //!
 //! A page may end early, before the entries that nobody asked for yet: to step over the index of a large
 //! partition costs a request.
@@ -18,38 +19,33 @@ use std::ops::Range;
 
 use model::{PartitionKey, Token};
 
-use crate::big::entry::Entry;
+use crate::big::entry::{EntryHead, KEY};
+
+/// Every how many entries a page has a sample.
+const STRIDE: usize = 16;
 
 /// The entries of a part of Index.db.
+///
+/// Invariant: `entries` are whole entries, and each sample is the place of one of them.
 #[derive(PartialEq, Eq, Debug)]
 pub struct IndexPage {
-    bytes: Box<[u8]>,
-    promoted: Box<[PromotedPlace]>,
+    entries: Box<[u8]>,
+    samples: Box<[Sample]>,
     count: usize,
-    first_token: Token,
-    /// Tokens are scaled by dropping this many of their distance's low bits.
-    shift: u32,
-    first_data: u64,
-    data_width: usize,
-    keys: Keys,
     last_token: Token,
+    /// Where in the data the last partition begins.
+    last_data: u64,
     rest: Option<u64>,
 }
 
-/// How the page's keys are told apart.
+/// The place of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Keys {
-    /// All of this many bytes.
-    Fixed(usize),
-    /// Their ends are listed.
-    Ends,
-}
-
-#[derive(PartialEq, Eq, Debug)]
-struct PromotedPlace {
-    entry: u32,
-    len: u32,
-    start: u64,
+struct Sample {
+    token: Token,
+    /// Where it begins in Index.db.
+    at: u64,
+    /// Where it begins in the page.
+    offset: u32,
 }
 
 /// What a page knows of a partition.
@@ -59,39 +55,84 @@ pub struct PageEntry {
     pub data: u64,
     /// Where in Index.db its promoted index is.
     pub promoted: Option<Range<u64>>,
+    /// Where the next partition begins in the uncompressed data, if it is in the page.
+    pub next_data: Option<u64>,
 }
 
 /// Collects entries, in order, into a page.
-#[derive(Default, Debug)]
-pub struct IndexPageBuilder {
-    tokens: Vec<Token>,
-    data: Vec<u64>,
-    key_ends: Vec<u32>,
-    keys: Vec<u8>,
-    promoted: Vec<PromotedPlace>,
+#[derive(Debug)]
+pub struct IndexPageBuilder<F> {
+    token_of: F,
+    entries: Vec<u8>,
+    samples: Vec<Sample>,
+    count: usize,
+    last_data: u64,
+    /// Where the last key is in `entries`.
+    last_key: Range<usize>,
     rest: Option<u64>,
 }
 
-impl IndexPageBuilder {
-    /// Goes on where a page ended early. `token_of` gives the token of a key.
-    pub fn resume(page: &IndexPage, token_of: impl Fn(&[u8]) -> Token) -> IndexPageBuilder {
-        let mut builder = IndexPageBuilder::default();
-        for number in 0..page.len() {
-            let PageEntry { data, promoted } = page.entry(number);
-            let key = page.key(number);
-            builder
-                .add(key, token_of(key), data, promoted.unwrap_or_default())
-                .expect("it was in a page before");
+impl<F: Fn(&[u8]) -> Token> IndexPageBuilder<F> {
+    /// A page without entries. `token_of` gives the token of a key.
+    pub fn new(token_of: F) -> IndexPageBuilder<F> {
+        IndexPageBuilder {
+            token_of,
+            entries: Vec::new(),
+            samples: Vec::new(),
+            count: 0,
+            last_data: 0,
+            last_key: 0..0,
+            rest: None,
         }
-        builder
     }
 
-    /// Adds the next entry, whose key has this token.
+    /// Goes on where a page ended early.
+    pub fn resume(page: &IndexPage, token_of: F) -> IndexPageBuilder<F> {
+        IndexPageBuilder {
+            entries: page.entries.to_vec(),
+            samples: page.samples.to_vec(),
+            count: page.count,
+            last_data: page.last_data,
+            ..IndexPageBuilder::new(token_of)
+        }
+    }
+
+    /// Has room for so many bytes of entries.
+    pub fn reserve(&mut self, len: usize) {
+        self.entries.reserve_exact(len);
+    }
+
+    /// Adds the next entry.
     ///
     /// # Errors
-    /// Says what is wrong where the entries are out of order or one is beyond all measure.
-    pub fn push(&mut self, entry: &Entry, token: Token) -> Result<(), &'static str> {
-        self.add(&entry.key, token, entry.data, entry.promoted.clone())
+    /// Says what is wrong where the entries are out of order, as far as that shows without hashing each key, or one is
+    /// beyond all measure.
+    pub fn push(&mut self, entry: &EntryHead<'_>) -> Result<(), &'static str> {
+        if self.count > 0 && self.last_data >= entry.data {
+            return Err("the positions in the index do not ascend");
+        }
+        let start = self.entries.len();
+        if self.count.is_multiple_of(STRIDE) {
+            self.sample(entry)?;
+        }
+        self.entries.extend_from_slice(entry.bytes);
+        let key_end = start + KEY + entry.key.len();
+        self.last_key = start + KEY..key_end;
+        self.last_data = entry.data;
+        self.count += 1;
+        Ok(())
+    }
+
+    fn sample(&mut self, entry: &EntryHead<'_>) -> Result<(), &'static str> {
+        let token = (self.token_of)(entry.key);
+        if self.samples.last().is_some_and(|last| last.token > token) {
+            return Err("the partitions of the index are out of order");
+        }
+        let Ok(offset) = u32::try_from(self.entries.len()) else {
+            return Err("the keys between two summary entries exceed 4 GiB");
+        };
+        self.samples.push(Sample { token, at: entry.at, offset });
+        Ok(())
     }
 
     /// The entries behind the last one, from this place of Index.db on, are left to whoever asks for them.
@@ -99,69 +140,17 @@ impl IndexPageBuilder {
         self.rest = Some(rest);
     }
 
-    fn add(&mut self, key: &[u8], token: Token, data: u64, promoted: Range<u64>) -> Result<(), &'static str> {
-        if self.tokens.last().is_some_and(|&last| last > token) {
-            return Err("the partitions of the index are out of order");
-        }
-        if self.data.last().is_some_and(|&last| last >= data) {
-            return Err("the positions in the index do not ascend");
-        }
-        let Ok(end) = u32::try_from(self.keys.len() + key.len()) else {
-            return Err("the keys between two summary entries exceed 4 GiB");
-        };
-        if !promoted.is_empty() {
-            let Ok(len) = u32::try_from(promoted.end - promoted.start) else {
-                return Err("a promoted index exceeds 4 GiB");
-            };
-            let entry = self.tokens.len() as u32;
-            self.promoted.push(PromotedPlace { entry, len, start: promoted.start });
-        }
-        self.tokens.push(token);
-        self.data.push(data);
-        self.keys.extend_from_slice(key);
-        self.key_ends.push(end);
-        Ok(())
-    }
-
     /// The page of the entries so far.
     pub fn build(self) -> IndexPage {
-        let first_token = self.tokens.first().copied().unwrap_or(0);
-        let span = self.tokens.last().map_or(0, |&last| distance(first_token, last));
-        let shift = (u64::BITS - span.leading_zeros()).saturating_sub(u32::BITS);
-        let first_data = self.data.first().copied().unwrap_or(0);
-        let reach = self.data.last().map_or(0, |&last| last - first_data);
-        let data_width = (u64::BITS - reach.leading_zeros()).div_ceil(8).max(1) as usize;
-        let keys = self.key_form();
-
-        let mut bytes = Vec::with_capacity(self.tokens.len() * (4 + data_width + 4) + self.keys.len());
-        for &token in &self.tokens {
-            bytes.extend_from_slice(&((distance(first_token, token) >> shift) as u32).to_le_bytes());
-        }
-        for &data in &self.data {
-            bytes.extend_from_slice(&(data - first_data).to_le_bytes()[..data_width]);
-        }
-        if keys == Keys::Ends {
-            self.key_ends.iter().for_each(|end| bytes.extend_from_slice(&end.to_le_bytes()));
-        }
-        bytes.extend_from_slice(&self.keys);
+        let last_token = (self.token_of)(&self.entries[self.last_key]);
         IndexPage {
-            bytes: bytes.into_boxed_slice(),
-            promoted: self.promoted.into_boxed_slice(),
-            count: self.tokens.len(),
-            first_token,
-            shift,
-            first_data,
-            data_width,
-            keys,
-            last_token: self.tokens.last().copied().unwrap_or(Token::MAX),
+            entries: self.entries.into_boxed_slice(),
+            samples: self.samples.into_boxed_slice(),
+            count: self.count,
+            last_token,
+            last_data: self.last_data,
             rest: self.rest,
         }
-    }
-
-    fn key_form(&self) -> Keys {
-        let len = self.key_ends.first().map_or(0, |&end| end as usize);
-        let all_alike = self.key_ends.iter().enumerate().all(|(i, &end)| end as usize == len * (i + 1));
-        if all_alike { Keys::Fixed(len) } else { Keys::Ends }
     }
 }
 
@@ -178,7 +167,7 @@ impl IndexPage {
 
     /// The token of its first partition.
     pub(crate) fn first_token(&self) -> Option<Token> {
-        (!self.is_empty()).then_some(self.first_token)
+        self.samples.first().map(|sample| sample.token)
     }
 
     /// Where in Index.db the entries begin that the page leaves out because it ends early.
@@ -194,186 +183,174 @@ impl IndexPage {
     /// All of the page's memory, in bytes.
     pub fn memory(&self) -> usize {
         let counts = 2 * size_of::<usize>();
-        size_of::<IndexPage>() + counts + self.bytes.len() + size_of_val(&*self.promoted)
+        size_of::<IndexPage>() + counts + self.entries.len() + size_of_val(&*self.samples)
     }
 
-    /// The number of the partition with this key.
-    pub fn find(&self, key: &PartitionKey) -> Option<usize> {
-        if self.is_empty() || key.token < self.first_token {
-            return None;
-        }
-        let scaled = distance(self.first_token, key.token) >> self.shift;
-        let scaled = u32::try_from(scaled).ok()?;
-        let start = self.first_at_or_above(scaled);
-        (start..self.count)
-            .take_while(|&i| self.scaled_token(i) == scaled)
-            .find(|&i| self.key(i) == &*key.bytes)
-    }
-
-    /// What the page knows of its partition of this number.
-    ///
-    /// # Panics
-    /// If it has no such partition.
-    pub fn entry(&self, number: usize) -> PageEntry {
-        let place = self.promoted.binary_search_by_key(&(number as u32), |place| place.entry);
-        let promoted = place.ok().map(|i| {
-            let place = &self.promoted[i];
-            place.start..place.start + u64::from(place.len)
-        });
-        PageEntry { data: self.data(number), promoted }
-    }
-
-    /// The key of the partition of this number.
-    ///
-    /// # Panics
-    /// If the page has no such partition.
-    pub fn key(&self, number: usize) -> &[u8] {
-        assert!(number < self.count);
-        let before_ends = self.count * (4 + self.data_width);
-        match self.keys {
-            Keys::Fixed(len) => &self.bytes[before_ends + number * len..][..len],
-            Keys::Ends => {
-                let keys = &self.bytes[before_ends + self.count * 4..];
-                let end = |i: usize| self.u32_at(before_ends + i * 4) as usize;
-                &keys[if number == 0 { 0 } else { end(number - 1) }..end(number)]
+    /// What the page knows of the partition with this key.
+    pub fn find(&self, key: &PartitionKey) -> Option<PageEntry> {
+        let after = self.samples.partition_point(|sample| sample.token <= key.token);
+        let end = self.samples.get(after).map_or(self.entries.len(), |sample| sample.offset as usize);
+        let floor =
+            self.samples[..after].partition_point(|sample| sample.token < key.token).saturating_sub(1);
+        let floor = self.samples[..after].get(floor)?;
+        let (mut offset, mut at) = (floor.offset as usize, floor.at);
+        while offset < end {
+            let head = self.head(offset, at);
+            offset += head.bytes.len();
+            if head.key == &*key.bytes {
+                let next = (offset < self.entries.len()).then(|| self.head(offset, 0).data);
+                return Some(PageEntry { data: head.data, promoted: head.promoted(), next_data: next });
             }
+            at += head.bytes.len() as u64 + head.promoted_len;
         }
+        None
     }
 
-    fn data(&self, number: usize) -> u64 {
-        let mut wide = [0; 8];
-        let at = self.count * 4 + number * self.data_width;
-        wide[..self.data_width].copy_from_slice(&self.bytes[at..at + self.data_width]);
-        self.first_data + u64::from_le_bytes(wide)
+    #[inline]
+    fn head(&self, offset: usize, at: u64) -> EntryHead<'_> {
+        EntryHead::decode(&self.entries[offset..], at).expect("invariant: a page has whole entries")
     }
-
-    fn first_at_or_above(&self, scaled: u32) -> usize {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.scaled_token(middle) < scaled { low = middle + 1 } else { high = middle }
-        }
-        low
-    }
-
-    fn scaled_token(&self, number: usize) -> u32 {
-        self.u32_at(number * 4)
-    }
-
-    fn u32_at(&self, at: usize) -> u32 {
-        u32::from_le_bytes(self.bytes[at..at + 4].try_into().expect("four bytes"))
-    }
-}
-
-/// How far apart two tokens in ascending order are; it may take all 64 bits.
-fn distance(from: Token, to: Token) -> u64 {
-    to.wrapping_sub(from) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use model::Bytes;
+    use model::key::token_of;
 
     use super::*;
+    use crate::encode::Encode;
 
-    /// A page of keys in token order; every 50th has a promoted index.
-    fn page(keys: impl IntoIterator<Item = Vec<u8>>, data_step: u64) -> (IndexPage, Vec<PartitionKey>) {
+    /// Keys in token order.
+    fn sorted(keys: impl IntoIterator<Item = Vec<u8>>) -> Vec<PartitionKey> {
         let mut keys: Vec<_> = keys.into_iter().map(|key| PartitionKey::new(Bytes::from(key))).collect();
         keys.sort();
-        let mut builder = IndexPageBuilder::default();
-        for (i, key) in keys.iter().enumerate() {
-            let i = i as u64;
-            let promoted = if i % 50 == 3 { i * 1000..i * 1000 + 77 } else { 0..0 };
-            let entry = Entry { at: 0, key: key.bytes.clone(), data: 500 + i * data_step, promoted };
-            builder.push(&entry, key.token).unwrap();
+        keys
+    }
+
+    /// The entries of these keys, of which every 50th has a promoted index, with their places in Index.db.
+    fn encode(keys: &[PartitionKey], data_step: u64) -> Vec<(u64, Vec<u8>)> {
+        let mut at = 1_000;
+        let each = keys.iter().zip(0_u64..).map(|(key, i)| {
+            let mut bytes = Vec::new();
+            bytes.put_short_bytes(&key.bytes);
+            bytes.put_vint(500 + i * data_step);
+            bytes.put_vint(if i % 50 == 3 { 777 } else { 0 });
+            let start = at;
+            at += bytes.len() as u64 + if i % 50 == 3 { 777 } else { 0 };
+            (start, bytes)
+        });
+        each.collect()
+    }
+
+    fn push<F: Fn(&[u8]) -> Token>(builder: &mut IndexPageBuilder<F>, entries: &[(u64, Vec<u8>)]) {
+        for (at, bytes) in entries {
+            builder.push(&EntryHead::decode(bytes, *at).unwrap()).unwrap();
         }
-        (builder.build(), keys)
+    }
+
+    fn page(keys: &[PartitionKey], data_step: u64) -> IndexPage {
+        let mut builder = IndexPageBuilder::new(token_of);
+        push(&mut builder, &encode(keys, data_step));
+        builder.build()
     }
 
     fn check(page: &IndexPage, keys: &[PartitionKey], data_step: u64) {
-        for (i, key) in keys.iter().enumerate() {
-            assert_eq!(page.find(key), Some(i));
-            assert_eq!(page.key(i), &*key.bytes);
-            let promoted = (i % 50 == 3).then(|| i as u64 * 1000..i as u64 * 1000 + 77);
-            assert_eq!(page.entry(i), PageEntry { data: 500 + i as u64 * data_step, promoted });
+        let entries = encode(keys, data_step);
+        for (i, key) in (0_u64..).zip(keys) {
+            let (at, bytes) = &entries[i as usize];
+            let promoted = at + bytes.len() as u64..at + bytes.len() as u64 + 777;
+            let entry = PageEntry {
+                data: 500 + i * data_step,
+                promoted: (i % 50 == 3).then_some(promoted),
+                next_data: (i as usize + 1 < keys.len()).then_some(500 + (i + 1) * data_step),
+            };
+            assert_eq!(page.find(key), Some(entry));
         }
     }
 
     #[test]
     fn finds_every_key_and_no_other() {
         for data_step in [1, 60_000_000] {
-            let (fixed, keys) = page((0..128u64).map(|i| i.to_be_bytes().repeat(2)), data_step);
-            assert_eq!(fixed.keys, Keys::Fixed(16));
-            check(&fixed, &keys, data_step);
-            let (varied, keys) =
-                page((0..300u64).map(|i| vec![b'k'; i as usize % 97 + 3 * i as usize]), data_step);
-            assert_eq!(varied.keys, Keys::Ends);
-            check(&varied, &keys, data_step);
-            for absent in 1000..2000u64 {
-                assert_eq!(fixed.find(&PartitionKey::new(Bytes::from(absent.to_be_bytes().repeat(2)))), None);
+            for count in [1, 15, 16, 17, 128] {
+                let keys = sorted((0..count).map(|i: u64| i.to_be_bytes().repeat(2)));
+                let page = page(&keys, data_step);
+                check(&page, &keys, data_step);
+                for absent in 1000..2000_u64 {
+                    let key = PartitionKey::new(Bytes::from(absent.to_be_bytes().repeat(2)));
+                    assert_eq!(page.find(&key), None);
+                }
+            }
+            let keys = sorted((0..300_usize).map(|i| vec![b'k'; i % 97 + 3 * i]));
+            check(&page(&keys, data_step), &keys, data_step);
+        }
+    }
+
+    /// More of them than between two samples, before others and behind others.
+    #[test]
+    fn keys_of_one_token_are_told_apart() {
+        for count in [1_u8, 3, 16, 40, 100] {
+            let token_of = |key: &[u8]| i64::from(key[0] / 20);
+            let mut builder = IndexPageBuilder::new(token_of);
+            let keys: Vec<_> = (0..count)
+                .map(|i| PartitionKey { token: token_of(&[i]), bytes: Bytes::from(vec![i]) })
+                .collect();
+            push(&mut builder, &encode(&keys, 1));
+            let page = builder.build();
+            check(&page, &keys, 1);
+            for key in &keys {
+                let absent = Bytes::from(vec![key.bytes[0], 7]);
+                assert_eq!(page.find(&PartitionKey { bytes: absent, ..*key }), None);
+                let elsewhere = PartitionKey { token: key.token - 1, bytes: key.bytes.clone() };
+                assert!(page.find(&elsewhere).is_none_or(|entry| entry.data >= 500));
             }
         }
     }
 
     #[test]
-    fn keys_of_one_token_are_told_apart() {
-        let mut builder = IndexPageBuilder::default();
-        for (i, key) in [b"aa", b"bb", b"cc"].iter().enumerate() {
-            let entry = Entry { at: 0, key: Bytes::from(key.to_vec()), data: i as u64, promoted: 0..0 };
-            builder.push(&entry, 42).unwrap();
-        }
-        let page = builder.build();
-        assert_eq!(page.find(&PartitionKey { token: 42, bytes: Bytes::from(b"cc".to_vec()) }), Some(2));
-        assert_eq!(page.find(&PartitionKey { token: 42, bytes: Bytes::from(b"dd".to_vec()) }), None);
-        assert_eq!(page.find(&PartitionKey { token: 43, bytes: Bytes::from(b"cc".to_vec()) }), None);
-    }
-
-    #[test]
     fn tokens_from_end_to_end_of_the_ring() {
-        let mut builder = IndexPageBuilder::default();
         let tokens = [i64::MIN + 1, -5, 0, 7, i64::MAX];
-        for (i, &token) in tokens.iter().enumerate() {
-            let entry = Entry { at: 0, key: Bytes::from(vec![i as u8]), data: i as u64, promoted: 0..0 };
-            builder.push(&entry, token).unwrap();
-        }
-        let page = builder.build();
-        for (i, &token) in tokens.iter().enumerate() {
-            assert_eq!(page.find(&PartitionKey { token, bytes: Bytes::from(vec![i as u8]) }), Some(i));
-        }
+        let mut builder = IndexPageBuilder::new(|key: &[u8]| tokens[usize::from(key[0])]);
+        let keys: Vec<_> =
+            (0..).zip(tokens).map(|(i, token)| PartitionKey { token, bytes: Bytes::from(vec![i]) }).collect();
+        push(&mut builder, &encode(&keys, 1));
+        check(&builder.build(), &keys, 1);
     }
 
     #[test]
     fn at_most_28_bytes_a_partition_with_16_byte_keys() {
-        let (page, _) = page((0..128u64).map(|i| (u128::from(i) << 64 | 7).to_be_bytes().to_vec()), 900);
+        let keys = sorted((0..128).map(|i: u64| (u128::from(i) << 64 | 7).to_be_bytes().to_vec()));
+        let page = page(&keys, 1 << 33);
         let each = page.memory() as f64 / page.len() as f64;
         assert!(each <= 28.0, "{each} bytes a partition");
     }
 
     #[test]
     fn a_page_that_ended_early_goes_on() {
-        let (whole, keys) = page((0..100u64).map(|i| i.to_be_bytes().to_vec()), 9);
-        let entry = |number: usize| {
-            let PageEntry { data, promoted } = whole.entry(number);
-            Entry { at: 0, key: keys[number].bytes.clone(), data, promoted: promoted.unwrap_or_default() }
-        };
-        let mut builder = IndexPageBuilder::default();
-        (0..40).for_each(|number| builder.push(&entry(number), keys[number].token).unwrap());
-        builder.end_early(777);
-        let early = builder.build();
-        assert_eq!(early.rest(), Some(777));
-        assert!(early.decides(&keys[3]) && early.decides(&keys[39]) && !early.decides(&keys[40]));
-
-        let mut builder = IndexPageBuilder::resume(&early, model::key::token_of);
-        (40..100).for_each(|number| builder.push(&entry(number), keys[number].token).unwrap());
-        assert_eq!(builder.build(), whole);
+        let keys = sorted((0..100_u64).map(|i| i.to_be_bytes().to_vec()));
+        let (whole, entries) = (page(&keys, 9), encode(&keys, 9));
+        for early in [1, 15, 16, 40] {
+            let mut builder = IndexPageBuilder::new(token_of);
+            push(&mut builder, &entries[..early]);
+            builder.end_early(777);
+            let page = builder.build();
+            assert_eq!(page.rest(), Some(777));
+            assert!(page.decides(&keys[early - 1]) && !page.decides(&keys[early]));
+            check(&page, &keys[..early], 9);
+            let mut builder = IndexPageBuilder::resume(&page, token_of);
+            push(&mut builder, &entries[early..]);
+            assert_eq!(builder.build(), whole);
+        }
     }
 
     #[test]
     fn what_is_out_of_order_is_refused() {
-        let entry = |data| Entry { at: 0, key: Bytes::from(vec![1]), data, promoted: 0..0 };
-        let mut builder = IndexPageBuilder::default();
-        builder.push(&entry(5), 10).unwrap();
-        assert!(builder.push(&entry(6), 9).is_err());
-        assert!(builder.push(&entry(5), 11).is_err());
+        let keys = sorted((0..40_u64).map(|i| i.to_be_bytes().to_vec()));
+        let entries = encode(&keys, 1);
+        let mut builder = IndexPageBuilder::new(token_of);
+        push(&mut builder, &entries[..3]);
+        assert!(builder.push(&EntryHead::decode(&entries[2].1, 5000).unwrap()).is_err(), "positions");
+        let mut builder = IndexPageBuilder::new(|key: &[u8]| -token_of(key));
+        push(&mut builder, &entries[..STRIDE]);
+        assert!(builder.push(&EntryHead::decode(&entries[STRIDE].1, 5000).unwrap()).is_err(), "tokens");
     }
 }

@@ -81,13 +81,19 @@ impl PartitionIndexCache {
         let first = if len <= SMALL { len } else { PAGE - start % PAGE };
         let source = IndexSource::Cached(self.file.clone());
         let mut scanner = EntryScanner::new(source, start..range.end, first);
-        let mut builder =
-            known.map_or_else(IndexPageBuilder::default, |page| IndexPageBuilder::resume(page, token_of));
-        while let Some(entry) = scanner.next().await? {
-            let token = token_of(&entry.key);
-            builder.push(&entry, token).map_err(|what| Error::corrupt(self.file.path(), entry.at, what))?;
-            let is_decided = token > key.token || entry.key == key.bytes;
-            if is_decided && !entry.promoted.is_empty() && !scanner.is_next_at_hand() {
+        let mut builder = match known {
+            Some(page) => IndexPageBuilder::resume(page, token_of),
+            None => IndexPageBuilder::new(token_of),
+        };
+        builder.reserve(len.min(SMALL) as usize);
+        while scanner.fill().await? {
+            let mut may_end = false;
+            while let Some(entry) = scanner.pop()? {
+                builder.push(&entry).map_err(|what| Error::corrupt(self.file.path(), entry.at, what))?;
+                may_end =
+                    entry.promoted_len > 0 && (entry.key == &*key.bytes || token_of(entry.key) > key.token);
+            }
+            if may_end && scanner.position() < range.end {
                 builder.end_early(scanner.position());
                 break;
             }

@@ -181,15 +181,17 @@ impl<'a> Place<'a> {
 
     #[inline]
     fn value(&mut self, width: Width) -> Decoded<Bytes> {
-        let len = self.len_of(width)?;
+        let len = len_of(&mut self.cursor, width)?;
         self.shared(len)
     }
+}
 
-    fn len_of(&mut self, width: Width) -> Decoded<usize> {
-        match width {
-            Some(len) => Ok(len),
-            None => self.cursor.vint_len(),
-        }
+/// How many bytes a value has; they follow.
+#[inline]
+fn len_of(cursor: &mut Cursor<'_>, width: Width) -> Decoded<usize> {
+    match width {
+        Some(len) => Ok(len),
+        None => cursor.vint_len(),
     }
 }
 
@@ -303,22 +305,22 @@ impl RowCodec {
     /// A clustering prefix with its kind, as the promoted index has it.
     pub fn clustering_prefix(&self, source: Source<'_>, at: usize) -> Decoded<(Position, usize)> {
         let mut place = source.cursor(at);
-        let (columns, weight) = self.kind_of_prefix(&mut place)?;
+        let (columns, weight) = self.kind_of_prefix(&mut place.cursor)?;
         let prefix = self.prefix(&mut place, columns)?;
         Ok((Position { prefix, weight }, place.at()))
     }
 
     /// How many values a prefix with its kind has, and its weight; the values follow.
     #[inline]
-    fn kind_of_prefix(&self, place: &mut Place<'_>) -> Decoded<(usize, Weight)> {
-        let kind = place.cursor.u8()?;
+    fn kind_of_prefix(&self, cursor: &mut Cursor<'_>) -> Decoded<(usize, Weight)> {
+        let kind = cursor.u8()?;
         if kind == KIND_ROW {
             return Ok((self.clustering.len(), Weight::At));
         }
-        let columns = self.bound_size(place)?;
+        let columns = self.bound_size(cursor)?;
         match bound(kind) {
             Some(bound) => Ok((columns, bound.weight)),
-            None => place.cursor.invalid("an unknown kind of clustering prefix"),
+            None => cursor.invalid("an unknown kind of clustering prefix"),
         }
     }
 
@@ -330,10 +332,10 @@ impl RowCodec {
         Ok(start..start + len)
     }
 
-    fn bound_size(&self, place: &mut Place<'_>) -> Decoded<usize> {
-        let columns = place.cursor.u16()? as usize;
+    fn bound_size(&self, cursor: &mut Cursor<'_>) -> Decoded<usize> {
+        let columns = cursor.u16()? as usize;
         if columns > self.clustering.len() {
-            return place.cursor.invalid("a bound has more columns than the clustering key");
+            return cursor.invalid("a bound has more columns than the clustering key");
         }
         Ok(columns)
     }
@@ -373,7 +375,7 @@ impl RowCodec {
         let Some(bound) = bound(kind) else {
             return place.cursor.invalid("an unknown kind of range tombstone bound");
         };
-        let columns = self.bound_size(place)?;
+        let columns = self.bound_size(&mut place.cursor)?;
         let prefix = self.prefix(place, columns)?;
         let body = self.body(place)?;
         let mut inner = Source { owner: source.owner, end: body.end }.cursor(body.start);

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use model::clustering::{compare_ends, compare_values};
 use model::{Position, Schema, Weight};
 
-use super::{Decoded, Place, RowCodec, Source, Width, flag};
+use super::{Decoded, RowCodec, Source, flag, len_of};
 use crate::decode::Cursor;
 
 impl RowCodec {
@@ -47,32 +47,33 @@ impl RowCodec {
             return Ok(None);
         }
         let row = (self.clustering.len(), Weight::At);
-        if self.order_of(&mut place, row, schema, position)?.is_ge() {
+        if self.order_of(&mut place.cursor, row, schema, position)?.is_ge() {
             return Ok(None);
         }
         self.body(&mut place).map(|body| Some(body.end))
     }
 
-    /// How a clustering prefix with its kind stands to a position, and where it ends.
+    /// How the clustering prefix with its kind at the start of `bytes` stands to a position.
     #[inline]
-    pub fn compare_prefix(
-        &self,
-        source: Source<'_>,
-        at: usize,
-        schema: &Schema,
-        position: &Position,
-    ) -> Decoded<(Ordering, usize)> {
-        let mut place = source.cursor(at);
-        let prefix = self.kind_of_prefix(&mut place)?;
-        let order = self.order_of(&mut place, prefix, schema, position)?;
-        Ok((order, place.at()))
+    pub fn compare_prefix(&self, bytes: &[u8], schema: &Schema, position: &Position) -> Decoded<Ordering> {
+        let mut cursor = Cursor::new(bytes);
+        let prefix = self.kind_of_prefix(&mut cursor)?;
+        self.order_of(&mut cursor, prefix, schema, position)
+    }
+
+    /// How many bytes the clustering prefix with its kind has that `bytes` begin with.
+    pub fn prefix_len(&self, bytes: &[u8]) -> Decoded<usize> {
+        let mut cursor = Cursor::new(bytes);
+        let (count, _) = self.kind_of_prefix(&mut cursor)?;
+        self.each_value(&mut cursor, count, |_, _| {})?;
+        Ok(cursor.position())
     }
 
     /// How as many values as this, on that side of them, stand to a position. Goes behind them.
     #[inline]
     fn order_of(
         &self,
-        place: &mut Place<'_>,
+        cursor: &mut Cursor<'_>,
         (count, weight): (usize, Weight),
         schema: &Schema,
         position: &Position,
@@ -81,57 +82,65 @@ impl RowCodec {
         if let ([Some(width)], [data_type], [Some(other)]) =
             (&*self.clustering, &*schema.clustering, &*position.prefix.values)
             && count == 1
-            && let Some(value) = place.value_at_hand(*width)
+            && let Some(value) = value_at_hand(cursor, *width)
         {
             return Ok(data_type.compare(value, other).then(weight.cmp(&position.weight)));
         }
-        self.order_of_any(place, (count, weight), schema, position)
+        self.order_of_any(cursor, (count, weight), schema, position)
     }
 
     fn order_of_any(
         &self,
-        place: &mut Place<'_>,
+        cursor: &mut Cursor<'_>,
         (count, weight): (usize, Weight),
         schema: &Schema,
         position: &Position,
     ) -> Decoded<Ordering> {
         let mut others = position.prefix.values.iter();
         let mut order = Ordering::Equal;
-        let mut bits = 0;
-        for (i, (&width, data_type)) in self.clustering[..count].iter().zip(&schema.clustering).enumerate() {
-            if i % 32 == 0 {
-                bits = place.cursor.vint()?;
-            }
-            let value = match (bits >> (2 * (i % 32))) & 0b11 {
-                0b00 => Some(place.bytes(width)?),
-                0b01 => Some(&[][..]),
-                _ => None,
-            };
+        self.each_value(cursor, count, |i, value| {
             if let (Ordering::Equal, Some(other)) = (order, others.next()) {
-                order = compare_values(data_type, value, other.as_deref());
+                order = compare_values(&schema.clustering[i], value, other.as_deref());
             }
-        }
+        })?;
         let ends = || compare_ends((count, weight), (position.prefix.len(), position.weight));
         Ok(order.then_with(ends))
     }
+
+    /// Goes over the first `count` clustering values, of which `see` is told the numbers.
+    #[inline]
+    fn each_value<'a>(
+        &self,
+        cursor: &mut Cursor<'a>,
+        count: usize,
+        mut see: impl FnMut(usize, Option<&'a [u8]>),
+    ) -> Decoded<()> {
+        let mut bits = 0;
+        for (i, &width) in self.clustering[..count].iter().enumerate() {
+            if i % 32 == 0 {
+                bits = cursor.vint()?;
+            }
+            let value = match (bits >> (2 * (i % 32))) & 0b11 {
+                0b00 => {
+                    let len = len_of(cursor, width)?;
+                    Some(cursor.take(len)?)
+                }
+                0b01 => Some(&[][..]),
+                _ => None,
+            };
+            see(i, value);
+        }
+        Ok(())
+    }
 }
 
-impl<'a> Place<'a> {
-    /// The bytes of one clustering value behind its header, if it is neither empty nor null and all of it is there.
-    #[inline]
-    fn value_at_hand(&mut self, width: usize) -> Option<&'a [u8]> {
-        let (header, rest) = self.cursor.rest().split_first()?;
-        let value = rest.get(..width).filter(|_| *header == 0)?;
-        self.cursor.skip(1 + width).ok()?;
-        Some(value)
-    }
-
-    /// The bytes of a value.
-    #[inline]
-    fn bytes(&mut self, width: Width) -> Decoded<&'a [u8]> {
-        let len = self.len_of(width)?;
-        self.cursor.take(len)
-    }
+/// The bytes of one clustering value behind its header, if it is neither empty nor null and all of it is there.
+#[inline]
+fn value_at_hand<'a>(cursor: &mut Cursor<'a>, width: usize) -> Option<&'a [u8]> {
+    let (header, rest) = cursor.rest().split_first()?;
+    let value = rest.get(..width).filter(|_| *header == 0)?;
+    cursor.skip(1 + width).ok()?;
+    Some(value)
 }
 
 /// Where the row at `at` ends, if all of it is there and its key, one value of this width, is as it should be.

@@ -232,17 +232,16 @@ fn encoded_positions_stand_where_decoded_ones_do() {
                 codec.put_marker_prefix(a, weight == Weight::After, weight == Weight::Before, &mut bytes)
             }
         }
-        let owner = Rc::new(bytes);
-        let source = Source { owner: &owner, end: owner.len() };
+        assert_eq!(codec.prefix_len(&bytes), Ok(bytes.len()));
         let mut row = Vec::new();
         put_row(&codec, &Row::new(a.prefix.clone()), 7, &mut row);
         let row = Rc::new(row);
         for b in &positions {
-            let expected = (schema.compare(a, b), owner.len());
-            assert_eq!(codec.compare_prefix(source, 0, &schema, b), Ok(expected), "{a:?} {b:?}");
+            let expected = schema.compare(a, b);
+            assert_eq!(codec.compare_prefix(&bytes, &schema, b), Ok(expected), "{a:?} {b:?}");
             if a.weight == Weight::At {
                 let source = Source { owner: &row, end: row.len() };
-                let end = if expected.0.is_lt() { row.len() } else { 0 };
+                let end = if expected.is_lt() { row.len() } else { 0 };
                 assert_eq!(codec.rows_before(source, 0, &schema, b), end, "{a:?} {b:?}");
             }
         }

@@ -19,7 +19,7 @@ use model::{Bytes, DeletionTime, Position, Schema, Token};
 
 use crate::Version;
 use crate::big::entry::{OFFSET, Promoted};
-use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
+use crate::data::row::{RowCodec, deletion_time, put_deletion_time};
 use crate::decode::{Cursor, Decoded};
 use crate::encode::Encode;
 
@@ -140,13 +140,7 @@ impl Group {
         schema: &Schema,
         position: &Position,
     ) -> Decoded<Ordering> {
-        let (owner, range) = self.first.parts();
-        let source = Source { owner, end: range.end };
-        let (order, end) = codec.compare_prefix(source, range.start, schema, position)?;
-        if end == range.end {
-            return Ok(order);
-        }
-        Cursor::new(&self.first).invalid("a clustering prefix is followed by other bytes")
+        codec.compare_prefix(&self.first, schema, position)
     }
 }
 

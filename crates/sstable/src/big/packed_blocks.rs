@@ -1,0 +1,343 @@
+//! The blocks of a group as they stay in memory: a quarter of what they take in Index.db.
+//!
+//! ```text
+//! bytes     what all edges begin with
+//!           n × (first, last)     what else an edge has: of one length each, or
+//!           n × 2 u32 LE end      from where the edges begin, in front of them, where lengths differ
+//!           n × start             from where the first block begins in the data, LE in as few bytes as the last one needs
+//!           n × end               the same, left out where each block ends where the next one begins
+//! open      the range tombstones that are open at the end of blocks, with the numbers of these
+//! ```
+//!
+//! An *edge* is the encoded position of a block's first or last row or marker. Those of a group are near each other, so
+//! that most of their bytes are alike. Any block is found without a look at others.
+
+use std::ops::Range;
+
+use model::{Bytes, DeletionTime};
+
+use super::promoted_cursor::{Block, decode_tail};
+use crate::Version;
+use crate::data::row::{RowCodec, Source};
+use crate::decode::{Cursor, DecodeError, Decoded};
+
+/// Bytes of the end of an edge.
+const END: usize = 4;
+
+/// An end of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Edge {
+    First = 0,
+    Last = 1,
+}
+
+/// The blocks of a group.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct PackedBlocks {
+    bytes: Box<[u8]>,
+    count: usize,
+    /// How many bytes all edges begin with.
+    common: usize,
+    edges: Edges,
+    /// Bytes of a start.
+    width: usize,
+    /// Where the first block begins, and where the last one ends, in bytes from the partition's start.
+    reach: Range<u64>,
+    /// Whether each block ends where the next one begins.
+    is_whole: bool,
+    open: Box<[(u32, DeletionTime)]>,
+}
+
+/// How edges are told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Edges {
+    /// All have so many bytes besides the common ones.
+    Fixed(usize),
+    /// Their ends are listed.
+    Ends,
+}
+
+/// A block as it stands in Index.db.
+struct Plain<'a> {
+    edges: [&'a [u8]; 2],
+    reach: Range<u64>,
+    end_open: DeletionTime,
+}
+
+impl PackedBlocks {
+    /// The blocks that these bytes of Index.db are.
+    ///
+    /// # Errors
+    /// Bytes that are no blocks, or only a part of the last one.
+    pub(super) fn new(codec: &RowCodec, version: Version, bytes: &[u8]) -> Decoded<PackedBlocks> {
+        let mut blocks = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            let (block, len) =
+                Plain::decode(codec, version, &bytes[at..]).map_err(|error| error.behind(at))?;
+            blocks.push(block);
+            at += len;
+        }
+        match blocks.first() {
+            Some(_) => Ok(PackedBlocks::pack(&blocks)),
+            None => Err(DecodeError::Truncated { needed: 1 }),
+        }
+    }
+
+    fn pack(blocks: &[Plain<'_>]) -> PackedBlocks {
+        let edges = || blocks.iter().flat_map(|block| block.edges);
+        let common = common(edges());
+        let len = blocks[0].edges[0].len();
+        let is_fixed = edges().all(|edge| edge.len() == len);
+        let start = blocks.iter().map(|block| block.reach.start).min().unwrap_or(0);
+        let reach = start..blocks[blocks.len() - 1].reach.end;
+        let is_whole = blocks.windows(2).all(|pair| pair[0].reach.end == pair[1].reach.start);
+        let farthest = blocks.iter().map(|block| block.reach.end - start).max().unwrap_or(0);
+        let width = (u64::BITS - farthest.leading_zeros()).div_ceil(8) as usize;
+
+        let mut bytes = blocks[0].edges[0][..common].to_vec();
+        if !is_fixed {
+            let mut end = 0;
+            for edge in edges() {
+                end += (edge.len() - common) as u32;
+                bytes.extend_from_slice(&end.to_le_bytes());
+            }
+        }
+        edges().for_each(|edge| bytes.extend_from_slice(&edge[common..]));
+        let mut put = |at: u64| bytes.extend_from_slice(&(at - start).to_le_bytes()[..width]);
+        blocks.iter().for_each(|block| put(block.reach.start));
+        if !is_whole {
+            blocks.iter().for_each(|block| put(block.reach.end));
+        }
+        let open = (0..).zip(blocks).filter(|(_, block)| !block.end_open.is_live());
+        PackedBlocks {
+            bytes: bytes.into_boxed_slice(),
+            count: blocks.len(),
+            common,
+            edges: if is_fixed { Edges::Fixed(len - common) } else { Edges::Ends },
+            width,
+            reach,
+            is_whole,
+            open: open.map(|(number, block)| (number, block.end_open)).collect(),
+        }
+    }
+
+    /// How many there are, at least one.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// All of their memory, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<PackedBlocks>() + 2 * size_of::<usize>() + self.bytes.len() + size_of_val(&*self.open)
+    }
+
+    /// Puts an edge of a block into `place`. What is there is an edge of these blocks, or nothing.
+    #[inline]
+    pub(super) fn edge(&self, number: usize, edge: Edge, place: &mut Vec<u8>) {
+        place.truncate(self.common);
+        if place.is_empty() {
+            place.extend_from_slice(&self.bytes[..self.common]);
+        }
+        place.extend_from_slice(&self.bytes[self.rest_of(2 * number + edge as usize)]);
+    }
+
+    /// Where a block begins and ends, in bytes from the partition's start.
+    pub(super) fn reach(&self, number: usize) -> Range<u64> {
+        let starts = self.edges_end();
+        let start = self.place(starts, number);
+        let end = match (self.is_whole, number + 1 == self.count) {
+            (true, true) => self.reach.end,
+            (true, false) => self.place(starts, number + 1),
+            (false, _) => self.place(starts + self.count * self.width, number),
+        };
+        start..end
+    }
+
+    /// The range tombstone that is open at the end of a block.
+    pub(super) fn end_open(&self, number: usize) -> DeletionTime {
+        let found = self.open.binary_search_by_key(&number, |&(number, _)| number as usize);
+        found.map_or(DeletionTime::LIVE, |place| self.open[place].1)
+    }
+
+    /// A block with all that is known of it.
+    ///
+    /// # Errors
+    /// Positions that are none.
+    pub(super) fn block(&self, codec: &RowCodec, number: usize) -> Decoded<Block> {
+        let mut place = Vec::new();
+        let mut position = |edge| {
+            self.edge(number, edge, &mut place);
+            let bytes = Bytes::from(&place[..]);
+            let (owner, range) = bytes.parts();
+            codec
+                .clustering_prefix(Source { owner, end: range.end }, range.start)
+                .map(|(position, _)| position)
+        };
+        let (first, last) = (position(Edge::First)?, position(Edge::Last)?);
+        let Range { start: offset, end } = self.reach(number);
+        Ok(Block { first, last, offset, width: end - offset, end_open: self.end_open(number) })
+    }
+
+    /// Where what an edge has besides the common bytes is.
+    #[inline]
+    fn rest_of(&self, edge: usize) -> Range<usize> {
+        match self.edges {
+            Edges::Fixed(len) => self.common + edge * len..self.common + (edge + 1) * len,
+            Edges::Ends => {
+                let first = self.common + 2 * self.count * END;
+                let start = if edge == 0 { 0 } else { self.end_of(edge - 1) };
+                first + start..first + self.end_of(edge)
+            }
+        }
+    }
+
+    fn end_of(&self, edge: usize) -> usize {
+        let at = self.common + edge * END;
+        u32::from_le_bytes(self.bytes[at..at + END].try_into().expect("an end has four bytes")) as usize
+    }
+
+    fn edges_end(&self) -> usize {
+        self.rest_of(2 * self.count - 1).end
+    }
+
+    fn place(&self, from: usize, number: usize) -> u64 {
+        let mut wide = [0; size_of::<u64>()];
+        wide[..self.width].copy_from_slice(&self.bytes[from + number * self.width..][..self.width]);
+        self.reach.start + u64::from_le_bytes(wide)
+    }
+}
+
+impl<'a> Plain<'a> {
+    /// The block that `bytes` begin with, and how many of them it has.
+    fn decode(codec: &RowCodec, version: Version, bytes: &'a [u8]) -> Decoded<(Plain<'a>, usize)> {
+        let first = codec.prefix_len(bytes)?;
+        let last = codec.prefix_len(&bytes[first..]).map_err(|error| error.behind(first))?;
+        let edges = [&bytes[..first], &bytes[first..first + last]];
+        let mut cursor = Cursor::new(&bytes[first + last..]);
+        let (offset, width, end_open) =
+            decode_tail(&mut cursor, version).map_err(|error| error.behind(first + last))?;
+        let block = Plain { edges, reach: offset..offset + width, end_open };
+        Ok((block, first + last + cursor.position()))
+    }
+}
+
+/// How many bytes all of these begin with.
+fn common<'a>(mut edges: impl Iterator<Item = &'a [u8]>) -> usize {
+    let Some(first) = edges.next() else { return 0 };
+    edges.fold(first.len(), |common, edge| {
+        first[..common].iter().zip(edge).take_while(|(a, b)| a == b).count()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Clustering, Column, CqlType, Position, Schema};
+    use proptest::prelude::*;
+
+    use super::super::promoted_cursor::put_block_tail;
+    use super::*;
+    use crate::data::row::Minima;
+    use crate::parts::samples::survives_corruption;
+
+    const VERSION: Version = Version::Oa;
+
+    fn codec() -> RowCodec {
+        let column = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
+        let schema = Schema::new(CqlType::Int, vec![CqlType::Text], Vec::new(), vec![column]);
+        RowCodec::new(&schema, Minima { timestamp: 0, local_deletion_time: 0, ttl: 0 }, VERSION)
+    }
+
+    fn encode(codec: &RowCodec, blocks: &[Block]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for block in blocks {
+            for position in [&block.first, &block.last] {
+                codec.put_row_prefix(&position.prefix, &mut bytes);
+            }
+            put_block_tail(block.offset, block.width, &block.end_open, VERSION, &mut bytes);
+        }
+        bytes
+    }
+
+    fn block((first, last): (&[u8], &[u8]), (offset, width): (u64, u64), open: i64) -> Block {
+        let position = |text: &[u8]| Position::at(std::iter::once(text.to_vec()).collect::<Clustering>());
+        let end_open = match open {
+            0 => DeletionTime::LIVE,
+            time => DeletionTime { marked_for_delete_at: time, local_deletion_time: time },
+        };
+        Block { first: position(first), last: position(last), offset, width, end_open }
+    }
+
+    fn check(blocks: &[Block]) -> PackedBlocks {
+        let codec = codec();
+        let packed = PackedBlocks::new(&codec, VERSION, &encode(&codec, blocks)).unwrap();
+        assert_eq!(packed.len(), blocks.len());
+        let mut place = Vec::new();
+        for (number, block) in blocks.iter().enumerate().rev() {
+            assert_eq!(packed.block(&codec, number).as_ref(), Ok(block));
+            assert_eq!(packed.reach(number), block.offset..block.end());
+            let mut encoded = Vec::new();
+            codec.put_row_prefix(&block.last.prefix, &mut encoded);
+            packed.edge(number, Edge::Last, &mut place);
+            assert_eq!(place[..], encoded);
+        }
+        packed
+    }
+
+    #[test]
+    fn a_quarter_of_the_bytes_for_keys_of_one_length() {
+        let key = |number: u32| number.to_be_bytes();
+        let blocks: Vec<_> = (0..170_u32)
+            .map(|i| block((&key(i * 40), &key(i * 40 + 38)), (30 + u64::from(i) * 4100, 4100), 0))
+            .collect();
+        let packed = check(&blocks);
+        let each = packed.memory() / packed.len();
+        assert!(each <= 8, "{each} bytes a block");
+        assert!(encode(&codec(), &blocks).len() / packed.len() >= 18);
+    }
+
+    #[test]
+    fn blocks_of_any_kind_come_back() {
+        check(&[block((b"", b""), (0, 0), 0)]);
+        check(&[block((b"a", b"a"), (10, 1 << 40), 7), block((b"b", b"longer"), ((1 << 40) + 10, 5), 0)]);
+        let apart = [block((b"a", b"b"), (10, 20), 0), block((b"c", b"d"), (35, 20), 9)];
+        assert!(!check(&apart).is_whole);
+        let backwards = [block((b"a", b"b"), (500, 20), 0), block((b"c", b"d"), (35, 20), 0)];
+        check(&backwards);
+    }
+
+    #[test]
+    fn bytes_that_are_no_blocks_are_refused() {
+        let codec = codec();
+        let bytes =
+            encode(&codec, &[block((b"abc", b"abd"), (10, 20), 7), block((b"abe", b"abf"), (30, 9), 0)]);
+        assert!(PackedBlocks::new(&codec, VERSION, &[]).is_err());
+        let whole = encode(&codec, &[block((b"abc", b"abd"), (10, 20), 7)]).len();
+        for len in (1..bytes.len()).filter(|&len| len != whole) {
+            assert!(PackedBlocks::new(&codec, VERSION, &bytes[..len]).is_err(), "{len}");
+        }
+        survives_corruption(&bytes, |bytes| {
+            if let Ok(packed) = PackedBlocks::new(&codec, VERSION, bytes) {
+                (0..packed.len()).for_each(|number| drop(packed.block(&codec, number)));
+            }
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_packed_comes_back(
+            blocks in prop::collection::vec(
+                (
+                    (prop::collection::vec(0_u8..3, 0..5), prop::collection::vec(0_u8..3, 0..5)),
+                    (0_u64..1 << 50, 0_u64..1 << 20),
+                    prop_oneof![3 => Just(0_i64), 1 => 1_i64..100],
+                ),
+                1..30,
+            ),
+        ) {
+            let blocks: Vec<_> =
+                blocks.iter().map(|((first, last), place, open)| block((first, last), *place, *open)).collect();
+            check(&blocks);
+        }
+    }
+}
