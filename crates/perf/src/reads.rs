@@ -1,7 +1,7 @@
 //! Reads: a fixed number of rows or slices of one partition, from where they are: what a program that counts instructions
 //! is pointed at.
 //!
-//! A partition of rows of 200 bytes, uncompressed, in index blocks of 4 KiB. Files are read through the page cache of the
+//! A partition of rows of 200 bytes, uncompressed, in index blocks of a few KiB. Files are read through the page cache of the
 //! operating system unless it is asked otherwise, so that data is at hand too.
 
 use std::io::Write;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use clap::{Args, ValueEnum};
 use model::merge::Direction;
-use model::{Bytes, Position, Row, Slice};
+use model::{Bytes, PartitionKey, Position, Row, Slice};
 use runtime::Cache;
 use serde_json::json;
 use siltstone::{Error, Result};
@@ -35,9 +35,6 @@ const BATCH: u32 = 1000;
 
 /// Bytes of a value.
 const VALUE: usize = 200;
-
-/// After how many bytes the index has a block.
-const BLOCK: u32 = 4 << 10;
 
 /// Bytes for all that is cached: more than there is.
 const CACHE: usize = 1 << 30;
@@ -72,6 +69,10 @@ pub struct Reads {
     /// Rows of the partition.
     #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1000..=1 << 24))]
     rows: u32,
+
+    /// After how many KiB the index of the partition has a block.
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    column_index_size_in_kb: u32,
 
     /// How the results are printed.
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
@@ -113,6 +114,7 @@ struct Bench {
     what: What,
     rows: u32,
     random: Random,
+    key: PartitionKey,
     table: Table,
 }
 
@@ -146,7 +148,8 @@ impl Reads {
 
     async fn open(&self, context: &Context, folder: &Path) -> Result<Bench> {
         let definition = Definition::new(TableId([1; 16]), &schema(), Version::Me);
-        let write = WriteOptions { compression: None, column_index_size: BLOCK, ..definition.write };
+        let column_index_size = self.column_index_size_in_kb << 10;
+        let write = WriteOptions { compression: None, column_index_size, ..definition.write };
         let definition = Definition { write, ..definition };
         let table = Table::open(context, folder, definition, &Generations::default()).await?;
         for first in (0..self.rows).step_by(BATCH as usize) {
@@ -159,7 +162,8 @@ impl Reads {
         if self.from != From::Memtable {
             table.flush(LogPosition::default, async |_, _| Ok(())).await?;
         }
-        Ok(Bench { from: self.from, what: self.what, rows: self.rows, random: Random::new(1), table })
+        let (from, what, rows, random) = (self.from, self.what, self.rows, Random::new(1));
+        Ok(Bench { from, what, rows, random, key: key(KEY), table })
     }
 
     fn document(&self, line: &Line) -> serde_json::Value {
@@ -178,7 +182,7 @@ impl Bench {
     async fn read(&self) -> Result<()> {
         let is_hot = self.from == From::RowCache && self.what.rows() < SLICE;
         let first = self.random.below(if is_hot { HOT } else { self.rows - SLICE });
-        let mut request = ReadRequest::new(key(KEY), self.slice(first));
+        let mut request = ReadRequest::new(self.key.clone(), self.slice(first));
         request.static_row = false;
         request.bypass_cache = self.from == From::Sstable;
         match self.what {

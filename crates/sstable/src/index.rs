@@ -6,7 +6,7 @@
 //! slice → promoted index → which of its blocks, where they are, which tombstone is open there
 //! ```
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -34,6 +34,8 @@ pub struct Index {
     /// Pages between two fences: their ends are not those of the summary.
     pub(crate) fenced_pages: PartitionIndexCache,
     pub(crate) fencing: Rc<Fencing>,
+    /// The large partition that was asked for last: where there is one, it is mostly asked for again.
+    pub(crate) last_large: RefCell<Option<(PartitionKey, Large)>>,
     pub(crate) blocks: BlockIndex,
     pub(crate) partitioner: Partitioner,
     pub(crate) schema: Rc<Schema>,
@@ -76,9 +78,14 @@ impl Index {
     /// # Errors
     /// What cannot be read or contradicts the format.
     pub async fn find(&self, key: &PartitionKey) -> Result<Option<Place>> {
-        if !self.may_contain(key) {
-            return Ok(None);
+        match self.may_contain(key) {
+            true => self.look_up(key).await,
+            false => Ok(None),
         }
+    }
+
+    /// The same of a key that the filter has let pass.
+    pub(crate) async fn look_up(&self, key: &PartitionKey) -> Result<Option<Place>> {
         if let Some(fences) = self.fencing.get() {
             match self.find_by_fences(&fences, key).await {
                 Ok(found) => return Ok(found),
@@ -94,13 +101,18 @@ impl Index {
         Ok(place_in(&page, key, next_page))
     }
 
-    /// What the fences tell of the partition of this key, if there are any and it is a large one. It is to be
+    /// What the fences tell of the partition of a key that the filter has let pass, if it is a large one. It is to be
     /// trusted as soon as a block is found by it.
-    pub(crate) async fn find_large(&self, fences: &Fences, key: &PartitionKey) -> Result<Option<Large>> {
-        if !self.may_contain(key) {
-            return Ok(None);
+    pub(crate) async fn look_up_large(&self, fences: &Fences, key: &PartitionKey) -> Result<Option<Large>> {
+        if let Some((_, large)) = self.last_large.borrow().as_ref().filter(|(last, _)| last == key) {
+            return Ok(Some(large.clone()));
         }
-        fences.large(key).await
+        let found = fences.large(key).await?;
+        if let Some(large) = &found {
+            let key = PartitionKey { token: key.token, bytes: key.bytes.detached() };
+            self.last_large.replace(Some((key, large.clone())));
+        }
+        Ok(found)
     }
 
     /// The partition's range in the data.

@@ -38,7 +38,7 @@ const LARGEST_BUFFER: u64 = 1 << 30;
 
 /// What is resident of an open SSTable beside what its components hold: the files, names, and the places of its parts in
 /// memory. Bytes.
-const RESIDENT: usize = 2 << 10;
+const RESIDENT: usize = 2304;
 
 /// While all of Index.db is read once, this many bytes at a time.
 const INDEX_STEP: u64 = 64 << 10;
@@ -73,6 +73,8 @@ pub struct ReadOptions {
     /// After how many rows the reader will stop, if it knows: the first request then brings in about as much as these
     /// take, and each further one twice as much.
     pub limit: Option<u64>,
+    /// Whether the filter was asked for the key already, and has let it pass: see [`Index::may_contain`].
+    pub is_filtered: bool,
     /// The most bytes of data, uncompressed, that one request brings in, if that is less than
     /// [`OpenOptions::read_buffer`]: for who reads many SSTables at once.
     pub read_buffer: Option<u64>,
@@ -129,6 +131,7 @@ impl SSTable {
             pages: index_pages(disk, &pages, &options.cache, partitioner),
             fenced_pages: index_pages(disk, &pages, &options.cache, partitioner),
             fencing: fencing.clone(),
+            last_large: Default::default(),
             blocks: BlockIndex {
                 file: pages,
                 cache: options.cache.clone(),
@@ -321,7 +324,7 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<Option<PartitionReader>> {
-        if self.schema().is_empty_slice(slice) {
+        if self.schema().is_empty_slice(slice) || !(options.is_filtered || self.index.may_contain(key)) {
             return Ok(None);
         }
         // A deletion that is open where the slice begins is told there, which may not be at a row.
@@ -330,7 +333,7 @@ impl SSTable {
         if !whole && let Some(reader) = self.read_by_fences(key, slice, options).await? {
             return Ok(Some(reader));
         }
-        let Some(place) = self.index.find(key).await? else {
+        let Some(place) = self.index.look_up(key).await? else {
             return Ok(None);
         };
         let promoted = if whole { None } else { self.index.promoted(&place).await? };
@@ -383,10 +386,11 @@ impl SSTable {
 
     /// The same by the fences, if there are any and they are to be used.
     async fn large_by_fences(&self, key: &PartitionKey, search: Search) -> Result<Option<(u64, Promoted)>> {
-        let Some(fences) = self.index.fencing.get().filter(|_| search == Search::Binary) else {
+        let fences = self.index.fencing.get().filter(|_| search == Search::Binary);
+        let Some(fences) = fences.filter(|_| self.index.may_contain(key)) else {
             return Ok(None);
         };
-        match self.index.find_large(&fences, key).await {
+        match self.index.look_up_large(&fences, key).await {
             Ok(large) => Ok(large.map(|large| (large.data, large.promoted))),
             Err(error) => self.index.fencing.give_up(error).map(|()| None),
         }
@@ -435,7 +439,7 @@ impl SSTable {
         let Some(fences) = self.index.fencing.get().filter(|_| options.search == Search::Binary) else {
             return Ok(None);
         };
-        let read = match self.index.find_large(&fences, key).await {
+        let read = match self.index.look_up_large(&fences, key).await {
             Ok(None) => return Ok(None),
             Ok(Some(large)) => self.read_blocks(key, large.data, large.promoted, slice, options).await,
             Err(error) => Err(error),

@@ -118,6 +118,7 @@ async fn questions(table: &SSTable, every: usize) -> Vec<Question> {
                 reverse,
                 static_row: i % 2 == 0,
                 limit: (i % 5 == 0).then_some(1 + i as u64),
+                is_filtered: false,
                 read_buffer: [None, Some(1000)][i % 2],
             };
             questions.push(Question { key: key.clone(), slice, options });

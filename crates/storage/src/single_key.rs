@@ -231,7 +231,7 @@ async fn open(request: &ReadRequest, member: &Member, count: usize) -> Result<Op
     Ok(reader.map(|reader| Source::SSTable(Box::new(reader))))
 }
 
-/// The same, known to be of an SSTable.
+/// The same, known to be of an SSTable. The filters of all members were asked: [`crate::SSTableSet::of_key`].
 pub(crate) async fn open_reader(
     request: &ReadRequest,
     member: &Member,
@@ -241,6 +241,7 @@ pub(crate) async fn open_reader(
         reverse: request.direction == model::Direction::Reverse,
         static_row: request.static_row,
         limit: request.limit.map(|rows| rows.div_ceil(count as u64)),
+        is_filtered: true,
         read_buffer: Some(share(SLICE_READ_AHEAD, count)),
         ..ReadOptions::default()
     };

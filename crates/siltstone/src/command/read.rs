@@ -190,6 +190,7 @@ impl Read {
                 reverse: self.reverse,
                 static_row: self.static_row || (self.from.is_none() && self.to.is_none()),
                 limit: self.limit.map(NonZeroU64::get),
+                is_filtered: false,
                 read_buffer: None,
             },
             limit: self.limit.map(NonZeroU64::get),

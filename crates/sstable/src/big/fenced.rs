@@ -16,6 +16,9 @@ use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL};
 use crate::Result;
 use crate::parts::fences::{Fences, Group};
 
+/// Most edges have no more bytes.
+const EDGE: usize = 64;
+
 /// The blocks of a group, at hand.
 struct Blocks {
     /// The number of the first one.
@@ -170,7 +173,7 @@ impl PromotedCursor<'_> {
             Some(packed) => packed,
             None => self.index().flights.run(start, self.load(fenced, group, next)).await?,
         };
-        Ok(Blocks { number: group.number, open: group.open, packed, edge: Vec::new() })
+        Ok(Blocks { number: group.number, open: group.open, packed, edge: Vec::with_capacity(EDGE) })
     }
 
     fn key_of(&self, group: u64) -> CacheKey {

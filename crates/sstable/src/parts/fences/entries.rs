@@ -38,7 +38,7 @@ impl TokenFence {
         to.put_vint(self.at);
     }
 
-    pub(super) fn decode(bytes: &Bytes) -> Decoded<TokenFence> {
+    pub(super) fn decode(bytes: &[u8]) -> Decoded<TokenFence> {
         let mut cursor = Cursor::new(bytes);
         Ok(TokenFence { token: cursor.i64()?, at: cursor.vint()? })
     }
@@ -51,7 +51,7 @@ pub(super) fn put_key(token: Token, key: &[u8], to: &mut Vec<u8>) {
 }
 
 /// How the key of an entry or separator stands to another.
-pub(super) fn compare_key(bytes: &Bytes, token: Token, key: &[u8]) -> Decoded<Ordering> {
+pub(super) fn compare_key(bytes: &[u8], token: Token, key: &[u8]) -> Decoded<Ordering> {
     let mut cursor = Cursor::new(bytes);
     Ok((cursor.i64()?, cursor.vint_bytes()?).cmp(&(token, key)))
 }
@@ -83,7 +83,7 @@ impl Large {
     }
 
     /// The partition of an entry, in an Index.db of so many bytes.
-    pub(super) fn decode(bytes: &Bytes, version: Version, index_len: u64) -> Decoded<Large> {
+    pub(super) fn decode(bytes: &[u8], version: Version, index_len: u64) -> Decoded<Large> {
         let mut cursor = Cursor::new(bytes);
         cursor.i64()?;
         cursor.vint_bytes()?;
@@ -106,8 +106,10 @@ impl Large {
 }
 
 /// Some blocks of a large partition: those that begin in one stretch.
+///
+/// Searches look at many that are borrowed, and give out what lasts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Group {
+pub(crate) struct Group<P = Bytes> {
     /// The partition's ordinal.
     pub(crate) ordinal: u64,
     /// The number of the first block.
@@ -117,11 +119,11 @@ pub(crate) struct Group {
     /// The range tombstone that is open before it.
     pub(crate) open: DeletionTime,
     /// The encoded position of its first row or marker.
-    pub(crate) first: Bytes,
+    pub(crate) first: P,
 }
 
-impl Group {
-    pub(super) fn decode(bytes: &Bytes, version: Version) -> Decoded<Group> {
+impl<'a> Group<&'a [u8]> {
+    pub(super) fn decode(bytes: &'a [u8], version: Version) -> Decoded<Group<&'a [u8]>> {
         let mut cursor = Cursor::new(bytes);
         let lead = cursor.vint()?;
         let Ok(number) = u32::try_from(cursor.vint()?) else {
@@ -129,10 +131,20 @@ impl Group {
         };
         let at = cursor.vint()?;
         let open = if lead & 1 == 1 { deletion_time(&mut cursor, version)? } else { DeletionTime::LIVE };
-        let first = bytes.slice(cursor.position()..bytes.len());
-        Ok(Group { ordinal: lead >> 1, number, at, open, first })
+        Ok(Group { ordinal: lead >> 1, number, at, open, first: cursor.rest() })
     }
+}
 
+impl Group {
+    /// The group of these bytes.
+    pub(super) fn shared(bytes: &Bytes, version: Version) -> Decoded<Group> {
+        let Group { ordinal, number, at, open, first } = Group::decode(bytes, version)?;
+        let first = bytes.slice(bytes.len() - first.len()..bytes.len());
+        Ok(Group { ordinal, number, at, open, first })
+    }
+}
+
+impl<P: AsRef<[u8]>> Group<P> {
     /// How the beginning of the first block stands to a position.
     pub(crate) fn compare(
         &self,
@@ -140,7 +152,7 @@ impl Group {
         schema: &Schema,
         position: &Position,
     ) -> Decoded<Ordering> {
-        codec.compare_prefix(&self.first, schema, position)
+        codec.compare_prefix(self.first.as_ref(), schema, position)
     }
 }
 
@@ -219,8 +231,8 @@ mod tests {
                 put_group((3, 170, 4096), &open, b"first", version, &mut bytes);
                 let group =
                     Group { ordinal: 3, number: 170, at: 4096, open, first: Bytes::from(&b"first"[..]) };
-                assert_eq!(Group::decode(&Bytes::from(&bytes[..]), version), Ok(group));
-                survives_corruption(&bytes, |bytes| drop(Group::decode(&Bytes::from(bytes), version)));
+                assert_eq!(Group::shared(&Bytes::from(&bytes[..]), version), Ok(group));
+                survives_corruption(&bytes, |bytes| drop(Group::decode(bytes, version)));
             }
         }
     }

@@ -8,6 +8,8 @@
 //! A node is named by its place in the file. Those that are full have a page of their own; what is left of each level
 //! shares one.
 
+use std::ops::Range;
+
 use model::Bytes;
 
 use super::STRETCH;
@@ -105,6 +107,20 @@ impl Node {
     /// # Panics
     /// If there is no such entry.
     pub(super) fn entry(&self, number: usize) -> Decoded<Bytes> {
+        Ok(self.bytes.slice(self.range(number)?))
+    }
+
+    /// How many entries come before the first one that `is_after` says true of.
+    pub(super) fn count_until(&self, mut is_after: impl FnMut(&[u8]) -> Decoded<bool>) -> Decoded<usize> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_after(&self.bytes[self.range(middle)?])? { high = middle } else { low = middle + 1 }
+        }
+        Ok(low)
+    }
+
+    fn range(&self, number: usize) -> Decoded<Range<usize>> {
         assert!(number < self.count, "an entry that the node has");
         let first = HEAD + 2 * self.count;
         let start = first + if number == 0 { 0 } else { self.end(number - 1) };
@@ -113,17 +129,7 @@ impl Node {
             let at = self.bytes.parts().1.start;
             return Err(DecodeError::Invalid { at, what: "the entries of a node are out of order" });
         }
-        Ok(self.bytes.slice(start..end))
-    }
-
-    /// How many entries come before the first one that `is_after` says true of.
-    pub(super) fn count_until(&self, mut is_after: impl FnMut(&Bytes) -> Decoded<bool>) -> Decoded<usize> {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_after(&self.entry(middle)?)? { high = middle } else { low = middle + 1 }
-        }
-        Ok(low)
+        Ok(start..end)
     }
 
     fn end(&self, number: usize) -> usize {
@@ -257,7 +263,7 @@ mod tests {
             let found: Vec<_> = (0..node.len()).map(|i| node.entry(i).unwrap()).collect();
             assert!(found.iter().map(|entry| &**entry).eq(entries.iter().copied()));
             assert_eq!(
-                node.count_until(|entry| Ok(**entry > b"b"[..])),
+                node.count_until(|entry| Ok(*entry > b"b"[..])),
                 Ok(if at == 0 && entries.len() == 3 { 2 } else { 0 })
             );
         }

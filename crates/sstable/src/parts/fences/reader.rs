@@ -149,7 +149,7 @@ impl Fences {
 
     /// What Index.db tells of a partition, if it is a large one.
     pub(crate) async fn large(&self, key: &PartitionKey) -> Result<Option<Large>> {
-        let compare = |entry: &Bytes| compare_key(entry, key.token, &key.bytes);
+        let compare = |entry: &[u8]| compare_key(entry, key.token, &key.bytes);
         let landed = self.find(KEYS, |entry| Ok(compare(entry)?.is_gt())).await?;
         let Some(entry) = landed.floor else { return Ok(None) };
         if self.decoded(compare(&entry))?.is_ne() {
@@ -185,9 +185,9 @@ impl Fences {
     async fn groups(
         &self,
         ordinal: u64,
-        compare: impl Fn(&Group) -> Decoded<Ordering>,
+        compare: impl Fn(&Group<&[u8]>) -> Decoded<Ordering>,
     ) -> Result<(Option<Group>, Option<Group>)> {
-        let is_after = |entry: &Bytes| {
+        let is_after = |entry: &[u8]| {
             let group = Group::decode(entry, self.version)?;
             Ok(match group.ordinal.cmp(&ordinal) {
                 Ordering::Equal => compare(&group)?.is_gt(),
@@ -195,13 +195,13 @@ impl Fences {
             })
         };
         let Landed { floor, next } = self.find(GROUPS, is_after).await?;
-        let decode = |entry: Bytes| self.decoded(Group::decode(&entry, self.version));
+        let decode = |entry: Bytes| self.decoded(Group::shared(&entry, self.version));
         let of_partition = |group: &Group| group.ordinal == ordinal;
         let floor = floor.map(decode).transpose()?.filter(of_partition);
         Ok((floor, next.map(decode).transpose()?.filter(of_partition)))
     }
 
-    async fn find(&self, number: u8, is_after: impl Fn(&Bytes) -> Decoded<bool>) -> Result<Landed> {
+    async fn find(&self, number: u8, is_after: impl Fn(&[u8]) -> Decoded<bool>) -> Result<Landed> {
         let Some(mut descent) = Descent::new(number, &self.trees[usize::from(number)]) else {
             return Ok(Landed::default());
         };

@@ -141,7 +141,7 @@ impl Descent {
     pub(super) fn step(
         mut self,
         page: &Bytes,
-        mut is_after: impl FnMut(&Bytes) -> Decoded<bool>,
+        mut is_after: impl FnMut(&[u8]) -> Decoded<bool>,
     ) -> Decoded<ControlFlow<Landed, Descent>> {
         let at = (self.place % super::page::PAGE as u64) as usize;
         let node = Node::decode(page, at, self.tree, self.level)?;
@@ -151,9 +151,11 @@ impl Descent {
             let next = if count < node.len() { Some(node.entry(count)?) } else { self.next };
             return Ok(ControlFlow::Break(Landed { floor, next }));
         }
-        let count = node.count_until(|entry| is_after(&split(entry)?.1))?;
+        let count = node.count_until(|entry| is_after(split(entry)?.1))?;
         if count < node.len() {
-            self.next = Some(split(&node.entry(count)?)?.1);
+            let entry = node.entry(count)?;
+            let separator = split(&entry)?.1.len();
+            self.next = Some(entry.slice(entry.len() - separator..entry.len()));
         }
         let Some(number) = count.checked_sub(1) else {
             return Ok(ControlFlow::Break(Landed { floor: None, next: self.next }));
@@ -164,10 +166,10 @@ impl Descent {
 }
 
 /// The place of a child, and its separator.
-fn split(entry: &Bytes) -> Decoded<(u64, Bytes)> {
+fn split(entry: &[u8]) -> Decoded<(u64, &[u8])> {
     let mut cursor = Cursor::new(entry);
     let place = cursor.vint()?;
-    Ok((place, entry.slice(cursor.position()..entry.len())))
+    Ok((place, cursor.rest()))
 }
 
 #[cfg(test)]
@@ -199,7 +201,7 @@ mod tests {
         (file, tree)
     }
 
-    fn key(entry: &Bytes) -> Decoded<Vec<u8>> {
+    fn key(entry: &[u8]) -> Decoded<Vec<u8>> {
         Ok(Cursor::new(entry).vint_bytes()?.to_vec())
     }
 
