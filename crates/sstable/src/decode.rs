@@ -189,7 +189,14 @@ impl<'a> Cursor<'a> {
 
     fn long_vint(&mut self, first: u8) -> Decoded<u64> {
         let extra = first.leading_ones() as usize;
-        let Some(tail) = self.bytes[self.at..].get(1..=extra) else {
+        let rest = &self.bytes[self.at..];
+        if let (0..8, Some(word)) = (extra, rest.first_chunk()) {
+            // Behind as many bits as there are bytes, which tell how many these are, each byte leaves seven.
+            let bytes = extra as u32 + 1;
+            self.at += bytes as usize;
+            return Ok(u64::from_be_bytes(*word) << bytes >> (u64::BITS - 7 * bytes));
+        }
+        let Some(tail) = rest.get(1..=extra) else {
             return Err(DecodeError::Truncated { needed: self.at + 1 + extra });
         };
         let head = u64::from(first) & (0xff_u64 >> extra);
@@ -288,6 +295,24 @@ mod tests {
         assert_eq!(vint(&[0xc0, 0x40, 0x00]), Ok(0x4000));
         assert_eq!(vint(&[0xfe, 1, 2, 3, 4, 5, 6, 7]), Ok(0x0001_0203_0405_0607));
         assert_eq!(vint(&[0xff; 9]), Ok(u64::MAX));
+    }
+
+    /// Whether what follows is at hand or not, the number is the same.
+    #[test]
+    fn vints_before_other_bytes() {
+        let lens = [
+            &[0xbf, 0xff][..],
+            &[0xc0, 0x40, 0x00],
+            &[0xfe, 1, 2, 3, 4, 5, 6, 7],
+            &[0xff; 9],
+            &[0xf0, 9, 8, 7, 6],
+        ];
+        for bytes in lens {
+            let longer = [bytes, &[0xaa; 9]].concat();
+            let mut cursor = Cursor::new(&longer);
+            assert_eq!(cursor.vint(), vint(bytes));
+            assert_eq!(cursor.position(), bytes.len());
+        }
     }
 
     #[test]

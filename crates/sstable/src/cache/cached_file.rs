@@ -202,6 +202,7 @@ impl CachedFile {
             }
             self.0.cache.insert(self.key(number), Rc::clone(page), weight(page));
         }
+        window.let_go();
         Ok(pages)
     }
 }
