@@ -18,8 +18,8 @@ use crate::table::Table;
 pub struct CompactionOptions {
     /// Whether they are run without being asked for. Default true.
     pub background: bool,
-    /// Bytes of new data a second, uncompressed, that they hold back to; `None` for as fast as it goes. Default 64 MiB,
-    /// Cassandra's.
+    /// Bytes of new data a second, uncompressed, that they hold back to as long as nobody waits for them; `None` for as
+    /// fast as it goes. Default 64 MiB, Cassandra's.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -42,6 +42,8 @@ pub(crate) struct Compactor {
     /// A compaction has ended, or there may be one to begin.
     changed: Signal,
     control: RefCell<Control>,
+    /// How many wait for one that they have asked for.
+    waiting: Cell<usize>,
     stats: Cell<CompactionStats>,
 }
 
@@ -97,11 +99,14 @@ impl Compactor {
         }
     }
 
-    /// Merges all that may be merged of a table.
+    /// Merges all that may be merged of a table, as fast as it goes; also the one that is under way before, if there is
+    /// one, no longer holds back.
     ///
     /// # Errors
     /// The first that a rewrite gives.
     pub(crate) async fn major(&self, table: &Table) -> Result<()> {
+        let _waiting = Waiting::begin(&self.waiting);
+        self.control.borrow().hurry();
         let _turn = self.turn().await;
         for job in table.major_jobs() {
             self.compact(table, job).await?;
@@ -123,7 +128,8 @@ impl Compactor {
     }
 
     async fn compact(&self, table: &Table, job: Job) -> Result<()> {
-        let control = Control::throttled(self.options.bytes_per_second);
+        let is_wanted = self.waiting.get() > 0;
+        let control = Control::throttled(self.options.bytes_per_second.filter(|_| !is_wanted));
         *self.control.borrow_mut() = control.clone();
         tracing::debug!(table = %table.folder().display(), inputs = job.inputs.len(), why = %job.why, "compaction");
         let Some(rewrite) = table.rewrite_of(job) else { return Ok(()) };
@@ -149,6 +155,22 @@ impl Compactor {
     pub(crate) async fn turn(&self) -> Turn<'_> {
         self.changed.until(|| (!self.is_busy.replace(true)).then_some(())).await;
         Turn(self)
+    }
+}
+
+/// Somebody waits for a compaction, until it is dropped.
+struct Waiting<'a>(&'a Cell<usize>);
+
+impl Waiting<'_> {
+    fn begin(count: &Cell<usize>) -> Waiting<'_> {
+        count.set(count.get() + 1);
+        Waiting(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }
 

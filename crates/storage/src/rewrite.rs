@@ -11,7 +11,7 @@ use std::time::Duration;
 use model::merge::{Direction, Mapped, Merge};
 use model::purge::{Purge, PurgeRules};
 use model::{Fragment, FragmentReader, PartitionKey};
-use runtime::monotonic;
+use runtime::{Signal, monotonic};
 use sstable::component::Descriptor;
 use sstable::parts::statistics::EncodingStats;
 use sstable::{SSTableWriter, WriteOptions};
@@ -68,6 +68,8 @@ struct State {
     done: Cell<u64>,
     total: Cell<u64>,
     bytes_per_second: Cell<Option<u64>>,
+    /// Somebody wants it to stop, or to hurry.
+    changed: Signal,
 }
 
 impl Control {
@@ -78,9 +80,23 @@ impl Control {
         control
     }
 
+    /// Lets the rewrite go as fast as it can from now on.
+    pub fn hurry(&self) {
+        self.0.bytes_per_second.set(None);
+        self.0.changed.notify();
+    }
+
     /// Makes the rewrite stop as soon as it can, with [`Error::Cancelled`], and leave all as it was.
     pub fn cancel(&self) {
         self.0.is_cancelled.set(true);
+        self.0.changed.notify();
+    }
+
+    /// Waits, unless somebody wants it to stop or to hurry.
+    async fn hold_back(&self, time: Duration) {
+        let State { is_cancelled, bytes_per_second, changed, .. } = &*self.0;
+        let is_wanted = || (is_cancelled.get() || bytes_per_second.get().is_none()).then_some(());
+        runtime::timeout(time, changed.until(is_wanted)).await;
     }
 
     /// Whether it goes on.
@@ -353,17 +369,16 @@ impl<'a> Rewriter<'a> {
 
     /// Lets others go on, and holds back if this goes too fast.
     async fn take_turns(&mut self) -> Result<()> {
-        self.control.check()?;
         let done = self.before + self.writer.as_ref().map_or(0, SSTableWriter::position);
         self.control.0.done.set(done);
         runtime::yield_now().await;
         if let Some(bytes) = self.control.0.bytes_per_second.get() {
             let due = self.begun + Duration::from_secs_f64(done as f64 / bytes.max(1) as f64);
             if let Some(early) = due.checked_sub(monotonic()) {
-                runtime::sleep(early).await;
+                self.control.hold_back(early).await;
             }
         }
-        Ok(())
+        self.control.check()
     }
 
     /// Counts what is in the partition, and warns where it is much. `at` is where the fragment begins.

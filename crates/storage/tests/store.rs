@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use model::time::NO_DELETION_TIME;
 use model::{
@@ -63,7 +64,10 @@ fn deletion(partition: i32, number: i32, timestamp: i64) -> Vec<u8> {
 
 /// A store with small segments and a table that forgets deletions at once.
 async fn open(shard: &Shard, folder: &str, log: &str) -> (Store, Table) {
-    let mut options = StoreOptions::default();
+    open_with(shard, folder, log, StoreOptions::default()).await
+}
+
+async fn open_with(shard: &Shard, folder: &str, log: &str, mut options: StoreOptions) -> (Store, Table) {
     options.log.sync = SyncMode::Batch;
     options.log.segment_size = 1000;
     let store = Store::open(shard, Path::new(log), options).await.unwrap();
@@ -119,6 +123,38 @@ fn rows_are_the_same_from_memtables_sstables_and_after_a_compaction() {
         assert_eq!(table.sstables().members().len(), 1);
         assert_eq!(rows(&table, 1, Slice::all()).await, before);
         assert_eq!(rows(&table, 2, Slice::all()).await, []);
+    })
+    .unwrap();
+}
+
+/// A compaction in the background holds back; one that somebody waits for does not, nor does the one before it.
+#[test]
+fn compactions_hold_back_as_long_as_nobody_waits() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let mut options = StoreOptions::default();
+        options.compaction.bytes_per_second = Some(1);
+        let (store, table) = open_with(&shard, "/d/t", "/log", options).await;
+        for round in 0..4 {
+            for number in 0..1000 {
+                store.write(TABLE, row(1, number, round, i64::from(round))).await.unwrap();
+            }
+            store.flush(&table).await.unwrap();
+        }
+        let begun = runtime::monotonic();
+        store.begin_compactions();
+        runtime::sleep(Duration::from_secs(600)).await;
+        assert_eq!(store.compaction_stats().done, 0, "a byte a second takes hours");
+        for number in 0..1000 {
+            store.write(TABLE, row(2, number, 1, 1)).await.unwrap();
+        }
+        store.flush(&table).await.unwrap();
+        store.compact(&table).await.unwrap();
+        assert!(
+            runtime::monotonic() - begun < Duration::from_secs(2000),
+            "{:?}",
+            runtime::monotonic() - begun
+        );
+        assert_eq!((store.compaction_stats().done, table.sstables().members().len()), (2, 1));
     })
     .unwrap();
 }
