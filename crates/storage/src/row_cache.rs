@@ -46,6 +46,7 @@ mod part;
 mod part_reader;
 mod reader;
 mod recent;
+mod sorted;
 mod watch;
 
 pub use keeper::RowKeeper;

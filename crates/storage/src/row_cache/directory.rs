@@ -4,13 +4,13 @@
 //! out of here.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use model::{DeletionTime, Direction, PartitionKey, Position, Schema, Token};
 
 use super::part::{Part, Scope};
+use super::sorted::Sorted;
 use crate::memtable::Memtable;
 
 /// The parts of a table.
@@ -32,7 +32,7 @@ pub(super) struct Directory {
 pub(super) struct Partition {
     key: PartitionKey,
     of_static_row: RefCell<Weak<Part>>,
-    of_rows: RefCell<Vec<Weak<Part>>>,
+    of_rows: RefCell<Sorted<Weak<Part>>>,
 }
 
 /// A part's place here.
@@ -90,13 +90,11 @@ impl Directory {
     pub(super) fn find(&self, key: &PartitionKey, at: &Position, direction: Direction) -> Found {
         let Some(partition) = self.partition(key) else { return Found::Gap(None) };
         let parts = partition.of_rows.borrow();
-        let place = match direction {
-            Direction::Forward => Some(parts.partition_point(|part| self.ends_by(part, at))),
-            Direction::Reverse => parts.partition_point(|part| self.starts_before(part, at)).checked_sub(1),
+        let part = match direction {
+            Direction::Forward => parts.get(parts.partition_point(|part| self.ends_by(part, at))),
+            Direction::Reverse => parts.before(parts.partition_point(|part| self.starts_before(part, at))),
         };
-        let Some(part) = place.and_then(|place| parts.get(place)).and_then(Weak::upgrade) else {
-            return Found::Gap(None);
-        };
+        let Some(part) = part.and_then(Weak::upgrade) else { return Found::Gap(None) };
         let (start, end) = part.ends();
         match direction {
             Direction::Forward if self.schema.compare(start, at).is_gt() => Found::Gap(Some(start.clone())),
@@ -233,7 +231,7 @@ impl Directory {
                 let parts = partition.of_rows.borrow();
                 let first = parts.partition_point(|part| self.ends_by(part, start));
                 let behind = parts.partition_point(|part| self.starts_before(part, end));
-                parts[first..behind.max(first)].iter().filter_map(Weak::upgrade).collect()
+                parts.between(first, behind).filter_map(Weak::upgrade).collect()
             }
         }
     }
@@ -252,15 +250,11 @@ impl Directory {
     /// Takes out the part that starts here. If it is just being dropped, it is the only one that nobody can look at.
     fn take_out(&self, partition: &Partition, start: &Position) {
         let mut parts = partition.of_rows.borrow_mut();
-        let found = parts.binary_search_by(|part| match part.upgrade() {
-            Some(part) => self.schema.compare(part.ends().0, start),
-            None => Ordering::Equal,
+        let place = parts.partition_point(|part| match part.upgrade() {
+            Some(part) => self.schema.compare(part.ends().0, start).is_lt(),
+            None => false,
         });
-        parts.remove(found.expect("invariants 1 and 2: a part that is told of is found"));
-        if parts.len() < parts.capacity() / 4 {
-            let room = parts.len() * 2;
-            parts.shrink_to(room);
-        }
+        parts.remove(place);
     }
 
     fn ends_by(&self, part: &Weak<Part>, at: &Position) -> bool {
@@ -294,7 +288,7 @@ impl Partition {
     /// The parts that say something else of the partition's deletion, which a compaction has forgotten meanwhile.
     fn disagreeing(&self, head: Option<DeletionTime>) -> Vec<Rc<Part>> {
         let of_static_row = self.of_static_row.borrow().upgrade();
-        let any = of_static_row.or_else(|| self.of_rows.borrow().first().and_then(Weak::upgrade));
+        let any = of_static_row.or_else(|| self.of_rows.borrow().iter().next().and_then(Weak::upgrade));
         if any.is_none_or(|part| agree(part.head, head)) { Vec::new() } else { self.parts() }
     }
 }
