@@ -24,12 +24,17 @@ pub struct Page {
     pub next: Option<Vec<u8>>,
 }
 
-/// A row as a `SELECT` gives it. Clones share its bytes.
+/// A row as a `SELECT` gives it. Clones share its bytes, and those of the rows that came with it.
 #[derive(Clone)]
 pub struct Row {
-    columns: Arc<[ColumnInfo]>,
-    bytes: Arc<Vec<u8>>,
+    page: Arc<Packed>,
     start: usize,
+}
+
+/// What the rows of a page share.
+struct Packed {
+    columns: Arc<[ColumnInfo]>,
+    bytes: Vec<u8>,
 }
 
 /// Rows as they leave a shard.
@@ -43,12 +48,12 @@ pub(super) struct PackedRows {
 impl Row {
     /// The columns that were selected, in the order of the values.
     pub fn columns(&self) -> &[ColumnInfo] {
-        &self.columns
+        &self.page.columns
     }
 
     /// The token of its partition.
     pub fn token(&self) -> Token {
-        let bytes = &self.bytes[self.start..];
+        let bytes = &self.page.bytes[self.start..];
         Token::from_be_bytes(*bytes.first_chunk().expect("a row begins with its token"))
     }
 
@@ -57,14 +62,14 @@ impl Row {
     /// A collection is the count of its elements and each with its length, whether or not it is frozen. A counter is its
     /// total.
     pub fn get(&self, column: &str) -> Option<&[u8]> {
-        let at = self.columns.iter().position(|info| info.name == column)?;
+        let at = self.columns().iter().position(|info| info.name == column)?;
         self.values().nth(at)?
     }
 
     /// The bytes of all columns, `None` where null.
     pub fn values(&self) -> impl Iterator<Item = Option<&[u8]>> {
-        let mut rest = &self.bytes[self.start + size_of::<Token>()..];
-        (0..self.columns.len()).map(move |_| take_value(&mut rest))
+        let mut rest = &self.page.bytes[self.start + size_of::<Token>()..];
+        (0..self.columns().len()).map(move |_| take_value(&mut rest))
     }
 
     /// A column as JSON, as [`Row::to_json`] has it.
@@ -72,10 +77,10 @@ impl Row {
     /// # Errors
     /// [`Error::Usage`] if the column was not selected; bytes that are no value of its type.
     pub fn json_of(&self, column: &str) -> Result<String> {
-        let at = self.columns.iter().position(|info| info.name == column);
+        let at = self.columns().iter().position(|info| info.name == column);
         let at = at.ok_or_else(|| Error::Usage(format!("the column {column} was not selected")))?;
         let mut json = String::new();
-        write_value(&self.columns[at], self.values().nth(at).flatten(), &mut json)?;
+        write_value(&self.columns()[at], self.values().nth(at).flatten(), &mut json)?;
         Ok(json)
     }
 
@@ -85,7 +90,7 @@ impl Row {
     /// Bytes that are no value of their column's type: a file that was not damaged has none.
     pub fn to_json(&self) -> Result<String> {
         let mut json = String::from("{");
-        for (at, (column, value)) in self.columns.iter().zip(self.values()).enumerate() {
+        for (at, (column, value)) in self.columns().iter().zip(self.values()).enumerate() {
             json.push_str(if at == 0 { "" } else { "," });
             quote(&column.name, &mut json);
             json.push(':');
@@ -121,8 +126,8 @@ impl PackedRows {
 
     /// Rows of these columns.
     pub(super) fn into_page(self, columns: &Arc<[ColumnInfo]>) -> Page {
-        let bytes = Arc::new(self.bytes);
-        let row = |start| Row { columns: columns.clone(), bytes: bytes.clone(), start };
+        let page = Arc::new(Packed { columns: columns.clone(), bytes: self.bytes });
+        let row = |start| Row { page: page.clone(), start };
         Page { rows: self.starts.into_iter().map(row).collect(), next: self.next }
     }
 }
