@@ -119,6 +119,10 @@ pub struct Options {
     /// The version of new SSTables. Default `me`, which all of Cassandra from 3.11 and ScyllaDB read. Tables with vectors
     /// have `nb` at least.
     pub version: Version,
+    /// After how many bytes of a partition its index has a block, in new SSTables. Default 4 KiB: a row of a large
+    /// partition is found by reading one block, and blocks stay in memory at 8 bytes or so each. Cassandra's and
+    /// ScyllaDB's is 64 KiB.
+    pub column_index_size: u32,
     /// Whether to use io_uring where it can be had. Default yes.
     pub io_uring: bool,
     /// Whether to read past the page cache of the operating system. Default yes.
@@ -139,6 +143,7 @@ impl Default for Options {
             compaction: CompactionOptions::default(),
             on_corruption: OnCorruption::Stop,
             version: Version::Me,
+            column_index_size: 4 << 10,
             io_uring: true,
             direct_io: true,
             pin: false,

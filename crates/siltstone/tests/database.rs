@@ -48,26 +48,52 @@ fn metric(database: &Database, name: &str) -> u64 {
     lines.sum()
 }
 
+/// Rows of the partition of [`large_partition`], of 220 bytes each.
+const LARGE: i32 = 20_000;
+
+/// A table of one partition, all of it in one SSTable.
+fn large_partition(database: &Database) -> Table {
+    let create = "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c)) WITH compression = {'enabled': 'false'}";
+    let table = database.create_table(create).wait().unwrap();
+    let value = "v".repeat(200);
+    for first in (0..LARGE).step_by(100) {
+        let row = |c| Write::insert(1, c).set("v", value.as_str());
+        table.write((first..first + 100).map(row).collect::<Batch>()).wait().unwrap();
+    }
+    table.flush().wait().unwrap();
+    table
+}
+
 #[test]
 fn a_scan_reads_a_large_partition_about_once() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(folder.path(), 1);
-    let create = "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c)) WITH compression = {'enabled': 'false'}";
-    let table = database.create_table(create).wait().unwrap();
-    const ROWS: i32 = 20_000;
-    let value = "v".repeat(200);
-    for first in (0..ROWS).step_by(100) {
-        let mut batch = Batch::default();
-        for c in first..first + 100 {
-            batch.push(Write::insert(1, c).set("v", value.as_str()));
-        }
-        table.write(batch).wait().unwrap();
-    }
-    table.flush().wait().unwrap();
+    let table = large_partition(&database);
     let before = metric(&database, "siltstone_read_bytes_total");
-    assert_eq!(scanned(&table, 5000).len(), ROWS as usize);
-    let (read, all) = (metric(&database, "siltstone_read_bytes_total") - before, 220 * ROWS as u64);
+    assert_eq!(scanned(&table, 5000).len(), LARGE as usize);
+    let (read, all) = (metric(&database, "siltstone_read_bytes_total") - before, 220 * LARGE as u64);
     assert!(all / 2 < read && read < all * 5 / 4, "{read} bytes were read of {all}");
+}
+
+#[test]
+fn a_row_of_a_large_partition_costs_a_block() {
+    for (column_index_size, expected) in
+        [(Options::default().column_index_size, 4000..5000), (64 << 10, 60_000..70_000)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { column_index_size, ..options(1) };
+        let database = Database::open(folder.path(), options).wait().unwrap();
+        let table = large_partition(&database);
+        let read_bytes = || metric(&database, "siltstone_read_bytes_total");
+        // A first read brings in what stays of the index; others of the same group then cost the data alone.
+        table.get(1, LARGE / 2).wait().unwrap().unwrap();
+        let before = read_bytes();
+        for number in 1..=10 {
+            table.get(1, LARGE / 2 + 20 * number).wait().unwrap().unwrap();
+        }
+        let each = (read_bytes() - before) / 10;
+        assert!(expected.contains(&each), "{each} bytes a row, blocks of {column_index_size}");
+    }
 }
 
 #[test]

@@ -31,7 +31,11 @@ use crate::{Error, Result};
 
 /// Opens what is in a folder.
 pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>> {
-    let options = Options { shards: options.shards.max(1), ..options };
+    let options = Options {
+        shards: options.shards.max(1),
+        column_index_size: options.column_index_size.max(1),
+        ..options
+    };
     let lock = layout.lock(options.read_only)?;
     let shards = start(&options)?;
     let mut inner = Inner {
@@ -160,6 +164,7 @@ impl Inner {
             shape,
             generations: state.generations.clone(),
             version: self.options.version,
+            column_index_size: self.options.column_index_size,
         }
     }
 }

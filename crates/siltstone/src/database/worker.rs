@@ -62,6 +62,7 @@ pub(super) struct TableSpec {
     pub(super) shape: Arc<Shape>,
     pub(super) generations: Generations,
     pub(super) version: sstable::Version,
+    pub(super) column_index_size: u32,
 }
 
 impl Worker {
@@ -234,8 +235,10 @@ impl ShardTable {
 
 /// What storage is to know of a table.
 fn definition(spec: &TableSpec) -> Result<Definition> {
-    let TableSpec { id, folder, shape, version, .. } = spec;
-    super::definition::of(*id, folder, &shape.schema, *version)
+    let TableSpec { id, folder, shape, version, column_index_size, .. } = spec;
+    let mut definition = super::definition::of(*id, folder, &shape.schema, *version)?;
+    definition.write.column_index_size = *column_index_size;
+    Ok(definition)
 }
 
 /// Lets writes through, unless the table is about to change.
