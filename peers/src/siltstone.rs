@@ -48,7 +48,7 @@ pub(crate) fn load(settings: &Settings) -> Result<()> {
     Ok(database.close().wait()?)
 }
 
-/// Writes all rows into one SSTable with blocks of the size that is asked for: tables have no option for it.
+/// Writes all rows into one SSTable with blocks of the size that is asked for.
 pub(crate) fn prepare(settings: &Settings) -> Result<()> {
     let database = Database::open(&settings.folder, options(settings)).wait()?;
     let table = database.create_table(TABLE).wait()?;
@@ -93,6 +93,7 @@ fn options(settings: &Settings) -> Options {
         shards: 1,
         cache: settings.cache_bytes(),
         version: VERSION,
+        column_index_size: settings.block << 10,
         io_uring: settings.io_uring,
         direct_io: !settings.buffered,
         ..Options::default()
