@@ -8,16 +8,20 @@
 //!
 //! A job is a closure that may go to another thread; the future that it makes may not, and lives and ends on the
 //! shard. Answers are plain data. A job that panics takes its shard with it: it may have left anything half done.
+//!
+//! What a job asks of its own shard goes neither through the queue nor through a task: it is done where it is asked for.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::thread::JoinHandle;
 
 use runtime::{RuntimeError, Shard, ShardOptions, Signal};
+use send_wrapper::SendWrapper;
 
 use super::spin::spin;
 use super::worker::Worker;
@@ -34,8 +38,17 @@ type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 type Ended = std::result::Result<Result<()>, RuntimeError>;
 type Job = Box<dyn FnOnce(Rc<Worker>) -> LocalFuture + Send>;
 
+/// The number of the next shard of the process.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The shard of this thread, if it is one, with its number.
+    static HERE: RefCell<Option<(u64, Rc<Worker>)>> = const { RefCell::new(None) };
+}
+
 /// A shard as other threads see it.
 pub(super) struct ShardHandle {
+    number: u64,
     jobs: async_channel::Sender<Job>,
     thread: Mutex<Option<JoinHandle<Ended>>>,
 }
@@ -43,9 +56,10 @@ pub(super) struct ShardHandle {
 impl ShardHandle {
     /// Starts the thread of a shard.
     pub(super) fn start(options: ShardOptions) -> Result<ShardHandle> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (jobs, queue) = async_channel::bounded(QUEUE);
-        let thread = runtime::start(options, async move |shard| serve(shard, queue).await)?;
-        Ok(ShardHandle { jobs, thread: Mutex::new(Some(thread)) })
+        let thread = runtime::start(options, async move |shard| serve(shard, number, queue).await)?;
+        Ok(ShardHandle { number, jobs, thread: Mutex::new(Some(thread)) })
     }
 
     /// Does something on the shard.
@@ -53,15 +67,19 @@ impl ShardHandle {
         &self,
         work: impl AsyncFnOnce(Rc<Worker>) -> Result<T> + Send + 'static,
     ) -> impl Future<Output = Result<T>> + Send + 'static {
-        let (answer, answered) = async_channel::bounded(1);
-        let job: Job = Box::new(move |worker| {
-            Box::pin(async move {
-                // Who asked may have gone away.
-                drop(answer.send(work(worker).await).await);
-            })
-        });
-        let jobs = self.jobs.clone();
+        let (number, jobs) = (self.number, self.jobs.clone());
         async move {
+            let work = match begin_here(number, work) {
+                Ok(begun) => return begun.await,
+                Err(work) => work,
+            };
+            let (answer, answered) = async_channel::bounded(1);
+            let job: Job = Box::new(move |worker| {
+                Box::pin(async move {
+                    // Who asked may have gone away.
+                    drop(answer.send(work(worker).await).await);
+                })
+            });
             let gone = || Error::Closed("the database is closed, or a shard of it has failed".to_owned());
             jobs.send(job).await.map_err(|_| gone())?;
             answered.recv().await.map_err(|_| gone())?
@@ -75,6 +93,9 @@ impl ShardHandle {
 
     /// Waits until the thread has ended, which it does once it is closed, all is done, and the log is durable.
     pub(super) fn join(&self) -> Result<()> {
+        if here(self.number).is_some() {
+            return Err(Error::Usage("a database is not closed on one of its shards".to_owned()));
+        }
         let thread = self.thread.lock().map_or(None, |mut thread| thread.take());
         match thread.map(JoinHandle::join) {
             None => Ok(()),
@@ -85,8 +106,9 @@ impl ShardHandle {
 }
 
 /// Takes jobs until the queue is closed and empty, lets those end that are under way, and closes the log.
-async fn serve(shard: Shard, queue: async_channel::Receiver<Job>) -> Result<()> {
+async fn serve(shard: Shard, number: u64, queue: async_channel::Receiver<Job>) -> Result<()> {
     let worker = Rc::new(Worker::new(shard));
+    HERE.set(Some((number, worker.clone())));
     let load = Rc::new(Load::default());
     while let Some(job) = next(&worker, &load, &queue).await {
         load.running.set(load.running.get() + 1);
@@ -103,10 +125,28 @@ async fn serve(shard: Shard, queue: async_channel::Receiver<Job>) -> Result<()> 
     queue.close();
     while queue.try_recv().is_ok() {}
     load.changed.until(|| (load.running.get() == 0 || worker.has_failed()).then_some(())).await;
+    HERE.take();
     match worker.has_failed() {
         true => Err(Error::Closed("a shard of the database has panicked".to_owned())),
         false => worker.close().await,
     }
+}
+
+/// Work that is done where it is asked for, or given back if this is not the shard of that number. The future does not
+/// leave this thread: whoever polls it is a job of the shard.
+fn begin_here<T, W: AsyncFnOnce(Rc<Worker>) -> Result<T>>(
+    number: u64,
+    work: W,
+) -> std::result::Result<SendWrapper<impl Future<Output = Result<T>>>, W> {
+    match here(number) {
+        Some(worker) => Ok(SendWrapper::new(work(worker))),
+        None => Err(work),
+    }
+}
+
+/// The shard of this thread, if it is the one of that number.
+fn here(number: u64) -> Option<Rc<Worker>> {
+    HERE.with_borrow(|here| here.as_ref().filter(|here| here.0 == number).map(|here| here.1.clone()))
 }
 
 /// The next job, once there is room for one; `None` if there will be none.
@@ -159,6 +199,9 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
     use super::super::pending::Pending;
     use super::*;
 
@@ -182,6 +225,24 @@ mod tests {
         shard.close();
         let late = Pending::new(shard.call(async |_| Ok(())));
         assert!(matches!(late.wait(), Err(Error::Closed(_))));
+        shard.join().unwrap();
+    }
+
+    /// A queue that a job would have to wait for cannot keep it from asking its own shard.
+    #[test]
+    fn a_job_asks_its_own_shard_at_once() {
+        let shard = Arc::new(shard());
+        let inner = shard.clone();
+        let outer = Pending::new(shard.call(async move |worker| {
+            let own = thread::current().id();
+            let found =
+                inner.call(async move |again| Ok((Rc::as_ptr(&again).addr(), thread::current().id())));
+            assert_eq!(found.await?, (Rc::as_ptr(&worker).addr(), own));
+            assert!(inner.join().is_err(), "it would wait for itself");
+            Ok(())
+        }));
+        outer.wait().unwrap();
+        shard.close();
         shard.join().unwrap();
     }
 

@@ -156,6 +156,15 @@ impl Table {
         self.pending(span, async move { Ok(table.read_slice(&key, &slice).await?.rows.pop()) })
     }
 
+    /// The shard that has a partition: see [`super::Database::run_on`].
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a key that is none of this table.
+    pub fn shard_of(&self, key: impl IntoValues) -> Result<usize> {
+        let key = self.encoder(&self.state.shape()).key(&key.into_values())?;
+        Ok(self.inner.ring.shard_of(key.token))
+    }
+
     /// Rows of a partition.
     ///
     /// # Errors
