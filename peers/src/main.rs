@@ -121,6 +121,7 @@ struct Reading {
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
 enum PeerName {
     Siltstone,
+    SiltstoneWithin,
     SiltstoneShard,
     Rocksdb,
     Fjall,
@@ -154,7 +155,7 @@ fn run(command: Command) -> Result<String> {
     let began = Instant::now();
     match command {
         Command::Prepare(settings) => match settings.peer {
-            PeerName::Siltstone | PeerName::SiltstoneShard | PeerName::Cqlite => {
+            PeerName::Siltstone | PeerName::SiltstoneWithin | PeerName::SiltstoneShard | PeerName::Cqlite => {
                 siltstone::prepare(&settings)
             }
             _ => load(&settings),
@@ -168,7 +169,9 @@ fn run(command: Command) -> Result<String> {
 
 fn load(settings: &Settings) -> Result<()> {
     match settings.peer {
-        PeerName::Siltstone | PeerName::SiltstoneShard => siltstone::load(settings),
+        PeerName::Siltstone | PeerName::SiltstoneWithin | PeerName::SiltstoneShard => {
+            siltstone::load(settings)
+        }
         PeerName::Rocksdb => rocksdb::load(settings),
         PeerName::Fjall => fjall::load(settings),
         PeerName::Cqlite => Err("cqlite is compared in reading only".into()),
@@ -181,6 +184,7 @@ fn read(reading: &Reading) -> Result<Measured> {
     let plan = Plan { case, rows, warm: *warm, from: *from, count: *count, scan_rows: *scan_rows };
     match settings.peer {
         PeerName::Siltstone => plan.run_alone(|| siltstone::Embedded::open(settings)),
+        PeerName::SiltstoneWithin => siltstone::Embedded::run_within(settings, &plan),
         PeerName::SiltstoneShard => shard::run(settings, &plan),
         PeerName::Rocksdb => plan.run_alone(|| rocksdb::Rocks::open(settings)),
         PeerName::Fjall => plan.run_alone(|| fjall::Fjall::open(settings)),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ::siltstone::Result as Done;
-use ::siltstone::database::{Batch, Bound, Database, Options, Row, Scan, Slice, Table, Write};
+use ::siltstone::database::{Batch, Bound, Database, Options, Pending, Row, Scan, Slice, Table, Write};
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, DeletionTime, Fragment, Liveness, PartitionKey, PartitionStart,
@@ -16,7 +16,7 @@ use sstable::{SSTableWriter, Version, WriteOptions};
 
 use crate::Settings;
 use crate::rows::{Found, PARTITION};
-use crate::work::{Peer, Result, Way};
+use crate::work::{Measured, Peer, Plan, Result, Way};
 
 /// The version that Cassandra 5.0 writes.
 const VERSION: Version = Version::Oa;
@@ -30,8 +30,9 @@ const TABLE: &str = "CREATE TABLE peers.rows (k int, c int, v blob, PRIMARY KEY 
 
 /// An open database with its table.
 pub(crate) struct Embedded {
-    database: Database,
     table: Table,
+    /// None on the thread of a shard, where nobody may block.
+    database: Option<Database>,
 }
 
 /// Writes all rows, a batch after the other, and compacts them.
@@ -105,13 +106,28 @@ impl Embedded {
     pub(crate) fn open(settings: &Settings) -> Result<Embedded> {
         let database = Database::open(&settings.folder, options(settings)).wait()?;
         let table = database.table("peers.rows")?;
-        Ok(Embedded { database, table })
+        Ok(Embedded { table, database: Some(database) })
+    }
+
+    /// Does the work on the thread of the shard.
+    pub(crate) fn run_within(settings: &Settings, plan: &Plan) -> Result<Measured> {
+        let (plan, folder) = (*plan, &settings.folder);
+        let database = Database::open(folder, options(settings)).wait()?;
+        let table = database.table("peers.rows")?;
+        let open = async move || Ok(Embedded { table, database: None });
+        let measured = database.run_on(0, async move || Ok(plan.run(open).await)).wait()?;
+        database.close().wait()?;
+        measured
+    }
+
+    async fn answer<T>(&self, pending: Pending<T>) -> Result<T> {
+        Ok(if self.database.is_some() { pending.wait()? } else { pending.await? })
     }
 }
 
 impl Peer for Embedded {
     async fn point(&mut self, clustering: i32, found: &mut Found) -> Result<()> {
-        if let Some(row) = self.table.get(PARTITION, clustering).wait()? {
+        if let Some(row) = self.answer(self.table.get(PARTITION, clustering)).await? {
             take(&row, found);
         }
         Ok(())
@@ -123,7 +139,7 @@ impl Peer for Embedded {
             Way::Forward => all.from(from),
             Way::Reverse => all.to(from).reverse(),
         };
-        let page = self.table.slice(PARTITION, slice).wait()?;
+        let page = self.answer(self.table.slice(PARTITION, slice)).await?;
         page.rows.iter().for_each(|row| take(row, found));
         Ok(())
     }
@@ -131,7 +147,7 @@ impl Peer for Embedded {
     async fn scan(&mut self, rows: usize, found: &mut Found) -> Result<()> {
         let (mut next, mut left) = (None, rows);
         loop {
-            let page = self.table.scan(Scan::all().resume(next)).wait()?;
+            let page = self.answer(self.table.scan(Scan::all().resume(next))).await?;
             page.rows.iter().take(left).for_each(|row| take(row, found));
             left = left.saturating_sub(page.rows.len());
             next = page.next;
@@ -142,7 +158,7 @@ impl Peer for Embedded {
     }
 
     fn counted(&self) -> Option<[u64; 2]> {
-        let text = self.database.metrics().wait().ok()?;
+        let text = self.database.as_ref()?.metrics().wait().ok()?;
         let value = |name: &str| {
             let lines = text.lines().filter(|line| line.starts_with(name));
             lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()

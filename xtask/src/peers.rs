@@ -39,7 +39,7 @@ const ALL_IN_MEMORY: u32 = 1024;
 /// Rows that a scan goes through where instructions are counted.
 const SCANNED: u32 = 100_000;
 
-/// Columns from disk, in this order. The last one reads what the database itself writes: blocks of 64 KiB.
+/// Columns from disk, in this order.
 const FROM_DISK: [Contestant; 5] = [
     Contestant::SILTSTONE,
     Contestant {
@@ -58,8 +58,8 @@ const OF_MANY: [Contestant; 4] =
     [Contestant::SILTSTONE, Contestant::ROCKSDB, Contestant::ROCKSDB_BOUNDED, Contestant::FJALL];
 
 /// Columns in memory.
-const IN_MEMORY: [Contestant; 4] =
-    [Contestant::SILTSTONE, Contestant::SHARD, Contestant::ROCKSDB, Contestant::FJALL];
+const IN_MEMORY: [Contestant; 5] =
+    [Contestant::SILTSTONE, Contestant::WITHIN, Contestant::SHARD, Contestant::ROCKSDB, Contestant::FJALL];
 
 /// A case from disk, as the program and as the table has it: operations before, the first that is measured, how many are.
 type DiskCase = (&'static str, &'static str, [u64; 3]);
@@ -412,22 +412,33 @@ impl Comparison<'_> {
         }
         let title =
             format!("Beside Cassandra {VERSION}: {dataset}, thousands of rows a second, all in memory");
-        let mut table =
-            Table::new(title, "reads of", ["Siltstone", "Cassandra, first round", "Cassandra, warm"]);
+        let mut table = Table::new(
+            title,
+            "reads of",
+            [
+                Contestant::SILTSTONE.title,
+                Contestant::WITHIN.title,
+                "Cassandra, first round",
+                "Cassandra, warm",
+            ],
+        );
         for (case, name, [_, count]) in MEMORY_CASES {
             eprintln!("Cassandra: {dataset}, {case}, timed");
             let numbers = [count, count, dataset.rows.into()];
             let theirs = node.peer_reads(&table_name, case, numbers, WARM_UP + self.options.runs)?;
             let rates: Vec<f64> =
                 theirs.seconds.iter().map(|seconds| theirs.rows.max(count) as f64 / seconds).collect();
-            let ours = (0..self.options.runs).map(|_| self.rate(Contestant::SILTSTONE, dataset, case, count));
-            let ours: Vec<_> = ours.collect::<Result<_>>()?;
             let mut sums = vec![("Cassandra", theirs.sums)];
-            sums.extend(ours.iter().map(|(_, sums)| ("Siltstone", sums.clone())));
+            let mut line = Vec::new();
+            for contestant in [Contestant::SILTSTONE, Contestant::WITHIN] {
+                let ours = (0..self.options.runs).map(|_| self.rate(contestant, dataset, case, count));
+                let ours: Vec<_> = ours.collect::<Result<_>>()?;
+                sums.extend(ours.iter().map(|(_, sums)| (contestant.title, sums.clone())));
+                line.push(median(ours.into_iter().map(|(rate, _)| rate).collect()));
+            }
             all_equal(case, &sums)?;
-            let warm = median(rates[WARM_UP as usize..].to_vec());
-            let line = [median(ours.into_iter().map(|(rate, _)| rate).collect()), rates[0], warm];
-            table.line(name, line.map(|rate| Cell::Thousands(rate / 1000.0)).to_vec());
+            line.extend([rates[0], median(rates[WARM_UP as usize..].to_vec())]);
+            table.line(name, line.into_iter().map(|rate| Cell::Thousands(rate / 1000.0)).collect());
         }
         node.quit()?;
         Ok(table.with_ratios())

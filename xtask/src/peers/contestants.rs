@@ -39,9 +39,13 @@ impl Contestant {
     pub const SILTSTONE: Contestant =
         Contestant { title: "Siltstone", peer: "siltstone", variant: "siltstone", flags: &[] };
 
+    /// The same on the thread of a shard: without the hop.
+    pub const WITHIN: Contestant =
+        Contestant { title: "Siltstone, `run_on`", peer: "siltstone-within", ..Contestant::SILTSTONE };
+
     /// Without the hop to a shard, and before rows become a page.
     pub const SHARD: Contestant =
-        Contestant { title: "Siltstone, on its shard", peer: "siltstone-shard", ..Contestant::SILTSTONE };
+        Contestant { title: "Siltstone, its table", peer: "siltstone-shard", ..Contestant::SILTSTONE };
 
     /// As it is by itself.
     pub const ROCKSDB: Contestant =

@@ -12,22 +12,19 @@ use super::contestants::ROCKSDB_VERSION;
 const BEHIND: &str = "\
 ## Where Siltstone is behind, and why
 
-- **A row in memory, through `Database`**: a read is encoded, passes a queue to the shard's thread, wakes it, and comes back the same
-  way. That costs several times what the read costs there, and a warm Cassandra, which has no such hop, answers more of them. With
-  io_uring a process does not come to its end under callgrind, so instructions are those of the fallback, `polling`; rows a second are
-  with io_uring.
+- **A row in memory, through `Database`**: a read is encoded, passes a queue to the shard's thread, and comes back the same way; who waits
+  looks for the answer for a while before it sleeps ([0024](../decisions/0024-looking-before-sleeping.md)). That costs several times what the
+  read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding and the page of rows are what
+  it has more than the table. With io_uring a process does not come to its end under callgrind, so instructions are those of the fallback,
+  `polling`, looking included; rows a second are with io_uring.
 - **Absent rows**: the peers have a filter of all rows. Filters of Cassandra's format have partitions only, so the block is read from
   disk, and in memory the row cache is asked as for any other slice.
-- **Slices in memory**: about half of the instructions are the table's, as the second column says; the rest is the hop and the page of
-  rows, which have not been taken apart yet.
-- **Slices and skips from disk**: a limit in rows does not say where these end, so a slice is read in pieces: the block that it begins
-  in, 8 KiB, 16 KiB and so on. `Database` begins each slice anew, where RocksDB has an iterator that goes on at the next stretch.
-- **All rows from disk**: a page of a scan ends in the middle of what was read ahead. The next page reads that again, in small pieces
-  first: about twice the bytes. On its shard, where a scan is one reader, each byte is read once.
-- **A row of many**: with ten million rows, blocks of the index have to be read besides. RocksDB needs fewer requests if its indexes are
-  in memory beside the cache, and more if they have to fit into it.
-- **KiB of large values**: a block of ours ends with the row that reaches 4 KiB, so rows of 2000 bytes make larger blocks.
-- **Load**: each batch is waited for before the next one is made up. What takes the time has not been looked into yet.
+- **All rows from disk**: a page of a scan ends in the middle of what was read ahead, and the next page reads its block again. On its
+  shard, where a scan is one reader, each byte is read once.
+- **KiB of a row**: a block of ours ends with the row that reaches 4 KiB, and is read with what the device's alignment of 512 bytes adds at
+  both ends. Rows of 2000 bytes make larger blocks.
+- **Load**: a batch is encoded by who writes it and applied by the shard, one after the other here, as each is waited for before the next
+  one is made up. Most of the rest is the compaction of all at the end, by the thread that has just written all of it.
 ";
 
 /// A figure.
@@ -145,13 +142,12 @@ pub fn page(tables: &str, options: &Options) -> String {
            checked. Siltstone and RocksDB read past the page cache (direct reads), fjall has no such option: its requests go to the page cache;\n  \
            what that reads ahead and takes of memory is in no column. RocksDB keeps indexes and filters in memory beside its cache, unless they are *in the cache*\n  \
            (`cache_index_and_filter_blocks`, two-level index, partitioned filters); its filters have 10 bits a key.\n\
-         - **Siltstone, 64 KiB blocks** is what a `Database` writes by itself: tables have no option for the size of index blocks. The other\n  \
-           column reads an SSTable that the library's writer has made with blocks of 4 KiB.\n\
+         - **Siltstone, 64 KiB blocks** has the blocks that Cassandra and ScyllaDB write by themselves. Those of a `Database` have 4 KiB.\n\
          - **All in memory**: caches of 1 GiB, and each read is done before. Instructions are callgrind's, of all threads of the process: the\n  \
            difference between some operations and thrice as many, divided. Rows a second are the median of {runs} runs in turn, on {cores} cores\n  \
            that others used as well: they are good for large ratios only; in brackets the ratio to the first column. A read of an absent row counts as one.\n\
          - **Siltstone** is `siltstone::Database` with one shard: a read hops to the thread of the shard and back, and comes as a page of\n  \
-           rows. **On its shard** is the table of `siltstone-storage` on one thread, which a program cannot embed yet.\n\
+           rows. **`run_on`** is the same from a loop on the thread of the shard. **Its table** is that of `siltstone-storage` on one thread.\n\
          - **Load** is batches of 1,000 rows through the log, synced as each does by itself, a flush, and a compaction into one sorted run.\n\
          - **Cassandra** {VERSION} is a whole node that was given Siltstone's SSTable. Its reads are prepared statements within the node: no\n  \
            network, and nothing is encoded for one. Its first round is that of a Java that has just read the same rows once; the others are the\n  \
