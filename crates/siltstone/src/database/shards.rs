@@ -33,6 +33,9 @@ const AT_ONCE: usize = 1024;
 /// How many jobs wait for a shard before who asks waits as well.
 const QUEUE: usize = 1024;
 
+/// After so many questions that a job has asked its own shard, others go on.
+const HERE_AT_A_TIME: u64 = 64;
+
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 /// How a shard has ended.
 type Ended = std::result::Result<Result<()>, RuntimeError>;
@@ -108,7 +111,7 @@ impl ShardHandle {
 /// Takes jobs until the queue is closed and empty, lets those end that are under way, and closes the log.
 async fn serve(shard: Shard, number: u64, queue: async_channel::Receiver<Job>) -> Result<()> {
     let worker = Rc::new(Worker::new(shard));
-    HERE.set(Some((number, worker.clone())));
+    let here = Here::begin(number, &worker);
     let load = Rc::new(Load::default());
     while let Some(job) = next(&worker, &load, &queue).await {
         load.running.set(load.running.get() + 1);
@@ -125,10 +128,26 @@ async fn serve(shard: Shard, number: u64, queue: async_channel::Receiver<Job>) -
     queue.close();
     while queue.try_recv().is_ok() {}
     load.changed.until(|| (load.running.get() == 0 || worker.has_failed()).then_some(())).await;
-    HERE.take();
+    drop(here);
     match worker.has_failed() {
         true => Err(Error::Closed("a shard of the database has panicked".to_owned())),
         false => worker.close().await,
+    }
+}
+
+/// This thread is a shard until it is dropped, however that ends: its worker does not outlive what it runs on.
+struct Here;
+
+impl Here {
+    fn begin(number: u64, worker: &Rc<Worker>) -> Here {
+        HERE.set(Some((number, worker.clone())));
+        Here
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        HERE.take();
     }
 }
 
@@ -138,10 +157,15 @@ fn begin_here<T, W: AsyncFnOnce(Rc<Worker>) -> Result<T>>(
     number: u64,
     work: W,
 ) -> std::result::Result<SendWrapper<impl Future<Output = Result<T>>>, W> {
-    match here(number) {
-        Some(worker) => Ok(SendWrapper::new(work(worker))),
-        None => Err(work),
-    }
+    let Some(worker) = here(number) else { return Err(work) };
+    let asked = worker.asked_here();
+    Ok(SendWrapper::new(async move {
+        // What is in memory is read without a wait: a loop of that would let nobody else go on.
+        if asked.is_multiple_of(HERE_AT_A_TIME) {
+            runtime::yield_now().await;
+        }
+        work(worker).await
+    }))
 }
 
 /// The shard of this thread, if it is the one of that number.
@@ -242,6 +266,24 @@ mod tests {
             Ok(())
         }));
         outer.wait().unwrap();
+        shard.close();
+        shard.join().unwrap();
+    }
+
+    #[test]
+    fn a_job_that_asks_its_own_shard_lets_others_go_on() {
+        let shard = Arc::new(shard());
+        let inner = shard.clone();
+        let asks = Pending::new(shard.call(async move |worker| {
+            let is_over = Rc::new(Cell::new(false));
+            let other = is_over.clone();
+            runtime::spawn(async move { other.set(true) }).detach();
+            while !is_over.get() {
+                inner.call(async |_| Ok(())).await?;
+            }
+            Ok(worker.asked_here())
+        }));
+        assert!(asks.wait().unwrap() <= 2 * HERE_AT_A_TIME);
         shard.close();
         shard.join().unwrap();
     }

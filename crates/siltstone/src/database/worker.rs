@@ -21,6 +21,7 @@ use crate::{Error, Result};
 pub(super) struct Worker {
     pub(super) shard: Shard,
     has_failed: Cell<bool>,
+    asked_here: Cell<u64>,
     engine: OnceCell<Engine>,
     tables: RefCell<BTreeMap<TableId, Rc<ShardTable>>>,
 }
@@ -68,7 +69,14 @@ pub(super) struct TableSpec {
 impl Worker {
     pub(super) fn new(shard: Shard) -> Worker {
         let tables = RefCell::default();
-        Worker { shard, has_failed: Cell::new(false), engine: OnceCell::new(), tables }
+        let (has_failed, asked_here) = (Cell::new(false), Cell::new(0));
+        Worker { shard, has_failed, asked_here, engine: OnceCell::new(), tables }
+    }
+
+    /// A job asks its own shard; how often that was so.
+    pub(super) fn asked_here(&self) -> u64 {
+        self.asked_here.update(|count| count + 1);
+        self.asked_here.get()
     }
 
     /// Something has panicked: nothing here is to be relied on any more.
