@@ -36,10 +36,10 @@ const QUEUE: usize = 1024;
 /// After so many questions that a job has asked its own shard, others go on.
 const HERE_AT_A_TIME: u64 = 64;
 
-type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
+type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 /// How a shard has ended.
 type Ended = std::result::Result<Result<()>, RuntimeError>;
-type Job = Box<dyn FnOnce(Rc<Worker>) -> LocalFuture + Send>;
+type Job = Box<dyn FnOnce(Rc<Worker>) -> LocalFuture<()> + Send>;
 
 /// The number of the next shard of the process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -153,19 +153,21 @@ impl Drop for Here {
 
 /// Work that is done where it is asked for, or given back if this is not the shard of that number. The future does not
 /// leave this thread: whoever polls it is a job of the shard.
-fn begin_here<T, W: AsyncFnOnce(Rc<Worker>) -> Result<T>>(
+///
+/// It is in a box, as a job is: the future of a read has some kilobytes, which every layer around it would move.
+fn begin_here<T, W: AsyncFnOnce(Rc<Worker>) -> Result<T> + 'static>(
     number: u64,
     work: W,
-) -> std::result::Result<SendWrapper<impl Future<Output = Result<T>>>, W> {
+) -> std::result::Result<SendWrapper<LocalFuture<Result<T>>>, W> {
     let Some(worker) = here(number) else { return Err(work) };
     let asked = worker.asked_here();
-    Ok(SendWrapper::new(async move {
+    Ok(SendWrapper::new(Box::pin(async move {
         // What is in memory is read without a wait: a loop of that would let nobody else go on.
         if asked.is_multiple_of(HERE_AT_A_TIME) {
             runtime::yield_now().await;
         }
         work(worker).await
-    }))
+    })))
 }
 
 /// The shard of this thread, if it is the one of that number.
