@@ -17,6 +17,8 @@ const BEHIND: &str = "\
   read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding and the page of rows are what
   it has more than the table. With io_uring a process does not come to its end under callgrind, so instructions are those of the fallback,
   `polling`, looking included; rows a second are with io_uring.
+- **Ten times Cassandra's**: the table by itself answers that, about; `run_on` answers five times as many reads as a warm Cassandra did. Nearly
+  half of what it does for a row is to move the future of the read, some kilobytes, into its box.
 - **Absent rows**: the peers have a filter of all rows. Filters of Cassandra's format have partitions only, so the block is read from
   disk, and in memory the row cache is asked as for any other slice.
 - **All rows from disk**: a page of a scan ends in the middle of what was read ahead, and the next page reads its block again. On its
