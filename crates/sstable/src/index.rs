@@ -23,7 +23,7 @@ use crate::parts::fences::{Fences, Fencing, Large};
 use crate::parts::filter::Filter;
 use crate::parts::statistics::Partitioner;
 use crate::parts::summary::Summary;
-use crate::{Result, Version};
+use crate::{Error, Result, Version};
 
 /// The index of one SSTable.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Index {
         let (start, next_page) = self.summary.stretch(sample);
         let end = next_page.unwrap_or_else(|| self.file().len());
         let page = self.pages.page(start..end, key).await?;
-        Ok(place_in(&page, key, next_page))
+        self.place_in(&page, key, next_page)
     }
 
     /// What the fences tell of the partition of a key that the filter has let pass, if it is a large one. It is to be
@@ -178,7 +178,25 @@ impl Index {
         if page.first_token() != Some(fence.token) {
             return Err(fences.wrong("another token stands where the fences send a reader"));
         }
-        Ok(place_in(&page, key, next_page))
+        self.place_in(&page, key, next_page)
+    }
+
+    /// The place of a key's partition, if the page has it. Behind the page's stretch comes `next_page`.
+    fn place_in(
+        &self,
+        page: &IndexPage,
+        key: &PartitionKey,
+        next_page: Option<u64>,
+    ) -> Result<Option<Place>> {
+        let Some(entry) = page.find(key) else {
+            // The filter has let the key pass, so this is rare.
+            let is_in_order = page.is_in_order_at(key.token, |key| token_for(self.partitioner, key));
+            let what = "the partitions of the index are out of order";
+            return if is_in_order { Ok(None) } else { Err(Error::corrupt(self.file().path(), 0, what)) };
+        };
+        let end = entry.next_data.map_or_else(OnceCell::new, OnceCell::from);
+        let next_entry = page.rest().or(next_page);
+        Ok(Some(Place { start: entry.data, promoted: entry.promoted, end, next_entry }))
     }
 
     fn file(&self) -> &CachedFile {
@@ -207,14 +225,6 @@ impl Index {
         let entry = EntryScanner::new(source, at..end, first.min(64)).next().await?;
         Ok(entry.map_or(self.data_len, |entry| entry.data))
     }
-}
-
-/// The place of a key's partition, if the page has it. Behind the page's stretch comes `next_page`.
-fn place_in(page: &IndexPage, key: &PartitionKey, next_page: Option<u64>) -> Option<Place> {
-    let entry = page.find(key)?;
-    let end = entry.next_data.map_or_else(OnceCell::new, OnceCell::from);
-    let next_entry = page.rest().or(next_page);
-    Some(Place { start: entry.data, promoted: entry.promoted, end, next_entry })
 }
 
 /// The token of a key, or 0 where the partitioner has none.

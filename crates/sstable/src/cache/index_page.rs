@@ -206,6 +206,25 @@ impl IndexPage {
         None
     }
 
+    /// Whether the keys are in order where this token's would be: asked where a key was not found, as one that is damaged
+    /// is not.
+    pub(crate) fn is_in_order_at(&self, token: Token, token_of: impl Fn(&[u8]) -> Token) -> bool {
+        let after = self.samples.partition_point(|sample| sample.token <= token);
+        let next = self.samples.get(after);
+        let end = next.map_or(self.entries.len(), |sample| sample.offset as usize);
+        let Some(floor) = after.checked_sub(1) else { return true };
+        let (mut offset, mut last) = (self.samples[floor].offset as usize, Token::MIN);
+        while offset < end {
+            let head = self.head(offset, 0);
+            let before = std::mem::replace(&mut last, token_of(head.key));
+            if before > last {
+                return false;
+            }
+            offset += head.bytes.len();
+        }
+        next.is_none_or(|next| last <= next.token)
+    }
+
     #[inline]
     fn head(&self, offset: usize, at: u64) -> EntryHead<'_> {
         EntryHead::decode(&self.entries[offset..], at).expect("invariant: a page has whole entries")
@@ -340,6 +359,25 @@ mod tests {
             push(&mut builder, &entries[early..]);
             assert_eq!(builder.build(), whole);
         }
+    }
+
+    /// A bit of a key between two samples is wrong: that key is not found, and it shows why.
+    #[test]
+    fn a_damaged_key_is_told_from_an_absent_one() {
+        let keys = sorted((0..100_u64).map(|i| i.to_be_bytes().to_vec()));
+        let mut entries = encode(&keys, 1);
+        let mut told = 0;
+        for number in [5, 20, 40, 70] {
+            assert!(page(&keys, 1).is_in_order_at(keys[number].token, token_of));
+            entries[number].1[KEY + 3] ^= 1;
+            let mut builder = IndexPageBuilder::new(token_of);
+            push(&mut builder, &entries);
+            let page = builder.build();
+            assert_eq!(page.find(&keys[number]), None);
+            told += u32::from(!page.is_in_order_at(keys[number].token, token_of));
+            entries[number].1[KEY + 3] ^= 1;
+        }
+        assert_eq!(told, 4);
     }
 
     #[test]
