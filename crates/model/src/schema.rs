@@ -83,6 +83,24 @@ impl Schema {
         compare_positions(&self.clustering, a.as_view(), b.as_view())
     }
 
+    /// A number that no greater position has a smaller one than: what a search compares first. Equal numbers say nothing.
+    ///
+    /// ```text
+    /// 0             before all rows
+    /// 1             null in the first column
+    /// 2 … MAX − 1   by the value of the first column
+    /// MAX           behind all rows
+    /// ```
+    #[inline]
+    pub fn rank(&self, position: &Position) -> u64 {
+        match (&*position.prefix.values, &*self.clustering) {
+            ([Some(value), ..], [data_type, ..]) => data_type.rank(value).clamp(2, u64::MAX - 1),
+            ([None, ..], _) => 1,
+            _ if position.weight == Weight::Before => 0,
+            _ => u64::MAX,
+        }
+    }
+
     /// Whether no row can be in the slice: it ends before it begins, or where it begins, beside a row.
     pub fn is_empty_slice(&self, slice: &Slice) -> bool {
         match self.compare(&slice.start, &slice.end) {

@@ -7,40 +7,43 @@
 //! counter       i64, the sum of all shards
 //! ```
 
+use std::borrow::Cow;
+
 use crate::types::counter::CounterContext;
-use crate::{Bytes, Cell, CellValue, CqlType};
+use crate::{Cell, CellValue, CqlType};
 
 /// The value of a column from its live cells, in the order of a row's; `None` where it is null.
 ///
 /// A counter whose context is malformed is null: the file it comes from was checked where it could be.
-pub fn value_of(data_type: &CqlType, cells: &[Cell]) -> Option<Bytes> {
+#[inline]
+pub fn value_of<'a>(data_type: &CqlType, cells: &'a [Cell]) -> Option<Cow<'a, [u8]>> {
     let [first, ..] = cells else { return None };
-    match data_type {
-        CqlType::List { frozen: false, .. } => Some(collection(cells, |cell, to| put(value(cell), to))),
-        CqlType::Set { frozen: false, .. } => Some(collection(cells, |cell, to| put(path(cell), to))),
-        CqlType::Map { frozen: false, .. } => Some(collection(cells, |cell, to| {
+    let made = match data_type {
+        CqlType::List { frozen: false, .. } => collection(cells, |cell, to| put(value(cell), to)),
+        CqlType::Set { frozen: false, .. } => collection(cells, |cell, to| put(path(cell), to)),
+        CqlType::Map { frozen: false, .. } => collection(cells, |cell, to| {
             put(path(cell), to);
             put(value(cell), to);
-        })),
-        CqlType::Udt(udt) if !udt.frozen => Some(user_type(udt.fields.len(), cells)),
-        CqlType::Counter => {
-            let context = CounterContext::parse(value(first)).ok()?;
-            Some(Bytes::from(&context.total().to_be_bytes()[..]))
+        }),
+        CqlType::Udt(udt) if !udt.frozen => user_type(udt.fields.len(), cells),
+        CqlType::Counter => CounterContext::parse(value(first)).ok()?.total().to_be_bytes().to_vec(),
+        _ => {
+            return match &first.value {
+                CellValue::Value(value) => Some(Cow::Borrowed(value)),
+                CellValue::Tombstone => None,
+            };
         }
-        _ => match &first.value {
-            CellValue::Value(value) => Some(value.clone()),
-            CellValue::Tombstone => None,
-        },
-    }
+    };
+    Some(Cow::Owned(made))
 }
 
-fn collection(cells: &[Cell], mut put_element: impl FnMut(&Cell, &mut Vec<u8>)) -> Bytes {
+fn collection(cells: &[Cell], mut put_element: impl FnMut(&Cell, &mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = (cells.len() as i32).to_be_bytes().to_vec();
     cells.iter().for_each(|cell| put_element(cell, &mut bytes));
-    Bytes::from(bytes)
+    bytes
 }
 
-fn user_type(fields: usize, cells: &[Cell]) -> Bytes {
+fn user_type(fields: usize, cells: &[Cell]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut cells = cells.iter().peekable();
     for field in 0..fields as u16 {
@@ -49,7 +52,7 @@ fn user_type(fields: usize, cells: &[Cell]) -> Bytes {
             None => bytes.extend_from_slice(&(-1_i32).to_be_bytes()),
         }
     }
-    Bytes::from(bytes)
+    bytes
 }
 
 fn put(value: &[u8], to: &mut Vec<u8>) {
@@ -71,6 +74,7 @@ fn value(cell: &Cell) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Bytes;
     use crate::time::NO_DELETION_TIME;
     use crate::types::UserType;
 
@@ -86,7 +90,7 @@ mod tests {
     }
 
     fn bytes_of(data_type: &CqlType, cells: &[Cell]) -> Option<Vec<u8>> {
-        value_of(data_type, cells).map(|value| value.to_vec())
+        value_of(data_type, cells).map(Cow::into_owned)
     }
 
     #[test]

@@ -81,8 +81,8 @@ impl Admission {
     /// # Errors
     /// [`Error::Overloaded`] if too many wait already, or this one waited for too long.
     pub async fn admit(&self, bytes: usize) -> Result<Permit> {
-        if self.0.queue.borrow().is_empty() && self.has_room(bytes) {
-            return Ok(self.let_in(bytes));
+        if let Some(permit) = self.try_admit(bytes) {
+            return Ok(permit);
         }
         let AdmissionOptions { waiting: most, patience, .. } = self.0.options;
         if self.0.queue.borrow().len() >= most {
@@ -98,6 +98,11 @@ impl Admission {
             true => Ok(place.permit()),
             false => Err(self.refuse(format!("a read has waited for {patience:?}"))),
         }
+    }
+
+    /// The same permit, if there is no need to wait for it.
+    pub fn try_admit(&self, bytes: usize) -> Option<Permit> {
+        (self.0.queue.borrow().is_empty() && self.has_room(bytes)).then(|| self.let_in(bytes))
     }
 
     /// What has been let in.

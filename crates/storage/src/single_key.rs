@@ -154,7 +154,7 @@ pub(crate) async fn read_newest_first(
     memtables: &mut Vec<Source>,
     schema: &model::Schema,
 ) -> Result<Option<NewestFirst>> {
-    if members.is_empty() || !is_one_row(request, schema) {
+    if !is_one_row(request, schema) {
         return Ok(None);
     }
     let Some(mut cover) = Cover::new(schema, &request.wanted, request.static_row) else { return Ok(None) };

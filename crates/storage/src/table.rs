@@ -8,31 +8,32 @@
 //! Whatever changes what a read would see, a memtable that is frozen or an SSTable that takes its place, is done between
 //! two awaits: no read sees half of it.
 
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use model::merge::{ColumnMap, Direction, Mapped, Merge};
-use model::{Bytes, Mutation, PartitionKey, Position, Schema, Slice, Token, flat};
+use model::{Bytes, Mutation, PartitionKey, Token, flat};
 use runtime::{Cache, Clock, Disk, Signal};
 use sstable::component::{Component, Descriptor};
 use sstable::writer::remove_leftovers;
 use sstable::{OpenOptions, SSTableWriter};
 
 use crate::commit_log::LogPosition;
-use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
-use crate::row_cache::{Cached, RowCache, RowKeeper};
+use crate::row_cache::RowCache;
 use crate::shared::Tokens;
-use crate::single_key::{self, Adaptive, NewestFirst, SingleKeyStats};
-use crate::source::{SCAN_READ_AHEAD, SLICE_READ_AHEAD, Source, at_hand, share};
+use crate::single_key::{Adaptive, SingleKeyStats};
+use crate::source::{SCAN_READ_AHEAD, SLICE_READ_AHEAD, at_hand};
 use crate::sstable_set::{Member, SSTableSet};
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
+
+mod reads;
+
+pub use reads::{Begun, ReadRequest, Unread};
 
 /// What the tables of a shard share.
 #[derive(Clone)]
@@ -48,50 +49,6 @@ pub struct Context {
 /// The numbers of a table's SSTables: each is given once, to whichever shard asks.
 #[derive(Clone, Debug, Default)]
 pub struct Generations(Arc<AtomicU64>);
-
-/// What of a partition is to be read.
-#[derive(Clone, Debug)]
-pub struct ReadRequest {
-    /// The partition.
-    pub key: PartitionKey,
-    /// The rows of it.
-    pub slice: Slice,
-    /// Which way they come.
-    pub direction: Direction,
-    /// Whether the static row is wanted too.
-    pub static_row: bool,
-    /// The columns that will be looked at. Others may be there or not.
-    pub wanted: Wanted,
-    /// After how many rows the reader will stop, if it knows: no more than about these are read at first.
-    pub limit: Option<u64>,
-    /// Whether rows are neither taken from the row cache nor put into it.
-    pub bypass_cache: bool,
-}
-
-impl ReadRequest {
-    /// A slice of a partition, forward, with its static row.
-    pub fn new(key: PartitionKey, slice: Slice) -> ReadRequest {
-        ReadRequest {
-            key,
-            slice,
-            direction: Direction::Forward,
-            static_row: true,
-            wanted: Wanted::default(),
-            limit: None,
-            bypass_cache: false,
-        }
-    }
-
-    /// Where the slice begins, as the stream runs.
-    pub(crate) fn beginning(&self) -> &Position {
-        if self.direction == Direction::Forward { &self.slice.start } else { &self.slice.end }
-    }
-
-    /// Where it ends, as the stream runs.
-    pub(crate) fn end(&self) -> &Position {
-        if self.direction == Direction::Forward { &self.slice.end } else { &self.slice.start }
-    }
-}
 
 /// A table of one shard.
 #[derive(Clone)]
@@ -247,110 +204,6 @@ impl Table {
     /// What single-row reads did.
     pub fn single_key_stats(&self) -> SingleKeyStats {
         self.0.adaptive.stats()
-    }
-
-    /// Reads a slice of a partition: an empty stream if there is nothing of it.
-    ///
-    /// The stream has tombstones and expired cells; [`model::LiveRows`] leaves them out.
-    ///
-    /// # Errors
-    /// What cannot be read.
-    pub async fn read(&self, request: &ReadRequest) -> Result<Merge<Source>> {
-        let definition = self.definition();
-        let set = self.sstables();
-        let schema = &definition.schema;
-        if schema.is_empty_slice(&request.slice) {
-            return Ok(Merge::new(schema, request.direction, Vec::new()));
-        }
-        // What one source closes at a slice's end must not stand where another one has a row.
-        let beside = match request.slice.beside_rows() {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(slice) => Some(ReadRequest { slice, ..request.clone() }),
-        };
-        let request = beside.as_ref().unwrap_or(request);
-        let mut sources = self.memtable_slices(request, schema);
-        match self.0.row_cache.reader(request, &definition, &set) {
-            Some(Cached::Part(reader)) if sources.is_empty() => {
-                return Ok(Merge::of_one(Source::Part(reader)));
-            }
-            Some(Cached::Part(reader)) => sources.push(Source::Part(reader)),
-            Some(Cached::Parts(reader)) => sources.push(Source::Cached(reader)),
-            Some(Cached::Row(keeper)) => {
-                let members = set.of_key(&request.key);
-                self.read_members(request, schema, (&members, Some(keeper)), &mut sources).await?;
-            }
-            None => {
-                let members = set.of_key(&request.key);
-                self.read_members(request, schema, (&members, None), &mut sources).await?;
-            }
-        }
-        Ok(Merge::new(schema, request.direction, sources))
-    }
-
-    /// Adds what the SSTables say to what the memtables say: those that matter for a single row, or each of them.
-    async fn read_members(
-        &self,
-        request: &ReadRequest,
-        schema: &Rc<Schema>,
-        (members, keeper): (&[Rc<Member>], Option<RowKeeper>),
-        sources: &mut Vec<Source>,
-    ) -> Result<()> {
-        keeper.iter().for_each(RowKeeper::count);
-        let adaptive = &self.0.adaptive;
-        let read = single_key::read_newest_first(request, adaptive, members, sources, schema).await?;
-        let (mut read, is_all) = match read {
-            Some(NewestFirst { memtables, sstables, is_all }) => {
-                sources.extend(memtables);
-                (sstables, is_all)
-            }
-            None => (single_key::open_all(request, members).await?, true),
-        };
-        if let (Some(keeper), true, false) = (keeper, is_all, members.is_empty()) {
-            // What was read is let go of only when nothing points into it any more, so that its buffer is used again.
-            let mut merged = Merge::new(schema, request.direction, read);
-            let row = single_key::gather(&mut merged).await?;
-            read = vec![match keeper.keep(request, schema, &row) {
-                Some(reader) => Source::Part(reader),
-                None => Source::Held(row),
-            }];
-        }
-        sources.extend(read);
-        Ok(())
-    }
-
-    /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`.
-    ///
-    /// # Errors
-    /// What cannot be read.
-    pub async fn scan(&self, after: Option<Token>, last: Token) -> Result<Merge<Source>> {
-        self.scan_from(Start::Above(after), last).await
-    }
-
-    /// Reads all partitions behind a key whose tokens are not above `last`.
-    ///
-    /// # Errors
-    /// What cannot be read.
-    pub async fn scan_behind(&self, key: &PartitionKey, last: Token) -> Result<Merge<Source>> {
-        self.scan_from(Start::Behind(key), last).await
-    }
-
-    async fn scan_from(&self, start: Start<'_>, last: Token) -> Result<Merge<Source>> {
-        let definition = self.definition();
-        let set = self.sstables();
-        let mut sources = Vec::new();
-        for memtable in self.memtables() {
-            let reader = match start {
-                Start::Above(after) => MemtableReader::scan(&memtable, after, last),
-                Start::Behind(key) => MemtableReader::scan_behind(&memtable, key, last),
-            };
-            sources.push(mapped(reader, &memtable, &definition));
-        }
-        let members: Vec<&Rc<Member>> =
-            set.members().iter().filter(|member| start.finds(member, last)).collect();
-        for member in &members {
-            sources.push(scan_member(member, start, last, members.len()).await?);
-        }
-        Ok(Merge::new(&definition.schema, Direction::Forward, sources))
     }
 
     /// Writes what is in the memtable to an SSTable, and waits for it; also for a flush that is under way. `end` tells where
@@ -527,20 +380,6 @@ impl Table {
         let all = memtables.frozen.iter().chain([&memtables.active]);
         all.filter(|memtable| !memtable.is_empty()).cloned().collect()
     }
-
-    fn memtable_slices(&self, request: &ReadRequest, schema: &Rc<Schema>) -> Vec<Source> {
-        let definition = self.definition();
-        debug_assert!(Rc::ptr_eq(&definition.schema, schema));
-        let memtables = self.0.memtables.borrow();
-        let all = memtables.frozen.iter().chain([&memtables.active]);
-        let with_key = all.filter(|memtable| memtable.has(&request.key));
-        let slice = |memtable: &Rc<Memtable>| {
-            let ReadRequest { key, slice, direction, static_row, .. } = request;
-            let reader = MemtableReader::slice(memtable, key, slice, *direction, *static_row);
-            mapped(reader, memtable, &definition)
-        };
-        with_key.map(slice).collect()
-    }
 }
 
 /// The right to flush a table, until it is dropped.
@@ -565,44 +404,6 @@ impl Generations {
             self.0.fetch_max(number, Ordering::Relaxed);
         }
     }
-}
-
-/// A memtable's rows with the table's columns.
-fn mapped(reader: MemtableReader, memtable: &Memtable, definition: &Definition) -> Source {
-    let map = ColumnMap::onto(memtable.schema(), &definition.schema, |name| definition.dropped_at(name));
-    Source::Memtable(Box::new(Mapped::new(reader, map)))
-}
-
-/// Where a scan begins.
-#[derive(Clone, Copy)]
-enum Start<'a> {
-    /// Above a token; at the first partition where there is none.
-    Above(Option<Token>),
-    /// Behind a partition.
-    Behind(&'a PartitionKey),
-}
-
-impl Start<'_> {
-    /// Whether an SSTable may have something between this and a token.
-    fn finds(self, member: &Member, last: Token) -> bool {
-        match self {
-            Start::Above(after) => member.overlaps(after, last),
-            Start::Behind(key) => member.overlaps(None, last) && member.last > *key,
-        }
-    }
-}
-
-/// Scans one of so many SSTables.
-async fn scan_member(member: &Member, start: Start<'_>, last: Token, count: usize) -> Result<Source> {
-    let sstable = &member.sstable;
-    let start = match start {
-        Start::Above(Some(after)) => sstable.data_above(after).await?,
-        Start::Above(None) => 0,
-        Start::Behind(key) => sstable.data_behind(key).await?,
-    };
-    let end = sstable.data_above(last).await?;
-    let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, count))?;
-    Ok(Source::Scan(Box::new(Mapped::new(reader, member.columns.clone()))))
 }
 
 /// How SSTables of the table are opened.

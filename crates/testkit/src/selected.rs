@@ -88,7 +88,7 @@ pub fn values(columns: &[Column], cells: &[Cell]) -> Vec<Option<Bytes>> {
         let count = rest.iter().take_while(|cell| usize::from(cell.column) == at).count();
         let (own, others) = rest.split_at(count);
         rest = others;
-        select::value_of(&column.data_type, own)
+        select::value_of(&column.data_type, own).map(|value| Bytes::from(&*value))
     };
     columns.iter().enumerate().map(value).collect()
 }

@@ -37,6 +37,7 @@ mod names;
 mod parse;
 mod parse_cql;
 mod parts;
+mod rank;
 mod text;
 mod time_format;
 mod uuid;

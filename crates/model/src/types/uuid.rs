@@ -13,6 +13,9 @@ use std::cmp::Ordering;
 use super::TypeError;
 use super::text::write_hex;
 
+/// All but the version.
+const REST: u64 = u64::MAX >> 4;
+
 /// The order of `uuid`: by version, then of version 1 by time, of others by bytes.
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let (Some(a_bits), Some(b_bits)) = (bits(a), bits(b)) else { return compare_odd(a, b) };
@@ -37,6 +40,19 @@ pub(super) fn compare_lexical(a: &[u8], b: &[u8]) -> Ordering {
     let (Some(a_bits), Some(b_bits)) = (bits(a), bits(b)) else { return compare_odd(a, b) };
     let halves = |bits: u128| ((bits >> 64) as i64, bits as i64);
     halves(a_bits).cmp(&halves(b_bits))
+}
+
+/// A number that no greater UUID has a smaller one than: see [`CqlType::rank`](super::CqlType::rank).
+pub(super) fn rank(value: &[u8]) -> u64 {
+    let Some(bits) = bits(value) else { return 0 };
+    let version = bits >> 76 & 0xf;
+    let rest = if version == 1 { time(bits) as u64 & REST } else { (bits >> 68) as u64 };
+    (version as u64) << 60 | rest
+}
+
+/// The same in the order of time.
+pub(super) fn rank_of_time(value: &[u8]) -> u64 {
+    bits(value).map_or(0, |bits| time(bits) as u64 ^ 1 << 63)
 }
 
 /// Appends the text of a UUID.

@@ -16,7 +16,7 @@ use model::merge::RowMerger;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, Mutation, PartitionKey,
-    PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row,
+    PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row, Slice,
 };
 use sstable::writer::Limits;
 
@@ -63,6 +63,11 @@ impl Encoder<'_> {
 
     /// The key of these values.
     pub(super) fn key(&self, values: &[Value]) -> Result<PartitionKey> {
+        Ok(PartitionKey::new(Bytes::from(self.key_bytes(values)?)))
+    }
+
+    /// The bytes of the same.
+    pub(super) fn key_bytes(&self, values: &[Value]) -> Result<Vec<u8>> {
         let types = self.shape.key_types();
         if values.len() != types.len() {
             let table = self.shape.name();
@@ -72,16 +77,15 @@ impl Encoder<'_> {
         }
         let names = &self.shape.schema.partition_key;
         let parts = values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of));
-        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let mut parts = parts.collect::<Result<Vec<_>>>()?;
         let bytes = match &self.shape.model().partition_key {
             CqlType::Composite(_) => composite(&parts),
-            _ => Some(parts.concat()),
+            _ => parts.pop(),
         };
         let fits = |bytes: &Vec<u8>| !bytes.is_empty() && bytes.len() <= LONGEST_KEY;
-        let bytes = bytes.filter(fits).ok_or_else(|| {
+        bytes.filter(fits).ok_or_else(|| {
             Error::Usage(format!("a partition key has 1 to {LONGEST_KEY} bytes: {values:?} does not"))
-        })?;
-        Ok(PartitionKey::new(Bytes::from(bytes)))
+        })
     }
 
     /// The clustering of these values, which may be fewer than there are columns.
@@ -95,6 +99,16 @@ impl Encoder<'_> {
         let names = &self.shape.schema.clustering;
         let types = &self.shape.model().clustering;
         values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of)).collect()
+    }
+
+    /// The one row of these values, which are all there are clustering columns.
+    pub(super) fn row(&self, values: &[Value]) -> Result<Slice> {
+        let columns = self.shape.clustering_len();
+        if values.len() != columns {
+            let (table, given) = (self.shape.name(), values.len());
+            return Err(Error::Usage(format!("{table} has {columns} clustering columns, not {given}")));
+        }
+        Ok(if columns == 0 { Slice::all() } else { Slice::of_prefix(self.clustering(values)?) })
     }
 
     /// Where a range begins.

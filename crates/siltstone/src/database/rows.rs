@@ -15,6 +15,12 @@ use super::shape::ColumnInfo;
 use crate::error::ValueError;
 use crate::{Error, Result};
 
+/// Bytes for the first row of a page.
+const FIRST: usize = 256;
+
+/// Bytes that are made ready at once for the rows behind it, at the most: 64 KiB.
+const AT_ONCE: usize = 64 << 10;
+
 /// Some rows of a read, and where to go on.
 #[derive(Clone, Debug)]
 pub struct Page {
@@ -111,17 +117,26 @@ impl fmt::Debug for Row {
 }
 
 impl PackedRows {
-    /// Begins a row.
-    pub(super) fn begin(&mut self, token: Token) {
+    /// Begins a row, of so many that the page will have at the most.
+    pub(super) fn begin(&mut self, token: Token, most: usize) {
+        // The others are taken to be like the first one.
+        match *self.starts {
+            [] => self.bytes.reserve(FIRST),
+            [_] => self.bytes.reserve(self.bytes.len().saturating_mul(most - 1).min(AT_ONCE)),
+            _ => {}
+        }
         self.starts.push(self.bytes.len());
         self.bytes.extend_from_slice(&token.to_be_bytes());
     }
 
     /// The next value of the row.
+    #[inline]
     pub(super) fn push(&mut self, value: Option<&[u8]>) {
         let len = value.map_or(-1, |value| i32::try_from(value.len()).expect("values have less than 2 GiB"));
+        let value = value.unwrap_or_default();
+        self.bytes.reserve(size_of::<i32>() + value.len());
         self.bytes.extend_from_slice(&len.to_be_bytes());
-        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.bytes.extend_from_slice(value);
     }
 
     /// Rows of these columns.
@@ -172,7 +187,7 @@ mod tests {
             vec![column("k", CqlType::Int), column("v", CqlType::Text), column("w", CqlType::Text)].into();
         let mut packed = PackedRows::default();
         for number in 0..3_i32 {
-            packed.begin(i64::from(number) - 1);
+            packed.begin(i64::from(number) - 1, 3);
             packed.push(Some(&number.to_be_bytes()));
             packed.push(None);
             packed.push(Some(b""));

@@ -1,5 +1,6 @@
 //! Reads on a shard: streams of rows made into pages.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -7,13 +8,15 @@ use model::{
     Bytes, Cell, Column, CqlType, Direction, Fragment, FragmentReader, LiveRows, Next, PartitionKey,
     Position, Row, Schema, Slice, Token, flat, select,
 };
+use storage::admission::Permit;
 use storage::commit_log::TableId;
 use storage::cover::Wanted;
-use storage::{ReadRequest, Tokens};
+use storage::{Begun, ReadRequest, Tokens};
 
 use super::resume::Resume;
 use super::rows::PackedRows;
 use super::shape::{Place, Shape};
+use super::shards::Work;
 use super::worker::{ShardTable, Worker};
 use crate::{Error, Result};
 
@@ -30,16 +33,21 @@ pub(super) struct Selection {
     /// The version of the table that the places are of.
     pub(super) version: u64,
     pub(super) places: Arc<[Place]>,
+    /// Whether those are all columns.
+    pub(super) is_all: bool,
     pub(super) rows: usize,
     pub(super) bytes: usize,
     /// Seconds since 1970; `None` for the shard's clock.
     pub(super) now: Option<i64>,
+    /// Whether it may be gone on behind the rows.
+    pub(super) wants_next: bool,
 }
 
 /// A slice of a partition.
 #[derive(Clone, Debug)]
 pub(super) struct SliceRead {
     pub(super) selection: Selection,
+    pub(super) token: Token,
     pub(super) key: Vec<u8>,
     /// As flat bytes.
     pub(super) slice: Vec<u8>,
@@ -57,17 +65,47 @@ pub(super) struct ScanRead {
 }
 
 impl Worker {
-    /// The rows of a slice; `None` if the table has changed since the read was made.
-    pub(super) async fn read_slice(&self, read: SliceRead) -> Result<Option<PackedRows>> {
+    /// The rows of a slice; `None` if the table has changed since the read was made. What is in memory is there at once.
+    pub(super) fn read_slice(self: &Rc<Self>, read: SliceRead) -> Result<Work<Option<PackedRows>>> {
         let table = self.table(read.selection.table)?;
         let memory = READ_MEMORY + table.table.slice_memory() + read.selection.bytes;
-        let _permit = self.admission()?.admit(memory).await?;
-        let Some(mut packer) = self.packer(&table, &read.selection)? else { return Ok(None) };
+        let admission = self.admission()?;
+        if let Some(permit) = admission.try_admit(memory) {
+            return self.read_admitted(&table, read, permit);
+        }
+        let (worker, admission) = (self.clone(), admission.clone());
+        Ok(Work::later(async move {
+            let permit = admission.admit(memory).await?;
+            worker.read_admitted(&table, read, permit)?.answer().await
+        }))
+    }
+
+    fn read_admitted(
+        &self,
+        table: &ShardTable,
+        read: SliceRead,
+        permit: Permit,
+    ) -> Result<Work<Option<PackedRows>>> {
+        let Some(mut packer) = self.packer(table, read.selection)? else { return Ok(Work::Done(None)) };
         packer.with_static_only |= read.with_static_only;
         packer.direction = if read.reverse { Direction::Reverse } else { Direction::Forward };
         let slice = flat::slice(&Bytes::from(read.slice)).map_err(|error| Error::Usage(error.to_string()))?;
-        packer.slice(&table, PartitionKey::new(Bytes::from(read.key)), slice).await?;
-        Ok(Some(packer.finish()))
+        let key = PartitionKey { token: read.token, bytes: Bytes::from(read.key) };
+        let mut begun = table.table.begin(Cow::Owned(packer.request(key, slice)));
+        if let Begun::Ready(stream) = &mut begun
+            && packer.take_some(stream, &mut Fragment::default())? == Taken::All
+        {
+            return Ok(Work::Done(Some(packer.finish())));
+        }
+        Ok(Work::later(async move {
+            let _permit = permit;
+            let mut stream = match begun {
+                Begun::Ready(stream) => stream,
+                Begun::Unread(unread) => unread.open().await?,
+            };
+            packer.take_all(&mut stream).await?;
+            Ok(Some(packer.finish()))
+        }))
     }
 
     /// The rows of this shard's part of some tokens; `None` if the table has changed since the read was made.
@@ -75,7 +113,7 @@ impl Worker {
         let table = self.table(read.selection.table)?;
         let memory = READ_MEMORY + table.table.scan_memory() + read.selection.bytes;
         let _permit = self.admission()?.admit(memory).await?;
-        let Some(mut packer) = self.packer(&table, &read.selection)? else { return Ok(None) };
+        let Some(mut packer) = self.packer(&table, read.selection)? else { return Ok(None) };
         let Some(tokens) = read.tokens.common(&table.table.tokens()) else {
             return Ok(Some(PackedRows::default()));
         };
@@ -96,7 +134,7 @@ impl Worker {
         Ok(Some(packer.finish()))
     }
 
-    fn packer(&self, table: &Rc<ShardTable>, selection: &Selection) -> Result<Option<Packer>> {
+    fn packer(&self, table: &ShardTable, selection: Selection) -> Result<Option<Packer>> {
         let shape = table.shape();
         if shape.version != selection.version {
             return Ok(None);
@@ -108,13 +146,15 @@ impl Worker {
             with_static_only: shape.clustering_len() < shape.model().clustering.len(),
             direction: Direction::Forward,
             shape,
-            selection: selection.clone(),
+            selection,
             live: LiveRows::new(now),
             packed: PackedRows::default(),
             key: None,
             key_parts: Vec::new(),
             static_row: None,
             has_rows: false,
+            behind: None,
+            is_behind: true,
         }))
     }
 }
@@ -133,20 +173,38 @@ struct Packer {
     key_parts: Vec<Bytes>,
     static_row: Option<Row>,
     has_rows: bool,
+    /// Partitions up to this one are left out.
+    behind: Option<PartitionKey>,
+    /// Whether the partition at hand is behind it.
+    is_behind: bool,
+}
+
+/// How far a turn has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// The page is full, or the stream at its end.
+    All,
+    /// The stream has to be filled.
+    AtHand,
+    /// So much that others may go on.
+    Turn,
 }
 
 impl Packer {
     async fn slice(&mut self, table: &ShardTable, key: PartitionKey, slice: Slice) -> Result<()> {
+        let mut stream = table.table.read(&self.request(key, slice)).await?;
+        self.take_all(&mut stream).await
+    }
+
+    fn request(&self, key: PartitionKey, slice: Slice) -> ReadRequest {
         let has_statics = !self.schema.statics.is_empty();
-        let request = ReadRequest {
+        ReadRequest {
             direction: self.direction,
             static_row: has_statics && (self.with_static_only || self.selects_statics()),
             wanted: self.wanted(),
             limit: (self.selection.rows < usize::MAX).then_some(self.selection.rows as u64),
             ..ReadRequest::new(key, slice)
-        };
-        let mut stream = table.table.read(&request).await?;
-        self.take_all(&mut stream, None).await
+        }
     }
 
     async fn scan(&mut self, table: &ShardTable, tokens: Tokens, behind: Option<PartitionKey>) -> Result<()> {
@@ -154,41 +212,45 @@ impl Packer {
             Some(key) if tokens.contain(key.token) => table.table.scan_behind(key, tokens.last).await?,
             _ => table.table.scan(tokens.after, tokens.last).await?,
         };
-        self.take_all(&mut stream, behind.as_ref()).await
+        self.behind = behind;
+        self.take_all(&mut stream).await
     }
 
-    /// Takes what comes until the page is full, but no partition that is not behind a key.
-    async fn take_all<R: FragmentReader<Error = storage::Error>>(
-        &mut self,
-        stream: &mut R,
-        behind: Option<&PartitionKey>,
-    ) -> Result<()> {
-        let (mut turn, mut is_behind) = (0, true);
-        let mut fragment = Fragment::default();
+    /// Takes what comes until the page is full.
+    async fn take_all<R: FragmentReader<Error = storage::Error>>(&mut self, stream: &mut R) -> Result<()> {
+        let mut place = Fragment::default();
         loop {
-            match stream.pop(&mut fragment)? {
-                Next::Fragment => {}
-                Next::Fill => {
-                    stream.fill().await?;
-                    continue;
-                }
-                Next::End => return Ok(()),
-            }
-            if let Fragment::PartitionStart(start) = &fragment {
-                is_behind = behind.is_none_or(|behind| start.key > *behind);
-            }
-            if is_behind {
-                self.take(&mut fragment);
-            }
-            if self.is_full() {
-                return Ok(());
-            }
-            turn += 1;
-            if turn == TURN {
-                turn = 0;
-                runtime::yield_now().await;
+            match self.take_some(stream, &mut place)? {
+                Taken::All => return Ok(()),
+                Taken::AtHand => stream.fill().await?,
+                Taken::Turn => runtime::yield_now().await,
             }
         }
+    }
+
+    /// Takes what comes until the page is full, the stream has no more at hand, or others are to go on.
+    fn take_some<R: FragmentReader<Error = storage::Error>>(
+        &mut self,
+        stream: &mut R,
+        place: &mut Fragment,
+    ) -> Result<Taken> {
+        for _ in 0..TURN {
+            match stream.pop(place)? {
+                Next::Fragment => {}
+                Next::Fill => return Ok(Taken::AtHand),
+                Next::End => return Ok(Taken::All),
+            }
+            if let (Fragment::PartitionStart(start), Some(behind)) = (&*place, &self.behind) {
+                self.is_behind = start.key > *behind;
+            }
+            if self.is_behind {
+                self.take(place);
+            }
+            if self.is_full() {
+                return Ok(Taken::All);
+            }
+        }
+        Ok(Taken::Turn)
     }
 
     fn is_full(&self) -> bool {
@@ -222,7 +284,7 @@ impl Packer {
     fn pack(&mut self, row: Option<&Row>) {
         self.has_rows = true;
         let key = self.key.as_ref().expect("rows stand in partitions");
-        self.packed.begin(key.token);
+        self.packed.begin(key.token, self.selection.rows);
         for place in self.selection.places.iter() {
             match *place {
                 Place::PartitionKey(at) => self.packed.push(self.key_parts.get(at).map(|part| &**part)),
@@ -240,7 +302,7 @@ impl Packer {
                 }
             }
         }
-        if self.is_full() {
+        if self.is_full() && self.selection.wants_next {
             self.packed.next = Some(self.behind(row).to_bytes());
         }
     }
@@ -265,6 +327,9 @@ impl Packer {
 
     /// The columns that are looked at.
     fn wanted(&self) -> Wanted {
+        if self.selection.is_all {
+            return Wanted::default();
+        }
         let of = |take: fn(&Place) -> Option<u16>| {
             let mut columns: Vec<u16> = self.selection.places.iter().filter_map(take).collect();
             columns.sort_unstable();
@@ -282,10 +347,10 @@ impl Packer {
 }
 
 /// The value of a column from the live cells of a row.
-fn value_of(row: Option<&Row>, columns: &[Column], at: u16) -> Option<Bytes> {
+fn value_of<'a>(row: Option<&'a Row>, columns: &[Column], at: u16) -> Option<Cow<'a, [u8]>> {
     let cells = &row?.cells;
     let first = cells.partition_point(|cell: &Cell| cell.column < at);
-    let count = cells[first..].partition_point(|cell| cell.column == at);
+    let count = cells[first..].iter().take_while(|cell| cell.column == at).count();
     select::value_of(&columns[usize::from(at)].data_type, &cells[first..first + count])
 }
 

@@ -43,7 +43,15 @@ pub(super) struct Shape {
     /// Those that are shown.
     pub(super) columns: Arc<[ColumnInfo]>,
     /// Where the rows have each of them.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Arc<[Place]>,
+}
+
+/// Columns of a table that a read selects, in its order.
+pub(super) struct Selected {
+    /// Whether they are all.
+    pub(super) is_all: bool,
+    pub(super) columns: Arc<[ColumnInfo]>,
+    pub(super) places: Arc<[Place]>,
 }
 
 /// Where a column is: its place among those of its kind.
@@ -85,7 +93,7 @@ impl Shape {
                 show(name, &column.data_type, ColumnKind::Regular, Place::Regular(at));
             }
         }
-        Shape { version, columns: columns.into(), places, schema }
+        Shape { version, columns: columns.into(), places: places.into(), schema }
     }
 
     /// `keyspace.table`, or just the table where no keyspace is known.
@@ -114,12 +122,18 @@ impl Shape {
         found.ok_or_else(|| Error::Usage(format!("the table {} has no column {name}", self.name())))
     }
 
-    /// All columns, or those of these names.
-    pub(super) fn select(&self, names: Option<&[String]>) -> Result<Vec<usize>> {
-        match names {
-            None => Ok((0..self.columns.len()).collect()),
-            Some(names) => names.iter().map(|name| self.find(name)).collect(),
-        }
+    /// All columns, or those of these names, with the places where the rows have them.
+    pub(super) fn select(&self, names: Option<&[String]>) -> Result<Selected> {
+        let Some(names) = names else {
+            let (columns, places) = (self.columns.clone(), self.places.clone());
+            return Ok(Selected { is_all: true, columns, places });
+        };
+        let found = names.iter().map(|name| self.find(name)).collect::<Result<Vec<_>>>()?;
+        Ok(Selected {
+            is_all: false,
+            columns: found.iter().map(|&at| self.columns[at].clone()).collect(),
+            places: found.iter().map(|&at| self.places[at]).collect(),
+        })
     }
 }
 

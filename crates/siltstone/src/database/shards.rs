@@ -9,10 +9,12 @@
 //! A job is a closure that may go to another thread; the future that it makes may not, and lives and ends on the
 //! shard. Answers are plain data. A job that panics takes its shard with it: it may have left anything half done.
 //!
-//! What a job asks of its own shard goes neither through the queue nor through a task: it is done where it is asked for.
+//! What needs no wait, as a read of what is in memory, is done when the job is taken, and makes neither a future nor a
+//! task. What a job asks of its own shard does not go through the queue either: it is done where it is asked for.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
+use std::panic::{self, AssertUnwindSafe};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Mutex;
@@ -33,13 +35,19 @@ const AT_ONCE: usize = 1024;
 /// How many jobs wait for a shard before who asks waits as well.
 const QUEUE: usize = 1024;
 
-/// After so many questions that a job has asked its own shard, others go on.
-const HERE_AT_A_TIME: u64 = 64;
-
 type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 /// How a shard has ended.
 type Ended = std::result::Result<Result<()>, RuntimeError>;
-type Job = Box<dyn FnOnce(Rc<Worker>) -> LocalFuture<()> + Send>;
+/// What is left of a job once it was begun, if anything is.
+type Job = Box<dyn FnOnce(&Rc<Worker>) -> Option<LocalFuture<()>> + Send>;
+
+/// What has become of a question when it was asked.
+pub(super) enum Work<T> {
+    /// The answer is there.
+    Done(T),
+    /// It has to be waited for.
+    Later(LocalFuture<Result<T>>),
+}
 
 /// The number of the next shard of the process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -70,18 +78,36 @@ impl ShardHandle {
         &self,
         work: impl AsyncFnOnce(Rc<Worker>) -> Result<T> + Send + 'static,
     ) -> impl Future<Output = Result<T>> + Send + 'static {
+        self.ask(move |worker| {
+            let worker = worker.clone();
+            Ok(Work::later(async move { work(worker).await }))
+        })
+    }
+
+    /// Does something on the shard that may not need to wait there.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
+    ) -> impl Future<Output = Result<T>> + Send + 'static {
         let (number, jobs) = (self.number, self.jobs.clone());
         async move {
             let work = match begin_here(number, work) {
-                Ok(begun) => return begun.await,
-                Err(work) => work,
+                Begun::Done(done) => return done,
+                Begun::Later(later) => return later.await,
+                Begun::Not(work) => work,
             };
             let (answer, answered) = async_channel::bounded(1);
             let job: Job = Box::new(move |worker| {
-                Box::pin(async move {
-                    // Who asked may have gone away.
-                    drop(answer.send(work(worker).await).await);
-                })
+                let done = match work(worker) {
+                    Ok(Work::Later(later)) => {
+                        // Who asked may have gone away.
+                        return Some(Box::pin(async move { drop(answer.send(later.await).await) }));
+                    }
+                    Ok(Work::Done(done)) => Ok(done),
+                    Err(error) => Err(error),
+                };
+                drop(answer.try_send(done));
+                None
             });
             let gone = || Error::Closed("the database is closed, or a shard of it has failed".to_owned());
             jobs.send(job).await.map_err(|_| gone())?;
@@ -108,6 +134,23 @@ impl ShardHandle {
     }
 }
 
+impl<T> Work<T> {
+    /// What a future will answer.
+    ///
+    /// It is in a box: the future of a read has some kilobytes, which every layer around it would move.
+    pub(super) fn later(work: impl Future<Output = Result<T>> + 'static) -> Work<T> {
+        Work::Later(Box::pin(work))
+    }
+
+    /// The answer, once it is there.
+    pub(super) async fn answer(self) -> Result<T> {
+        match self {
+            Work::Done(done) => Ok(done),
+            Work::Later(later) => later.await,
+        }
+    }
+}
+
 /// Takes jobs until the queue is closed and empty, lets those end that are under way, and closes the log.
 async fn serve(shard: Shard, number: u64, queue: async_channel::Receiver<Job>) -> Result<()> {
     let worker = Rc::new(Worker::new(shard));
@@ -116,13 +159,18 @@ async fn serve(shard: Shard, number: u64, queue: async_channel::Receiver<Job>) -
     while let Some(job) = next(&worker, &load, &queue).await {
         load.running.set(load.running.get() + 1);
         let running = Running { worker: worker.clone(), load: load.clone() };
-        let work = job(worker.clone());
-        runtime::spawn(async move {
-            let running = running;
-            work.await;
-            drop(running);
-        })
-        .detach();
+        match panic::catch_unwind(AssertUnwindSafe(|| job(&worker))) {
+            Ok(Some(work)) => runtime::spawn(async move {
+                let running = running;
+                work.await;
+                drop(running);
+            })
+            .detach(),
+            Ok(None) if worker.is_turn_over() => runtime::yield_now().await,
+            Ok(None) => {}
+            // As a panic of a task: the shard goes, and all who wait are told.
+            Err(_) => worker.fail(),
+        }
     }
     // After a failure: whoever waits for an answer is told that none will come.
     queue.close();
@@ -151,23 +199,33 @@ impl Drop for Here {
     }
 }
 
-/// Work that is done where it is asked for, or given back if this is not the shard of that number. The future does not
-/// leave this thread: whoever polls it is a job of the shard.
-///
-/// It is in a box, as a job is: the future of a read has some kilobytes, which every layer around it would move.
-fn begin_here<T, W: AsyncFnOnce(Rc<Worker>) -> Result<T> + 'static>(
+/// What has become of a question where it was asked.
+enum Begun<T, W> {
+    Done(Result<T>),
+    /// What is left does not leave this thread: whoever polls it is a job of the shard.
+    Later(SendWrapper<LocalFuture<Result<T>>>),
+    /// This is not the shard that it was for.
+    Not(W),
+}
+
+/// Work that is done where it is asked for, if this is the shard of that number.
+fn begin_here<T: 'static, W: FnOnce(&Rc<Worker>) -> Result<Work<T>> + 'static>(
     number: u64,
     work: W,
-) -> std::result::Result<SendWrapper<LocalFuture<Result<T>>>, W> {
-    let Some(worker) = here(number) else { return Err(work) };
-    let asked = worker.asked_here();
-    Ok(SendWrapper::new(Box::pin(async move {
+) -> Begun<T, W> {
+    let Some(worker) = here(number) else { return Begun::Not(work) };
+    if worker.is_turn_over() {
         // What is in memory is read without a wait: a loop of that would let nobody else go on.
-        if asked.is_multiple_of(HERE_AT_A_TIME) {
+        return Begun::Later(SendWrapper::new(Box::pin(async move {
             runtime::yield_now().await;
-        }
-        work(worker).await
-    })))
+            work(&worker)?.answer().await
+        })));
+    }
+    match work(&worker) {
+        Ok(Work::Done(done)) => Begun::Done(Ok(done)),
+        Ok(Work::Later(later)) => Begun::Later(SendWrapper::new(later)),
+        Err(error) => Begun::Done(Err(error)),
+    }
 }
 
 /// The shard of this thread, if it is the one of that number.
@@ -229,6 +287,7 @@ mod tests {
     use std::thread;
 
     use super::super::pending::Pending;
+    use super::super::worker::ANSWERS_A_TURN;
     use super::*;
 
     fn shard() -> ShardHandle {
@@ -276,18 +335,51 @@ mod tests {
     fn a_job_that_asks_its_own_shard_lets_others_go_on() {
         let shard = Arc::new(shard());
         let inner = shard.clone();
-        let asks = Pending::new(shard.call(async move |worker| {
-            let is_over = Rc::new(Cell::new(false));
+        let asks = Pending::new(shard.call(async move |_| {
+            let (is_over, mut asked) = (Rc::new(Cell::new(false)), 0);
             let other = is_over.clone();
             runtime::spawn(async move { other.set(true) }).detach();
             while !is_over.get() {
-                inner.call(async |_| Ok(())).await?;
+                inner.ask(|_| Ok(Work::Done(()))).await?;
+                asked += 1;
             }
-            Ok(worker.asked_here())
+            Ok(asked)
         }));
-        assert!(asks.wait().unwrap() <= 2 * HERE_AT_A_TIME);
+        assert!(asks.wait().unwrap() <= 2 * ANSWERS_A_TURN);
         shard.close();
         shard.join().unwrap();
+    }
+
+    #[test]
+    fn what_needs_no_wait_is_answered_between_others() {
+        let shard = shard();
+        let (begin, begun) = async_channel::bounded::<()>(1);
+        let slow = Pending::new(shard.call(async move |_| Ok(begun.recv().await.is_ok())));
+        let slow = thread::spawn(move || slow.wait());
+        let sum: u64 = (0..2 * ANSWERS_A_TURN)
+            .map(|number| Pending::new(shard.ask(move |_| Ok(Work::Done(number)))).wait().unwrap())
+            .sum();
+        assert_eq!(sum, ANSWERS_A_TURN * (2 * ANSWERS_A_TURN - 1));
+        begin.send_blocking(()).unwrap();
+        assert!(slow.join().unwrap().unwrap());
+        let refused: Pending<()> = Pending::new(shard.ask(|_| Err(Error::Usage("no".to_owned()))));
+        assert_eq!(refused.wait().unwrap_err().to_string(), "no");
+        shard.close();
+        shard.join().unwrap();
+    }
+
+    #[test]
+    fn a_panic_without_a_wait_is_one_too() {
+        let shard = shard();
+        let stuck = Pending::new(shard.call(async |_| {
+            std::future::pending::<()>().await;
+            Ok(())
+        }));
+        let stuck = thread::spawn(move || stuck.wait());
+        let panicked: Pending<()> = Pending::new(shard.ask(|_| panic!("on purpose")));
+        assert!(matches!(panicked.wait(), Err(Error::Closed(_))));
+        assert!(matches!(stuck.join().unwrap(), Err(Error::Closed(_))));
+        assert!(shard.join().is_err());
     }
 
     #[test]

@@ -14,10 +14,8 @@ use super::read::PageOptions;
 use super::resume::Resume;
 use super::rows::PackedRows;
 use super::select::{ScanRead, Selection, SliceRead, after};
-use super::shape::Shape;
-use super::{
-    Batch, Bound, ColumnInfo, Inner, IntoValues, Page, Pending, Row, Scan, Slice, TableState, Value,
-};
+use super::shape::{Selected, Shape};
+use super::{Batch, ColumnInfo, Inner, IntoValues, Page, Pending, Row, Scan, Slice, TableState, Value};
 use super::{counters, upkeep};
 use crate::{Error, Result};
 
@@ -139,21 +137,18 @@ impl Table {
     /// # Errors
     /// [`Error::Usage`] for a key that is none of this table; what cannot be read.
     pub fn get(&self, key: impl IntoValues, clustering: impl IntoValues) -> Pending<Option<Row>> {
-        let clustering = clustering.into_values();
-        let columns = self.state.shape().clustering_len();
-        let table = self.clone();
-        if clustering.len() != columns {
-            let given = clustering.len();
-            return Pending::new(async move {
-                let name = table.name();
-                Err(Error::Usage(format!("{name} has {columns} clustering columns, not {given}")))
-            });
-        }
-        let at = if columns == 0 { Bound::Open } else { Bound::Including(clustering) };
-        let slice = Slice::all().from(at.clone()).to(at).limit(1);
-        let key = key.into_values();
+        let (key, clustering, table) = (key.into_values(), clustering.into_values(), self.clone());
         let span = debug_span!("get", table = self.name());
-        self.pending(span, async move { Ok(table.read_slice(&key, &slice).await?.rows.pop()) })
+        self.pending(span, async move {
+            let page = PageOptions { rows: 1, ..PageOptions::default() };
+            let read = |encoder: &Encoder<'_>| {
+                let rows = encoder.row(&clustering)?;
+                let (columns, mut read) = table.slice_read(encoder, &key, &rows, &page)?;
+                read.selection.wants_next = false;
+                Ok((columns, read))
+            };
+            Ok(table.read_slice(read).await?.rows.pop())
+        })
     }
 
     /// The shard that has a partition: see [`super::Database::run_on`].
@@ -172,7 +167,9 @@ impl Table {
     pub fn slice(&self, key: impl IntoValues, slice: Slice) -> Pending<Page> {
         let (table, key) = (self.clone(), key.into_values());
         let span = debug_span!("slice", table = self.name());
-        self.pending(span, async move { table.read_slice(&key, &slice).await })
+        self.pending(span, async move {
+            table.read_slice(|encoder| table.slice_read_by(encoder, &key, &slice)).await
+        })
     }
 
     /// Rows of many partitions, in the order of tokens. A page may have rows of several shards.
@@ -317,41 +314,58 @@ impl Table {
         }
     }
 
-    async fn read_slice(&self, key: &[Value], slice: &Slice) -> Result<Page> {
+    /// Reads what `read` makes for the table as it is, again if it was altered meanwhile.
+    async fn read_slice(
+        &self,
+        read: impl Fn(&Encoder<'_>) -> Result<(Arc<[ColumnInfo]>, SliceRead)>,
+    ) -> Result<Page> {
         loop {
-            let (shape, read) = self.slice_read(key, slice)?;
-            let (columns, token) = (self.selected(&shape, &slice.page)?, model::key::token_of(&read.key));
-            let shard = self.inner.shard_of(token);
-            match shard.call(async move |worker| worker.read_slice(read).await).await? {
+            let (columns, read) = read(&self.encoder(&self.state.shape()))?;
+            let shard = self.inner.shard_of(read.token);
+            match shard.ask(move |worker| worker.read_slice(read)).await? {
                 Some(packed) => return Ok(packed.into_page(&columns)),
                 None => self.until_altered().await,
             }
         }
     }
 
-    fn slice_read(&self, key: &[Value], slice: &Slice) -> Result<(Arc<Shape>, SliceRead)> {
-        let shape = self.state.shape();
-        let encoder = self.encoder(&shape);
-        let key = encoder.key(key)?.bytes.to_vec();
-        let (from, to) = (encoder.start(&slice.from)?, encoder.end(&slice.to)?);
-        let mut rows = model::Slice { start: from, end: to };
+    fn slice_read_by(
+        &self,
+        encoder: &Encoder<'_>,
+        key: &[Value],
+        slice: &Slice,
+    ) -> Result<(Arc<[ColumnInfo]>, SliceRead)> {
+        let mut rows = model::Slice { start: encoder.start(&slice.from)?, end: encoder.end(&slice.to)? };
         let with_static_only = rows.is_all() && slice.page.resume.is_none();
-        if let Some(bytes) = &slice.page.resume {
-            let resume = Resume::parse(bytes)?;
-            if resume.key != key {
-                return Err(Error::Usage("the position to go on at is of another partition".to_owned()));
-            }
+        let resume = slice.page.resume.as_deref().map(Resume::parse).transpose()?;
+        if let Some(resume) = &resume {
             let position = resume.position()?;
             match slice.is_reverse {
                 true => rows.end = position.unwrap_or_else(model::Position::start),
                 false => rows.start = position.unwrap_or_else(model::Position::end),
             }
         }
-        let mut bytes = Vec::new();
-        flat::put_slice(&rows, &mut bytes);
-        let selection = self.selection(&shape, &slice.page)?;
-        let read = SliceRead { selection, key, slice: bytes, reverse: slice.is_reverse, with_static_only };
-        Ok((shape.clone(), read))
+        let (columns, mut read) = self.slice_read(encoder, key, &rows, &slice.page)?;
+        if resume.is_some_and(|resume| resume.key != read.key) {
+            return Err(Error::Usage("the position to go on at is of another partition".to_owned()));
+        }
+        (read.reverse, read.with_static_only) = (slice.is_reverse, with_static_only);
+        Ok((columns, read))
+    }
+
+    fn slice_read(
+        &self,
+        encoder: &Encoder<'_>,
+        key: &[Value],
+        rows: &model::Slice,
+        page: &PageOptions,
+    ) -> Result<(Arc<[ColumnInfo]>, SliceRead)> {
+        let key = encoder.key_bytes(key)?;
+        let (columns, selection) = self.selection(encoder.shape, page)?;
+        let (token, with_static_only) = (model::key::token_of(&key), rows.is_all());
+        let mut slice = Vec::new();
+        flat::put_slice(rows, &mut slice);
+        Ok((columns, SliceRead { selection, token, key, slice, reverse: false, with_static_only }))
     }
 
     async fn read_scan(&self, scan: &Scan) -> Result<Page> {
@@ -366,8 +380,7 @@ impl Table {
 
     /// Asks one shard after the other until the page is full; `None` if the table was altered meanwhile.
     async fn scan_shards(&self, shape: &Arc<Shape>, scan: &Scan) -> Result<Option<Page>> {
-        let columns = self.selected(shape, &scan.page)?;
-        let mut selection = self.selection(shape, &scan.page)?;
+        let (columns, mut selection) = self.selection(shape, &scan.page)?;
         let resume = scan.page.resume.as_deref().map(Resume::parse).transpose()?;
         let from = resume.as_ref().map(|resume| model::key::token_of(&resume.key));
         let (first, last) = scan.tokens.clone().map_or((Token::MIN, Token::MAX), |range| range.into_inner());
@@ -393,26 +406,12 @@ impl Table {
         Ok(Some(page))
     }
 
-    fn selection(&self, shape: &Shape, page: &PageOptions) -> Result<Selection> {
-        let columns = shape.select(page.columns.as_deref())?;
-        Ok(Selection {
-            table: self.state.id,
-            version: shape.version,
-            places: columns.into_iter().map(|at| shape.places[at]).collect(),
-            rows: page.rows,
-            bytes: page.bytes,
-            now: page.now,
-        })
-    }
-
-    fn selected(&self, shape: &Shape, page: &PageOptions) -> Result<Arc<[ColumnInfo]>> {
-        match &page.columns {
-            None => Ok(shape.columns.clone()),
-            Some(names) => {
-                let columns = shape.select(Some(names))?;
-                Ok(columns.into_iter().map(|at| shape.columns[at].clone()).collect())
-            }
-        }
+    fn selection(&self, shape: &Shape, page: &PageOptions) -> Result<(Arc<[ColumnInfo]>, Selection)> {
+        let Selected { is_all, columns, places } = shape.select(page.columns.as_deref())?;
+        let (table, version) = (self.state.id, shape.version);
+        let PageOptions { rows, bytes, now, .. } = *page;
+        let wants_next = true;
+        Ok((columns, Selection { table, version, places, is_all, rows, bytes, now, wants_next }))
     }
 
     /// Waits until nobody alters the table.

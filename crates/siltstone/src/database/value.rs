@@ -54,6 +54,9 @@ impl Value {
             (Value::Raw(bytes), _) => return Ok(Some(bytes.clone())),
             (Value::Text(text), CqlType::Text | CqlType::Ascii) => Ok(text.as_bytes().to_vec()),
             (Value::Integer(number), CqlType::BigInt | CqlType::Counter) => Ok(number.to_be_bytes().to_vec()),
+            (Value::Integer(number), CqlType::Int) if let Ok(narrow) = i32::try_from(*number) => {
+                Ok(narrow.to_be_bytes().to_vec())
+            }
             (Value::Float(number), CqlType::Double) => Ok(number.to_be_bytes().to_vec()),
             (Value::Float(number), CqlType::Float) => Ok((*number as f32).to_be_bytes().to_vec()),
             (Value::Blob(bytes), CqlType::Blob | CqlType::Custom(_)) => Ok(bytes.clone()),

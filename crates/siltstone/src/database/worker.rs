@@ -17,11 +17,14 @@ use super::locks::Locks;
 use super::shape::Shape;
 use crate::{Error, Result};
 
+/// After so many questions that were answered without a wait, others go on.
+pub(super) const ANSWERS_A_TURN: u64 = 64;
+
 /// A shard from within.
 pub(super) struct Worker {
     pub(super) shard: Shard,
     has_failed: Cell<bool>,
-    asked_here: Cell<u64>,
+    answered: Cell<u64>,
     engine: OnceCell<Engine>,
     tables: RefCell<BTreeMap<TableId, Rc<ShardTable>>>,
 }
@@ -69,14 +72,14 @@ pub(super) struct TableSpec {
 impl Worker {
     pub(super) fn new(shard: Shard) -> Worker {
         let tables = RefCell::default();
-        let (has_failed, asked_here) = (Cell::new(false), Cell::new(0));
-        Worker { shard, has_failed, asked_here, engine: OnceCell::new(), tables }
+        let (has_failed, answered) = (Cell::new(false), Cell::new(0));
+        Worker { shard, has_failed, answered, engine: OnceCell::new(), tables }
     }
 
-    /// A job asks its own shard; how often that was so.
-    pub(super) fn asked_here(&self) -> u64 {
-        self.asked_here.update(|count| count + 1);
-        self.asked_here.get()
+    /// A question is answered without a wait; whether it is time to let others go on.
+    pub(super) fn is_turn_over(&self) -> bool {
+        self.answered.update(|count| count + 1);
+        self.answered.get().is_multiple_of(ANSWERS_A_TURN)
     }
 
     /// Something has panicked: nothing here is to be relied on any more.

@@ -4,13 +4,14 @@
 //! out of here.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use model::{DeletionTime, Direction, PartitionKey, Position, Schema, Token};
 
 use super::part::{Part, Scope};
-use super::sorted::Sorted;
+use super::sorted::{Place, Sorted};
 use crate::memtable::Memtable;
 
 /// The parts of a table.
@@ -32,7 +33,14 @@ pub(super) struct Directory {
 pub(super) struct Partition {
     key: PartitionKey,
     of_static_row: RefCell<Weak<Part>>,
-    of_rows: RefCell<Sorted<Weak<Part>>>,
+    of_rows: RefCell<Sorted<Entry>>,
+}
+
+/// A part of rows.
+struct Entry {
+    /// [`Schema::rank`] of its start: most comparisons of a search need no look at the part.
+    rank: u64,
+    part: Weak<Part>,
 }
 
 /// A part's place here.
@@ -54,10 +62,13 @@ pub(super) enum Found {
     Gap(Option<Position>),
 }
 
+/// Said of a part that is not the one that is just being dropped.
+const ALIVE: &str = "invariant 1: it is alive";
+
 /// What the place of a part takes: its pointer, and a partition with the first few pointers, an entry of the map and
 /// the counts in front of three allocations. Each part pays for all of it, as it may be its partition's only one.
 const PLACE: usize = size_of::<Partition>()
-    + 4 * size_of::<Weak<Part>>()
+    + 4 * size_of::<Entry>()
     + 2 * size_of::<(Token, Rc<Partition>)>()
     + size_of::<Vec<u8>>()
     + 4 * size_of::<usize>();
@@ -90,11 +101,11 @@ impl Directory {
     pub(super) fn find(&self, key: &PartitionKey, at: &Position, direction: Direction) -> Found {
         let Some(partition) = self.partition(key) else { return Found::Gap(None) };
         let parts = partition.of_rows.borrow();
-        let part = match direction {
-            Direction::Forward => parts.get(parts.partition_point(|part| self.ends_by(part, at))),
-            Direction::Reverse => parts.before(parts.partition_point(|part| self.starts_before(part, at))),
+        let entry = match direction {
+            Direction::Forward => parts.get(self.ending_behind(&parts, at)),
+            Direction::Reverse => parts.before(self.starting_from(&parts, at)),
         };
-        let Some(part) = part.and_then(Weak::upgrade) else { return Found::Gap(None) };
+        let Some(part) = entry.and_then(Entry::part) else { return Found::Gap(None) };
         let (start, end) = part.ends();
         match direction {
             Direction::Forward if self.schema.compare(start, at).is_gt() => Found::Gap(Some(start.clone())),
@@ -179,25 +190,22 @@ impl Directory {
             return partition.parts();
         }
         let of_static_row = partition.of_static_row.borrow().upgrade().filter(|_| touched.static_row);
-        let mut parts: Vec<_> = of_static_row.into_iter().collect();
+        let mut found: Vec<_> = of_static_row.into_iter().collect();
+        let parts = partition.of_rows.borrow();
         let mut at = Position::start();
         // From one to the next, whichever of the two has fewer.
         while let Some(next) = memtable.next_touched(key, &at) {
-            let Some(part) = self.ending_behind(partition, &next) else { break };
+            let part = parts.get(self.ending_behind(&parts, &next)).and_then(Entry::part);
+            let Some(part) = part else { break };
             let (start, end) = part.ends();
             if self.schema.compare(start, &next).is_gt() {
                 at = start.clone();
                 continue;
             }
             at = end.clone();
-            parts.push(part);
+            found.push(part);
         }
-        parts
-    }
-
-    fn ending_behind(&self, partition: &Partition, at: &Position) -> Option<Rc<Part>> {
-        let parts = partition.of_rows.borrow();
-        parts.get(parts.partition_point(|part| self.ends_by(part, at))).and_then(Weak::upgrade)
+        found
     }
 
     fn partition(&self, key: &PartitionKey) -> Option<Rc<Partition>> {
@@ -229,9 +237,8 @@ impl Directory {
             Scope::Static => partition.of_static_row.borrow().upgrade().into_iter().collect(),
             Scope::Rows { start, end, .. } => {
                 let parts = partition.of_rows.borrow();
-                let first = parts.partition_point(|part| self.ends_by(part, start));
-                let behind = parts.partition_point(|part| self.starts_before(part, end));
-                parts.between(first, behind).filter_map(Weak::upgrade).collect()
+                let (first, behind) = (self.ending_behind(&parts, start), self.starting_from(&parts, end));
+                parts.between(first, behind).filter_map(Entry::part).collect()
             }
         }
     }
@@ -241,8 +248,8 @@ impl Directory {
             Scope::Static => drop(partition.of_static_row.replace(Rc::downgrade(part))),
             Scope::Rows { start, .. } => {
                 let mut parts = partition.of_rows.borrow_mut();
-                let place = parts.partition_point(|other| self.starts_before(other, start));
-                parts.insert(place, Rc::downgrade(part));
+                let place = self.starting_from(&parts, start);
+                parts.insert(place, Entry { rank: self.schema.rank(start), part: Rc::downgrade(part) });
             }
         }
     }
@@ -250,21 +257,42 @@ impl Directory {
     /// Takes out the part that starts here. If it is just being dropped, it is the only one that nobody can look at.
     fn take_out(&self, partition: &Partition, start: &Position) {
         let mut parts = partition.of_rows.borrow_mut();
-        let place = parts.partition_point(|part| match part.upgrade() {
-            Some(part) => self.schema.compare(part.ends().0, start).is_lt(),
-            None => false,
-        });
+        let place = self.starting_from(&parts, start);
         parts.remove(place);
     }
 
-    fn ends_by(&self, part: &Weak<Part>, at: &Position) -> bool {
-        let part = part.upgrade().expect("invariant 1: it is alive");
-        self.schema.compare(part.ends().1, at).is_le()
+    /// The first part that starts at a position or behind it.
+    fn starting_from(&self, parts: &Sorted<Entry>, at: &Position) -> Place {
+        let rank = self.schema.rank(at);
+        parts.partition_point(|entry| self.start_compared(entry, (at, rank)).is_lt())
     }
 
-    fn starts_before(&self, part: &Weak<Part>, at: &Position) -> bool {
-        let part = part.upgrade().expect("invariant 1: it is alive");
-        self.schema.compare(part.ends().0, at).is_lt()
+    /// The first part that ends behind a position.
+    fn ending_behind(&self, parts: &Sorted<Entry>, at: &Position) -> Place {
+        let rank = self.schema.rank(at);
+        let behind = parts.partition_point(|entry| self.start_compared(entry, (at, rank)).is_le());
+        // Of those that start before, only the last one can reach behind it.
+        let last = parts.place_before(behind);
+        let reaches = |place: &Place| {
+            let part = parts.get(*place).and_then(Entry::part).expect(ALIVE);
+            self.schema.compare(part.ends().1, at).is_gt()
+        };
+        last.filter(reaches).unwrap_or(behind)
+    }
+
+    /// Where a part starts, beside a position of this rank. One that is just being dropped starts there.
+    fn start_compared(&self, entry: &Entry, (at, rank): (&Position, u64)) -> Ordering {
+        entry.rank.cmp(&rank).then_with(|| {
+            let part = entry.part();
+            part.map_or(Ordering::Equal, |part| self.schema.compare(part.ends().0, at))
+        })
+    }
+}
+
+impl Entry {
+    /// The part; `None` if it is just being dropped.
+    fn part(&self) -> Option<Rc<Part>> {
+        self.part.upgrade()
     }
 }
 
@@ -278,7 +306,7 @@ impl Partition {
     fn parts(&self) -> Vec<Rc<Part>> {
         let of_rows = self.of_rows.borrow();
         let of_static_row = self.of_static_row.borrow();
-        of_rows.iter().chain([&*of_static_row]).filter_map(Weak::upgrade).collect()
+        of_rows.iter().filter_map(Entry::part).chain(of_static_row.upgrade()).collect()
     }
 
     fn is_empty(&self) -> bool {
@@ -288,7 +316,7 @@ impl Partition {
     /// The parts that say something else of the partition's deletion, which a compaction has forgotten meanwhile.
     fn disagreeing(&self, head: Option<DeletionTime>) -> Vec<Rc<Part>> {
         let of_static_row = self.of_static_row.borrow().upgrade();
-        let any = of_static_row.or_else(|| self.of_rows.borrow().iter().next().and_then(Weak::upgrade));
+        let any = of_static_row.or_else(|| self.of_rows.borrow().iter().next().and_then(Entry::part));
         if any.is_none_or(|part| agree(part.head, head)) { Vec::new() } else { self.parts() }
     }
 }

@@ -53,12 +53,20 @@ impl<T> Sorted<T> {
         self.runs.get(place.run)?.get(place.at)
     }
 
+    /// The place before another.
+    pub(super) fn place_before(&self, place: Place) -> Option<Place> {
+        match place.at.checked_sub(1) {
+            Some(at) => Some(Place { at, ..place }),
+            None => {
+                let run = place.run.checked_sub(1)?;
+                Some(Place { run, at: self.runs[run].len() - 1 })
+            }
+        }
+    }
+
     /// The value before a place.
     pub(super) fn before(&self, place: Place) -> Option<&T> {
-        match place.at.checked_sub(1) {
-            Some(at) => self.runs[place.run].get(at),
-            None => self.runs[..place.run].last()?.last(),
-        }
+        self.get(self.place_before(place)?)
     }
 
     /// The values from a place up to another.

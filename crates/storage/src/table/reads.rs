@@ -1,0 +1,266 @@
+//! How a table is read: what is in memory is there at once, and only what is on disk is waited for.
+//!
+//! ```text
+//! begin ──► Ready: a stream of memtables and of the row cache
+//!      └──► Unread ──open──► the same, with what SSTables say
+//! ```
+
+use std::borrow::Cow;
+use std::fmt;
+use std::rc::Rc;
+
+use model::merge::{ColumnMap, Direction, Mapped, Merge};
+use model::{PartitionKey, Position, Schema, Slice, Token};
+
+use super::Table;
+use crate::Result;
+use crate::cover::Wanted;
+use crate::definition::Definition;
+use crate::memtable::{Memtable, MemtableReader};
+use crate::row_cache::{Cached, RowKeeper};
+use crate::single_key::{self, NewestFirst};
+use crate::source::{SCAN_READ_AHEAD, Source, share};
+use crate::sstable_set::Member;
+
+/// What of a partition is to be read.
+#[derive(Clone, Debug)]
+pub struct ReadRequest {
+    /// The partition.
+    pub key: PartitionKey,
+    /// The rows of it.
+    pub slice: Slice,
+    /// Which way they come.
+    pub direction: Direction,
+    /// Whether the static row is wanted too.
+    pub static_row: bool,
+    /// The columns that will be looked at. Others may be there or not.
+    pub wanted: Wanted,
+    /// After how many rows the reader will stop, if it knows: no more than about these are read at first.
+    pub limit: Option<u64>,
+    /// Whether rows are neither taken from the row cache nor put into it.
+    pub bypass_cache: bool,
+}
+
+/// A read that has begun.
+#[derive(Debug)]
+pub enum Begun<'a> {
+    /// Its first fragments, or all of them, are in memory.
+    Ready(Merge<Source>),
+    /// SSTables are asked first.
+    Unread(Box<Unread<'a>>),
+}
+
+/// A read that has to ask SSTables before it has anything to tell.
+pub struct Unread<'a> {
+    table: Table,
+    schema: Rc<Schema>,
+    /// Ends beside rows.
+    request: Cow<'a, ReadRequest>,
+    members: Vec<Rc<Member>>,
+    keeper: Option<RowKeeper>,
+    memtables: Vec<Source>,
+}
+
+impl ReadRequest {
+    /// A slice of a partition, forward, with its static row.
+    pub fn new(key: PartitionKey, slice: Slice) -> ReadRequest {
+        ReadRequest {
+            key,
+            slice,
+            direction: Direction::Forward,
+            static_row: true,
+            wanted: Wanted::default(),
+            limit: None,
+            bypass_cache: false,
+        }
+    }
+
+    /// Where the slice begins, as the stream runs.
+    pub(crate) fn beginning(&self) -> &Position {
+        if self.direction == Direction::Forward { &self.slice.start } else { &self.slice.end }
+    }
+
+    /// Where it ends, as the stream runs.
+    pub(crate) fn end(&self) -> &Position {
+        if self.direction == Direction::Forward { &self.slice.end } else { &self.slice.start }
+    }
+}
+
+impl Table {
+    /// Reads a slice of a partition: an empty stream if there is nothing of it.
+    ///
+    /// The stream has tombstones and expired cells; [`model::LiveRows`] leaves them out.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn read(&self, request: &ReadRequest) -> Result<Merge<Source>> {
+        match self.begin(Cow::Borrowed(request)) {
+            Begun::Ready(stream) => Ok(stream),
+            Begun::Unread(unread) => unread.open().await,
+        }
+    }
+
+    /// Begins the same read, without a wait.
+    pub fn begin<'a>(&self, request: Cow<'a, ReadRequest>) -> Begun<'a> {
+        let definition = self.0.definition.borrow();
+        let schema = &definition.schema;
+        if schema.is_empty_slice(&request.slice) {
+            return Begun::Ready(Merge::new(schema, request.direction, Vec::new()));
+        }
+        // What one source closes at a slice's end must not stand where another one has a row.
+        let beside = match request.slice.beside_rows() {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(slice) => Some(slice),
+        };
+        let request = match beside {
+            None => request,
+            Some(slice) => Cow::Owned(ReadRequest { slice, ..request.into_owned() }),
+        };
+        let set = self.0.set.borrow();
+        let mut sources = self.memtable_slices(&request, &definition);
+        let keeper = match self.0.row_cache.reader(&request, &definition, &set) {
+            Some(Cached::Part(reader)) if sources.is_empty() => {
+                return Begun::Ready(Merge::of_one(Source::Part(reader)));
+            }
+            Some(Cached::Part(reader)) => {
+                sources.push(Source::Part(reader));
+                return Begun::Ready(Merge::new(schema, request.direction, sources));
+            }
+            Some(Cached::Parts(reader)) => {
+                sources.push(Source::Cached(reader));
+                return Begun::Ready(Merge::new(schema, request.direction, sources));
+            }
+            Some(Cached::Row(keeper)) => Some(keeper),
+            None => None,
+        };
+        keeper.iter().for_each(RowKeeper::count);
+        let members = set.of_key(&request.key);
+        if members.is_empty() {
+            return Begun::Ready(Merge::new(schema, request.direction, sources));
+        }
+        let (table, schema) = (self.clone(), schema.clone());
+        Begun::Unread(Box::new(Unread { table, schema, request, members, keeper, memtables: sources }))
+    }
+
+    /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn scan(&self, after: Option<Token>, last: Token) -> Result<Merge<Source>> {
+        self.scan_from(Start::Above(after), last).await
+    }
+
+    /// Reads all partitions behind a key whose tokens are not above `last`.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn scan_behind(&self, key: &PartitionKey, last: Token) -> Result<Merge<Source>> {
+        self.scan_from(Start::Behind(key), last).await
+    }
+
+    async fn scan_from(&self, start: Start<'_>, last: Token) -> Result<Merge<Source>> {
+        let definition = self.definition();
+        let set = self.sstables();
+        let mut sources = Vec::new();
+        for memtable in self.memtables() {
+            let reader = match start {
+                Start::Above(after) => MemtableReader::scan(&memtable, after, last),
+                Start::Behind(key) => MemtableReader::scan_behind(&memtable, key, last),
+            };
+            sources.push(mapped(reader, &memtable, &definition));
+        }
+        let members: Vec<&Rc<Member>> =
+            set.members().iter().filter(|member| start.finds(member, last)).collect();
+        for member in &members {
+            sources.push(scan_member(member, start, last, members.len()).await?);
+        }
+        Ok(Merge::new(&definition.schema, Direction::Forward, sources))
+    }
+
+    /// What the memtables have of a slice, the oldest first.
+    fn memtable_slices(&self, request: &ReadRequest, definition: &Definition) -> Vec<Source> {
+        let memtables = self.0.memtables.borrow();
+        let all = memtables.frozen.iter().chain([&memtables.active]);
+        let with_key = all.filter(|memtable| memtable.has(&request.key));
+        let slice = |memtable: &Rc<Memtable>| {
+            let ReadRequest { key, slice, direction, static_row, .. } = request;
+            let reader = MemtableReader::slice(memtable, key, slice, *direction, *static_row);
+            mapped(reader, memtable, definition)
+        };
+        with_key.map(slice).collect()
+    }
+}
+
+impl Unread<'_> {
+    /// Asks the SSTables: those that matter for a single row, or each of them.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn open(self) -> Result<Merge<Source>> {
+        let Unread { table, schema, request, members, keeper, memtables: mut sources } = self;
+        let adaptive = &table.0.adaptive;
+        let read = single_key::read_newest_first(&request, adaptive, &members, &mut sources, &schema).await?;
+        let (mut read, is_all) = match read {
+            Some(NewestFirst { memtables, sstables, is_all }) => {
+                sources.extend(memtables);
+                (sstables, is_all)
+            }
+            None => (single_key::open_all(&request, &members).await?, true),
+        };
+        if let (Some(keeper), true) = (keeper, is_all) {
+            // What was read is let go of only when nothing points into it any more, so that its buffer is used again.
+            let mut merged = Merge::new(&schema, request.direction, read);
+            let row = single_key::gather(&mut merged).await?;
+            read = vec![match keeper.keep(&request, &schema, &row) {
+                Some(reader) => Source::Part(reader),
+                None => Source::Held(row),
+            }];
+        }
+        sources.extend(read);
+        Ok(Merge::new(&schema, request.direction, sources))
+    }
+}
+
+impl fmt::Debug for Unread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unread").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+/// A memtable's rows with the table's columns.
+fn mapped(reader: MemtableReader, memtable: &Memtable, definition: &Definition) -> Source {
+    let map = ColumnMap::onto(memtable.schema(), &definition.schema, |name| definition.dropped_at(name));
+    Source::Memtable(Box::new(Mapped::new(reader, map)))
+}
+
+/// Where a scan begins.
+#[derive(Clone, Copy)]
+enum Start<'a> {
+    /// Above a token; at the first partition where there is none.
+    Above(Option<Token>),
+    /// Behind a partition.
+    Behind(&'a PartitionKey),
+}
+
+impl Start<'_> {
+    /// Whether an SSTable may have something between this and a token.
+    fn finds(self, member: &Member, last: Token) -> bool {
+        match self {
+            Start::Above(after) => member.overlaps(after, last),
+            Start::Behind(key) => member.overlaps(None, last) && member.last > *key,
+        }
+    }
+}
+
+/// Scans one of so many SSTables.
+async fn scan_member(member: &Member, start: Start<'_>, last: Token, count: usize) -> Result<Source> {
+    let sstable = &member.sstable;
+    let start = match start {
+        Start::Above(Some(after)) => sstable.data_above(after).await?,
+        Start::Above(None) => 0,
+        Start::Behind(key) => sstable.data_behind(key).await?,
+    };
+    let end = sstable.data_above(last).await?;
+    let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, count))?;
+    Ok(Source::Scan(Box::new(Mapped::new(reader, member.columns.clone()))))
+}
