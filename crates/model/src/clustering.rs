@@ -189,6 +189,9 @@ pub fn compare_positions(types: &[CqlType], a: PositionRef<'_>, b: PositionRef<'
 }
 
 fn compare_any_positions(types: &[CqlType], a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
+    if a.prefix.is_empty() && b.prefix.is_empty() {
+        return a.weight.cmp(&b.weight);
+    }
     for ((a, b), data_type) in a.prefix.values.iter().zip(&b.prefix.values).zip(types) {
         let order = compare_values(data_type, a.as_deref(), b.as_deref());
         if order != Ordering::Equal {

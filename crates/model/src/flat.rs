@@ -39,13 +39,14 @@ mod row;
 mod schema;
 mod stamp;
 
+use std::cmp::Ordering;
 use std::future::{Future, ready};
 
 use self::cursor::{Cursor, Decoded, put_bytes};
 use self::stamp::Base;
 use crate::key::token_of;
 use crate::{
-    Bytes, Fragment, FragmentReader, Mutation, Next, PartitionKey, PartitionStart, Position,
+    Bytes, CqlType, Fragment, FragmentReader, Mutation, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Schema, Slice,
 };
 
@@ -128,8 +129,8 @@ pub fn fragment_at(bytes: &Bytes, at: usize, place: &mut Fragment) -> Result<(),
     take_fragment(place, &mut cursor).map_err(|fault| cursor.error(fault))
 }
 
-/// Where the fragment stands that begins at `at`, which is a row or a range tombstone: what a search among fragments
-/// compares, without decoding all of them.
+/// Where the fragment stands that begins at `at`, which is a row or a range tombstone, beside a position of clustering
+/// columns of these types: what a search among fragments asks, without decoding them.
 ///
 /// # Errors
 /// If neither is there.
@@ -137,9 +138,14 @@ pub fn fragment_at(bytes: &Bytes, at: usize, place: &mut Fragment) -> Result<(),
 /// # Panics
 /// If `at` is past the end.
 #[inline]
-pub fn position_at(bytes: &Bytes, at: usize) -> Result<Position, FlatError> {
+pub fn compare_at(
+    bytes: &Bytes,
+    at: usize,
+    types: &[CqlType],
+    position: &Position,
+) -> Result<Ordering, FlatError> {
     let mut cursor = Cursor::new(bytes, at);
-    take_place(&mut cursor).map_err(|fault| cursor.error(fault))
+    compare_place(&mut cursor, types, position).map_err(|fault| cursor.error(fault))
 }
 
 /// Decodes items, one after the other; whoever reads them knows which kind comes next.
@@ -284,10 +290,11 @@ fn take_other(head: u8, cursor: &mut Cursor<'_>) -> Decoded<Fragment> {
     }
 }
 
-fn take_place(cursor: &mut Cursor<'_>) -> Decoded<Position> {
+#[inline]
+fn compare_place(cursor: &mut Cursor<'_>, types: &[CqlType], position: &Position) -> Decoded<Ordering> {
     match cursor.u8()? & 0x0f {
-        kind::ROW => row::take_clustering_of(cursor).map(Position::at),
-        kind::RANGE_TOMBSTONE => place::take_position(cursor),
+        kind::ROW => row::compare_clustering(cursor, types, position),
+        kind::RANGE_TOMBSTONE => place::compare_position(cursor, types, position),
         _ => cursor.invalid(&"this is neither a row nor a range tombstone"),
     }
 }

@@ -12,9 +12,13 @@
 //! ```
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 
 /// The least capacity of a buffer that is kept, and the most, in bytes.
 const KEPT_CAPACITY: [usize; 2] = [4 << 10, 512 << 10];
+
+/// A buffer of so many bytes is worth one that is kept.
+const WORTH_ONE: usize = 256;
 
 /// How many bytes a thread keeps of buffers that nobody uses.
 const MOST_KEPT: usize = 1 << 20;
@@ -35,16 +39,20 @@ struct Kept {
     bytes: usize,
 }
 
-/// A buffer of that length, in bytes, whatever is in it: who writes all of it need not have it cleared.
+/// A buffer of at least that length, in bytes, whatever is in it: who writes what it needs of it need not have it cleared.
 pub fn buffer_of(len: usize) -> Vec<u8> {
-    let mut buffer = kept(len).unwrap_or_default();
-    buffer.resize(len, 0);
+    // What is a little small to be kept is cut off one that is.
+    let capacity = if len < WORTH_ONE { len } else { len.max(KEPT_CAPACITY[0]) };
+    let mut buffer = kept(capacity, Reverse).unwrap_or_default();
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
     buffer
 }
 
 /// An empty buffer of at least that capacity, in bytes: one that [`reuse`] was told of, or a new one.
 pub fn buffer(capacity: usize) -> Vec<u8> {
-    match kept(capacity) {
+    match kept(capacity, |len| len) {
         Some(mut buffer) => {
             buffer.clear();
             buffer
@@ -53,12 +61,13 @@ pub fn buffer(capacity: usize) -> Vec<u8> {
     }
 }
 
-/// One that is kept, or a new one that will be.
-fn kept(capacity: usize) -> Option<Vec<u8>> {
+/// One that is kept, or a new one that will be. Of those that suit alike it is the one whose length comes first in this
+/// order: what is short has to be filled for who wants it long.
+fn kept<O: Ord>(capacity: usize, order: impl Fn(usize) -> O) -> Option<Vec<u8>> {
     if capacity < KEPT_CAPACITY[0] || capacity > KEPT_CAPACITY[1] {
         return None;
     }
-    let kept = KEPT.with_borrow_mut(|kept| kept.take(capacity));
+    let kept = KEPT.with_borrow_mut(|kept| kept.take(capacity, order));
     Some(kept.unwrap_or_else(|| Vec::with_capacity(capacity.next_multiple_of(STEP))))
 }
 
@@ -73,11 +82,11 @@ pub fn reuse(buffer: Vec<u8>) {
 
 impl Kept {
     /// The smallest that is large enough, unless most of it would be idle.
-    fn take(&mut self, capacity: usize) -> Option<Vec<u8>> {
+    fn take<O: Ord>(&mut self, capacity: usize, order: impl Fn(usize) -> O) -> Option<Vec<u8>> {
         let fits =
             |buffer: &Vec<u8>| buffer.capacity() >= capacity && buffer.capacity() <= 2 * capacity + STEP;
         let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
-        let (place, _) = buffers.min_by_key(|(_, buffer)| buffer.capacity())?;
+        let (place, _) = buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?;
         let buffer = self.buffers.swap_remove(place);
         self.bytes -= buffer.capacity();
         Some(buffer)
@@ -109,7 +118,7 @@ pub(crate) fn allocate(len: usize, alignment: usize) -> (Vec<u8>, usize) {
         Vec::with_capacity(len + alignment - 1)
     } else {
         let capacity = len + alignment - 1;
-        kept(capacity).unwrap_or_else(|| Vec::with_capacity(capacity))
+        kept(capacity, |len| len).unwrap_or_else(|| Vec::with_capacity(capacity))
     };
     let base = padding(&buf, alignment);
     if buf.len() < base {
@@ -152,12 +161,24 @@ mod tests {
 
     #[test]
     fn a_buffer_of_a_length_is_not_cleared() {
-        reuse(vec![7; 5000]);
+        let mut first = Vec::with_capacity(8000);
+        first.resize(5000, 7);
+        reuse(first);
         let again = buffer_of(4500);
-        assert_eq!(again, [7; 4500]);
+        assert_eq!(again, [7; 5000]);
         reuse(again);
-        assert_eq!(buffer_of(5000), [&[7; 4500][..], &[0; 500]].concat());
+        assert_eq!(buffer_of(5100), [&[7; 5000][..], &[0; 100]].concat());
         assert_eq!(buffer_of(10), [0; 10]);
+        for lens in [[5000, 6000], [6000, 5000]] {
+            for len in lens {
+                let mut buffer = Vec::with_capacity(40_000);
+                buffer.resize(len, 7);
+                reuse(buffer);
+            }
+            let (long, short) = (buffer_of(39_000), buffer(39_000));
+            assert_eq!(long[..6000], [7; 6000]);
+            drop((long, short));
+        }
     }
 
     #[test]

@@ -13,6 +13,10 @@ use std::rc::Rc;
 use quick_cache::unsync::{Cache as ClockPro, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
+mod recent;
+
+use recent::Recent;
+
 /// Names a thing in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheKey {
@@ -25,6 +29,9 @@ pub struct CacheKey {
 
 /// In so many steps values make room for what is reserved.
 const STEPS: usize = 32;
+
+/// A cache is full once less than this share of it is free.
+const FREE_SHARE: usize = 64;
 
 /// What a cache has done, and how full it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,6 +72,7 @@ struct Inner {
     capacity: usize,
     reserved: Cell<usize>,
     entries: RefCell<ClockPro<CacheKey, Entry, ByBytes, BuildHasherDefault<KeyHasher>>>,
+    recent: Recent,
     hits: Cell<u64>,
     misses: Cell<u64>,
     inserts: Cell<u64>,
@@ -99,6 +107,7 @@ impl Cache {
             capacity,
             reserved: Cell::default(),
             entries: RefCell::new(entries),
+            recent: Recent::new(capacity),
             hits: Cell::default(),
             misses: Cell::default(),
             inserts: Cell::default(),
@@ -116,6 +125,21 @@ impl Cache {
         found.map(|value| {
             value.downcast().unwrap_or_else(|_| panic!("values of two types are cached under {key:?}"))
         })
+    }
+
+    /// Whether what has this hash was asked for a short while ago, by this; from now on it was. Remembers about as many
+    /// as the capacity has pages of 4 KiB, and is wrong about one in 256 of the others.
+    ///
+    /// It is for values that cost much to make or to take in: in a cache that [is full](Cache::is_full), what is asked for
+    /// once need not take the place of another.
+    pub fn was_asked_for(&self, hash: u64) -> bool {
+        self.0.recent.note(hash)
+    }
+
+    /// Whether a new value takes the place of others.
+    pub fn is_full(&self) -> bool {
+        let entries = self.0.entries.borrow();
+        entries.weight() + self.0.capacity as u64 / FREE_SHARE as u64 >= entries.capacity()
     }
 
     /// Keeps a value of `weight` bytes under this key, in the place of what was there, and evicts what it has to.
@@ -179,7 +203,7 @@ impl Cache {
             inserts: self.0.inserts.get(),
             evictions: self.0.evictions.get(),
             items: entries.len(),
-            table_bytes: tables.entries + tables.map,
+            table_bytes: tables.entries + tables.map + self.0.recent.memory_bytes(),
         }
     }
 }
@@ -419,6 +443,26 @@ mod tests {
         assert_eq!(Rc::strong_count(&value), 2);
         cache.insert(key(2), Rc::new(2_u64), 3000);
         assert_eq!(Rc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_cache_is_full_once_values_make_room_for_others() {
+        let cache = Cache::new(100_000);
+        let mut index = 0;
+        while !cache.is_full() {
+            assert_eq!(cache.stats().evictions, 0);
+            cache.insert(key(index), Rc::new(index), 900);
+            index += 1;
+        }
+        assert!(cache.used() > 95_000);
+        (0..10).for_each(|more| cache.insert(key(index + more), Rc::new(more), 900));
+        assert!(cache.is_full() && cache.stats().evictions > 0);
+        assert!((0..20).filter(|gone| cache.remove(key(index - gone))).count() > 10);
+        assert!(!cache.is_full());
+        assert!(Cache::new(0).is_full());
+        let reserved = cache.reserve(90_000);
+        assert!(cache.is_full());
+        drop(reserved);
     }
 
     #[test]

@@ -122,6 +122,12 @@ impl<'a> Cursor<'a> {
         Ok(array)
     }
 
+    /// The next byte, which stays; `None` at the end.
+    #[inline]
+    pub fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
     /// One byte.
     #[inline]
     pub fn u8(&mut self) -> Decoded<u8> {

@@ -481,7 +481,7 @@ impl SSTable {
         }
         let pace = self.pace(options, FIRST_GUESS);
         let reader = DataReader::partition(self.data.clone(), range, pace, slice.clone());
-        let reader = reader.expecting(key).to_its_end();
+        let reader = reader.expecting(key).to_its_end().without_more();
         Ok(PartitionReader::forward(if options.static_row { reader } else { reader.without_static_row() }))
     }
 
@@ -507,10 +507,11 @@ impl SSTable {
         let pace = self.pace(options, found.first_end - found.bytes.start);
         let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
         Ok(PartitionReader::forward(if !wants_head {
-            DataReader::blocks(data, start, blocks, pace, slice.clone())
+            DataReader::blocks(data, start, blocks, pace, slice.clone()).without_more()
         } else if head.end == bytes.start && !bytes.is_empty() {
             let pace = self.pace(options, found.first_end);
-            DataReader::partition(data, head.start..bytes.end, pace, slice.clone()).expecting(key)
+            let range = head.start..bytes.end;
+            DataReader::partition(data, range, pace, slice.clone()).expecting(key).without_more()
         } else {
             DataReader::head_and_blocks(data, head, blocks, pace, slice.clone()).expecting(key)
         }))

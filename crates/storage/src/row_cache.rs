@@ -24,7 +24,8 @@
 //! - SSTables from **elsewhere**, other **columns**, another part of the ring: all parts are dropped.
 //!
 //! A row by itself is often known from the newest of several SSTables ([`crate::single_key`]), which is not all that
-//! they say of it, and is not kept. Who asks for the same row again soon gets it from all of them, and then it is.
+//! they say of it, and is not kept. Who asks for the same row again soon gets it from all of them, and then it is. Nor is
+//! it kept while the cache is full: a row takes the place of others when it is asked for again.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -35,7 +36,7 @@ use runtime::{Cache, CacheKey, SingleFlight};
 use crate::definition::Definition;
 use crate::memtable::Memtable;
 use crate::single_key;
-use crate::sstable_set::SSTableSet;
+use crate::sstable_set::{Member, SSTableSet};
 use crate::table::{Context, ReadRequest};
 
 mod directory;
@@ -45,7 +46,6 @@ mod keeper;
 mod part;
 mod part_reader;
 mod reader;
-mod recent;
 mod sorted;
 mod watch;
 
@@ -57,7 +57,6 @@ use directory::{Directory, Found};
 use filler::Limits;
 use part::Part;
 use reader::{Flight, Shared};
-use recent::Recent;
 use watch::{Watch, Watchers};
 
 /// The rows of one table that are kept. Clones are the same.
@@ -73,7 +72,6 @@ struct Inner {
     directory: RefCell<Rc<Directory>>,
     watchers: Watchers,
     flights: SingleFlight<Flight, Shared>,
-    recent: Recent,
     stats: Cell<RowCacheStats>,
 }
 
@@ -81,8 +79,8 @@ struct Inner {
 pub(crate) enum Cached {
     /// From one part, which has all of it.
     Part(PartReader),
-    /// It is a row that is not there and was not asked for in a while: from the SSTables that matter, and to be kept.
-    Row(RowKeeper),
+    /// It is a row that is not there: from those of these SSTables that matter, and to be kept if there is a keeper.
+    Row(Vec<Rc<Member>>, Option<RowKeeper>),
     /// From part to part, and what is between from SSTables.
     Parts(Box<CachedReader>),
 }
@@ -119,7 +117,6 @@ impl RowCache {
             directory: RefCell::new(Rc::new(Directory::new(schema))),
             watchers: Watchers::default(),
             flights: SingleFlight::new(),
-            recent: Recent::default(),
             stats: Cell::default(),
         }))
     }
@@ -154,13 +151,17 @@ impl RowCache {
             return Some(Cached::Part(PartReader::new(key, part, slice, schema, direction)));
         }
         let has_static_row = || !wants_static_row || self.find_static_row(&request.key).is_some();
-        if single_key::is_one_row(request, schema)
-            && !(has_rows && has_static_row())
-            && !self.is_asked_again(request)
-        {
-            return Some(Cached::Row(RowKeeper::new(self, request)));
+        let mut members = None;
+        if single_key::is_one_row(request, schema) && !(has_rows && has_static_row()) {
+            let of_key = set.of_key(&request.key);
+            if of_key.is_empty() || !self.0.cache.was_asked_for(self.hash_of(request)) {
+                self.count_read(false, true);
+                let keeper = (!self.0.cache.is_full()).then(|| RowKeeper::new(self, request));
+                return Some(Cached::Row(of_key, keeper));
+            }
+            members = Some(of_key);
         }
-        Some(Cached::Parts(Box::new(CachedReader::new(self, request, schema, set, known))))
+        Some(Cached::Parts(Box::new(CachedReader::new(self, request, schema, (set, members), known))))
     }
 
     /// An SSTable has taken a memtable's place. To be called when the set is replaced, without a wait between.
@@ -217,9 +218,14 @@ impl RowCache {
         self.0.watchers.is_stale(watch)
     }
 
-    /// Whether this row was asked for a short while ago. From now on it was.
-    fn is_asked_again(&self, request: &ReadRequest) -> bool {
-        self.0.recent.note(&request.key, &request.slice.start)
+    /// A hash of a row of the table.
+    fn hash_of(&self, request: &ReadRequest) -> u64 {
+        let values = request.slice.start.prefix.values.iter().flatten();
+        values.fold(mix(self.0.owner, request.key.token as u64), |hash, value| {
+            let chunk = |chunk: &[u8]| chunk.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            let hash = value.chunks(8).fold(hash, |hash, bytes| mix(hash, chunk(bytes)));
+            mix(hash, value.len() as u64)
+        })
     }
 
     /// What is known of the rows from a position on.
@@ -298,6 +304,12 @@ impl RowCache {
         change(&mut stats);
         self.0.stats.set(stats);
     }
+}
+
+/// A number of two in which every bit depends on all of both.
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a ^ 0x9E37_79B9_7F4A_7C15) * u128::from(b ^ 0xA076_1D64_78BD_642F);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// What is kept of a table goes with it.

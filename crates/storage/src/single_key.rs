@@ -157,12 +157,12 @@ pub(crate) async fn read_newest_first(
     if !is_one_row(request, schema) {
         return Ok(None);
     }
-    let Some(mut cover) = Cover::new(schema, &request.wanted, request.static_row) else { return Ok(None) };
     if let ([only], true) = (members, memtables.is_empty()) {
         let source = open(request, only, 1).await?;
         let sstables = source.into_iter().collect();
         return Ok(Some(NewestFirst { memtables: Vec::new(), sstables, is_all: true }));
     }
+    let Some(mut cover) = Cover::new(schema, &request.wanted, request.static_row) else { return Ok(None) };
     if members.len() > 1 && !adaptive.goes_newest_first() {
         return Ok(None);
     }

@@ -127,6 +127,14 @@ impl<'a> Cursor<'a> {
         self.owner.slice(at..at + len)
     }
 
+    /// The same without a share of the buffer.
+    #[inline]
+    pub(super) fn taken_raw(&mut self, len: usize) -> &'a [u8] {
+        let (taken, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        taken
+    }
+
     /// No bytes, without a buffer of their own.
     #[inline]
     pub(super) fn no_bytes(&self) -> Bytes {

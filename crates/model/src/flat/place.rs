@@ -8,9 +8,12 @@
 //!              or a position of weight 3: before and after this prefix
 //! ```
 
+use std::cmp::Ordering;
+
 use super::cursor::{Cursor, Decoded};
+use crate::clustering::{self, compare_ends};
 use crate::types::vint::put_unsigned;
-use crate::{Bytes, Clustering, Position, Slice, Weight};
+use crate::{Bytes, Clustering, CqlType, Position, Slice, Weight};
 
 /// The weight of a slice that is a prefix.
 const BOTH: u64 = 3;
@@ -55,18 +58,41 @@ pub(super) fn put_clustering(clustering: &Clustering, out: &mut Vec<u8>) {
     put_values(clustering, out);
 }
 
-#[inline]
-pub(super) fn take_clustering(cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
-    let mut clustering = Clustering::empty();
-    take_clustering_into(&mut clustering, cursor)?;
-    Ok(clustering)
-}
-
-/// The same, into one of no values.
+/// A clustering key, into one of no values.
 #[inline]
 pub(super) fn take_clustering_into(clustering: &mut Clustering, cursor: &mut Cursor<'_>) -> Decoded<()> {
     let count = cursor.count()?;
     take_values_into(clustering, count, cursor)
+}
+
+/// Where the position stands that follows, beside another one.
+pub(super) fn compare_position(
+    cursor: &mut Cursor<'_>,
+    types: &[CqlType],
+    position: &Position,
+) -> Decoded<Ordering> {
+    let head = cursor.vint()?;
+    let weight = weight_of(head % 4, cursor)?;
+    let columns = usize::try_from(head / 4).unwrap_or(usize::MAX);
+    compare_values(cursor, (columns, weight), types, position)
+}
+
+/// Where the position of so many columns whose values follow, and of this weight, stands beside another one.
+#[inline]
+pub(super) fn compare_values(
+    cursor: &mut Cursor<'_>,
+    (columns, weight): (usize, Weight),
+    types: &[CqlType],
+    position: &Position,
+) -> Decoded<Ordering> {
+    let others = &position.prefix.values;
+    for (other, data_type) in others.iter().zip(types).take(columns) {
+        let order = clustering::compare_values(data_type, take_raw_value(cursor)?, other.as_deref());
+        if order.is_ne() {
+            return Ok(order);
+        }
+    }
+    Ok(compare_ends((columns, weight), (others.len(), position.weight)))
 }
 
 /// Whether the slice is all rows with a prefix.
@@ -116,9 +142,21 @@ fn take_values_into(clustering: &mut Clustering, count: usize, cursor: &mut Curs
 
 #[inline]
 fn take_value(cursor: &mut Cursor<'_>) -> Decoded<Option<Bytes>> {
+    Ok(take_value_len(cursor)?.map(|len| cursor.taken(len)))
+}
+
+/// The value without a share of the buffer.
+#[inline]
+fn take_raw_value<'a>(cursor: &mut Cursor<'a>) -> Decoded<Option<&'a [u8]>> {
+    Ok(take_value_len(cursor)?.map(|len| cursor.taken_raw(len)))
+}
+
+/// How many bytes of a value follow; `None` if it is null.
+#[inline]
+fn take_value_len(cursor: &mut Cursor<'_>) -> Decoded<Option<usize>> {
     let len = cursor.vint()?;
     cursor.check(len <= cursor.left() as u64 + 1, &"a value is longer than the rest of the bytes")?;
-    Ok(len.checked_sub(1).map(|len| cursor.taken(len as usize)))
+    Ok(len.checked_sub(1).map(|len| len as usize))
 }
 
 fn weight_code(weight: Weight) -> u64 {
@@ -130,11 +168,14 @@ fn weight_code(weight: Weight) -> u64 {
 }
 
 fn position_of(prefix: Clustering, code: u64, cursor: &Cursor<'_>) -> Decoded<Position> {
-    let weight = match code {
-        0 => Weight::Before,
-        1 => Weight::At,
-        2 => Weight::After,
-        _ => return cursor.invalid(&"a position stands on both sides of its prefix"),
-    };
-    Ok(Position { prefix, weight })
+    Ok(Position { prefix, weight: weight_of(code, cursor)? })
+}
+
+fn weight_of(code: u64, cursor: &Cursor<'_>) -> Decoded<Weight> {
+    match code {
+        0 => Ok(Weight::Before),
+        1 => Ok(Weight::At),
+        2 => Ok(Weight::After),
+        _ => cursor.invalid(&"a position stands on both sides of its prefix"),
+    }
 }

@@ -13,11 +13,13 @@
 //!
 //! The cell of the next column with the timestamp of the marker costs its flags and the length of its value.
 
+use std::cmp::Ordering;
+
 use super::cursor::{Cursor, Decoded, put_bytes, put_many};
-use super::place::{put_clustering, take_clustering, take_clustering_into};
+use super::place::{self, put_clustering, take_clustering_into};
 use super::stamp::{self, Base, Expiry, Stamp};
 use crate::types::vint::{put_signed, put_unsigned};
-use crate::{Cell, CellValue, Clustering, DeletionTime, Liveness, Row};
+use crate::{Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Weight};
 
 mod flag {
     pub(super) const MARKER: u8 = 0x08;
@@ -86,10 +88,16 @@ pub(super) fn take_into(row: &mut Row, base: &mut Base, cursor: &mut Cursor<'_>)
     take_cells(&mut row.cells, base, cursor)
 }
 
-/// The clustering key of a row; what follows it is left.
-pub(super) fn take_clustering_of(cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
+/// Where a row stands beside a position; what follows its clustering key is left.
+#[inline]
+pub(super) fn compare_clustering(
+    cursor: &mut Cursor<'_>,
+    types: &[CqlType],
+    position: &Position,
+) -> Decoded<Ordering> {
     cursor.u8()?;
-    take_clustering(cursor)
+    let columns = cursor.count()?;
+    place::compare_values(cursor, (columns, Weight::At), types, position)
 }
 
 fn row_flags(row: &Row, base: &Base) -> u8 {

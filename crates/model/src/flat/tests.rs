@@ -6,6 +6,7 @@ use proptest::sample::select;
 
 use super::stamp::EPOCH;
 use super::*;
+use crate::clustering::compare_positions;
 use crate::time::{EXPIRED_LIVENESS_TTL, NO_DELETION_TIME, NO_TIMESTAMP};
 use crate::types::UserType;
 use crate::{
@@ -229,14 +230,20 @@ proptest! {
     }
 
     #[test]
-    fn where_a_fragment_stands_is_told_without_it(fragment in fragments()) {
+    fn where_a_fragment_stands_is_told_without_it(fragment in fragments(), other in positions()) {
         let position = match &fragment {
             Fragment::Row(row) => Some(Position::at(row.clustering.clone())),
             Fragment::RangeTombstone(change) => Some(change.position.clone()),
             _ => None,
         };
         let bytes = Bytes::from([b"before", &*put_all(std::slice::from_ref(&fragment))].concat());
-        prop_assert_eq!(position_at(&bytes, 6).ok(), position);
+        let types = vec![CqlType::Blob; 16];
+        for other in position.iter().chain([&other]) {
+            let expected = position.as_ref().map(|position| {
+                compare_positions(&types, position.as_view(), other.as_view())
+            });
+            prop_assert_eq!(compare_at(&bytes, 6, &types, other).ok(), expected);
+        }
         let mut place = Fragment::Row(simple_row(vec![1]));
         prop_assert_eq!(fragment_at(&bytes, 6, &mut place), Ok(()));
         prop_assert_eq!(place, fragment);

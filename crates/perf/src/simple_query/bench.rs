@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use model::{Fragment, FragmentReader, LiveRows, Mutation, Row, Slice, flat};
+use model::{Fragment, FragmentReader, LiveRows, Mutation, Next, Row, Slice, flat};
 use runtime::{Shard, Signal};
 use siltstone::{Error, Result};
 use sstable::{Version, WriteOptions};
@@ -174,28 +174,36 @@ impl Bench {
     async fn read_and_check(&self, sequence: u32) -> Result<()> {
         let _permit = self.store.admission().admit(self.table.slice_memory()).await?;
         let is_right = if self.setup.counters { rows::has_counted } else { rows::is_whole };
-        match self.read(sequence).await?.is_some_and(|row| is_right(&row)) {
-            true => Ok(()),
-            false => {
+        match self.read(sequence, is_right).await? {
+            Some(true) => Ok(()),
+            _ => {
                 Err(Error::file(self.table.folder(), format!("partition {sequence} is not what was written")))
             }
         }
     }
 
-    async fn read(&self, sequence: u32) -> Result<Option<Row>> {
+    /// What is said of the row of a partition, if it is there.
+    async fn read<T>(&self, sequence: u32, look: impl Fn(&Row) -> T) -> Result<Option<T>> {
         let mut request = ReadRequest::new(rows::key(sequence), Slice::all());
         (request.static_row, request.bypass_cache) = (false, self.setup.bypass_cache);
         let mut stream = self.table.read(&request).await?;
         let mut live = LiveRows::new(self.shard.clock().now_seconds());
-        let mut found = None;
-        while let Some(mut fragment) = stream.next().await? {
+        let (mut found, mut fragment) = (None, Fragment::default());
+        loop {
+            match stream.pop(&mut fragment)? {
+                Next::Fragment => {}
+                Next::Fill => {
+                    stream.fill().await?;
+                    continue;
+                }
+                Next::End => return Ok(found),
+            }
             if live.keeps(&mut fragment)
-                && let Fragment::Row(row) = fragment
+                && let Fragment::Row(row) = &fragment
             {
-                found = Some(row);
+                found = Some(look(row));
             }
         }
-        Ok(found)
     }
 
     async fn write(&self, mutation: &Mutation) -> Result<()> {
@@ -208,7 +216,7 @@ impl Bench {
     async fn count(&self, sequence: u32) -> Result<()> {
         self.counted.until(|| self.counting.borrow_mut().insert(sequence).then_some(())).await;
         let done = async {
-            let before = self.read(sequence).await?.map_or_else(Vec::new, |row| row.cells);
+            let before = self.read(sequence, |row| row.cells.clone()).await?.unwrap_or_default();
             self.write(&rows::count(sequence, self.next_timestamp(), &before)).await
         };
         let done = done.await;

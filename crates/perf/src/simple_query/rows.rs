@@ -36,13 +36,20 @@ pub fn key(sequence: u32) -> PartitionKey {
 }
 
 /// The value of a column, which all rows have.
-pub fn value(column: u16) -> [u8; VALUE] {
-    let mut value = [0; VALUE];
-    for (at, byte) in value.iter_mut().enumerate() {
-        *byte = ((at + 1) * (usize::from(column) * 58 + 89) % 251) as u8;
-    }
-    value
+pub fn value(column: u16) -> &'static [u8; VALUE] {
+    &VALUES[usize::from(column)]
 }
+
+const VALUES: [[u8; VALUE]; COLUMNS as usize] = {
+    let mut values = [[0; VALUE]; COLUMNS as usize];
+    let mut at = 0;
+    while at < COLUMNS as usize * VALUE {
+        let (column, byte) = (at / VALUE, at % VALUE);
+        values[column][byte] = ((byte + 1) * (column * 58 + 89) % 251) as u8;
+        at += 1;
+    }
+    values
+};
 
 /// `UPDATE`, of all columns.
 pub fn update(sequence: u32, timestamp: i64) -> Mutation {

@@ -64,6 +64,24 @@ impl<'a> EntryHead<'a> {
         Ok(EntryHead { at, bytes: &bytes[..cursor.position()], key, data, promoted_len })
     }
 
+    /// What a search looks at of the entry at the start of `bytes`: its key, how many bytes it has, and how many its
+    /// promoted index. `None` if it is not whole.
+    #[inline]
+    pub fn step(bytes: &'a [u8]) -> Option<(&'a [u8], usize, u64)> {
+        let (len, rest) = bytes.split_first_chunk()?;
+        let (key, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
+        let data = 1 + rest.first()?.leading_ones() as usize;
+        let len = KEY + key.len() + data;
+        match *rest.get(data)? {
+            promoted_len @ 0..0x80 => Some((key, len + 1, u64::from(promoted_len))),
+            _ => {
+                let mut cursor = Cursor::new(&rest[data..]);
+                let promoted_len = cursor.vint().ok()?;
+                Some((key, len + cursor.position(), promoted_len))
+            }
+        }
+    }
+
     /// Where in Index.db the promoted index is, if there is one. An [`EntryScanner`] gives none that reaches past the
     /// end of what it scans.
     pub fn promoted(&self) -> Option<Range<u64>> {

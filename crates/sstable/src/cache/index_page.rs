@@ -21,6 +21,9 @@ use model::{PartitionKey, Token};
 
 use crate::big::entry::{EntryHead, KEY};
 
+/// Said of entries that were whole when they were put in.
+const WHOLE: &str = "invariant: a page has whole entries";
+
 /// Every how many entries a page has a sample.
 const STRIDE: usize = 16;
 
@@ -195,13 +198,14 @@ impl IndexPage {
         let floor = self.samples[..after].get(floor)?;
         let (mut offset, mut at) = (floor.offset as usize, floor.at);
         while offset < end {
-            let head = self.head(offset, at);
-            offset += head.bytes.len();
-            if head.key == &*key.bytes {
-                let next = (offset < self.entries.len()).then(|| self.head(offset, 0).data);
-                return Some(PageEntry { data: head.data, promoted: head.promoted(), next_data: next });
+            let (found, len, promoted_len) = EntryHead::step(&self.entries[offset..]).expect(WHOLE);
+            if found == &*key.bytes {
+                let (head, next) = (self.head(offset, at), offset + len);
+                let next_data = (next < self.entries.len()).then(|| self.head(next, 0).data);
+                return Some(PageEntry { data: head.data, promoted: head.promoted(), next_data });
             }
-            at += head.bytes.len() as u64 + head.promoted_len;
+            offset += len;
+            at += len as u64 + promoted_len;
         }
         None
     }
@@ -227,7 +231,7 @@ impl IndexPage {
 
     #[inline]
     fn head(&self, offset: usize, at: u64) -> EntryHead<'_> {
-        EntryHead::decode(&self.entries[offset..], at).expect("invariant: a page has whole entries")
+        EntryHead::decode(&self.entries[offset..], at).expect(WHOLE)
     }
 }
 

@@ -71,6 +71,17 @@ impl Stretch {
     }
 }
 
+/// What is to be done with a range of data beyond reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Care {
+    /// Chunks are checked, and whole chunks unpacked.
+    Usual,
+    /// Uncompressed data is compared with CRC.db as well.
+    Checked,
+    /// Nothing behind the range will be wanted: of its last chunk no more is unpacked, where the compressor can stop.
+    NoMore,
+}
+
 impl DataFile {
     /// What is held in memory to read the file, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -175,11 +186,13 @@ impl DataFile {
     ///
     /// # Panics
     /// If the range is not within the data, or `tail` does not end at its start.
-    pub async fn read(&self, tail: &Stretch, range: Range<u64>, check: bool) -> Result<Stretch> {
+    pub async fn read(&self, tail: &Stretch, range: Range<u64>, care: Care) -> Result<Stretch> {
         assert!(tail.end() == range.start && range.start < range.end && range.end <= self.len());
         match &self.form {
-            Form::Compressed(info) => self.read_chunks(info, tail, range).await,
-            Form::Plain { crc: Some(crc) } if check => self.read_checked(crc, tail, range).await,
+            Form::Compressed(info) => self.read_chunks(info, tail, range, care).await,
+            Form::Plain { crc: Some(crc) } if care == Care::Checked => {
+                self.read_checked(crc, tail, range).await
+            }
             Form::Plain { .. } => self.read_plain(tail, range).await,
         }
     }
@@ -233,6 +246,7 @@ impl DataFile {
         info: &CompressionInfo,
         tail: &Stretch,
         range: Range<u64>,
+        care: Care,
     ) -> Result<Stretch> {
         let chunk_len = u64::from(info.chunk_len());
         let (first, last) = (range.start / chunk_len, (range.end - 1) / chunk_len);
@@ -241,7 +255,9 @@ impl DataFile {
         let window = self.read_raw(start, (end - start) as usize).await?;
 
         let data_start = first * chunk_len;
-        let data_end = ((last + 1) * chunk_len).min(info.uncompressed_len());
+        let whole = ((last + 1) * chunk_len).min(info.uncompressed_len());
+        let is_cut = care == Care::NoMore && info.compressor() == Compressor::Lz4;
+        let data_end = if is_cut { range.end } else { whole };
         // The range begins at a chunk's start wherever a tail is handed on: only whole chunks are read.
         let skipped = (range.start - data_start) as usize;
         let tail_bytes = if skipped == 0 { &tail.owner[tail.bytes.clone()] } else { &[] };
@@ -251,8 +267,8 @@ impl DataFile {
         for index in first..=last {
             let chunk = info.chunk(index as usize);
             let bytes = &window[(chunk.start - start) as usize..(chunk.end - start) as usize];
-            let len = (((index + 1) * chunk_len).min(info.uncompressed_len()) - index * chunk_len) as usize;
-            let Err(what) = self.unpack(info, bytes, &mut buffer[at..at + len]) else {
+            let [len, whole] = [data_end, whole].map(|end| (end - index * chunk_len).min(chunk_len) as usize);
+            let Err(what) = self.unpack(info, bytes, &mut buffer[at..at + len], whole) else {
                 at += len;
                 continue;
             };
@@ -261,20 +277,23 @@ impl DataFile {
                 return Err(Error::corrupt(self.path(), index * chunk_len, what));
             }
             // What is before it may be all that is wanted.
-            buffer.truncate(at);
             break;
         }
         window.let_go();
         if skipped == 0 {
-            let bytes = 0..buffer.len();
-            return Ok(Stretch { owner: Rc::new(buffer), bytes, start: tail.start });
+            return Ok(Stretch { owner: Rc::new(buffer), bytes: 0..at, start: tail.start });
         }
-        let bytes = skipped..buffer.len();
-        Ok(join(tail, buffer, bytes, range.start))
+        Ok(join(tail, buffer, skipped..at, range.start))
     }
 
-    /// Checks a chunk and puts its uncompressed bytes, which are as many as there is room for.
-    fn unpack(&self, info: &CompressionInfo, chunk: &[u8], to: &mut [u8]) -> std::result::Result<(), String> {
+    /// Checks a chunk of `whole` bytes and puts of those as many as there is room for.
+    fn unpack(
+        &self,
+        info: &CompressionInfo,
+        chunk: &[u8],
+        to: &mut [u8],
+        whole: usize,
+    ) -> std::result::Result<(), String> {
         let (packed, crc) = chunk
             .split_last_chunk::<{ CHUNK_CRC as usize }>()
             .ok_or_else(|| format!("a chunk of {} bytes is too short for its checksum", chunk.len()))?;
@@ -290,7 +309,7 @@ impl DataFile {
             to.copy_from_slice(raw);
             return Ok(());
         }
-        decompress(info.compressor(), packed, to)
+        decompress(info.compressor(), packed, to, whole)
     }
 }
 
@@ -307,7 +326,7 @@ fn join(tail: &Stretch, buffer: Vec<u8>, bytes: Range<usize>, start: u64) -> Str
     Stretch { owner: Rc::new(joined), bytes, start: tail.start }
 }
 
-/// Fills `to` with what `packed` holds.
+/// Fills `to` with what `packed` holds, which is `whole` bytes. Of LZ4 less may be wanted.
 ///
 /// ```text
 /// LZ4      u32 LE uncompressed length, one LZ4 block
@@ -316,19 +335,26 @@ fn join(tail: &Stretch, buffer: Vec<u8>, bytes: Range<usize>, start: u64) -> Str
 /// Zstd     one zstd frame
 /// Noop     the bytes
 /// ```
-fn decompress(compressor: Compressor, packed: &[u8], to: &mut [u8]) -> std::result::Result<(), String> {
+fn decompress(
+    compressor: Compressor,
+    packed: &[u8],
+    to: &mut [u8],
+    whole: usize,
+) -> std::result::Result<(), String> {
     let wanted = to.len();
     let found = match compressor {
         Compressor::Lz4 => {
             let (len, block) =
                 packed.split_first_chunk::<4>().ok_or("a chunk is too short for its length")?;
-            if u32::from_le_bytes(*len) as usize != wanted {
-                return Err(format!(
-                    "a chunk says it holds {} bytes, not {wanted}",
-                    u32::from_le_bytes(*len)
-                ));
+            let len = u32::from_le_bytes(*len) as usize;
+            if len != whole {
+                return Err(format!("a chunk says it holds {len} bytes, not {whole}"));
             }
-            lz4_flex::block::decompress_into(block, to).map_err(|error| unpacking(&error))?
+            let unpacked = match wanted < whole {
+                true => lzzzz::lz4::decompress_partial(block, to, whole),
+                false => lzzzz::lz4::decompress(block, to),
+            };
+            unpacked.map_err(|error| unpacking(&error))?
         }
         Compressor::Snappy => {
             let len = snap::raw::decompress_len(packed).map_err(|error| unpacking(&error))?;

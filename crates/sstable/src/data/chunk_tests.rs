@@ -77,7 +77,7 @@ async fn open(shard: &Shard, bytes: Vec<u8>, info: &[u8], version: Version) -> D
 async fn read(file: &DataFile, range: Range<u64>) -> Result<Vec<u8>> {
     let mut stretch = Stretch::empty(range.start);
     while stretch.end() < range.end {
-        stretch = file.read(&stretch, stretch.end()..range.end, false).await?;
+        stretch = file.read(&stretch, stretch.end()..range.end, Care::Usual).await?;
         assert!(stretch.start == range.start && stretch.end() > range.start);
     }
     let bytes = &stretch.owner[stretch.bytes];
@@ -112,12 +112,38 @@ fn a_tail_is_carried_into_the_next_stretch() {
     runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
         let (bytes, info) = file(Compressor::Lz4, Version::Me);
         let file = open(&shard, bytes, &info, Version::Me).await;
-        let first = file.read(&Stretch::empty(10), 10..20, false).await.unwrap();
+        let first = file.read(&Stretch::empty(10), 10..20, Care::Usual).await.unwrap();
         assert_eq!((first.start, first.end()), (10, CHUNK as u64));
         let tail = Stretch { bytes: first.bytes.end - 5..first.bytes.end, start: CHUNK as u64 - 5, ..first };
-        let second = file.read(&tail, CHUNK as u64..CHUNK as u64 + 9, false).await.unwrap();
+        let second = file.read(&tail, CHUNK as u64..CHUNK as u64 + 9, Care::Usual).await.unwrap();
         assert_eq!((second.start, second.end()), (CHUNK as u64 - 5, 2 * CHUNK as u64));
         assert!(second.owner[second.bytes] == data()[CHUNK - 5..2 * CHUNK]);
+    })
+    .unwrap();
+}
+
+/// Where nothing behind the range is wanted, an LZ4 chunk is unpacked as far as that, and all others are whole.
+#[test]
+fn a_chunk_is_unpacked_as_far_as_it_is_wanted() {
+    runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+        let data = data();
+        for compressor in COMPRESSORS {
+            let (bytes, info) = file(compressor, Version::Nb);
+            let file = open(&shard, bytes, &info, Version::Nb).await;
+            let ends = [1, 9, 500, CHUNK - 1, CHUNK, CHUNK + 1, CHUNK + 700, data.len() - 1, data.len()];
+            for (start, end) in [0, 5, CHUNK - 1].into_iter().flat_map(|start| ends.map(|end| (start, end))) {
+                if start >= end {
+                    continue;
+                }
+                let range = start as u64..end as u64;
+                let stretch = file.read(&Stretch::empty(range.start), range, Care::NoMore).await.unwrap();
+                let found = &stretch.owner[stretch.bytes.clone()];
+                assert!(found[..end - start] == data[start..end], "{compressor:?} {start}..{end}");
+                let whole = end.next_multiple_of(CHUNK).min(data.len());
+                let expected = if compressor == Compressor::Lz4 { end } else { whole };
+                assert_eq!(stretch.end(), expected as u64, "{compressor:?} {start}..{end}");
+            }
+        }
     })
     .unwrap();
 }
@@ -153,7 +179,7 @@ fn checksums_that_are_right_do_not_make_a_chunk_right() {
             ("too little", pack(compressor, &data()[..CHUNK - 1])),
             ("too much", pack(compressor, &data()[..CHUNK + 1])),
         ] {
-            assert!(decompress(compressor, &packed, &mut to).is_err(), "{compressor:?} of {what}");
+            assert!(decompress(compressor, &packed, &mut to, CHUNK).is_err(), "{compressor:?} of {what}");
         }
     }
 }

@@ -206,6 +206,12 @@ impl DataReader {
         self
     }
 
+    /// No other range will be read after this one.
+    pub fn without_more(mut self) -> DataReader {
+        self.window.no_more();
+        self
+    }
+
     /// Leaves the static row out, wherever it stands among what is read.
     pub fn without_static_row(mut self) -> DataReader {
         self.with_static = false;

@@ -471,7 +471,12 @@ impl RowCodec {
     ) -> Decoded<()> {
         let column = &columns[index];
         if !column.is_complex {
-            let cell = self.cell(place, column, index as u16, &row.liveness)?;
+            // Most cells by far are one value that was written with its row, or by itself.
+            let flags = place.cursor.peek().unwrap_or(cell_flag::EMPTY);
+            let cell = match flags & !cell_flag::ROW_TIMESTAMP {
+                0 => self.plain_cell(place, column, index as u16, &row.liveness)?,
+                _ => self.cell(place, column, index as u16, &row.liveness)?,
+            };
             row.cells.push(cell);
             return Ok(());
         }
@@ -486,7 +491,24 @@ impl RowCodec {
         Ok(())
     }
 
+    /// A cell with a value that neither expires nor is deleted.
     #[inline]
+    fn plain_cell(
+        &self,
+        place: &mut Place<'_>,
+        column: &ColumnCodec,
+        index: u16,
+        row: &Liveness,
+    ) -> Decoded<Cell> {
+        let timestamp = match place.cursor.u8()? & cell_flag::ROW_TIMESTAMP != 0 {
+            true => row.timestamp,
+            false => self.timestamp(&mut place.cursor)?,
+        };
+        let value = CellValue::Value(place.value(column.width)?);
+        let local_deletion_time = NO_DELETION_TIME;
+        Ok(Cell { column: index, ttl: 0, timestamp, local_deletion_time, path: None, value })
+    }
+
     fn cell(&self, place: &mut Place<'_>, column: &ColumnCodec, index: u16, row: &Liveness) -> Decoded<Cell> {
         let flags = place.cursor.u8()?;
         let is_deleted = flags & cell_flag::DELETED != 0;

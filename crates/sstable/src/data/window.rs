@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use super::chunk::{DataFile, Stretch};
+use super::chunk::{Care, DataFile, Stretch};
 use super::read_ahead::PAGE;
 use super::row::Source;
 use crate::Result;
@@ -46,6 +46,8 @@ pub(super) struct Window {
     needed: u64,
     step: u64,
     pace: Pace,
+    /// Whether there will be no other range.
+    is_last: bool,
 }
 
 impl Window {
@@ -58,7 +60,13 @@ impl Window {
             needed: range.start,
             step: pace.first,
             pace,
+            is_last: false,
         }
+    }
+
+    /// There will be no other range.
+    pub(super) fn no_more(&mut self) {
+        self.is_last = true;
     }
 
     /// Goes on at another range, keeping the bytes at hand where they are part of it.
@@ -128,7 +136,12 @@ impl Window {
         if start >= end {
             return Ok(());
         }
-        let read = file.read(&self.tail(start), start..end, self.pace.check).await?;
+        let care = match self.pace.check {
+            true => Care::Checked,
+            false if self.is_last && end == self.end => Care::NoMore,
+            false => Care::Usual,
+        };
+        let read = file.read(&self.tail(start), start..end, care).await?;
         std::mem::replace(&mut self.stretch, read).let_go();
         Ok(())
     }

@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
     use crate::Version;
-    use crate::data::chunk::{DataFile, Stretch};
+    use crate::data::chunk::{Care, DataFile, Stretch};
     use crate::parts::compression_info::{Compression, Compressor};
 
     const PATH: &str = "/t/me-1-big-Data.db";
@@ -298,7 +298,7 @@ mod tests {
             Checks::Compressed(info) => DataFile::compressed(file, info),
             Checks::Plain(crc) => DataFile::plain(file, Some(crc.into())),
         };
-        let stretch = file.read(&Stretch::empty(0), 0..sealed.data_len, true).await.unwrap();
+        let stretch = file.read(&Stretch::empty(0), 0..sealed.data_len, Care::Checked).await.unwrap();
         stretch.owner[stretch.bytes].to_vec()
     }
 

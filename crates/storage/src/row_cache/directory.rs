@@ -101,16 +101,22 @@ impl Directory {
     pub(super) fn find(&self, key: &PartitionKey, at: &Position, direction: Direction) -> Found {
         let Some(partition) = self.partition(key) else { return Found::Gap(None) };
         let parts = partition.of_rows.borrow();
-        let entry = match direction {
-            Direction::Forward => parts.get(self.ending_behind(&parts, at)),
-            Direction::Reverse => parts.before(self.starting_from(&parts, at)),
-        };
-        let Some(part) = entry.and_then(Entry::part) else { return Found::Gap(None) };
-        let (start, end) = part.ends();
+        let part = |place: Place| parts.get(place).and_then(Entry::part).expect(ALIVE);
         match direction {
-            Direction::Forward if self.schema.compare(start, at).is_gt() => Found::Gap(Some(start.clone())),
-            Direction::Reverse if self.schema.compare(end, at).is_lt() => Found::Gap(Some(end.clone())),
-            _ => Found::Part(part),
+            Direction::Forward => match self.ending_behind(&parts, at) {
+                (place, true) => Found::Part(part(place)),
+                (place, false) => Found::Gap(parts.get(place).map(|_| part(place).ends().0.clone())),
+            },
+            Direction::Reverse => {
+                let Some(last) = parts.place_before(self.starting_from(&parts, at)) else {
+                    return Found::Gap(None);
+                };
+                let part = part(last);
+                match self.schema.compare(part.ends().1, at).is_lt() {
+                    true => Found::Gap(Some(part.ends().1.clone())),
+                    false => Found::Part(part),
+                }
+            }
         }
     }
 
@@ -195,7 +201,7 @@ impl Directory {
         let mut at = Position::start();
         // From one to the next, whichever of the two has fewer.
         while let Some(next) = memtable.next_touched(key, &at) {
-            let part = parts.get(self.ending_behind(&parts, &next)).and_then(Entry::part);
+            let part = parts.get(self.ending_behind(&parts, &next).0).and_then(Entry::part);
             let Some(part) = part else { break };
             let (start, end) = part.ends();
             if self.schema.compare(start, &next).is_gt() {
@@ -237,7 +243,7 @@ impl Directory {
             Scope::Static => partition.of_static_row.borrow().upgrade().into_iter().collect(),
             Scope::Rows { start, end, .. } => {
                 let parts = partition.of_rows.borrow();
-                let (first, behind) = (self.ending_behind(&parts, start), self.starting_from(&parts, end));
+                let (first, behind) = (self.ending_behind(&parts, start).0, self.starting_from(&parts, end));
                 parts.between(first, behind).filter_map(Entry::part).collect()
             }
         }
@@ -267,8 +273,8 @@ impl Directory {
         parts.partition_point(|entry| self.start_compared(entry, (at, rank)).is_lt())
     }
 
-    /// The first part that ends behind a position.
-    fn ending_behind(&self, parts: &Sorted<Entry>, at: &Position) -> Place {
+    /// The first part that ends behind a position, and whether it starts there or before.
+    fn ending_behind(&self, parts: &Sorted<Entry>, at: &Position) -> (Place, bool) {
         let rank = self.schema.rank(at);
         let behind = parts.partition_point(|entry| self.start_compared(entry, (at, rank)).is_le());
         // Of those that start before, only the last one can reach behind it.
@@ -277,7 +283,7 @@ impl Directory {
             let part = parts.get(*place).and_then(Entry::part).expect(ALIVE);
             self.schema.compare(part.ends().1, at).is_gt()
         };
-        last.filter(reaches).unwrap_or(behind)
+        last.filter(reaches).map_or((behind, false), |last| (last, true))
     }
 
     /// Where a part starts, beside a position of this rank. One that is just being dropped starts there.

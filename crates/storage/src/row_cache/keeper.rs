@@ -56,11 +56,6 @@ impl RowKeeper {
         let part = part.filter(|part| !wants_static_row && part.is_free_of_ranges())?;
         Some(PartReader::new(&request.key, &part, &request.slice, schema, request.direction))
     }
-
-    /// Counts the read: what it found was not in the cache.
-    pub(crate) fn count(&self) {
-        self.0.cache.count_read(false, true);
-    }
 }
 
 impl std::fmt::Debug for RowKeeper {

@@ -7,10 +7,11 @@
 //! ```
 
 use std::cell::OnceCell;
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::flat::{FlatReader, fragment_at, position_at, put_fragment, put_position};
+use model::flat::{FlatReader, compare_at, fragment_at, put_fragment, put_position};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Row, Schema, Slice, Weight};
 
 use super::directory::Link;
@@ -116,11 +117,11 @@ impl Part {
         // Of a slice of many parts, most lie within it.
         let first = match schema.compare(start, &slice.start).is_ge() {
             true => 0,
-            false => self.first(0..self.len(), |position| schema.compare(position, &slice.start).is_gt()),
+            false => self.first(0..self.len(), |at| self.compare(at, schema, &slice.start).is_gt()),
         };
         let end = match schema.compare(end, &slice.end).is_le() {
             true => self.len(),
-            false => self.first_from(first, |position| schema.compare(position, &slice.end).is_ge()),
+            false => self.first_from(first, |at| self.compare(at, schema, &slice.end).is_ge()),
         };
         View { part: self.clone(), left: (first, end.max(first)), direction }
     }
@@ -169,16 +170,18 @@ impl Part {
         fragment_at(&self.bytes, self.place(at), place).expect(OWN);
     }
 
-    fn position(&self, at: usize) -> Position {
-        position_at(&self.bytes, self.place(at)).expect(OWN)
+    /// Where a fragment stands beside a position.
+    #[inline]
+    fn compare(&self, at: usize, schema: &Schema, position: &Position) -> Ordering {
+        compare_at(&self.bytes, self.place(at), &schema.clustering, position).expect(OWN)
     }
 
-    /// The first fragment of these whose position is like this, as all after it are; the one behind them if none is.
-    fn first(&self, among: Range<usize>, is_like_this: impl Fn(&Position) -> bool) -> usize {
+    /// The first fragment of these that is like this, as all after it are; the one behind them if none is.
+    fn first(&self, among: Range<usize>, is_like_this: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut high) = (among.start, among.end);
         while low < high {
             let middle = low.midpoint(high);
-            match is_like_this(&self.position(middle)) {
+            match is_like_this(middle) {
                 true => high = middle,
                 false => low = middle + 1,
             }
@@ -187,9 +190,9 @@ impl Part {
     }
 
     /// The same from a fragment on, near which it is expected.
-    fn first_from(&self, from: usize, is_like_this: impl Fn(&Position) -> bool) -> usize {
+    fn first_from(&self, from: usize, is_like_this: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut step) = (from, 1);
-        while low + step <= self.len() && !is_like_this(&self.position(low + step - 1)) {
+        while low + step <= self.len() && !is_like_this(low + step - 1) {
             low += step;
             step *= 2;
         }

@@ -84,7 +84,7 @@ impl CachedReader {
         cache: &RowCache,
         request: &ReadRequest,
         schema: &Rc<Schema>,
-        set: &Rc<SSTableSet>,
+        (set, members): (&Rc<SSTableSet>, Option<Vec<Rc<Member>>>),
         known: Option<Rc<Part>>,
     ) -> CachedReader {
         let watch = Rc::new(cache.watch());
@@ -93,7 +93,7 @@ impl CachedReader {
             filling: Filling { cache: cache.clone(), key: request.key.clone(), watch },
             schema: schema.clone(),
             set: set.clone(),
-            members: None,
+            members,
             wants_static_row: request.static_row && !schema.statics.is_empty(),
             teller: Teller::new(&request.key),
             request: request.clone(),

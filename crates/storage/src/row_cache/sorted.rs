@@ -64,11 +64,6 @@ impl<T> Sorted<T> {
         }
     }
 
-    /// The value before a place.
-    pub(super) fn before(&self, place: Place) -> Option<&T> {
-        self.get(self.place_before(place)?)
-    }
-
     /// The values from a place up to another.
     pub(super) fn between(&self, from: Place, to: Place) -> impl Iterator<Item = &T> {
         let mut place = from;
@@ -138,7 +133,8 @@ mod tests {
             let place = sorted.partition_point(|value| *value < wanted);
             let behind = expected.partition_point(|value| *value < wanted);
             assert_eq!(sorted.get(place), expected.get(behind));
-            assert_eq!(sorted.before(place), expected[..behind].last());
+            let before = sorted.place_before(place).and_then(|before| sorted.get(before));
+            assert_eq!(before, expected[..behind].last());
             let until = sorted.partition_point(|value| *value < wanted.saturating_add(300));
             let end = expected.partition_point(|value| *value < wanted.saturating_add(300));
             assert!(sorted.between(place, until).eq(&expected[behind..end]));

@@ -118,7 +118,7 @@ impl Table {
         };
         let set = self.0.set.borrow();
         let mut sources = self.memtable_slices(&request, &definition);
-        let keeper = match self.0.row_cache.reader(&request, &definition, &set) {
+        let (members, keeper) = match self.0.row_cache.reader(&request, &definition, &set) {
             Some(Cached::Part(reader)) if sources.is_empty() => {
                 return Begun::Ready(Merge::of_one(Source::Part(reader)));
             }
@@ -130,11 +130,9 @@ impl Table {
                 sources.push(Source::Cached(reader));
                 return Begun::Ready(Merge::new(schema, request.direction, sources));
             }
-            Some(Cached::Row(keeper)) => Some(keeper),
-            None => None,
+            Some(Cached::Row(members, keeper)) => (members, keeper),
+            None => (set.of_key(&request.key), None),
         };
-        keeper.iter().for_each(RowKeeper::count);
-        let members = set.of_key(&request.key);
         if members.is_empty() {
             return Begun::Ready(Merge::new(schema, request.direction, sources));
         }
@@ -216,8 +214,8 @@ impl Unread<'_> {
                 None => Source::Held(row),
             }];
         }
-        sources.extend(read);
-        Ok(Merge::new(&schema, request.direction, sources))
+        read.append(&mut sources);
+        Ok(Merge::new(&schema, request.direction, read))
     }
 }
 

@@ -107,34 +107,39 @@ impl Node {
     /// # Panics
     /// If there is no such entry.
     pub(super) fn entry(&self, number: usize) -> Decoded<Bytes> {
-        Ok(self.bytes.slice(self.range(number)?))
+        let bytes: &[u8] = &self.bytes;
+        Ok(self.bytes.slice(self.range(bytes, number)?))
     }
 
     /// How many entries come before the first one that `is_after` says true of.
     pub(super) fn count_until(&self, mut is_after: impl FnMut(&[u8]) -> Decoded<bool>) -> Decoded<usize> {
         let (mut low, mut high) = (0, self.count);
+        let bytes: &[u8] = &self.bytes;
         while low < high {
             let middle = low.midpoint(high);
-            if is_after(&self.bytes[self.range(middle)?])? { high = middle } else { low = middle + 1 }
+            if is_after(&bytes[self.range(bytes, middle)?])? { high = middle } else { low = middle + 1 }
         }
         Ok(low)
     }
 
-    fn range(&self, number: usize) -> Decoded<Range<usize>> {
+    /// Where an entry is in the node's bytes.
+    #[inline]
+    fn range(&self, bytes: &[u8], number: usize) -> Decoded<Range<usize>> {
         assert!(number < self.count, "an entry that the node has");
+        let ends = &bytes[HEAD..].as_chunks::<2>().0[..self.count];
         let first = HEAD + 2 * self.count;
-        let start = first + if number == 0 { 0 } else { self.end(number - 1) };
-        let end = first + self.end(number);
-        if start > end || end > self.bytes.len() {
-            let at = self.bytes.parts().1.start;
-            return Err(DecodeError::Invalid { at, what: "the entries of a node are out of order" });
+        let start = first + if number == 0 { 0 } else { usize::from(u16::from_be_bytes(ends[number - 1])) };
+        let end = first + usize::from(u16::from_be_bytes(ends[number]));
+        if start > end || end > bytes.len() {
+            return Err(self.out_of_order());
         }
         Ok(start..end)
     }
 
-    fn end(&self, number: usize) -> usize {
-        let at = HEAD + 2 * number;
-        usize::from(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]))
+    #[cold]
+    fn out_of_order(&self) -> DecodeError {
+        let at = self.bytes.parts().1.start;
+        DecodeError::Invalid { at, what: "the entries of a node are out of order" }
     }
 }
 
