@@ -25,7 +25,7 @@ use clap::{Args, ValueEnum as _};
 use testkit::cassandra::{Cassandra, TableName, VERSION, Work, Writes};
 
 use self::contestants::{Contestant, Dataset, Numbers, Program, Task};
-use self::tables::{Cell, Table, page};
+use self::tables::{Cell, Table, marked, page, part_of};
 use crate::Result;
 use crate::measure::median;
 use crate::workspace::{root, target};
@@ -183,18 +183,21 @@ pub fn run(options: &Options) -> Result<()> {
     let comparison =
         Comparison { program: Program::build(data.clone(), options.published_rocksdb)?, options };
     // What was measured before stays on the page, so that a table can be printed again by itself.
-    let kept = |part: Part| data.join(format!("{part:?}.md").to_lowercase());
-    let wanted =
-        Part::value_variants().iter().filter(|part| options.only.is_empty() || options.only.contains(part));
-    for part in wanted {
-        let text: String = comparison.tables(*part)?.iter().map(|table| format!("{table}\n")).collect();
-        print!("{text}");
-        fs::write(kept(*part), text)?;
+    let shown = fs::read_to_string(root().join(PAGE)).unwrap_or_default();
+    let mut tables = String::new();
+    for part in Part::value_variants() {
+        let name = format!("{part:?}").to_lowercase();
+        let text = if options.only.is_empty() || options.only.contains(part) {
+            let text: String = comparison.tables(*part)?.iter().map(|table| format!("{table}\n")).collect();
+            print!("{text}");
+            text
+        } else {
+            part_of(&shown, &name).to_owned()
+        };
+        tables += &marked(&name, &text);
     }
     if options.write {
-        let parts =
-            Part::value_variants().iter().map(|part| fs::read_to_string(kept(*part)).unwrap_or_default());
-        fs::write(root().join(PAGE), page(&parts.collect::<String>(), options))?;
+        fs::write(root().join(PAGE), page(&tables, options))?;
     }
     Ok(())
 }
