@@ -368,33 +368,23 @@ mod tests {
         shard.join().unwrap();
     }
 
-    #[test]
-    fn a_panic_without_a_wait_is_one_too() {
-        let shard = shard();
-        let stuck = Pending::new(shard.call(async |_| {
-            std::future::pending::<()>().await;
-            Ok(())
-        }));
-        let stuck = thread::spawn(move || stuck.wait());
-        let panicked: Pending<()> = Pending::new(shard.ask(|_| panic!("on purpose")));
-        assert!(matches!(panicked.wait(), Err(Error::Closed(_))));
-        assert!(matches!(stuck.join().unwrap(), Err(Error::Closed(_))));
-        assert!(shard.join().is_err());
-    }
-
+    /// Whether the job panics when it is begun or later.
     #[test]
     fn a_panic_is_an_error_for_all_who_wait() {
-        let shard = shard();
-        let stuck = Pending::new(shard.call(async |_| {
-            std::future::pending::<()>().await;
-            Ok(())
-        }));
-        let stuck = std::thread::spawn(move || stuck.wait());
-        let panicked: Pending<()> = Pending::new(shard.call(async |_| panic!("on purpose")));
-        assert!(matches!(panicked.wait(), Err(Error::Closed(_))));
-        let late = Pending::new(shard.call(async |_| Ok(())));
-        assert!(matches!(late.wait(), Err(Error::Closed(_))));
-        assert!(matches!(stuck.join().unwrap(), Err(Error::Closed(_))));
-        assert!(shard.join().is_err());
+        let later = |shard: &ShardHandle| Pending::<()>::new(shard.call(async |_| panic!("on purpose")));
+        let at_once = |shard: &ShardHandle| Pending::<()>::new(shard.ask(|_| panic!("on purpose")));
+        for panics in [later as fn(&ShardHandle) -> Pending<()>, at_once] {
+            let shard = shard();
+            let stuck = Pending::new(shard.call(async |_| {
+                std::future::pending::<()>().await;
+                Ok(())
+            }));
+            let stuck = thread::spawn(move || stuck.wait());
+            assert!(matches!(panics(&shard).wait(), Err(Error::Closed(_))));
+            let late = Pending::new(shard.call(async |_| Ok(())));
+            assert!(matches!(late.wait(), Err(Error::Closed(_))));
+            assert!(matches!(stuck.join().unwrap(), Err(Error::Closed(_))));
+            assert!(shard.join().is_err());
+        }
     }
 }
