@@ -36,7 +36,7 @@ pub(crate) fn run(settings: &Settings, plan: &Plan) -> Result<Measured> {
 impl OnShard {
     async fn open(settings: &Settings, shard: Shard) -> Result<OnShard> {
         let cache = Cache::new(settings.cache_bytes());
-        let context = Context { disk: shard.disk().clone(), clock: shard.clock().clone(), cache };
+        let context = Context::new(shard.disk().clone(), shard.clock().clone(), cache);
         let column = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
         let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![column]));
         let definition = Definition::new(TableId([0; 16]), &schema, Version::Oa);

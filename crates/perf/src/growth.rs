@@ -194,7 +194,7 @@ impl Growth {
 
     async fn open(&self, shard: &Shard, folder: &Path) -> Result<Table> {
         let (disk, clock) = (shard.disk().clone(), shard.clock().clone());
-        let context = Context { disk, clock, cache: Cache::new(self.cache) };
+        let context = Context::new(disk, clock, Cache::new(self.cache));
         let definition = Definition::new(TableId([2; 16]), &self.along.schema(), VERSION);
         Ok(Table::open(&context, folder, definition, &Generations::default()).await?)
     }

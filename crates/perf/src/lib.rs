@@ -16,6 +16,7 @@
 
 pub mod allocations;
 pub mod arguments;
+pub mod bloomfile;
 mod defaults;
 pub mod fast_forward;
 pub mod growth;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use siltstone::Error;
 use siltstone_perf::allocations::Counted;
+use siltstone_perf::bloomfile::Bloomfile;
 use siltstone_perf::fast_forward::FastForward;
 use siltstone_perf::growth::Growth;
 use siltstone_perf::reads::Reads;
@@ -34,6 +35,7 @@ enum Benchmark {
     SingleKey(SingleKey),
     Reads(Reads),
     Growth(Growth),
+    Bloomfile(Bloomfile),
     Report(Report),
 }
 
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Benchmark::SimpleQuery(simple_query) => simple_query.run(&mut std::io::stdout()),
         Benchmark::SingleKey(single_key) => single_key.run(&mut std::io::stdout()),
         Benchmark::Reads(reads) => reads.run(&mut std::io::stdout()),
+        Benchmark::Bloomfile(bloomfile) => bloomfile.run(&mut std::io::stdout()),
         Benchmark::Growth(growth) => growth.run(&mut std::io::stdout()),
         Benchmark::Report(report) => report.run(&mut std::io::stdout()),
     };

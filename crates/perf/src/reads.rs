@@ -126,11 +126,7 @@ impl Reads {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = tempfile::tempdir()?;
         runtime::run(self.machine.shard(), async |shard| {
-            let context = Context {
-                disk: shard.disk().clone(),
-                clock: shard.clock().clone(),
-                cache: Cache::new(CACHE),
-            };
+            let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(CACHE));
             let meters = Meters { disk: context.disk.clone(), cache: context.cache.clone() };
             let bench = self.open(&context, folder.path()).await?;
             let operation = Rc::new(async move || bench.read().await);

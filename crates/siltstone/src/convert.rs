@@ -49,6 +49,8 @@ pub struct Target {
     pub min_index_interval: Option<u32>,
     /// Whether to write fences. Default yes.
     pub fences: bool,
+    /// Whether to write the filter in pages too, where it is larger than one. Default yes.
+    pub bloom_pages: bool,
 }
 
 /// How the data of the target is compressed.
@@ -74,6 +76,7 @@ impl Target {
             bloom_filter_fp_chance: None,
             min_index_interval: None,
             fences: true,
+            bloom_pages: true,
         }
     }
 }
@@ -261,6 +264,7 @@ pub(crate) fn options(tables: &Tables, target: &Target) -> WriteOptions {
         bloom_filter_fp_chance: target.bloom_filter_fp_chance.unwrap_or(validation.filter_fp_chance),
         min_index_interval: target.min_index_interval.unwrap_or(first.summary().min_index_interval()).max(1),
         fences: target.fences,
+        bloom_pages: target.bloom_pages,
         level: 0,
         repaired_at: 0,
         pending_repair: None,

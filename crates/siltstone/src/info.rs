@@ -38,9 +38,10 @@ pub async fn facts(disk: &Disk, table: &Rc<SSTable>) -> Result<Vec<Fact>> {
         group("commit log", commit_log(&statistics.stats)),
         group("encoding", encoding(statistics)),
         group("compression", compression(table.data().file.compression())),
-        group("filter", filter(table.filter(), statistics)),
+        group("filter", filter(table.filter().read_whole().await?.as_deref(), statistics)),
         group("summary", summary(table, table.summary())),
         Fact::new("fences", Value::Text(table.fences_state().to_string())),
+        Fact::new("bloom pages", Value::Text(table.filter().pages_usage().to_string())),
     ];
     facts.extend(histograms(&statistics.stats));
     Ok(facts)

@@ -10,7 +10,7 @@ use runtime::{Disk, IoStats};
 use sstable::cache::cached_file::PageStats;
 use sstable::component::{DATA_IO, FENCES_IO, INDEX_IO};
 use sstable::data::reader::DataReader;
-use sstable::parts::fences::FencesState;
+use sstable::parts::usage::Usage;
 use sstable::{PartitionReader, ReadOptions, SSTable};
 
 use crate::error::{Error, Result};
@@ -335,7 +335,7 @@ fn corrupt(path: &std::path::Path, value: crate::error::ValueError) -> Error {
 pub struct ReadStats {
     io: IoStats,
     pages: PageStats,
-    fences: Vec<FencesState>,
+    fences: Vec<Usage>,
 }
 
 impl ReadStats {

@@ -48,6 +48,7 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
             .unwrap_or(defaults.bloom_filter_fp_chance),
         min_index_interval: target.min_index_interval.or(interval).unwrap_or(defaults.min_index_interval),
         fences: target.fences,
+        bloom_pages: target.bloom_pages,
         level: 0,
         repaired_at: 0,
         pending_repair: None,

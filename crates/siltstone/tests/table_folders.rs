@@ -174,7 +174,7 @@ async fn compact(shard: &Shard, expected: &Expected, folder: &Path) -> Option<Pa
     let clock = SimClock::default();
     clock.set(Duration::from_secs(expected.read_at as u64));
     let clock = Clock::Simulated(clock);
-    let context = Context { disk: shard.disk().clone(), clock, cache: Cache::new(1 << 20) };
+    let context = Context::new(shard.disk().clone(), clock, Cache::new(1 << 20));
     let version = if has_oa(folder) { Version::Oa } else { Version::Me };
     let mut definition = Definition::new(TableId([0; 16]), &Rc::new(expected.schema.schema.clone()), version);
     let dropped = |(name, at): &(String, i64)| DroppedColumn { name: name.as_bytes().into(), at: *at };

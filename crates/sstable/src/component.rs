@@ -41,6 +41,8 @@ pub enum Component {
     Digest,
     /// Where to look in Index.db, for reads with fewer requests: known to nobody else, and never missed.
     Fences,
+    /// The bloom filter once more, in pages: known to nobody else, and never missed.
+    BloomPages,
     /// The names of the components.
     Toc,
     /// One that is not known here, such as `Scylla.db` or that of an index: legal, kept, not read.
@@ -49,7 +51,7 @@ pub enum Component {
 
 /// Known components in the order in which the files of a new SSTable are made durable. Once the last of
 /// them is there, so are all others; unknown ones come before it.
-pub const SEALING_ORDER: [Component; 10] = [
+pub const SEALING_ORDER: [Component; 11] = [
     Component::Data,
     Component::Index,
     Component::Filter,
@@ -58,6 +60,7 @@ pub const SEALING_ORDER: [Component; 10] = [
     Component::Digest,
     Component::Summary,
     Component::Fences,
+    Component::BloomPages,
     Component::Statistics,
     Component::Toc,
 ];
@@ -66,7 +69,7 @@ pub const SEALING_ORDER: [Component; 10] = [
 pub const DATA_IO: IoClass = IoClass::new(1);
 /// Reads of Index.db.
 pub const INDEX_IO: IoClass = IoClass::new(2);
-/// Reads of Filter.db.
+/// Reads of Filter.db and BloomPages.db.
 pub const FILTER_IO: IoClass = IoClass::new(3);
 /// Reads of Summary.db.
 pub const SUMMARY_IO: IoClass = IoClass::new(4);
@@ -94,6 +97,7 @@ impl Component {
             Component::Crc => "CRC.db",
             Component::Digest => "Digest.crc32",
             Component::Fences => "Fences.db",
+            Component::BloomPages => "BloomPages.db",
             Component::Toc => "TOC.txt",
             Component::Other(name) => name,
         }
@@ -129,9 +133,9 @@ impl Component {
         all.flat_map(|component| [component.name(), "\n"]).collect()
     }
 
-    /// Whether TOC.txt names it where it is there. Fences come and go while the other files stay as they are.
+    /// Whether TOC.txt names it where it is there. What is our own comes and goes while the other files stay as they are.
     pub fn is_listed(&self) -> bool {
-        *self != Component::Fences
+        !matches!(self, Component::Fences | Component::BloomPages)
     }
 
     fn is_other(&self) -> bool {
@@ -143,7 +147,7 @@ impl Component {
         match self {
             Component::Data => DATA_IO,
             Component::Index => INDEX_IO,
-            Component::Filter => FILTER_IO,
+            Component::Filter | Component::BloomPages => FILTER_IO,
             Component::Summary => SUMMARY_IO,
             Component::Fences => FENCES_IO,
             _ => METADATA_IO,

@@ -19,8 +19,8 @@ use crate::cache::cached_file::{CachedFile, PAGE, PageStats};
 use crate::cache::index_page::IndexPage;
 use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::data::row::RowCodec;
+use crate::key_filter::KeyFilter;
 use crate::parts::fences::{Fences, Fencing, Large};
-use crate::parts::filter::Filter;
 use crate::parts::statistics::Partitioner;
 use crate::parts::summary::Summary;
 use crate::{Error, Result, Version};
@@ -28,7 +28,7 @@ use crate::{Error, Result, Version};
 /// The index of one SSTable.
 #[derive(Debug)]
 pub struct Index {
-    pub(crate) filter: Option<Filter>,
+    pub(crate) filter: KeyFilter,
     pub(crate) summary: Summary,
     pub(crate) pages: PartitionIndexCache,
     /// Pages between two fences: their ends are not those of the summary.
@@ -62,15 +62,10 @@ impl Index {
         PartitionKey { token: token_for(self.partitioner, &bytes), bytes }
     }
 
-    /// Whether the partition may be there, as far as the bloom filter knows.
-    pub fn may_contain(&self, key: &PartitionKey) -> bool {
-        self.may_contain_hash(murmur3(&key.bytes))
-    }
-
-    /// The same of a key with this hash ([`model::key::murmur3`]): who asks several SSTables works it out once.
+    /// Which partitions may be there.
     #[inline]
-    pub fn may_contain_hash(&self, hash: [u64; 2]) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+    pub fn filter(&self) -> &KeyFilter {
+        &self.filter
     }
 
     /// Where the partition of this key is, if it is there.
@@ -78,7 +73,7 @@ impl Index {
     /// # Errors
     /// What cannot be read or contradicts the format.
     pub async fn find(&self, key: &PartitionKey) -> Result<Option<Place>> {
-        match self.may_contain(key) {
+        match self.filter.may_contain(key).await? {
             true => self.look_up(key).await,
             false => Ok(None),
         }

@@ -7,6 +7,7 @@
 //! | [`sstable`] | an open SSTable: where every read begins |
 //! | [`parts`] | the small components, read whole |
 //! | [`data`] | rows: chunks, the row codec, the reader |
+//! | [`key_filter`] | which keys can be there |
 //! | [`index`] | from a key or slice to the exact range of data |
 //! | [`big`] | the BIG format's index: entries, and the search in a large partition |
 //! | [`cache`] | what is kept of an index between reads |
@@ -24,6 +25,7 @@ pub mod encode;
 pub mod error;
 pub mod forwarding;
 pub mod index;
+pub mod key_filter;
 pub mod parts;
 pub mod ranges;
 pub mod reader;

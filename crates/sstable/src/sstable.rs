@@ -17,13 +17,17 @@ use crate::data::read_ahead::PAGE;
 use crate::data::reader::{Blocks, Data, DataReader, Pace};
 use crate::forwarding::ForwardingReader;
 use crate::index::{Index, Place, token_for};
+use crate::key_filter::KeyFilter;
+use crate::parts::binding::Binding;
+use crate::parts::bloom_pages::{BloomPages, FilterPages};
 use crate::parts::compression_info::CompressionInfo;
 use crate::parts::crc::Crc;
 use crate::parts::digest::Digest;
-use crate::parts::fences::{Binding, Fences, FencesState, Fencing, rebuild};
+use crate::parts::fences::{Fences, Fencing, rebuild};
 use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::{Summary, SummaryBuilder};
+use crate::parts::usage::Usage;
 use crate::ranges::RangesReader;
 use crate::reader::PartitionReader;
 use crate::reverse::{PlaceOfBlocks, ReverseReader};
@@ -38,7 +42,7 @@ const LARGEST_BUFFER: u64 = 1 << 30;
 
 /// What is resident of an open SSTable beside what its components hold: the files, names, and the places of its parts in
 /// memory. Bytes.
-const RESIDENT: usize = 2304;
+const RESIDENT: usize = 2688;
 
 /// While all of Index.db is read once, this many bytes at a time.
 const INDEX_STEP: u64 = 64 << 10;
@@ -52,12 +56,17 @@ pub struct OpenOptions {
     pub read_buffer: u64,
     /// Whether Fences.db is used, if there is one. Default true.
     pub fences: bool,
+    /// Whether BloomPages.db is used, if there is one. Default true.
+    pub bloom_pages: bool,
+    /// Where the pages of filters are. Clones of these options share it. Default the cache, with some at hand.
+    pub filter_pages: FilterPages,
 }
 
 impl OpenOptions {
     /// The defaults, with this cache.
     pub fn new(cache: Cache) -> OpenOptions {
-        OpenOptions { cache, read_buffer: 256 << 10, fences: true }
+        let filter_pages = FilterPages::new(&cache);
+        OpenOptions { cache, read_buffer: 256 << 10, fences: true, bloom_pages: true, filter_pages }
     }
 }
 
@@ -73,7 +82,7 @@ pub struct ReadOptions {
     /// After how many rows the reader will stop, if it knows: the first request then brings in about as much as these
     /// take, and each further one twice as much.
     pub limit: Option<u64>,
-    /// Whether the filter was asked for the key already, and has let it pass: see [`Index::may_contain`].
+    /// Whether the filter was asked for the key already, and has let it pass: see [`KeyFilter`].
     pub is_filtered: bool,
     /// The most bytes of data, uncompressed, that one request brings in, if that is less than
     /// [`OpenOptions::read_buffer`]: for who reads many SSTables at once.
@@ -123,10 +132,17 @@ impl SSTable {
             }
             None => rebuild_summary(&index_file, partitioner).await?,
         };
-        let fencing =
-            Rc::new(opener.fencing(partitioner, (data.file.file().len(), index_file.len()), options).await);
+        let has_tokens = partitioner == Partitioner::Murmur3;
+        let binding = opener.binding((data.file.file().len(), index_file.len())).await;
+        let open = async |file, version, of| Fences::open(file, options.cache.clone(), version, of).await;
+        let fences = opener.own(&Component::Fences, options.fences && has_tokens, &binding, open).await;
+        let fencing = Rc::new(Fencing::new(fences));
+        let open =
+            async |file, version, of| BloomPages::open(file, options.filter_pages.clone(), version, of).await;
+        let bloom_pages =
+            opener.own(&Component::BloomPages, options.bloom_pages && has_tokens, &binding, open).await;
         let index = Index {
-            filter: opener.filter().await?,
+            filter: KeyFilter::open(&opener, &options.cache, bloom_pages).await?,
             summary,
             pages: index_pages(disk, &pages, &options.cache, partitioner),
             fenced_pages: index_pages(disk, &pages, &options.cache, partitioner),
@@ -150,7 +166,7 @@ impl SSTable {
             + statistics.memory_bytes()
             + data.file.memory_bytes()
             + index.summary.memory_bytes()
-            + index.filter.as_ref().map_or(0, Filter::memory_bytes);
+            + index.filter.memory_bytes();
         Ok(Rc::new(SSTable {
             reserved: options.cache.reserve(bytes),
             descriptor,
@@ -199,9 +215,9 @@ impl SSTable {
         self.summary_was_missing
     }
 
-    /// Filter.db, if there is one.
-    pub fn filter(&self) -> Option<&Filter> {
-        self.index.filter.as_ref()
+    /// Which keys may be there.
+    pub fn filter(&self) -> &KeyFilter {
+        self.index.filter()
     }
 
     /// Data.db.
@@ -226,7 +242,7 @@ impl SSTable {
     }
 
     /// What became of Fences.db.
-    pub fn fences_state(&self) -> FencesState {
+    pub fn fences_state(&self) -> Usage {
         self.index.fencing.state()
     }
 
@@ -324,7 +340,9 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<Option<PartitionReader>> {
-        if self.schema().is_empty_slice(slice) || !(options.is_filtered || self.index.may_contain(key)) {
+        if self.schema().is_empty_slice(slice)
+            || !(options.is_filtered || self.filter().may_contain(key).await?)
+        {
             return Ok(None);
         }
         // A deletion that is open where the slice begins is told there, which may not be at a row.
@@ -386,10 +404,12 @@ impl SSTable {
 
     /// The same by the fences, if there are any and they are to be used.
     async fn large_by_fences(&self, key: &PartitionKey, search: Search) -> Result<Option<(u64, Promoted)>> {
-        let fences = self.index.fencing.get().filter(|_| search == Search::Binary);
-        let Some(fences) = fences.filter(|_| self.index.may_contain(key)) else {
+        let Some(fences) = self.index.fencing.get().filter(|_| search == Search::Binary) else {
             return Ok(None);
         };
+        if !self.filter().may_contain(key).await? {
+            return Ok(None);
+        }
         match self.index.look_up_large(&fences, key).await {
             Ok(large) => Ok(large.map(|large| (large.data, large.promoted))),
             Err(error) => self.index.fencing.give_up(error).map(|()| None),
@@ -644,36 +664,38 @@ impl Opener<'_> {
         }
     }
 
-    /// Fences.db, if it is wanted and there is one; what is wrong with it keeps nothing from being read.
-    async fn fencing(
-        &self,
-        partitioner: Partitioner,
-        (data_len, index_len): (u64, u64),
-        options: &OpenOptions,
-    ) -> Fencing {
-        let path = self.descriptor.path_of(&Component::Fences);
-        let opened = if !options.fences || partitioner == Partitioner::Local {
-            Err(FencesState::Off)
-        } else if !self.disk.exists(&path) {
-            Err(FencesState::Absent)
-        } else {
-            let opened = self.fences(options.cache.clone(), data_len, index_len).await;
-            opened.map_err(|why| FencesState::Ignored { why })
-        };
-        Fencing::new(opened)
+    /// What the components of our own have to be of, if there are any.
+    async fn binding(&self, (data_len, index_len): (u64, u64)) -> std::result::Result<Binding, Usage> {
+        let is_there = |component: &Component| self.disk.exists(&self.descriptor.path_of(component));
+        if ![Component::Fences, Component::BloomPages].iter().any(is_there) {
+            return Err(Usage::Absent);
+        }
+        match self.digest().await {
+            Ok(digest) => Ok(Binding { digest: digest.map(|digest| digest.0), data_len, index_len }),
+            Err(error) => Err(Usage::Ignored { why: error.to_string() }),
+        }
     }
 
-    async fn fences(
+    /// A component that is of this SSTable, if it is wanted and there; what is wrong with it keeps nothing from being read.
+    async fn own<T>(
         &self,
-        cache: Cache,
-        data_len: u64,
-        index_len: u64,
-    ) -> std::result::Result<Fences, String> {
-        let in_words = |error: Error| error.to_string();
-        let digest = self.digest().await.map_err(in_words)?.map(|digest| digest.0);
-        let file = self.open(&Component::Fences, "it was there").await.map_err(in_words)?;
-        let binding = Binding { digest, data_len, index_len };
-        Fences::open(file, cache, self.descriptor.version, binding).await
+        component: &Component,
+        is_wanted: bool,
+        binding: &std::result::Result<Binding, Usage>,
+        open: impl AsyncFnOnce(File, Version, Binding) -> std::result::Result<T, String>,
+    ) -> std::result::Result<T, Usage> {
+        if !is_wanted {
+            return Err(Usage::Off);
+        }
+        if !self.disk.exists(&self.descriptor.path_of(component)) {
+            return Err(Usage::Absent);
+        }
+        let binding = binding.clone()?;
+        let opened = match self.open(component, "it was there").await {
+            Ok(file) => open(file, self.descriptor.version, binding).await,
+            Err(error) => Err(error.to_string()),
+        };
+        opened.map_err(|why| Usage::Ignored { why })
     }
 
     /// Digest.crc32, if it is there.

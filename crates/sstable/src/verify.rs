@@ -5,7 +5,7 @@
 //! | `components` | each small component for itself; TOC.txt against the files that are there |
 //! | `rows` | one pass over Data.db: checksums, digest, the coding and the order of everything in it |
 //! | `index` | Index.db against the partitions, Summary.db against Index.db |
-//! | `fences` | Fences.db, if there is one, against Index.db |
+//! | `fences`, `bloom_pages` | Fences.db and BloomPages.db, if there are any, against Index.db; `pages` what they share |
 //! | `blocks` | the index of each large partition against its rows |
 //! | `totals` | Statistics.db against the data |
 //! | `values` | values against their types |
@@ -16,9 +16,11 @@
 //! memory is that of the small components and of a few requests.
 
 mod blocks;
+mod bloom_pages;
 mod components;
 mod fences;
 mod index;
+mod pages;
 mod report;
 mod rows;
 mod totals;
@@ -30,8 +32,8 @@ use std::rc::Rc;
 use runtime::{Disk, File};
 
 use self::components::Components;
-use self::fences::FencesOf;
 use self::index::{IndexCheck, Order, SampleCheck};
+use self::pages::Owner;
 pub use self::report::{Findings, Problem, Report};
 use self::rows::Pass;
 use self::totals::{Told, Totals};
@@ -79,8 +81,9 @@ struct Verifier<'a> {
 
 impl Verifier<'_> {
     async fn run(mut self, components: Components, progress: &mut dyn FnMut(u64, u64)) -> Report {
-        let Components { statistics, data, is_readable, digest, index, summary, filter, fences } = components;
-        let fences = fences.zip(index.clone());
+        let Components { statistics, data, is_readable, digest, index, summary, filter, fences, bloom_pages } =
+            components;
+        let index_file = index.clone();
         let order = statistics.as_ref().map(|statistics| Order {
             partitioner: statistics.validation.partitioner,
             key: statistics.header.schema.partition_key.clone(),
@@ -98,10 +101,14 @@ impl Verifier<'_> {
                 let data = Rc::new(Data::new(file, &statistics, self.version()));
                 let partitioner = order.partitioner;
                 self.rows(data.clone(), &statistics, order, index, filter, progress).await;
-                if let Some((file, index)) = fences {
-                    let of =
-                        FencesOf { data: &data, index: &index, partitioner, digest, version: self.version() };
-                    fences::check(&file, of, &mut self.report).await;
+                if let Some(index) = &index_file {
+                    let of = Owner { data: &data, index, partitioner, digest, version: self.version() };
+                    if let Some(file) = fences {
+                        fences::check(&file, of, &mut self.report).await;
+                    }
+                    if let Some(file) = bloom_pages {
+                        bloom_pages::check(&file, of, &mut self.report).await;
+                    }
                 }
                 self.digest(&data.file, digest);
             }

@@ -3,7 +3,7 @@
 //! ```text
 //! push ──► data::writer   rows, encoded, packed into chunks              Data.db, CompressionInfo.db or CRC.db
 //!      ├─► big::writer    every column_index_size bytes of a partition   Index.db
-//!      ├─► a hash a key, a sample of the keys                            Filter.db, Summary.db
+//!      ├─► a hash a key, a sample of the keys                            Filter.db, BloomPages.db, Summary.db
 //!      └─► the collector: least and greatest of everything               Statistics.db
 //! seal ──► names for all of them, TOC.txt last
 //! ```
@@ -28,8 +28,10 @@ use crate::data::pack::Packer;
 use crate::data::row::{Family, Minima, RowCodec};
 use crate::data::writer::{Checks, DataWriter, Sealed};
 use crate::encode::Encode;
+use crate::parts::binding::Binding;
+use crate::parts::bloom_pages::BloomPagesBuilder;
 use crate::parts::compression_info::{Compression, CompressionInfoBuilder, Compressor};
-use crate::parts::fences::{Binding, FencesBuilder};
+use crate::parts::fences::FencesBuilder;
 use crate::parts::filter::{Filter, FilterBuilder};
 use crate::parts::statistics::{Collector, EncodingStats, Header, Partitioner, Statistics, Validation};
 use crate::parts::summary::SummaryBuilder;
@@ -57,6 +59,9 @@ pub struct WriteOptions {
     pub min_index_interval: u32,
     /// Whether to write fences, where they spare reads something. Default yes. Tables of a secondary index have none.
     pub fences: bool,
+    /// Whether to write the filter once more in pages, where it is larger than one. Default yes. Tables of a secondary
+    /// index have none.
+    pub bloom_pages: bool,
     /// The level in leveled compaction that it belongs to. Default 0.
     pub level: u32,
     /// When what is in it was repaired, in milliseconds since the epoch. Default 0: it was not.
@@ -78,6 +83,7 @@ impl WriteOptions {
             bloom_filter_fp_chance: 0.01,
             min_index_interval: 128,
             fences: true,
+            bloom_pages: true,
             level: 0,
             repaired_at: 0,
             pending_repair: None,
@@ -486,8 +492,9 @@ impl SSTableWriter {
         let end = async {
             let sealed = data.finish().await?;
             let (index_len, builder) = index.finish().await?;
-            write_fences(&mut sealer, fences, builder, binding(&sealed, index_len)).await?;
-            let filter = filter(&sealer, &mut hashes, partitions, &self.options).await?;
+            let binding = binding(&sealed, index_len);
+            write_fences(&mut sealer, fences, builder, binding).await?;
+            let filter = write_filters(&mut sealer, &mut hashes, partitions, &self.options, binding).await?;
             let statistics = facts.statistics(collector, &sealed);
             write_parts(&mut sealer, &sealed, filter, summary, statistics).await?;
             Ok(sealed)
@@ -550,27 +557,44 @@ fn minima(encoding: &EncodingStats) -> Minima {
     }
 }
 
-/// Filter.db of the keys with these hashes.
-async fn filter(
-    sealer: &Sealer,
+/// Filter.db of the keys with these hashes, and BloomPages.db, which is written.
+async fn write_filters(
+    sealer: &mut Sealer,
     hashes: &mut Spool,
     keys: u64,
     options: &WriteOptions,
+    binding: Binding,
 ) -> Result<Option<Filter>> {
-    let descriptor = sealer.descriptor();
-    let builder = FilterBuilder::new(keys, options.bloom_filter_fp_chance, descriptor.version);
-    let path = descriptor.path_of(&Component::Filter);
+    let (version, chance) = (sealer.descriptor().version, options.bloom_filter_fp_chance);
+    let path = sealer.descriptor().path_of(&Component::Filter);
+    let builder = FilterBuilder::new(keys, chance, version);
     let Some(mut builder) = builder.map_err(|error| Error::unfit(&path, error.to_string()))? else {
         hashes.discard().await?;
         return Ok(None);
     };
+    let has_pages = options.bloom_pages && options.partitioner == Partitioner::Murmur3;
+    let mut pages = match has_pages.then(|| BloomPagesBuilder::new(keys, chance)).flatten() {
+        Some(pages) => Some((sealer.create(Component::BloomPages).await?, pages)),
+        None => None,
+    };
     let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
     hashes
         .drain(async |piece| {
-            piece.chunks(16).for_each(|hash| builder.add([half(&hash[..8]), half(&hash[8..])]));
+            for hash in piece.chunks(16) {
+                let hash = [half(&hash[..8]), half(&hash[8..])];
+                builder.add(hash);
+                pages.iter_mut().for_each(|(_, pages)| pages.add(hash));
+            }
+            if let Some((file, pages)) = pages.as_mut().filter(|(_, pages)| !pages.is_empty()) {
+                file.append(pages.take_pages()).await?;
+            }
             Ok(())
         })
         .await?;
+    if let Some((mut file, pages)) = pages {
+        file.append(pages.finish(&binding, version)).await?;
+        file.sync().await?;
+    }
     Ok(Some(builder.finish()))
 }
 

@@ -12,7 +12,8 @@ use std::rc::Rc;
 use model::{Bytes, Clustering, Fragment, FragmentReader, PartitionKey, Position, Slice};
 use runtime::{Cache, Disk, Shard, SimOptions};
 use siltstone_sstable::component::{Component, DATA_IO, FENCES_IO, INDEX_IO};
-use siltstone_sstable::parts::fences::{FencesState, write_fences};
+use siltstone_sstable::parts::fences::write_fences;
+use siltstone_sstable::parts::usage::Usage;
 use siltstone_sstable::verify::verify;
 use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
 
@@ -65,7 +66,7 @@ async fn build(disk: &Disk, path: &Path) -> (PathBuf, Vec<u8>) {
 }
 
 fn is_in_use(table: &SSTable) -> bool {
-    matches!(table.fences_state(), FencesState::InUse { .. })
+    matches!(table.fences_state(), Usage::InUse { .. })
 }
 
 async fn all(mut reader: impl FragmentReader<Error = siltstone_sstable::Error>) -> Vec<Fragment> {
@@ -152,7 +153,7 @@ fn with_fences_and_without() {
         with_table(&path, async |shard, path| {
             let disk = shard.disk();
             let plain = open(disk, path, true, 64 << 20).await;
-            assert_eq!(plain.fences_state(), FencesState::Absent);
+            assert_eq!(plain.fences_state(), Usage::Absent);
             let questions = questions(&plain, rows as usize / 60).await;
             let expected = answers(&plain, &questions).await;
             let (_, bytes) = build(disk, path).await;
@@ -164,7 +165,7 @@ fn with_fences_and_without() {
                 assert!(is_in_use(&table), "{}", table.fences_state());
             }
             let off = open(disk, path, false, 64 << 20).await;
-            assert_eq!(off.fences_state(), FencesState::Off);
+            assert_eq!(off.fences_state(), Usage::Off);
             assert!(
                 verify(disk, path, &OpenOptions::new(Cache::new(1 << 20)), |_, _| {})
                     .await
@@ -296,7 +297,7 @@ fn fences_of_another_sstable_are_not_used() {
         let unbound = open(disk, path, true, 64 << 20).await;
         assert!(!is_in_use(&unbound), "{}", unbound.fences_state());
         simulated.remove_file(&fences);
-        assert_eq!(open(disk, path, true, 64 << 20).await.fences_state(), FencesState::Absent);
+        assert_eq!(open(disk, path, true, 64 << 20).await.fences_state(), Usage::Absent);
     });
 }
 
@@ -343,7 +344,7 @@ fn a_power_cut_leaves_all_or_nothing() {
             simulated.restart();
             simulated.set_options(SimOptions::default());
             let table = open(disk, path, true, 1 << 20).await;
-            assert!(matches!(table.fences_state(), FencesState::Absent | FencesState::InUse { .. }));
+            assert!(matches!(table.fences_state(), Usage::Absent | Usage::InUse { .. }));
             let in_use = is_in_use(&table);
             // What is left of the first attempt is not in the way of the next one.
             write_fences(disk, &table, |_| {}).await.unwrap();

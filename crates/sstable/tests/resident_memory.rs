@@ -17,8 +17,8 @@ async fn compare_all(shard: Shard) -> usize {
     let all = fixtures::all();
     for fixture in all.iter().take(1).chain(&all) {
         let cache = Cache::new(0);
-        let before = held();
         let options = OpenOptions::new(cache.clone());
+        let before = held();
         let sstable = match SSTable::open(shard.disk(), &fixture.data, &options).await {
             Err(Error::Unsupported { .. }) => continue,
             opened => opened.unwrap(),

@@ -28,6 +28,7 @@ pub mod cover;
 pub mod definition;
 pub mod error;
 pub mod memtable;
+mod outside;
 pub mod rewrite;
 pub mod row_cache;
 pub mod shared;

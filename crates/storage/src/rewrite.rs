@@ -17,6 +17,7 @@ use sstable::parts::statistics::EncodingStats;
 use sstable::{SSTableWriter, WriteOptions};
 
 use crate::compaction::{Job, Reason};
+use crate::outside::Outside;
 use crate::source::{SCAN_READ_AHEAD, Source, share};
 use crate::sstable_set::Member;
 use crate::table::Table;
@@ -179,18 +180,6 @@ impl Table {
             tracing::warn!(%table, partition = hex(), tombstones, "a partition has many tombstones");
         }
     }
-
-    /// The least timestamp of all that may be of a partition outside of some SSTables; `None` if nothing is.
-    pub(crate) fn least_outside(&self, key: &PartitionKey, inputs: &[Rc<Member>]) -> Option<i64> {
-        let set = self.sstables();
-        let is_outside = |member: &&Rc<Member>| !inputs.iter().any(|input| input.is(member));
-        let outside = set.members().iter().filter(is_outside).filter(|member| member.may_have(key));
-        let in_sstables = outside.map(|member| member.min_timestamp);
-        let memtables = self.memtables();
-        let in_memtables = memtables.iter().filter(|memtable| memtable.has(key));
-        let in_memtables = in_memtables.filter_map(|memtable| memtable.timestamps().map(|(least, _)| least));
-        in_sstables.chain(in_memtables).min()
-    }
 }
 
 /// The partitions of which something may have been purged.
@@ -304,11 +293,12 @@ impl<'a> Rewriter<'a> {
             rules.gc_before = i64::MIN;
         }
         // What has expired as a whole deletes nothing that is outside, so it counts as gone.
-        let (table, gone) = (self.table, self.rewrite.gone());
+        let outside = Outside::new(self.table, self.rewrite.gone());
+        let merged = outside.awaited_by(merged);
         // It is asked where there is something that is old enough.
         let limit = |key: &PartitionKey| {
             purged.borrow_mut().note(key);
-            table.least_outside(key, &gone)
+            outside.least(key)
         };
         let mut left = Purge::new(merged, rules, limit);
         let (mut turn, mut fragment) = (0, Fragment::default());

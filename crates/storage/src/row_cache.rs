@@ -36,7 +36,7 @@ use runtime::{Cache, CacheKey, SingleFlight};
 use crate::definition::Definition;
 use crate::memtable::Memtable;
 use crate::single_key;
-use crate::sstable_set::{Member, SSTableSet};
+use crate::sstable_set::{Candidates, SSTableSet};
 use crate::table::{Context, ReadRequest};
 
 mod directory;
@@ -80,7 +80,7 @@ pub(crate) enum Cached {
     /// From one part, which has all of it.
     Part(PartReader),
     /// It is a row that is not there: from those of these SSTables that matter, and to be kept if there is a keeper.
-    Row(Vec<Rc<Member>>, Option<RowKeeper>),
+    Row(Candidates, Option<RowKeeper>),
     /// From part to part, and what is between from SSTables.
     Parts(Box<CachedReader>),
 }
@@ -128,6 +128,7 @@ impl RowCache {
         request: &ReadRequest,
         definition: &Definition,
         set: &Rc<SSTableSet>,
+        candidates: Option<&Candidates>,
     ) -> Option<Cached> {
         if request.bypass_cache || !definition.caches_rows || self.0.cache.capacity() == 0 {
             return None;
@@ -151,9 +152,9 @@ impl RowCache {
             return Some(Cached::Part(PartReader::new(key, part, slice, schema, direction)));
         }
         let has_static_row = || !wants_static_row || self.find_static_row(&request.key).is_some();
-        let mut members = None;
+        let mut members = candidates.cloned();
         if single_key::is_one_row(request, schema) && !(has_rows && has_static_row()) {
-            let of_key = set.of_key(&request.key);
+            let of_key = members.unwrap_or_else(|| set.of_key(&request.key));
             if of_key.is_empty() || !self.0.cache.was_asked_for(self.hash_of(request)) {
                 self.count_read(false, true);
                 let keeper = (!self.0.cache.is_full()).then(|| RowKeeper::new(self, request));

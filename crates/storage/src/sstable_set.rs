@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -14,6 +15,7 @@ use model::types::all_alike;
 use model::{PartitionKey, Token};
 use runtime::Disk;
 use smallvec::SmallVec;
+use sstable::parts::bloom_pages::Probe;
 use sstable::{OpenOptions, SSTable};
 
 use crate::compaction::SSTableFacts;
@@ -53,6 +55,17 @@ pub struct SSTableSet {
     members: Vec<Rc<Member>>,
     runs: Runs,
     largest_chunk: u64,
+}
+
+/// So many filters are asked for many keys at once.
+const ASKED_AT_ONCE: usize = 64;
+
+/// The SSTables that may have a partition, the one with the greatest timestamp first.
+#[derive(Clone, Debug, Default)]
+pub struct Candidates {
+    members: Vec<Rc<Member>>,
+    /// Whether there are some whose filter was not asked, because it was not in memory.
+    has_unread: bool,
 }
 
 impl Member {
@@ -105,11 +118,6 @@ impl Member {
         (&self.first, &self.last)
     }
 
-    /// Whether it may have a partition, as far as its first and last one and the filter tell.
-    pub fn may_have(&self, key: &PartitionKey) -> bool {
-        self.first <= *key && *key <= self.last && self.sstable.index().may_contain(key)
-    }
-
     /// Whether it has partitions above one token and not above another.
     pub fn overlaps(&self, after: Option<Token>, last: Token) -> bool {
         self.first.token <= last && after.is_none_or(|after| self.last.token > after)
@@ -152,6 +160,44 @@ impl Runs {
     }
 }
 
+impl Candidates {
+    /// Asks those filters that were not in memory, all at once.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn settle(&mut self, key: &PartitionKey) -> Result<()> {
+        if self.has_unread {
+            let hash = murmur3(&key.bytes);
+            let asked = self.members.iter().map(|member| member.sstable.filter().may_contain_hash(hash));
+            let answers = runtime::join_all(asked).await;
+            let mut left = Vec::new();
+            for (may, member) in answers.into_iter().zip(&self.members) {
+                if may? {
+                    left.push(member.clone());
+                }
+            }
+            self.members = left;
+            self.has_unread = false;
+        }
+        Ok(())
+    }
+
+    /// Whether no SSTable can have it.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether some filter was not in memory.
+    pub fn has_unread(&self) -> bool {
+        self.has_unread
+    }
+
+    /// The SSTables, the one with the greatest timestamp first.
+    pub fn members(&self) -> &[Rc<Member>] {
+        &self.members
+    }
+}
+
 impl SSTableSet {
     /// A set of these.
     pub fn new(mut members: Vec<Rc<Member>>) -> SSTableSet {
@@ -177,14 +223,72 @@ impl SSTableSet {
         &self.members
     }
 
-    /// Those that may have a partition, as far as first and last ones and filters tell.
-    pub fn of_key(&self, key: &PartitionKey) -> Vec<Rc<Member>> {
+    /// Those that may have a partition, as far as first and last ones tell, and filters as far as they are in memory.
+    pub fn of_key(&self, key: &PartitionKey) -> Candidates {
         let hash = murmur3(&key.bytes);
         let around = self.runs.around(key, |place| self.members[place as usize].ends());
-        let mut found: SmallVec<[u32; 8]> =
-            around.filter(|&at| self.members[at as usize].sstable.index().may_contain_hash(hash)).collect();
+        let mut has_unread = false;
+        let mut found: SmallVec<[u32; 8]> = around
+            .filter(|&at| {
+                let probe = self.members[at as usize].sstable.filter().probe(hash);
+                has_unread |= probe == Probe::Unread;
+                probe != Probe::Absent
+            })
+            .collect();
         found.sort_unstable();
-        found.into_iter().map(|at| self.members[at as usize].clone()).collect()
+        let members = found.into_iter().map(|at| self.members[at as usize].clone()).collect();
+        Candidates { members, has_unread }
+    }
+
+    /// The same of many keys at once, in the order of tokens: each SSTable that may have some of them is asked for all of
+    /// those, and what has to be read of its filter is read together.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn of_keys(&self, keys: &[&PartitionKey]) -> Result<Vec<Candidates>> {
+        assert!(keys.is_sorted(), "keys stand in their order");
+        let hashes: Vec<[u64; 2]> = keys.iter().map(|key| murmur3(&key.bytes)).collect();
+        let mut questions = Vec::new();
+        for run in &self.runs.0 {
+            self.ask_run(run, keys, &mut questions);
+        }
+        let mut found: Vec<SmallVec<[u32; 8]>> = vec![SmallVec::new(); keys.len()];
+        for some in questions.chunks(ASKED_AT_ONCE) {
+            let asked = some.iter().map(async |(place, range)| {
+                let mut passed = Vec::new();
+                let filter = self.members[*place as usize].sstable.filter();
+                filter.sift(&hashes[range.clone()], &mut passed).await?;
+                Ok::<_, Error>(passed)
+            });
+            for (passed, (place, range)) in runtime::join_all(asked).await.into_iter().zip(some) {
+                passed?.into_iter().for_each(|key| found[range.start + key].push(*place));
+            }
+        }
+        let candidates = found.into_iter().map(|mut places| {
+            places.sort_unstable();
+            let members = places.into_iter().map(|at| self.members[at as usize].clone()).collect();
+            Candidates { members, has_unread: false }
+        });
+        Ok(candidates.collect())
+    }
+
+    /// Which SSTables of a run to ask for which of these keys.
+    fn ask_run(&self, run: &[u32], keys: &[&PartitionKey], questions: &mut Vec<(u32, Range<usize>)>) {
+        let ends = |place: u32| self.members[place as usize].ends();
+        let mut at = 0;
+        while at < keys.len() {
+            let behind = run.partition_point(|&place| ends(place).0 <= keys[at]);
+            let last = behind.checked_sub(1).map(|before| ends(run[before]).1);
+            let within = last.map_or(0, |last| keys[at..].partition_point(|key| *key <= last));
+            if within > 0 {
+                questions.push((run[behind - 1], at..at + within));
+                at += within;
+                continue;
+            }
+            // The key stands before the run, between two of it or behind it.
+            let Some(&next) = run.get(behind) else { return };
+            at += keys[at..].partition_point(|key| *key < ends(next).0);
+        }
     }
 
     /// The set without some and with others.

@@ -102,11 +102,7 @@ impl Store {
     /// What the operating system says.
     pub async fn open(shard: &Shard, folder: &Path, options: StoreOptions) -> Result<Store> {
         let log = CommitLog::open(shard.disk(), shard.clock(), folder, options.log).await?;
-        let context = Context {
-            disk: shard.disk().clone(),
-            clock: shard.clock().clone(),
-            cache: Cache::new(options.cache),
-        };
+        let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(options.cache));
         let options_of_compaction = options.compaction;
         let store = Store(Rc::new(Inner {
             admission: Admission::new(options.admission),

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use model::{Bytes, Mutation, PartitionKey, Token, flat};
 use runtime::{Cache, Clock, Disk, Signal};
 use sstable::component::{Component, Descriptor};
+use sstable::parts::bloom_pages::FilterPages;
 use sstable::writer::remove_leftovers;
 use sstable::{OpenOptions, SSTableWriter};
 
@@ -44,6 +45,16 @@ pub struct Context {
     pub clock: Clock,
     /// What is kept of the indexes of SSTables.
     pub cache: Cache,
+    /// Where the pages of their filters are: in the same cache, and some at hand.
+    pub filter_pages: FilterPages,
+}
+
+impl Context {
+    /// On this disk and by this clock, with everything that is kept of SSTables in this cache.
+    pub fn new(disk: Disk, clock: Clock, cache: Cache) -> Context {
+        let filter_pages = FilterPages::new(&cache);
+        Context { disk, clock, cache, filter_pages }
+    }
 }
 
 /// The numbers of a table's SSTables: each is given once, to whichever shard asks.
@@ -408,7 +419,8 @@ impl Generations {
 
 /// How SSTables of the table are opened.
 fn open_options(context: &Context, definition: &Definition) -> OpenOptions {
-    OpenOptions::new(if definition.caches_indexes { context.cache.clone() } else { Cache::new(0) })
+    let cache = if definition.caches_indexes { context.cache.clone() } else { Cache::new(0) };
+    OpenOptions { filter_pages: context.filter_pages.clone(), ..OpenOptions::new(cache) }
 }
 
 /// Opens all SSTables of a folder, a few at a time.

@@ -36,7 +36,7 @@ fn definition(schema: &Rc<Schema>) -> Definition {
 
 async fn open(shard: &Shard, definition: Definition, capacity: usize) -> Table {
     let (disk, clock) = (shard.disk().clone(), shard.clock().clone());
-    let context = Context { disk, clock, cache: Cache::new(capacity) };
+    let context = Context::new(disk, clock, Cache::new(capacity));
     let folder = Path::new("/d");
     shard.disk().create_dir_all(folder).await.unwrap();
     Table::open(&context, folder, definition, &Generations::default()).await.unwrap()

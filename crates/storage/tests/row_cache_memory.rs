@@ -37,7 +37,7 @@ async fn table(shard: &Shard, partitions: u32, rows: u32) -> Table {
     let value = Column { name: b"v".as_slice().into(), data_type: CqlType::Blob };
     let schema = Rc::new(Schema::new(CqlType::Blob, vec![CqlType::Int], Vec::new(), vec![value]));
     let (disk, clock) = (shard.disk().clone(), shard.clock().clone());
-    let context = Context { disk, clock, cache: Cache::new(CAPACITY) };
+    let context = Context::new(disk, clock, Cache::new(CAPACITY));
     let folder = Path::new("/d");
     shard.disk().create_dir_all(folder).await.unwrap();
     let definition = Definition::new(TableId([0; 16]), &schema, Version::Nb);

@@ -26,8 +26,7 @@ use testkit::statements::{self, values::key_of};
 const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
 
 async fn open(shard: &Shard, schema: &Rc<Schema>, threshold: f64, fences: bool) -> Table {
-    let context =
-        Context { disk: shard.disk().clone(), clock: shard.clock().clone(), cache: Cache::new(1 << 20) };
+    let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(1 << 20));
     let folder = Path::new("/d");
     shard.disk().create_dir_all(folder).await.unwrap();
     let mut definition = Definition::new(TableId([0; 16]), schema, Version::Nb);

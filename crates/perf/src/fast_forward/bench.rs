@@ -64,8 +64,7 @@ impl Bench {
         keys: Rc<[i32]>,
     ) -> Result<Bench> {
         let cache = Cache::new(reading.cache);
-        let context =
-            Context { disk: shard.disk().clone(), clock: shard.clock().clone(), cache: cache.clone() };
+        let context = Context::new(shard.disk().clone(), shard.clock().clone(), cache.clone());
         let definition = Definition::new(TableId([0; 16]), &dataset.schema(), shape.format);
         let definition = Definition { caches_rows: reading.row_cache, ..definition };
         let table = Table::open(&context, folder, definition, &Generations::default()).await?;

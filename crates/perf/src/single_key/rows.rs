@@ -42,7 +42,7 @@ const OTHER: u32 = u32::MAX;
 /// # Errors
 /// What cannot be read.
 pub async fn open(shard: &Shard, folder: &Path, format: Version, threshold: f64) -> Result<Table> {
-    let context = Context { disk: shard.disk().clone(), clock: shard.clock().clone(), cache: Cache::new(0) };
+    let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(0));
     let definition = Definition {
         single_key_parallel_scan_threshold: threshold,
         write: write_options(format),

@@ -6,7 +6,8 @@ use clap::Args;
 use runtime::{Cache, Shard, ShardOptions};
 use siltstone::{Error, Result};
 use sstable::component::Component;
-use sstable::parts::fences::{FencesState, write_fences};
+use sstable::parts::fences::write_fences;
+use sstable::parts::usage::Usage;
 use sstable::{OpenOptions, SSTable};
 
 use super::progress::Progress;
@@ -57,8 +58,8 @@ impl Fences {
     /// Writes the fences of one SSTable; what became of them.
     async fn write(&self, shard: &Shard, table: &SSTable, path: &Path) -> Result<String> {
         match table.fences_state() {
-            state @ FencesState::InUse { .. } if !self.force => return Ok(format!("{state} already")),
-            FencesState::Ignored { why } if !self.force => {
+            state @ Usage::InUse { .. } if !self.force => return Ok(format!("{state} already")),
+            Usage::Ignored { why } if !self.force => {
                 let what = format!("there is one, which is ignored: {why}; --force replaces it");
                 return Err(Error::file(path, what));
             }

@@ -48,6 +48,11 @@ pub(super) struct Shape {
     /// over it.
     #[arg(long)]
     no_fences: bool,
+
+    /// Write no pages of the bloom filter: a file beside Filter.db, of which siltstone reads only what it asks for. Other
+    /// readers pass over it.
+    #[arg(long)]
+    no_bloom_pages: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -90,6 +95,7 @@ impl Shape {
             bloom_filter_fp_chance: self.bloom_filter_fp_chance,
             min_index_interval: self.min_index_interval,
             fences: !self.no_fences,
+            bloom_pages: !self.no_bloom_pages,
             ..Target::new(version)
         })
     }

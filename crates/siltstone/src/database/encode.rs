@@ -16,11 +16,12 @@ use model::merge::RowMerger;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, Mutation, PartitionKey,
-    PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row, Slice,
+    PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row, Slice, flat, key,
 };
 use sstable::writer::Limits;
 
 use super::elements::{elements_of, path_of};
+use super::many::RowKey;
 use super::shape::{Place, Shape};
 use super::stamps::Stamps;
 use super::value::Value;
@@ -109,6 +110,14 @@ impl Encoder<'_> {
             return Err(Error::Usage(format!("{table} has {columns} clustering columns, not {given}")));
         }
         Ok(if columns == 0 { Slice::all() } else { Slice::of_prefix(self.clustering(values)?) })
+    }
+
+    /// The key of the one row of these values.
+    pub(super) fn row_key(&self, key: &[Value], clustering: &[Value]) -> Result<RowKey> {
+        let (key, rows) = (self.key_bytes(key)?, self.row(clustering)?);
+        let mut slice = Vec::new();
+        flat::put_slice(&rows, &mut slice);
+        Ok(RowKey { token: key::token_of(&key), key, slice })
     }
 
     /// Where a range begins.

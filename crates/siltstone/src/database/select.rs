@@ -21,7 +21,7 @@ use super::worker::{ShardTable, Worker};
 use crate::{Error, Result};
 
 /// Bytes of memory that a read takes besides the page that it fills and what SSTables have at hand.
-const READ_MEMORY: usize = 64 << 10;
+pub(super) const READ_MEMORY: usize = 64 << 10;
 
 /// After so many fragments others may go on.
 const TURN: u32 = 512;
@@ -134,7 +134,7 @@ impl Worker {
         Ok(Some(packer.finish()))
     }
 
-    fn packer(&self, table: &ShardTable, selection: Selection) -> Result<Option<Packer>> {
+    pub(super) fn packer(&self, table: &ShardTable, selection: Selection) -> Result<Option<Packer>> {
         let shape = table.shape();
         if shape.version != selection.version {
             return Ok(None);
@@ -160,7 +160,7 @@ impl Worker {
 }
 
 /// Makes rows of fragments until the page is full.
-struct Packer {
+pub(super) struct Packer {
     shape: Arc<Shape>,
     schema: Rc<Schema>,
     selection: Selection,
@@ -196,7 +196,7 @@ impl Packer {
         self.take_all(&mut stream).await
     }
 
-    fn request(&self, key: PartitionKey, slice: Slice) -> ReadRequest {
+    pub(super) fn request(&self, key: PartitionKey, slice: Slice) -> ReadRequest {
         let has_statics = !self.schema.statics.is_empty();
         ReadRequest {
             direction: self.direction,
@@ -217,7 +217,10 @@ impl Packer {
     }
 
     /// Takes what comes until the page is full.
-    async fn take_all<R: FragmentReader<Error = storage::Error>>(&mut self, stream: &mut R) -> Result<()> {
+    pub(super) async fn take_all<R: FragmentReader<Error = storage::Error>>(
+        &mut self,
+        stream: &mut R,
+    ) -> Result<()> {
         let mut place = Fragment::default();
         loop {
             match self.take_some(stream, &mut place)? {
@@ -317,7 +320,7 @@ impl Packer {
         Resume::at(key, position.as_ref())
     }
 
-    fn finish(self) -> PackedRows {
+    pub(super) fn finish(self) -> PackedRows {
         self.packed
     }
 

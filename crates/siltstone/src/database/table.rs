@@ -24,8 +24,8 @@ use crate::{Error, Result};
 /// A handle stays good while the table is altered; once it is dropped, or the database is closed, all it says is an error.
 #[derive(Clone)]
 pub struct Table {
-    inner: Arc<Inner>,
-    state: Arc<TableState>,
+    pub(super) inner: Arc<Inner>,
+    pub(super) state: Arc<TableState>,
 }
 
 impl Table {
@@ -148,6 +148,61 @@ impl Table {
                 Ok((columns, read))
             };
             Ok(table.read_slice(read).await?.rows.pop())
+        })
+    }
+
+    /// Rows by their whole keys, each where it was asked for. What is asked of a shard goes there together, and the filters of
+    /// its SSTables are asked for all keys at once.
+    ///
+    /// ```
+    /// # use siltstone::database::{Batch, Database, Options, Write};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 2, ..Options::default() }).wait()?;
+    /// let t = database.create_table("CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))").wait()?;
+    /// t.write((0..10).map(|k| Write::insert(k, 1).set("v", "a")).collect::<Batch>()).wait()?;
+    /// let rows = t.get_many([(7, 1), (70, 1), (3, 1)]).wait()?;
+    /// assert_eq!(rows.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true]);
+    /// # database.close().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a key that is none of this table; what cannot be read.
+    pub fn get_many(
+        &self,
+        keys: impl IntoIterator<Item = (impl IntoValues, impl IntoValues)>,
+    ) -> Pending<Vec<Option<Row>>> {
+        let keys = keys.into_iter().map(|(key, clustering)| (key.into_values(), clustering.into_values()));
+        let (keys, table): (Vec<_>, _) = (keys.collect(), self.clone());
+        let span = debug_span!("get_many", table = self.name(), keys = keys.len());
+        self.pending(span, async move { table.read_many(&keys).await })
+    }
+
+    /// Inserts rows that are not there: `INSERT … IF NOT EXISTS`. Of each, in the order of the batch, whether it was
+    /// inserted. Each is for itself, also those of one partition. Whether they are there is read for all of them together.
+    ///
+    /// ```
+    /// # use siltstone::database::{Batch, Database, Options, Write};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 2, ..Options::default() }).wait()?;
+    /// let t = database.create_table("CREATE TABLE ks.users (name text PRIMARY KEY, mail text)").wait()?;
+    /// t.write(Write::insert("ada", ()).set("mail", "a@b")).wait()?;
+    /// let new = ["ada", "bob"].map(|name| Write::insert(name, ()).set("mail", "c@d"));
+    /// assert_eq!(t.insert_new(new.into_iter().collect::<Batch>()).wait()?, [false, true]);
+    /// assert_eq!(t.get("ada", ()).wait()?.expect("she was there").json_of("mail")?, "\"a@b\"");
+    /// # database.close().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for writes that insert no row, columns that are not there and values that are not of their types:
+    /// nothing is written then. What cannot be read or written: rows may then have been inserted or not.
+    pub fn insert_new(&self, batch: impl Into<Batch>) -> Pending<Vec<bool>> {
+        let (table, batch) = (self.clone(), batch.into());
+        let span = debug_span!("insert_new", table = self.name(), rows = batch.len());
+        self.pending(span, async move {
+            table.check_writable()?;
+            table.insert_absent(&batch).await
         })
     }
 
@@ -406,7 +461,11 @@ impl Table {
         Ok(Some(page))
     }
 
-    fn selection(&self, shape: &Shape, page: &PageOptions) -> Result<(Arc<[ColumnInfo]>, Selection)> {
+    pub(super) fn selection(
+        &self,
+        shape: &Shape,
+        page: &PageOptions,
+    ) -> Result<(Arc<[ColumnInfo]>, Selection)> {
         let Selected { is_all, columns, places } = shape.select(page.columns.as_deref())?;
         let (table, version) = (self.state.id, shape.version);
         let PageOptions { rows, bytes, now, .. } = *page;
@@ -415,7 +474,7 @@ impl Table {
     }
 
     /// Waits until nobody alters the table.
-    async fn until_altered(&self) {
+    pub(super) async fn until_altered(&self) {
         drop(self.state.upkeep.take().await);
     }
 

@@ -43,7 +43,7 @@ pub(super) struct ShardTable {
     pub(super) table: Table,
     shape: RefCell<Arc<Shape>>,
     gate: Gate,
-    /// Who reads and writes a counter.
+    /// Who reads before it writes.
     pub(super) locks: Locks,
     /// SSTables that were split, and whose files are still there.
     pub(super) split: RefCell<Option<Committed>>,
@@ -102,7 +102,7 @@ impl Worker {
             }
             None => {
                 let (disk, clock) = (self.shard.disk().clone(), self.shard.clock().clone());
-                let context = Context { disk, clock, cache: Cache::new(store.cache) };
+                let context = Context::new(disk, clock, Cache::new(store.cache));
                 Engine { context, admission: Admission::new(store.admission), tokens, store: None }
             }
         };

@@ -12,7 +12,9 @@ use crate::Version;
 use crate::cache::cached_file::CachedFile;
 use crate::data::row::{Minima, RowCodec, put_deletion_time};
 use crate::encode::Encode;
-use crate::parts::fences::{Binding, Fences, FencesState, Fencing, rebuild};
+use crate::parts::binding::Binding;
+use crate::parts::fences::{Fences, Fencing, rebuild};
+use crate::parts::usage::Usage;
 
 const VERSION: Version = Version::Me;
 const INDEX: &str = "/me-1-big-Index.db";
@@ -96,7 +98,7 @@ impl<'a> Opened<'a> {
                 let file = shard.disk().open(Path::new(FENCES), IoClass::new(6)).await.unwrap();
                 Ok(Fences::open(file, cache.clone(), VERSION, binding).await.unwrap())
             }
-            false => Err(FencesState::Off),
+            false => Err(Usage::Off),
         };
         let fencing = Rc::new(Fencing::new(fences));
         let key = model::PartitionKey::new(model::Bytes::from(&KEY[..]));
@@ -243,7 +245,7 @@ async fn agrees(shard: &Shard, partition: &Partition<'_>, samples: u64) {
             };
             assert!(same, "{slice:?}\n{found:?}\n{expected:?}");
         }
-        assert!(matches!(fenced.index.fencing.state(), FencesState::InUse { .. }));
+        assert!(matches!(fenced.index.fencing.state(), Usage::InUse { .. }));
     }
 }
 

@@ -9,6 +9,8 @@
 //! | [`crc`] | CRC.db | the checksums of an uncompressed Data.db |
 //! | [`digest`] | Digest.crc32 | the checksum of Data.db as a whole |
 //! | [`fences`] | Fences.db | where to look in Index.db; read by pages |
+//! | [`binding`] | | which SSTable a component of our own is of |
+//! | [`usage`] | | whether such a component is used, and why not |
 //!
 //! A parser is a pure function over bytes that are at hand. It never panics, whatever the bytes are,
 //! and reserves no more memory than a small multiple of their length.
@@ -16,13 +18,17 @@
 //! What is written comes from a builder that is shown partitions, chunks or bytes as they go by, and is
 //! then encoded, by a pure function as well: byte by byte what Cassandra writes.
 
+pub mod binding;
+pub mod bloom_pages;
 pub mod compression_info;
 pub mod crc;
 pub mod digest;
 pub mod fences;
 pub mod filter;
+pub(crate) mod sealed_page;
 pub mod statistics;
 pub mod summary;
+pub mod usage;
 
 #[cfg(test)]
 pub(crate) mod samples;

@@ -24,6 +24,7 @@ pub(super) struct Components {
     pub(super) summary: Option<Summary>,
     pub(super) filter: Option<Filter>,
     pub(super) fences: Option<File>,
+    pub(super) bloom_pages: Option<File>,
 }
 
 impl Components {
@@ -39,12 +40,17 @@ impl Components {
         let filter = report.take(opener.filter().await)?.flatten();
         let digest = report.take(opener.digest().await)?.flatten();
         let index = report.take(opener.open(&Component::Index, "it tells where the partitions are").await)?;
-        let has_fences = opener.disk.exists(&opener.descriptor.path_of(&Component::Fences));
-        let fences = match has_fences {
-            true => report.take(opener.open(&Component::Fences, "it was there").await)?,
-            false => None,
-        };
-        Ok(Components { statistics, data, is_readable, digest, index, summary, filter, fences })
+        let fences = own(opener, &Component::Fences, report).await?;
+        let bloom_pages = own(opener, &Component::BloomPages, report).await?;
+        Ok(Components { statistics, data, is_readable, digest, index, summary, filter, fences, bloom_pages })
+    }
+}
+
+/// A component of our own, if it is there.
+async fn own(opener: &Opener<'_>, component: &Component, report: &mut Report) -> Result<Option<File>> {
+    match opener.disk.exists(&opener.descriptor.path_of(component)) {
+        true => report.take(opener.open(component, "it was there").await),
+        false => Ok(None),
     }
 }
 

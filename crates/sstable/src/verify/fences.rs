@@ -4,59 +4,20 @@
 
 use runtime::File;
 
+use super::pages::Owner;
 use super::report::Report;
-use crate::data::reader::Data;
-use crate::parts::digest::Digest;
-use crate::parts::fences::{Binding, PAGE, is_of, is_sound, rebuild};
-use crate::parts::statistics::Partitioner;
-use crate::{Error, Result, Version};
-
-/// What fences belong to.
-#[derive(Clone, Copy)]
-pub(super) struct FencesOf<'a> {
-    pub(super) data: &'a Data,
-    pub(super) index: &'a File,
-    pub(super) partitioner: Partitioner,
-    pub(super) digest: Option<Digest>,
-    pub(super) version: Version,
-}
+use crate::Error;
+use crate::parts::fences::{PAGE, is_of, rebuild};
 
 /// Checks fences.
-pub(super) async fn check(file: &File, of: FencesOf<'_>, report: &mut Report) {
-    if of.partitioner == Partitioner::Local {
-        let what = "the table of a secondary index has no tokens: its fences are not used";
-        return report.note(file.path(), None, what);
-    }
-    match pages(file, report).await {
-        Ok(Some(last)) => content(file, &last, of, report).await,
-        Ok(None) => {}
-        Err(error) => report.error(error),
+pub(super) async fn check(file: &File, of: Owner<'_>, report: &mut Report) {
+    if let Some(last) = of.last_page(file, report).await {
+        content(file, &last, of, report).await;
     }
 }
 
-/// Checks the pages for themselves; the last of them, if all are sound.
-async fn pages(file: &File, report: &mut Report) -> Result<Option<Vec<u8>>> {
-    if file.len() == 0 || !file.len().is_multiple_of(PAGE) {
-        report.wrong(file.path(), file.len() / PAGE * PAGE, "the file ends inside a page");
-        return Ok(None);
-    }
-    let (mut last, mut all_sound) = (Vec::new(), true);
-    for at in (0..file.len()).step_by(PAGE as usize) {
-        last = file.read_exact_at(at, PAGE as usize).await?.to_vec();
-        if !is_sound(&last) {
-            report.wrong(file.path(), at, "the checksum of a page is wrong");
-            all_sound = false;
-        }
-    }
-    Ok(all_sound.then_some(last))
-}
-
-async fn content(file: &File, last: &[u8], of: FencesOf<'_>, report: &mut Report) {
-    let binding = Binding {
-        digest: of.digest.map(|digest| digest.0),
-        data_len: of.data.file.file().len(),
-        index_len: of.index.len(),
-    };
+async fn content(file: &File, last: &[u8], of: Owner<'_>, report: &mut Report) {
+    let binding = of.binding();
     if let Err(why) = is_of(last, file.len(), &binding, of.version) {
         return report.note(file.path(), None, format!("it is not used: {why}"));
     }

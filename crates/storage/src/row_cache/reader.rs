@@ -18,7 +18,7 @@ use super::directory::Found;
 use super::filler::{Filler, Filling};
 use super::gap::{Gap, Step, nowhere};
 use super::part::{Part, View};
-use crate::sstable_set::{Member, SSTableSet};
+use crate::sstable_set::{Candidates, Member, SSTableSet};
 use crate::table::ReadRequest;
 use crate::{Error, Result};
 
@@ -31,7 +31,7 @@ pub struct CachedReader {
     filling: Filling,
     schema: Rc<Schema>,
     set: Rc<SSTableSet>,
-    members: Option<Vec<Rc<Member>>>,
+    members: Option<Candidates>,
     /// With ends beside rows.
     request: ReadRequest,
     at: Position,
@@ -84,7 +84,7 @@ impl CachedReader {
         cache: &RowCache,
         request: &ReadRequest,
         schema: &Rc<Schema>,
-        (set, members): (&Rc<SSTableSet>, Option<Vec<Rc<Member>>>),
+        (set, members): (&Rc<SSTableSet>, Option<Candidates>),
         known: Option<Rc<Part>>,
     ) -> CachedReader {
         let watch = Rc::new(cache.watch());
@@ -105,8 +105,12 @@ impl CachedReader {
         }
     }
 
-    fn members(&mut self) -> &[Rc<Member>] {
-        self.members.get_or_insert_with(|| self.set.of_key(&self.request.key))
+    /// The SSTables that may have the partition, as far as their filters tell.
+    async fn members(&mut self) -> Result<&[Rc<Member>]> {
+        let key = &self.request.key;
+        let members = self.members.get_or_insert_with(|| self.set.of_key(key));
+        members.settle(key).await?;
+        Ok(members.members())
     }
 
     /// Goes on without waiting; whether that was possible.
@@ -191,7 +195,7 @@ impl CachedReader {
         };
         self.sources.sstables = true;
         // That there is no partition costs nothing to find out again, where the filters tell.
-        let has_members = !self.members().is_empty();
+        let has_members = !self.members().await?.is_empty();
         if gap.is_filling() && !(has_members && self.filling.is_wanted()) {
             gap.stop_filling();
         }
@@ -205,7 +209,7 @@ impl CachedReader {
     /// What another reader's step has brought; `None` if the gap has made one of its own. Who has begun to read goes on;
     /// who has not yet waits for whoever reads the same.
     async fn step_with_others(&self, gap: &mut Gap) -> Result<Option<Step>> {
-        let members = self.members.as_deref().unwrap_or_default();
+        let members = self.members.as_ref().map_or(&[][..], Candidates::members);
         let flights = self.filling.cache.flights();
         loop {
             let flight = self.flight(gap);

@@ -20,7 +20,7 @@ use crate::memtable::{Memtable, MemtableReader};
 use crate::row_cache::{Cached, RowKeeper};
 use crate::single_key::{self, NewestFirst};
 use crate::source::{SCAN_READ_AHEAD, Source, share};
-use crate::sstable_set::Member;
+use crate::sstable_set::{Candidates, Member};
 
 /// What of a partition is to be read.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub struct Unread<'a> {
     schema: Rc<Schema>,
     /// Ends beside rows.
     request: Cow<'a, ReadRequest>,
-    members: Vec<Rc<Member>>,
+    members: Candidates,
     keeper: Option<RowKeeper>,
     memtables: Vec<Source>,
 }
@@ -102,6 +102,31 @@ impl Table {
 
     /// Begins the same read, without a wait.
     pub fn begin<'a>(&self, request: Cow<'a, ReadRequest>) -> Begun<'a> {
+        self.begin_among(request, None)
+    }
+
+    /// Begins many reads, once the filters of all SSTables were asked for the keys of all of them. They come in the order
+    /// of their requests.
+    ///
+    /// # Errors
+    /// What cannot be read of the filters.
+    pub async fn begin_all<'a>(&self, requests: Vec<Cow<'a, ReadRequest>>) -> Result<Vec<Begun<'a>>> {
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        order.sort_by(|&a, &b| requests[a].key.cmp(&requests[b].key));
+        let keys: Vec<&PartitionKey> = order.iter().map(|&at| &requests[at].key).collect();
+        let set = self.sstables();
+        let mut known: Vec<Option<Candidates>> = vec![None; requests.len()];
+        for (at, candidates) in order.into_iter().zip(set.of_keys(&keys).await?) {
+            known[at] = Some(candidates);
+        }
+        // A flush meanwhile has made an SSTable of what these do not know.
+        let is_of_now = Rc::ptr_eq(&set, &self.0.set.borrow());
+        let among = |(request, known): (_, Option<_>)| self.begin_among(request, known.filter(|_| is_of_now));
+        Ok(requests.into_iter().zip(known).map(among).collect())
+    }
+
+    /// Begins a read, of which it may be known which SSTables can have the partition.
+    fn begin_among<'a>(&self, request: Cow<'a, ReadRequest>, known: Option<Candidates>) -> Begun<'a> {
         let definition = self.0.definition.borrow();
         let schema = &definition.schema;
         if schema.is_empty_slice(&request.slice) {
@@ -118,7 +143,7 @@ impl Table {
         };
         let set = self.0.set.borrow();
         let mut sources = self.memtable_slices(&request, &definition);
-        let (members, keeper) = match self.0.row_cache.reader(&request, &definition, &set) {
+        let (members, keeper) = match self.0.row_cache.reader(&request, &definition, &set, known.as_ref()) {
             Some(Cached::Part(reader)) if sources.is_empty() => {
                 return Begun::Ready(Merge::of_one(Source::Part(reader)));
             }
@@ -131,7 +156,7 @@ impl Table {
                 return Begun::Ready(Merge::new(schema, request.direction, sources));
             }
             Some(Cached::Row(members, keeper)) => (members, keeper),
-            None => (set.of_key(&request.key), None),
+            None => (known.unwrap_or_else(|| set.of_key(&request.key)), None),
         };
         if members.is_empty() {
             return Begun::Ready(Merge::new(schema, request.direction, sources));
@@ -195,15 +220,19 @@ impl Unread<'_> {
     /// # Errors
     /// What cannot be read.
     pub async fn open(self) -> Result<Merge<Source>> {
-        let Unread { table, schema, request, members, keeper, memtables: mut sources } = self;
-        let adaptive = &table.0.adaptive;
-        let read = single_key::read_newest_first(&request, adaptive, &members, &mut sources, &schema).await?;
+        let Unread { table, schema, request, mut members, keeper, memtables: mut sources } = self;
+        members.settle(&request.key).await?;
+        let (adaptive, members) = (&table.0.adaptive, members.members());
+        if members.is_empty() {
+            return Ok(Merge::new(&schema, request.direction, sources));
+        }
+        let read = single_key::read_newest_first(&request, adaptive, members, &mut sources, &schema).await?;
         let (mut read, is_all) = match read {
             Some(NewestFirst { memtables, sstables, is_all }) => {
                 sources.extend(memtables);
                 (sstables, is_all)
             }
-            None => (single_key::open_all(&request, &members).await?, true),
+            None => (single_key::open_all(&request, members).await?, true),
         };
         if let (Some(keeper), true) = (keeper, is_all) {
             // What was read is let go of only when nothing points into it any more, so that its buffer is used again.

@@ -4,11 +4,12 @@ use model::{DeletionTime, Token};
 
 use super::entries::{Large, TokenFence, put_group, put_key};
 use super::page::Pages;
-use super::trailer::{Binding, TRAILER, put_trailer};
+use super::trailer::{TRAILER, put_trailer};
 use super::tree::TreeBuilder;
 use super::{LONGEST, STRETCH};
 use crate::Version;
 use crate::big::entry::Promoted;
+use crate::parts::binding::Binding;
 
 /// The numbers of the trees, in nodes.
 pub(super) const TOKENS: u8 = 0;

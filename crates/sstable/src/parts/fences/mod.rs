@@ -36,11 +36,8 @@ mod tree;
 pub use builder::FencesBuilder;
 pub(crate) use entries::{Group, Large};
 pub use file::write_fences;
-pub(crate) use page::is_sound;
-pub use reader::FencesState;
 pub(crate) use reader::{Fences, Fencing};
 pub(crate) use rebuild::rebuild;
-pub use trailer::Binding;
 pub(crate) use trailer::is_of;
 
 /// Bytes of a page of Fences.db.

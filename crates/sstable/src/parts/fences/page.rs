@@ -15,11 +15,8 @@ use model::Bytes;
 use super::STRETCH;
 use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
+use crate::parts::sealed_page::{PAGE, ROOM, seal};
 
-/// Bytes of a page.
-pub(super) const PAGE: usize = 4096;
-/// Bytes of a page before its checksum.
-pub(super) const ROOM: usize = PAGE - 4;
 /// Bytes of a node before the ends of its entries.
 const HEAD: usize = 4;
 
@@ -174,7 +171,6 @@ impl Pages {
     pub(super) fn add(&mut self, node: &mut NodeBuilder) -> u64 {
         let start = self.out.len();
         node.drain(&mut self.out);
-        self.out.resize(start + ROOM, 0);
         seal(&mut self.out, start);
         self.place(start)
     }
@@ -229,21 +225,10 @@ impl Pages {
     }
 }
 
-/// Appends the checksum of the page that begins at `start`.
-fn seal(out: &mut Vec<u8>, start: usize) {
-    let sum = crc32fast::hash(&out[start..]);
-    out.put_u32(sum);
-}
-
-/// Whether a page is as it was written.
-pub(crate) fn is_sound(page: &[u8]) -> bool {
-    let Some((content, sum)) = page.split_last_chunk() else { return false };
-    page.len() == PAGE && crc32fast::hash(content) == u32::from_be_bytes(*sum)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::sealed_page::is_sound;
 
     fn node(entries: &[&[u8]]) -> NodeBuilder {
         let mut node = NodeBuilder::new(1, 2);
@@ -283,19 +268,6 @@ mod tests {
         let file = pages.finish(|_| vec![1; 2000], 2000);
         assert_eq!(file.len(), 4 * PAGE, "the trailer has no room beside a large node");
         assert!(file.chunks(PAGE).all(is_sound));
-    }
-
-    #[test]
-    fn damage_is_seen() {
-        let mut pages = Pages::default();
-        pages.add(&mut node(&[b"abc"]));
-        let mut page = pages.take();
-        for at in 0..page.len() {
-            page[at] ^= 1;
-            assert!(!is_sound(&page), "byte {at}");
-            page[at] ^= 1;
-        }
-        assert!(is_sound(&page) && !is_sound(&page[..PAGE - 1]) && !is_sound(&[]));
     }
 
     /// Whatever bytes a page has, its node is an error or has entries within the page.

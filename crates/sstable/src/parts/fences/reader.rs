@@ -12,61 +12,33 @@ use runtime::{Cache, File};
 
 use super::builder::{GROUPS, KEYS, TOKENS};
 use super::entries::{Group, Large, TokenFence, compare_key};
-use super::page::{PAGE, is_sound};
-use super::trailer::{Binding, decode_trailer};
+use super::trailer::decode_trailer;
 use super::tree::{Descent, Landed, Tree};
 use crate::cache::cached_file::CachedFile;
 use crate::data::row::RowCodec;
 use crate::decode::{DecodeError, Decoded};
+use crate::parts::binding::Binding;
+use crate::parts::sealed_page::{PAGE, is_sound};
+use crate::parts::usage::Usage;
 use crate::{Error, Result, Version};
 
 /// Fences of up to so many bytes are read whole when their SSTable is opened.
 const SMALL: u64 = 1 << 20;
 
-/// What became of an SSTable's fences.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FencesState {
-    /// There are none.
-    Absent,
-    /// Nobody wants to know whether there are any.
-    Off,
-    /// They are used.
-    InUse {
-        /// Bytes of the file.
-        bytes: u64,
-    },
-    /// They are there and not used.
-    Ignored {
-        /// Why.
-        why: String,
-    },
-}
-
-impl fmt::Display for FencesState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FencesState::Absent => f.write_str("none"),
-            FencesState::Off => f.write_str("not wanted"),
-            FencesState::InUse { bytes } => write!(f, "{} KiB, in use", bytes.div_ceil(1024)),
-            FencesState::Ignored { why } => write!(f, "ignored: {why}"),
-        }
-    }
-}
-
 /// The fences of an SSTable as long as they are to be trusted.
 #[derive(Debug)]
 pub(crate) struct Fencing {
     fences: RefCell<Option<Rc<Fences>>>,
-    state: RefCell<FencesState>,
+    state: RefCell<Usage>,
 }
 
 impl Fencing {
     /// What opening them gave.
-    pub(crate) fn new(opened: std::result::Result<Fences, FencesState>) -> Fencing {
+    pub(crate) fn new(opened: std::result::Result<Fences, Usage>) -> Fencing {
         let (fences, state) = match opened {
             Ok(fences) => {
                 let bytes = fences.file.len();
-                (Some(Rc::new(fences)), FencesState::InUse { bytes })
+                (Some(Rc::new(fences)), Usage::InUse { bytes })
             }
             Err(state) => (None, state),
         };
@@ -77,7 +49,7 @@ impl Fencing {
         self.fences.borrow().clone()
     }
 
-    pub(crate) fn state(&self) -> FencesState {
+    pub(crate) fn state(&self) -> Usage {
         self.state.borrow().clone()
     }
 
@@ -91,7 +63,7 @@ impl Fencing {
             return Err(error);
         }
         if self.fences.take().is_some() {
-            self.state.replace(FencesState::Ignored { why: error.to_string() });
+            self.state.replace(Usage::Ignored { why: error.to_string() });
         }
         Ok(())
     }

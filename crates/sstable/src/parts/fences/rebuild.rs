@@ -4,12 +4,12 @@ use model::DeletionTime;
 use runtime::{Cache, File};
 
 use super::builder::{FencesBuilder, is_large};
-use super::trailer::Binding;
 use crate::big::block_walk::BlockWalk;
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::cache::cached_file::CachedFile;
 use crate::data::row::RowCodec;
 use crate::index::token_for;
+use crate::parts::binding::Binding;
 use crate::parts::statistics::Partitioner;
 use crate::{Error, Result, Version};
 

@@ -1,5 +1,6 @@
 //! Fences of made-up partitions, of many pages: every lookup against what went in.
 
+use crate::parts::binding::Binding;
 use std::cmp::Ordering;
 use std::path::Path;
 

@@ -9,41 +9,18 @@
 //!
 //! It stands right before the checksum of the last page.
 
-use super::page::{PAGE, ROOM, is_sound};
 use super::tree::Tree;
 use crate::Version;
 use crate::decode::{Cursor, Decoded};
 use crate::encode::Encode;
+use crate::parts::binding::Binding;
+use crate::parts::sealed_page::{END, Kind};
 
+/// Bytes of the trailer before its end.
+const TREES_AND_BINDING: usize = 3 * 17 + Binding::BYTES;
 /// Bytes of the trailer.
-pub(super) const TRAILER: usize = 3 * 17 + 21 + 2 + 8 + 1 + 8;
-/// The format that is written and read here.
-const FORMAT: u8 = 1;
-const MAGIC: &[u8; 8] = b"siltfenc";
-
-/// Which SSTable fences are of: they hold for no other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Binding {
-    /// The number in Digest.crc32, if there is such a file.
-    pub digest: Option<u32>,
-    /// Bytes of Data.db, as it is on disk.
-    pub data_len: u64,
-    /// Bytes of Index.db.
-    pub index_len: u64,
-}
-
-impl Binding {
-    /// What is not as it should be.
-    pub(super) fn difference(&self, expected: &Binding) -> Option<&'static str> {
-        if self.digest != expected.digest {
-            return Some("its digest is that of another Data.db");
-        }
-        if self.data_len != expected.data_len {
-            return Some("it is of a Data.db of another length");
-        }
-        (self.index_len != expected.index_len).then_some("it is of an Index.db of another length")
-    }
-}
+pub(super) const TRAILER: usize = TREES_AND_BINDING + END;
+const FENCES: Kind = Kind { format: 1, magic: b"siltfenc" };
 
 /// Appends a trailer.
 pub(super) fn put_trailer(trees: &[Tree; 3], binding: &Binding, version: Version, pages: u64) -> Vec<u8> {
@@ -53,14 +30,8 @@ pub(super) fn put_trailer(trees: &[Tree; 3], binding: &Binding, version: Version
         to.put_u8(tree.levels);
         to.put_u64(tree.entries);
     }
-    to.put_u8(u8::from(binding.digest.is_some()));
-    to.put_u32(binding.digest.unwrap_or(0));
-    to.put_u64(binding.data_len);
-    to.put_u64(binding.index_len);
-    to.put(version.name().as_bytes());
-    to.put_u64(pages);
-    to.put_u8(FORMAT);
-    to.put(MAGIC);
+    binding.put(version, &mut to);
+    FENCES.put_end(pages, &mut to);
     to
 }
 
@@ -72,29 +43,9 @@ pub(super) fn decode_trailer(
     binding: &Binding,
     version: Version,
 ) -> Result<[Tree; 3], &'static str> {
-    let Some(trailer) = page.get(ROOM - TRAILER..ROOM).filter(|_| page.len() == PAGE) else {
-        return Err("it is cut off");
-    };
-    if !trailer.ends_with(MAGIC) {
-        return Err("it does not end as fences do");
-    }
-    if trailer[TRAILER - MAGIC.len() - 1] != FORMAT {
-        return Err("its format is not known");
-    }
-    if !is_sound(page) {
-        return Err("the checksum of its last page is wrong");
-    }
-    let (trees, found, name, pages) = decode(trailer).map_err(|error| error.what())?;
-    if pages.checked_mul(PAGE as u64) != Some(len) {
-        return Err("it is cut off");
-    }
-    if name != *version.name().as_bytes() {
-        return Err("it is of an SSTable of another version");
-    }
-    match found.difference(binding) {
-        Some(difference) => Err(difference),
-        None => Ok(trees),
-    }
+    let trailer = FENCES.trailer(page, len, TREES_AND_BINDING)?;
+    let (trees, difference) = decode(trailer, binding, version).map_err(|error| error.what())?;
+    difference.map_or(Ok(trees), Err)
 }
 
 /// Whether fences that have so many bytes and this last page are of that SSTable; otherwise why they are of no use.
@@ -102,15 +53,12 @@ pub(crate) fn is_of(page: &[u8], len: u64, binding: &Binding, version: Version) 
     decode_trailer(page, len, binding, version).map(drop)
 }
 
-fn decode(trailer: &[u8]) -> Decoded<([Tree; 3], Binding, [u8; 2], u64)> {
+/// The trees, and what is not as it should be in the binding.
+fn decode(trailer: &[u8], binding: &Binding, version: Version) -> Decoded<([Tree; 3], Option<&'static str>)> {
     let mut cursor = Cursor::new(trailer);
     let mut tree = || Ok(Tree { root: cursor.u64()?, levels: cursor.u8()?, entries: cursor.u64()? });
     let trees = [tree()?, tree()?, tree()?];
-    let (has_digest, digest) = (cursor.u8()? == 1, cursor.u32()?);
-    let digest = has_digest.then_some(digest);
-    let binding = Binding { digest, data_len: cursor.u64()?, index_len: cursor.u64()? };
-    let name = [cursor.u8()?, cursor.u8()?];
-    Ok((trees, binding, name, cursor.u64()?))
+    Ok((trees, binding.difference(version, &mut cursor)?))
 }
 
 #[cfg(test)]

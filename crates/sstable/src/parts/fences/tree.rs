@@ -15,6 +15,7 @@ use model::Bytes;
 use super::page::{Node, NodeBuilder, Pages};
 use crate::decode::{Cursor, Decoded};
 use crate::encode::Encode;
+use crate::parts::sealed_page::PAGE;
 
 /// Where a tree is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -143,7 +144,7 @@ impl Descent {
         page: &Bytes,
         mut is_after: impl FnMut(&[u8]) -> Decoded<bool>,
     ) -> Decoded<ControlFlow<Landed, Descent>> {
-        let at = (self.place % super::page::PAGE as u64) as usize;
+        let at = (self.place % PAGE as u64) as usize;
         let node = Node::decode(page, at, self.tree, self.level)?;
         if self.level == 0 {
             let count = node.count_until(is_after)?;
@@ -179,8 +180,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::page::PAGE;
     use super::*;
+    use crate::parts::sealed_page::is_sound;
 
     /// Keys and values as a file; keys are short bytes, values longer ones.
     fn build(entries: &BTreeMap<Vec<u8>, Vec<u8>>, take: bool) -> (Vec<u8>, Tree) {
@@ -241,7 +242,7 @@ mod tests {
             let entries: BTreeMap<_, _> = (0..count).map(|i| (key(2 * i), vec![i as u8; 3])).collect();
             let (file, tree) = build(&entries, true);
             assert_eq!((tree.levels, tree.entries), (levels, u64::from(count)));
-            assert!(file.chunks(PAGE).all(super::super::page::is_sound));
+            assert!(file.chunks(PAGE).all(is_sound));
             for wanted in [0, 1, 2, 777, 2 * count - 2, 2 * count - 1, u32::MAX] {
                 check(&entries, &key(wanted), false);
             }

@@ -1,0 +1,311 @@
+//! Bloomfile: lookups in bloom filters that are read by pages, in the ways of before and of now.
+//!
+//! ```text
+//! files of made-up keys ──► a case, in one way after the other ──► a line each: time, lookups in the cache, reads
+//! ```
+
+mod before;
+mod cases;
+mod files;
+mod inserts;
+mod ways;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use siltstone::Result;
+use sstable::parts::bloom_pages::{BloomPages, FilterPages};
+
+use self::before::Shared;
+use self::cases::{Case, Plan, Taken};
+use self::files::Files;
+use self::inserts::Inserts;
+use self::ways::Way;
+use crate::arguments::{Format, Machine, bytes, positive};
+use crate::numbers::rounded;
+
+/// SSTables and shards for which the state is told that lookups keep.
+const SSTABLES: u64 = 32_000;
+const SHARDS: u64 = 48;
+
+/// Lookups of keys that are absent, in bloom filters in pages: mt-bloomfile-test, and what the published change was for.
+///
+/// Each case is done in several ways, one after the other: before, by a cache that all threads lock and with iterators for
+/// each processor; per-shard, by a cache of each shard, without locks; at-hand, with pages at hand before that cache, and
+/// sorted keys all at once; whole, by a Filter.db that is in memory.
+///
+/// Columns: ns, from the first to the last lookup of the slowest thread, divided by the lookups of one; cpu ns, the time on
+/// processors of all threads, divided by all lookups; passed, the share of absent keys that are not found absent; cache,
+/// lookups in a cache of pages; read, pages read. In the case inserts a line is of rows, each looked for in all SSTables and
+/// then written. cargo xtask instructions counts instructions.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone perf bloomfile
+  siltstone perf bloomfile --case absent --threads 8
+  siltstone perf bloomfile --case churning --churning-keys 150000000 --memory 100M
+  siltstone perf bloomfile --case large --way whole --way at-hand --output-format json
+
+Exit codes: 0 if all went well, 1 for I/O errors, 2 for wrong arguments.")]
+pub struct Bloomfile {
+    /// What is measured. Default all.
+    #[arg(long, value_enum, value_name = "CASE")]
+    case: Vec<Case>,
+
+    /// How filters are asked. Default all ways; by Filter.db in the case large only.
+    #[arg(long, value_enum, value_name = "WAY")]
+    way: Vec<Way>,
+
+    /// How many threads look up at once.
+    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: u32,
+
+    /// Lookups of each thread; a tenth of them where pages are read or rows are written.
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(10..))]
+    lookups: u64,
+
+    /// Keys of the file in the case absent.
+    #[arg(long, value_name = "N", default_value = "10000")]
+    keys: u64,
+
+    /// Keys of the file in the case churning.
+    #[arg(long, value_name = "N", default_value = "150000000")]
+    churning_keys: u64,
+
+    /// Keys of each file in the case batches.
+    #[arg(long, value_name = "N", default_value = "300000")]
+    batch_keys: u64,
+
+    /// Keys of each file in the case large.
+    #[arg(long, value_name = "N", default_value = "4000000")]
+    large_keys: u64,
+
+    /// Files in the cases batches and large.
+    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    files: u32,
+
+    /// Sorted keys that are looked for at a time, in the cases batches and large.
+    #[arg(long, value_name = "N", default_values = ["1000", "20000"], value_parser = clap::value_parser!(u64).range(1..))]
+    batch: Vec<u64>,
+
+    /// SSTables of the table in the case inserts; each has 20,000 partitions.
+    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    sstables: u32,
+
+    /// The share of absent keys that may pass.
+    #[arg(long, value_name = "CHANCE", default_value = "0.01", value_parser = positive)]
+    fp_chance: f64,
+
+    /// Bytes of cache in the case churning, for all threads together.
+    #[arg(long, value_name = "BYTES", default_value = "100M", value_parser = bytes)]
+    memory: usize,
+
+    /// Where the files are, and stay. Default a temporary folder.
+    #[arg(long, value_name = "DIR")]
+    data_directory: Option<PathBuf>,
+
+    /// How the results are printed. JSON is printed at the end.
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output_format: Format,
+
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// Partitions of an SSTable in the case inserts.
+const PARTITIONS: u32 = 20_000;
+
+/// Room for all files that are not to be read again.
+const ALL: usize = 4 << 30;
+
+impl Bloomfile {
+    /// Does what the arguments say; results go to `out`.
+    ///
+    /// # Errors
+    /// What cannot be read or written.
+    pub fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let temporary = tempfile::tempdir()?;
+        let folder = self.data_directory.clone().unwrap_or_else(|| temporary.path().to_owned());
+        std::fs::create_dir_all(&folder)?;
+        let is_text = self.output_format == Format::Text;
+        if is_text {
+            writeln!(
+                out,
+                "{:<9} {:>6} {:<10} {:>10} {:>8} {:>8} {:>9} {:>12} {:>10}",
+                "case", "batch", "way", "lookups", "ns", "cpu ns", "passed", "cache", "read"
+            )?;
+        }
+        let mut lines = Vec::new();
+        let mut take = |line: Line| -> Result<()> {
+            if is_text {
+                writeln!(out, "{}", line.text())?;
+                out.flush()?;
+            }
+            lines.push(line);
+            Ok(())
+        };
+        for (case, plan) in self.plans(&folder) {
+            for way in self.ways(case) {
+                take(Line { case, batch: plan.batch, threads: plan.threads, way, taken: plan.run(way)? })?;
+            }
+        }
+        for inserts in self.inserts() {
+            for way in self.ways(Case::Inserts) {
+                let (batch, taken) = (Some(inserts.batch), inserts.run(way)?);
+                take(Line { case: Case::Inserts, batch, threads: 1, way, taken })?;
+            }
+        }
+        if is_text {
+            write!(out, "\n{}", State::of(SSTABLES, SHARDS).text())?;
+        } else {
+            let lines: Vec<Value> = lines.iter().map(Line::json).collect();
+            writeln!(
+                out,
+                "{:#}",
+                json!({ "bloomfile": lines, "state": State::of(SSTABLES, SHARDS).json() })
+            )?;
+        }
+        Ok(())
+    }
+
+    fn plans(&self, folder: &std::path::Path) -> Vec<(Case, Plan)> {
+        let plan = |count: u32, keys: u64| Plan {
+            files: Files { folder: folder.to_owned(), count, keys, fp_chance: self.fp_chance },
+            threads: self.threads,
+            lookups: self.lookups,
+            batch: None,
+            has_parts: false,
+            cache: ALL,
+            machine: self.machine.shard(),
+        };
+        let batches = |case, keys| {
+            self.batch
+                .iter()
+                .map(move |&batch| (case, Plan { threads: 1, batch: Some(batch), ..plan(self.files, keys) }))
+        };
+        let churning = Plan {
+            lookups: self.lookups / 10,
+            has_parts: true,
+            cache: self.memory,
+            ..plan(1, self.churning_keys)
+        };
+        let all = [(Case::Absent, plan(1, self.keys)), (Case::Churning, churning)].into_iter();
+        all.chain(batches(Case::Batches, self.batch_keys))
+            .chain(batches(Case::Large, self.large_keys))
+            .filter(|(case, _)| self.case.is_empty() || self.case.contains(case))
+            .collect()
+    }
+
+    fn inserts(&self) -> Vec<Inserts> {
+        let inserts = |&batch: &u64| Inserts {
+            sstables: self.sstables,
+            partitions: PARTITIONS,
+            rows: (self.lookups / 10).next_multiple_of(batch),
+            batch,
+            fp_chance: self.fp_chance,
+            cache: self.memory,
+            machine: self.machine.shard(),
+        };
+        let is_wanted = self.case.is_empty() || self.case.contains(&Case::Inserts);
+        self.batch.iter().filter(|_| is_wanted).map(inserts).collect()
+    }
+
+    fn ways(&self, case: Case) -> Vec<Way> {
+        if !self.way.is_empty() {
+            return self.way.clone();
+        }
+        let mut ways = vec![Way::Before, Way::PerShard, Way::AtHand];
+        if case == Case::Large {
+            ways.push(Way::Whole);
+        }
+        ways
+    }
+}
+
+/// A case done in one way.
+struct Line {
+    case: Case,
+    batch: Option<u64>,
+    threads: u32,
+    way: Way,
+    taken: Taken,
+}
+
+impl Line {
+    fn text(&self) -> String {
+        let Taken { lookups, of_cache, read, .. } = self.taken;
+        let batch = self.batch.map_or("-".to_owned(), |batch| batch.to_string());
+        let (ns, cpu, passed) = (self.ns(), self.cpu_ns(), 100.0 * self.passed());
+        format!(
+            "{:<9} {batch:>6} {:<10} {lookups:>10} {ns:>8.1} {cpu:>8.1} {passed:>8.3}% {of_cache:>12} {read:>10}",
+            self.case_name(),
+            self.way.name(),
+        )
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "case": self.case_name(),
+            "batch": self.batch,
+            "threads": self.threads,
+            "way": self.way.name(),
+            "lookups": self.taken.lookups,
+            "ns": rounded(self.ns(), 1),
+            "cpu ns": rounded(self.cpu_ns(), 1),
+            "passed": rounded(self.passed(), 6),
+            "cache": self.taken.of_cache,
+            "read": self.taken.read,
+        })
+    }
+
+    fn case_name(&self) -> &'static str {
+        match self.case {
+            Case::Absent => "absent",
+            Case::Churning => "churning",
+            Case::Batches => "batches",
+            Case::Large => "large",
+            Case::Inserts => "inserts",
+        }
+    }
+
+    fn ns(&self) -> f64 {
+        self.taken.wall.as_nanos() as f64 / (self.taken.lookups as f64 / f64::from(self.threads))
+    }
+
+    fn cpu_ns(&self) -> f64 {
+        self.taken.cpu.as_nanos() as f64 / self.taken.lookups as f64
+    }
+
+    fn passed(&self) -> f64 {
+        self.taken.passed as f64 / self.taken.lookups as f64
+    }
+}
+
+/// What lookups keep in memory beside the pages. Bytes.
+struct State {
+    before: u64,
+    now: u64,
+}
+
+impl State {
+    /// For so many SSTables, each of which is open on one of so many shards.
+    fn of(sstables: u64, shards: u64) -> State {
+        let now = sstables * BloomPages::STATE as u64 + shards * FilterPages::STATE as u64;
+        State { before: Shared::state(sstables, shards), now }
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "State for {SSTABLES} SSTables and {SHARDS} shards: before {:.1} MiB, now {:.3} MiB. First tokens take 8 bytes \
+             for each page of 4 KiB.\n",
+            self.before as f64 / f64::from(1 << 20),
+            self.now as f64 / f64::from(1 << 20)
+        )
+    }
+
+    fn json(&self) -> Value {
+        json!({ "sstables": SSTABLES, "shards": SHARDS, "before": self.before, "now": self.now })
+    }
+}

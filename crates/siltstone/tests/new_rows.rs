@@ -1,0 +1,100 @@
+//! Rows by many keys at once, and rows that are inserted if they are not there, beside what single reads and writes say.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use siltstone::database::{Batch, Database, Options, Table, Write};
+use testkit::generate::random::Random;
+
+const CREATE: &str = "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))";
+
+fn open(folder: &Path, shards: usize, cache: usize) -> Database {
+    let options = Options { shards, cache, memtables: 8 << 20, direct_io: false, ..Options::default() };
+    Database::open(folder, options).wait().unwrap()
+}
+
+fn value_of(table: &Table, (k, c): (i32, i32)) -> Option<String> {
+    table.get(k, c).wait().unwrap().map(|row| row.json_of("v").unwrap())
+}
+
+fn values_of(table: &Table, keys: &[(i32, i32)]) -> Vec<Option<String>> {
+    let rows = table.get_many(keys.iter().copied()).wait().unwrap();
+    rows.iter().map(|row| row.as_ref().map(|row| row.json_of("v").unwrap())).collect()
+}
+
+/// Random batches of new rows, deletions, flushes and compactions, against a map.
+#[test]
+fn only_rows_that_are_not_there_are_inserted() {
+    for (seed, shards, cache) in [(1, 1, 0), (2, 3, 1 << 20), (3, 2, 8 << 20)] {
+        let folder = tempfile::tempdir().unwrap();
+        let database = open(folder.path(), shards, cache);
+        let table = database.create_table(CREATE).wait().unwrap();
+        let mut random = Random::new(seed);
+        let mut known: BTreeMap<(i32, i32), String> = BTreeMap::new();
+        let key = |random: &mut Random| (random.below(300) as i32, random.below(4) as i32);
+        for round in 0..40 {
+            let keys: Vec<(i32, i32)> = (0..random.between(1, 90)).map(|_| key(&mut random)).collect();
+            let value = |at: usize| format!("{round}-{at}");
+            let batch = keys.iter().enumerate().map(|(at, &(k, c))| Write::insert(k, c).set("v", value(at)));
+            let inserted = table.insert_new(batch.collect::<Batch>()).wait().unwrap();
+            for (at, (key, inserted)) in keys.iter().zip(&inserted).enumerate() {
+                let is_new = !known.contains_key(key);
+                assert_eq!(*inserted, is_new, "seed {seed}, round {round}: {key:?}");
+                known.entry(*key).or_insert_with(|| format!("\"{}\"", value(at)));
+            }
+            for _ in 0..random.below(20) {
+                let (k, c) = key(&mut random);
+                table.write(Write::delete_row(k, c)).wait().unwrap();
+                known.remove(&(k, c));
+            }
+            match random.below(4) {
+                0 => table.flush().wait().unwrap(),
+                1 if round % 10 == 9 => table.compact().wait().unwrap(),
+                _ => {}
+            }
+            let asked: Vec<(i32, i32)> = (0..100).map(|_| key(&mut random)).collect();
+            let expected: Vec<Option<String>> = asked.iter().map(|key| known.get(key).cloned()).collect();
+            assert_eq!(values_of(&table, &asked), expected, "seed {seed}, round {round}");
+            assert_eq!(value_of(&table, asked[0]), expected[0]);
+        }
+        database.close().wait().unwrap();
+    }
+}
+
+/// Of all who insert the same row at the same time, one does.
+#[test]
+fn one_of_many_inserts_the_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2, 1 << 20);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let insert = |by: usize| {
+        // Each names the rows in another order.
+        let rows = (0..50).map(|at| (at * 7 + by as i32 * 13) % 50);
+        table.insert_new(rows.map(|k| Write::insert(k, 1).set("v", by.to_string())).collect::<Batch>())
+    };
+    let pending: Vec<_> = (0..8).map(insert).collect();
+    let inserted: usize =
+        pending.into_iter().map(|one| one.wait().unwrap().iter().filter(|is_new| **is_new).count()).sum();
+    assert_eq!(inserted, 50);
+    database.close().wait().unwrap();
+}
+
+#[test]
+fn only_inserts_can_be_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1, 1 << 20);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let refused =
+        table.insert_new([Write::insert(1, 1), Write::delete(2)].into_iter().collect::<Batch>()).wait();
+    assert!(refused.unwrap_err().to_string().contains("only what is inserted can be new"));
+    assert!(table.insert_new(Write::insert(1, ())).wait().unwrap_err().to_string().contains("clustering"));
+    assert_eq!(values_of(&table, &[(1, 1), (2, 1)]), [None, None], "nothing was written");
+    assert!(table.insert_new(Batch::new()).wait().unwrap().is_empty() && values_of(&table, &[]).is_empty());
+    // A row that expired, or was deleted, is not there.
+    table.write(Write::insert(1, 1).set("v", "a").timestamp(1)).wait().unwrap();
+    assert_eq!(table.insert_new(Write::insert(1, 1).set("v", "b")).wait().unwrap(), [false]);
+    assert_eq!(value_of(&table, (1, 1)).as_deref(), Some("\"a\""));
+    database.close().wait().unwrap();
+}

@@ -1,0 +1,192 @@
+//! Which keys an SSTable may have: by its filter in pages, or by Filter.db, or by nothing.
+//!
+//! Where a page turns out to be wrong, the pages are given up and Filter.db is read: no key is taken for absent because of
+//! them.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use model::PartitionKey;
+use model::key::murmur3;
+use runtime::{Cache, Disk, Reserved};
+
+use crate::component::Descriptor;
+use crate::parts::bloom_pages::{BloomPages, Probe};
+use crate::parts::filter::Filter;
+use crate::parts::usage::Usage;
+use crate::sstable::Opener;
+use crate::{Error, Result};
+
+/// The filter of an SSTable.
+pub struct KeyFilter {
+    way: RefCell<Way>,
+    pages_usage: RefCell<Usage>,
+    disk: Disk,
+    descriptor: Descriptor,
+    cache: Cache,
+    /// For the filter that was read since.
+    reserved: Cell<Option<Reserved>>,
+}
+
+#[derive(Clone)]
+enum Way {
+    /// All keys may be there.
+    Nothing,
+    Whole(Rc<Filter>),
+    Pages(Rc<BloomPages>),
+}
+
+impl KeyFilter {
+    /// By these pages, if they are to be used; otherwise by Filter.db, which is read.
+    ///
+    /// # Errors
+    /// A Filter.db that cannot be read or contradicts the format.
+    pub(crate) async fn open(
+        opener: &Opener<'_>,
+        cache: &Cache,
+        pages: std::result::Result<BloomPages, Usage>,
+    ) -> Result<KeyFilter> {
+        let (way, usage) = match pages {
+            Ok(pages) => {
+                let usage = Usage::InUse { bytes: pages.file_len() };
+                (Way::Pages(Rc::new(pages)), usage)
+            }
+            Err(usage) => (whole(opener).await?, usage),
+        };
+        Ok(KeyFilter {
+            way: RefCell::new(way),
+            pages_usage: RefCell::new(usage),
+            disk: opener.disk.clone(),
+            descriptor: opener.descriptor.clone(),
+            cache: cache.clone(),
+            reserved: Cell::default(),
+        })
+    }
+
+    /// What it says of the key with this hash ([`model::key::murmur3`]), as far as that is in memory.
+    #[inline]
+    pub fn probe(&self, hash: [u64; 2]) -> Probe {
+        match &*self.way.borrow() {
+            Way::Pages(pages) => pages.probe(hash),
+            Way::Whole(filter) if !filter.may_contain(hash) => Probe::Absent,
+            Way::Whole(_) | Way::Nothing => Probe::Maybe,
+        }
+    }
+
+    /// Whether the key may be there. May read a page.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn may_contain(&self, key: &PartitionKey) -> Result<bool> {
+        self.may_contain_hash(murmur3(&key.bytes)).await
+    }
+
+    /// The same of the key with this hash ([`model::key::murmur3`]).
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn may_contain_hash(&self, hash: [u64; 2]) -> Result<bool> {
+        loop {
+            match self.probe(hash) {
+                Probe::Absent => return Ok(false),
+                Probe::Maybe => return Ok(true),
+                Probe::Unread => {}
+            }
+            let Way::Pages(pages) = self.way() else { continue };
+            match pages.may_contain(hash).await {
+                Ok(may) => return Ok(may),
+                Err(error) => self.give_up(&pages, error).await?,
+            }
+        }
+    }
+
+    /// Adds to `found` which of these keys may be there, by their numbers: hashes in the order of their tokens. Pages that
+    /// are not in memory are read together.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn sift(&self, hashes: &[[u64; 2]], found: &mut Vec<usize>) -> Result<()> {
+        let from = found.len();
+        loop {
+            match self.way() {
+                Way::Nothing => found.extend(0..hashes.len()),
+                Way::Whole(filter) => {
+                    found.extend((0..hashes.len()).filter(|&at| filter.may_contain(hashes[at])))
+                }
+                Way::Pages(pages) => {
+                    if let Err(error) = pages.sift(hashes, found).await {
+                        found.truncate(from);
+                        self.give_up(&pages, error).await?;
+                        continue;
+                    }
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Filter.db, if there is one and it is in memory.
+    pub fn whole(&self) -> Option<Rc<Filter>> {
+        match self.way() {
+            Way::Whole(filter) => Some(filter),
+            Way::Nothing | Way::Pages(_) => None,
+        }
+    }
+
+    /// Filter.db, if there is one: read, if it is not in memory.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn read_whole(&self) -> Result<Option<Rc<Filter>>> {
+        match self.way() {
+            Way::Whole(filter) => Ok(Some(filter)),
+            Way::Nothing => Ok(None),
+            Way::Pages(_) => Ok(self.opener().filter().await?.map(Rc::new)),
+        }
+    }
+
+    /// What became of BloomPages.db.
+    pub fn pages_usage(&self) -> Usage {
+        self.pages_usage.borrow().clone()
+    }
+
+    /// What it had in memory when it was opened, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match &*self.way.borrow() {
+            Way::Nothing => 0,
+            Way::Whole(filter) => filter.memory_bytes(),
+            Way::Pages(pages) => pages.memory_bytes(),
+        }
+    }
+
+    /// Goes by Filter.db from now on, because of what reading these pages led to.
+    async fn give_up(&self, pages: &Rc<BloomPages>, error: Error) -> Result<()> {
+        let way = whole(&self.opener()).await?;
+        if matches!(&*self.way.borrow(), Way::Pages(now) if Rc::ptr_eq(now, pages)) {
+            let bytes = if let Way::Whole(filter) = &way { filter.memory_bytes() } else { 0 };
+            self.reserved.set(Some(self.cache.reserve(bytes)));
+            self.way.replace(way);
+            self.pages_usage.replace(Usage::Ignored { why: error.to_string() });
+        }
+        Ok(())
+    }
+
+    fn way(&self) -> Way {
+        self.way.borrow().clone()
+    }
+
+    fn opener(&self) -> Opener<'_> {
+        Opener { disk: &self.disk, descriptor: &self.descriptor }
+    }
+}
+
+impl fmt::Debug for KeyFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyFilter").field("pages", &self.pages_usage).finish_non_exhaustive()
+    }
+}
+
+async fn whole(opener: &Opener<'_>) -> Result<Way> {
+    Ok(opener.filter().await?.map_or(Way::Nothing, |filter| Way::Whole(Rc::new(filter))))
+}

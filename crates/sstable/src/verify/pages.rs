@@ -1,0 +1,63 @@
+//! What the components of our own have in common: pages with checksums, and the SSTable that they are of.
+
+use runtime::File;
+
+use super::report::Report;
+use crate::data::reader::Data;
+use crate::parts::binding::Binding;
+use crate::parts::digest::Digest;
+use crate::parts::sealed_page::{PAGE, is_sound};
+use crate::parts::statistics::Partitioner;
+use crate::{Error, Result, Version};
+
+/// The SSTable that such a component has to be of.
+#[derive(Clone, Copy)]
+pub(super) struct Owner<'a> {
+    pub(super) data: &'a Data,
+    pub(super) index: &'a File,
+    pub(super) partitioner: Partitioner,
+    pub(super) digest: Option<Digest>,
+    pub(super) version: Version,
+}
+
+impl Owner<'_> {
+    /// What the component has to name.
+    pub(super) fn binding(&self) -> Binding {
+        Binding {
+            digest: self.digest.map(|digest| digest.0),
+            data_len: self.data.file.file().len(),
+            index_len: self.index.len(),
+        }
+    }
+
+    /// The last page of such a component, if there is something more to check: it is used, and all its pages are sound.
+    pub(super) async fn last_page(&self, file: &File, report: &mut Report) -> Option<Vec<u8>> {
+        if self.partitioner == Partitioner::Local {
+            let what = "the table of a secondary index has no tokens: this file is not used";
+            report.note(file.path(), None, what);
+            return None;
+        }
+        sound(file, report).await.unwrap_or_else(|error: Error| {
+            report.error(error);
+            None
+        })
+    }
+}
+
+/// Checks the pages for themselves; the last of them, if all are sound.
+async fn sound(file: &File, report: &mut Report) -> Result<Option<Vec<u8>>> {
+    let page = PAGE as u64;
+    if file.len() == 0 || !file.len().is_multiple_of(page) {
+        report.wrong(file.path(), file.len() / page * page, "the file ends inside a page");
+        return Ok(None);
+    }
+    let (mut last, mut all_sound) = (Vec::new(), true);
+    for at in (0..file.len()).step_by(PAGE) {
+        last = file.read_exact_at(at, PAGE).await?.to_vec();
+        if !is_sound(&last) {
+            report.wrong(file.path(), at, "the checksum of a page is wrong");
+            all_sound = false;
+        }
+    }
+    Ok(all_sound.then_some(last))
+}

@@ -1,0 +1,82 @@
+//! What lies outside of a compaction, as far as it keeps tombstones from being purged.
+//!
+//! A purge asks for it in the middle of a partition, where it cannot wait. So the pages of filters that tell are brought in
+//! where the partition begins; should one have gone since, its SSTable counts as one that has the partition.
+
+use std::rc::Rc;
+
+use model::{Fragment, FragmentReader, Next, PartitionKey, PartitionStart};
+
+use crate::sstable_set::{Candidates, Member};
+use crate::table::Table;
+use crate::{Error, Result};
+
+/// All of a table but some SSTables.
+#[derive(Clone)]
+pub(crate) struct Outside {
+    table: Table,
+    inputs: Rc<[Rc<Member>]>,
+}
+
+/// A stream whose partitions do not begin before the filters can be asked for them.
+pub(crate) struct Awaiting<R> {
+    reader: R,
+    outside: Outside,
+    held: Option<(PartitionStart, Candidates)>,
+}
+
+impl Outside {
+    /// All but these.
+    pub(crate) fn new(table: &Table, inputs: Vec<Rc<Member>>) -> Outside {
+        Outside { table: table.clone(), inputs: inputs.into() }
+    }
+
+    /// The least timestamp of all that may be of a partition; `None` if nothing is.
+    pub(crate) fn least(&self, key: &PartitionKey) -> Option<i64> {
+        let candidates = self.candidates(key);
+        let is_outside = |member: &&Rc<Member>| !self.inputs.iter().any(|input| input.is(member));
+        let in_sstables = candidates.members().iter().filter(is_outside).map(|member| member.min_timestamp);
+        let memtables = self.table.memtables();
+        let with_key = memtables.iter().filter(|memtable| memtable.has(key));
+        let in_memtables = with_key.filter_map(|memtable| memtable.timestamps().map(|(least, _)| least));
+        in_sstables.chain(in_memtables).min()
+    }
+
+    /// The stream of a reader, whose partitions wait for what [`Outside::least`] asks.
+    pub(crate) fn awaited_by<R>(&self, reader: R) -> Awaiting<R> {
+        Awaiting { reader, outside: self.clone(), held: None }
+    }
+
+    fn candidates(&self, key: &PartitionKey) -> Candidates {
+        self.table.sstables().of_key(key)
+    }
+}
+
+impl<R: FragmentReader<Error = Error>> FragmentReader for Awaiting<R> {
+    type Error = Error;
+
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
+        if let Some((start, _)) = self.held.take() {
+            *place = Fragment::PartitionStart(start);
+            return Ok(Next::Fragment);
+        }
+        let next = self.reader.pop(place)?;
+        if next == Next::Fragment
+            && let Fragment::PartitionStart(start) = place
+        {
+            let candidates = self.outside.candidates(&start.key);
+            if candidates.has_unread() {
+                self.held = Some((start.clone(), candidates));
+                return Ok(Next::Fill);
+            }
+        }
+        Ok(next)
+    }
+
+    async fn fill(&mut self) -> Result<()> {
+        match &mut self.held {
+            Some((start, candidates)) => candidates.settle(&start.key).await,
+            None => self.reader.fill().await,
+        }
+    }
+}
