@@ -10,12 +10,14 @@
 //! | [`report`] | charts of what they print |
 //! | [`arguments`] | what several of them can be told |
 //! | [`allocations`] | how many allocations a thread made |
+//! | [`counters`] | how many instructions it carried out |
 //!
 //! Requests and bytes are exact and repeat on any machine; allocations nearly, as the order in which requests end may change
 //! a few. Times do not: they are for ratios within one run.
 
 pub mod allocations;
 pub mod arguments;
+pub mod counters;
 mod defaults;
 pub mod fast_forward;
 pub mod growth;
