@@ -136,14 +136,17 @@ impl Axis {
 
 /// A number in few letters.
 pub(super) fn short(number: f64) -> String {
-    match number {
-        number if number >= 1e6 => format!("{:.3}M", number / 1e6).replace(".000", ""),
-        number if number >= 1e4 => format!("{:.1}k", number / 1e3).replace(".0k", "k"),
-        number if number >= 100.0 || number.fract() == 0.0 => format!("{number:.0}"),
-        number if number >= 10.0 => format!("{number:.1}").replace(".0", ""),
-        number if number < 0.01 => format!("{number:.4}"),
-        number => format!("{number:.2}"),
-    }
+    let (number, decimals, unit) = match number {
+        1e6.. => (number / 1e6, 3, "M"),
+        1e4.. => (number / 1e3, 1, "k"),
+        100.0.. => (number, 0, ""),
+        10.0.. => (number, 1, ""),
+        0.01.. => (number, 2, ""),
+        _ => (number, 4, ""),
+    };
+    let text = format!("{number:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{unit}")
 }
 
 #[cfg(test)]
@@ -155,9 +158,9 @@ mod tests {
         let told = |axis: &Axis, number: f64| axis.told(axis.place(number, &(-2.0..9.0)));
         let (log, linear) = (Axis::log(""), Axis::linear(""));
         assert_eq!([told(&log, 1e8), told(&log, 1e4), told(&log, 256.0)], ["100M", "10k", "256"]);
-        assert_eq!([told(&linear, 2.5), told(&linear, 3.0), told(&linear, 12_500.0)], ["2.50", "3", "12.5k"]);
+        assert_eq!([told(&linear, 2.5), told(&linear, 3.0), told(&linear, 12_500.0)], ["2.5", "3", "12.5k"]);
         assert_eq!(told(&log, 0.0), "0.01", "where the axis begins");
-        assert_eq!([short(17.25), short(0.0003), short(99.99)], ["17.2", "0.0003", "100"]);
+        assert_eq!([short(17.25), short(0.0003), short(99.99), short(0.0)], ["17.2", "0.0003", "100", "0"]);
     }
 
     #[test]

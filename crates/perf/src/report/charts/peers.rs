@@ -57,9 +57,14 @@ impl Table<'_> {
         let y = if most > FAR * least { Axis::log(measure) } else { Axis::linear(measure) };
         let groups = lines.iter().map(|line| line["of"].as_str().unwrap_or_default().to_owned()).collect();
         let is_rate = measure.ends_with("a second");
-        let note = if is_rate { "More is better; good for large ratios only." } else { "Less is better." };
+        let better = if is_rate { "More is better; good for large ratios only." } else { "Less is better." };
+        let steps = if y.is_log {
+            " Each step is ten times the one before: heights are not in proportion."
+        } else {
+            ""
+        };
         let title = format!("{}: {measure}", self.title);
-        Chart { note: note.to_owned(), ..Chart::bars(title, groups, y, bars) }
+        Chart { note: format!("{better}{steps}"), ..Chart::bars(title, groups, y, bars) }
     }
 }
 
@@ -80,7 +85,8 @@ mod tests {
         assert_eq!(titles, ["From disk: requests", "From disk: KiB", "From disk: MiB"]);
         assert_eq!(drawn[0].lines[1].points, [(0.0, 0.002)]);
         assert_eq!(drawn[2].x.names, ["memory"]);
-        assert!(drawn[0].y.is_log && !drawn[1].y.is_log);
+        assert!(drawn[0].y.is_log && drawn[0].note.contains("ten times"));
+        assert!(!drawn[1].y.is_log && drawn[1].note == "Less is better.");
         assert!(charts(&json!({ "title": "T" })).is_none());
     }
 }
