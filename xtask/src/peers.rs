@@ -12,8 +12,10 @@
 //! | [`contestants`] | who takes part, and how one is started |
 //! | [`trace`] | what a tracer of system calls saw |
 //! | [`tables`] | figures side by side, and the page |
+//! | [`figures`] | the page's figures as JSON |
 
 pub mod contestants;
+pub mod figures;
 pub mod tables;
 pub mod trace;
 
@@ -30,8 +32,9 @@ use crate::Result;
 use crate::measure::median;
 use crate::workspace::{root, target};
 
-/// The page that `--write` writes.
+/// The page and the figures that `--write` writes.
 const PAGE: &str = "docs/performance/peers.md";
+const FIGURES: &str = "docs/performance/peers.json";
 
 /// MiB for caches where everything is to be in them.
 const ALL_IN_MEMORY: u32 = 1024;
@@ -148,7 +151,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     cassandra: Option<PathBuf>,
 
-    /// Write the tables to docs/performance/peers.md as well.
+    /// Write the tables to docs/performance/peers.md as well, and their figures beside them.
     #[arg(long)]
     write: bool,
 }
@@ -186,7 +189,7 @@ pub fn run(options: &Options) -> Result<()> {
     let shown = fs::read_to_string(root().join(PAGE)).unwrap_or_default();
     let mut tables = String::new();
     for part in Part::value_variants() {
-        let name = format!("{part:?}").to_lowercase();
+        let name = part.name();
         let text = if options.only.is_empty() || options.only.contains(part) {
             let text: String = comparison.tables(*part)?.iter().map(|table| format!("{table}\n")).collect();
             print!("{text}");
@@ -197,9 +200,24 @@ pub fn run(options: &Options) -> Result<()> {
         tables += &marked(&name, &text);
     }
     if options.write {
-        fs::write(root().join(PAGE), page(&tables, options))?;
+        let page = page(&tables, options);
+        fs::write(root().join(FIGURES), document(&page))?;
+        fs::write(root().join(PAGE), page)?;
     }
     Ok(())
+}
+
+/// The figures of all tables of a page, as a file.
+fn document(page: &str) -> String {
+    let parts: Vec<String> = Part::value_variants().iter().map(|part| part.name()).collect();
+    format!("{:#}\n", figures::figures(page, parts.iter().map(String::as_str)))
+}
+
+impl Part {
+    /// Its name, as the command and the page have it.
+    fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
 }
 
 struct Comparison<'a> {
@@ -478,6 +496,17 @@ fn all_equal(case: &str, sums: &[(&str, [String; 2])]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The file was written with the page: it has every table of it, and nothing else.
+    #[test]
+    fn the_figures_kept_are_those_of_the_page() {
+        let kept = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+        let (page, figures) = (kept(PAGE), kept(FIGURES));
+        assert_eq!(figures, document(&page));
+        let rows = page.lines().filter(|line| line.starts_with("| ")).count();
+        let heads = page.lines().filter(|line| line.starts_with("|---")).count();
+        assert_eq!(figures.matches("\"of\":").count(), rows - heads);
+    }
 
     #[test]
     fn other_rows_are_an_error() {

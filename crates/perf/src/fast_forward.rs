@@ -42,9 +42,10 @@ const MOST_ROWS: i64 = 1 << 30;
 ///
 /// Columns: time of the median iteration; frags, the rows found, which is checked; frag/s, the median with its absolute
 /// deviation, the most and the least. aio and KiB, requests to the disk and what they were for; blocked, how often all
-/// waited for the disk; dropped, requests in vain. idx, pages of 4 KiB of Index.db that were cached or not; c, slices that
-/// were in the row cache or not. allocs, allocations of the shard's thread; tasks, how often the shard turned to the read;
-/// cpu, the share of the time that the thread was on a processor; mem, bytes that the caches have at the end.
+/// waited for the disk; dropped, requests in vain. idx, pages of 4 KiB of Index.db that were cached, that were not, and
+/// that were waited for; c, slices that were in the row cache or not, and stretches of rows that were put into it (c blk,
+/// which counts that in the published program too). allocs, allocations of the shard's thread; tasks, how often the shard turned to the read;
+/// insns/f, instructions of that thread for each row, by the counters of the processor where it has any; cpu, the share of the time that the thread was on a processor; mem, bytes that the caches have at the end.
 /// What is not known is -.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -229,6 +230,7 @@ impl FastForward {
             fences: self.fences,
             row_cache: self.enable_cache,
             cache: usize::from(self.cache_mib.get()) << 20,
+            keeps_cache: self.keep_cache_across_test_cases,
         }
     }
 

@@ -6,10 +6,12 @@
 //! | [`simple_query`] | one row, read or written by its key |
 //! | [`single_key`] | rows that stand in three SSTables, read newest first |
 //! | [`reads`] | rows and slices of one partition, wherever they are |
+//! | [`bloomfile`] | lookups in bloom filters that are read by pages |
 //! | [`growth`] | what a row costs, by the size of what it is in |
 //! | [`report`] | charts of what they print |
 //! | [`arguments`] | what several of them can be told |
 //! | [`allocations`] | how many allocations a thread made |
+//! | [`counters`] | how many instructions it carried out |
 //!
 //! Requests and bytes are exact and repeat on any machine; allocations nearly, as the order in which requests end may change
 //! a few. Times do not: they are for ratios within one run.
@@ -17,6 +19,7 @@
 pub mod allocations;
 pub mod arguments;
 pub mod bloomfile;
+pub mod counters;
 mod defaults;
 pub mod fast_forward;
 pub mod growth;

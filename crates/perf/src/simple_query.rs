@@ -29,8 +29,9 @@ use crate::throughput::{self, Line, Summary, Until};
 /// with what was written. A line a second, and their median at the end.
 ///
 /// Columns: tps, operations a second; allocs, allocations of the shard's thread; logallocs, values that were taken into the
-/// caches; tasks, how often the shard turned to an operation; errors, operations that failed or found something else. What
-/// is not known, instructions and cycles, is -: cargo xtask instructions counts them.
+/// caches; tasks, how often the shard turned to an operation; errors, operations that failed or found something else.
+/// insns and cycles, instructions and cycles of that thread outside of the kernel, by the counters of the processor. What
+/// is not known is -: most virtual machines have no such counters, and cargo xtask instructions counts without them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use siltstone::{Error, Result};
 
 use crate::allocations;
+use crate::counters::{self, Counted};
 use crate::numbers::{deviation, middle, rounded};
 use crate::polls::Polls;
 
@@ -51,6 +52,8 @@ pub(crate) struct Line {
     pub(crate) errors: u64,
     /// Allocations of the shard's thread, if they are counted.
     pub(crate) allocations: Option<u64>,
+    /// Instructions and cycles of it, if the processor counts them.
+    pub(crate) counted: Option<Counted>,
     /// Values that were taken into the caches.
     pub(crate) insertions: u64,
     /// How often the shard turned to an operation.
@@ -98,6 +101,7 @@ where
         operations: run.begun.get(),
         errors: run.errors.get(),
         allocations: now.allocations.zip(before.allocations).map(|(now, before)| now - before),
+        counted: now.counted.zip(before.counted).map(|(now, before)| now.since(before)),
         insertions: now.insertions - before.insertions,
         tasks: run.polls.tasks.get(),
         requests: now.requests - before.requests,
@@ -132,6 +136,7 @@ impl Line {
     fn totals(meters: &Meters) -> Line {
         Line {
             allocations: allocations::made(),
+            counted: counters::so_far(),
             insertions: meters.cache.stats().inserts,
             requests: meters.disk.stats().total().requests,
             ..Line::default()
@@ -146,15 +151,16 @@ impl Line {
     /// As the published programs print it.
     pub(crate) fn text(&self) -> String {
         let each = |count: u64| self.each(count);
-        let allocations =
-            self.allocations.map_or_else(|| "-".to_owned(), |count| format!("{:.1}", each(count)));
+        let if_known = |count: Option<u64>, decimals: usize| {
+            count.map_or_else(|| "-".to_owned(), |count| format!("{:.decimals$}", each(count)))
+        };
+        let allocations = if_known(self.allocations, 1);
+        let [instructions, cycles] = self.processor().map(|count| if_known(count, 0));
         format!(
-            "{:.2} tps ({allocations:>5} allocs/op, {:>5.1} logallocs/op, {:>5.1} tasks/op, {:>7} insns/op, {:>7} cycles/op, {:>8} errors)",
+            "{:.2} tps ({allocations:>5} allocs/op, {:>5.1} logallocs/op, {:>5.1} tasks/op, {instructions:>7} insns/op, {cycles:>7} cycles/op, {:>8} errors)",
             self.rate(),
             each(self.insertions),
             each(self.tasks),
-            "-",
-            "-",
             self.errors
         )
     }
@@ -162,13 +168,15 @@ impl Line {
     /// As JSON: the same, and the sums that it is made of.
     pub(crate) fn json(&self) -> Value {
         let each = |count: u64| rounded(self.each(count), 2);
+        let [instructions, cycles] =
+            self.processor().map(|count| count.map(|count| rounded(self.each(count), 0)));
         json!({
             "tps": rounded(self.rate(), 2),
             "allocs_per_op": self.allocations.map(each),
             "logallocs_per_op": each(self.insertions),
             "tasks_per_op": each(self.tasks),
-            "instructions_per_op": Value::Null,
-            "cycles_per_op": Value::Null,
+            "instructions_per_op": instructions,
+            "cycles_per_op": cycles,
             "requests_per_op": each(self.requests),
             "errors": self.errors,
             "operations": self.operations,
@@ -178,6 +186,11 @@ impl Line {
             "requests": self.requests,
             "seconds": rounded(self.time.as_secs_f64(), 6),
         })
+    }
+
+    /// Instructions, and cycles.
+    fn processor(&self) -> [Option<u64>; 2] {
+        [self.counted.map(|counted| counted.instructions), self.counted.map(|counted| counted.cycles)]
     }
 
     fn each(&self, count: u64) -> f64 {
@@ -227,8 +240,8 @@ impl Summary {
             "logallocs_per_op": line["logallocs_per_op"],
             "tasks_per_op": line["tasks_per_op"],
             "requests_per_op": line["requests_per_op"],
-            "instructions_per_op": Value::Null,
-            "cycles_per_op": Value::Null,
+            "instructions_per_op": line["instructions_per_op"],
+            "cycles_per_op": line["cycles_per_op"],
         })
     }
 
@@ -260,6 +273,9 @@ mod tests {
         let text = "2500.00 tps (130.7 allocs/op,   2.5 logallocs/op,   2.0 tasks/op,       - insns/op,       - cycles/op,        0 errors)";
         assert_eq!(known.text(), text);
         assert!(line(4).text().contains("(    - allocs/op"));
+        let counted = Line { counted: Some(Counted { instructions: 1_092_360, cycles: 1_032_030 }), ..known };
+        assert!(counted.text().contains(" 109236 insns/op,  103203 cycles/op, "), "{}", counted.text());
+        assert_eq!(counted.json()["instructions_per_op"], 109_236);
         assert_eq!(
             (&known.json()["allocs_per_op"], &line(4).json()["allocations"]),
             (&json!(130.7), &Value::Null)

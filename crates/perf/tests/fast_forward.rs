@@ -53,6 +53,7 @@ fn a_cold_row_is_few_requests() {
             assert_eq!(frags, [1, 32, 256, 1200, 1, 32, 256, 600], "{group} {options:?}");
             for case in cases.iter().filter(|case| case["read"] == 1) {
                 assert!(number(case, "aio") <= most, "{group} {options:?}: {case}");
+                assert!(number(case, "idx blk") >= number(case, "idx miss"), "{group} {options:?}: {case}");
             }
         }
     }
@@ -107,8 +108,10 @@ fn a_row_cache_answers_the_second_time() {
     let options = ["--enable-cache", "--keep-cache-across-test-cases"];
     let cases = cases(&folder, group, &options);
     assert_eq!(number(&cases[0], "frags"), ROWS);
+    assert!(number(&cases[0], "c miss") == 1 && number(&cases[0], "c blk") > 0, "{}", cases[0]);
     for case in &cases[1..] {
         assert_eq!((number(case, "c hit"), number(case, "aio")), (1, 0), "{case}");
+        assert_eq!((number(case, "c blk"), number(case, "idx blk")), (0, 0), "{case}");
         assert!(number(case, "mem") > 0);
     }
 }

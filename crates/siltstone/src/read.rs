@@ -125,12 +125,7 @@ impl Tables {
 
     /// How reads of all index files found their pages so far.
     pub fn page_stats(&self) -> PageStats {
-        let mut sum = PageStats::default();
-        for stats in self.tables.iter().map(|table| table.page_stats()) {
-            sum.hits += stats.hits;
-            sum.misses += stats.misses;
-        }
-        sum
+        self.tables.iter().map(|table| table.page_stats()).fold(PageStats::default(), PageStats::plus)
     }
 }
 
@@ -347,9 +342,7 @@ impl ReadStats {
 
     /// What was added since `earlier`.
     pub fn since(&self, earlier: &ReadStats) -> ReadStats {
-        let hits = self.pages.hits - earlier.pages.hits;
-        let misses = self.pages.misses - earlier.pages.misses;
-        let (io, pages) = (self.io.since(&earlier.io), PageStats { hits, misses });
+        let (io, pages) = (self.io.since(&earlier.io), self.pages.since(earlier.pages));
         ReadStats { io, pages, fences: self.fences.clone() }
     }
 

@@ -7,13 +7,14 @@ use std::rc::Rc;
 use model::Slice;
 use runtime::{Cache, Shard};
 use siltstone::{Error, Result};
+use sstable::cache::cached_file::PageStats;
 use sstable::{OpenOptions, ReadOptions, SSTable, Search};
 use storage::commit_log::TableId;
 use storage::{Context, Definition, Generations, ReadRequest, Table};
 
 use super::cases::{By, Case, Stretches};
 use super::dataset::{Dataset, Shape, absent, key, slice};
-use super::figures::{Figures, Lookups, counted};
+use super::figures::{Figures, RowLookups, counted};
 use crate::int_rows::count;
 
 /// How everything is read.
@@ -27,6 +28,8 @@ pub struct Reading {
     pub row_cache: bool,
     /// Bytes for all that is kept in memory.
     pub cache: usize,
+    /// Whether a case begins with what the one before has left there.
+    pub keeps_cache: bool,
 }
 
 impl Reading {
@@ -88,7 +91,7 @@ impl Bench {
         Ok(Figures {
             fragments,
             index: self.index_lookups().since(index),
-            rows: self.reading.row_cache.then(|| self.row_lookups().since(rows)),
+            rows: self.row_lookups().since(rows),
             memory: self.cache.used() as u64,
             ..figures
         })
@@ -189,17 +192,15 @@ impl Bench {
         }
     }
 
-    fn index_lookups(&self) -> Lookups {
+    fn index_lookups(&self) -> PageStats {
         let members = self.table.sstables();
         let tables = members.members().iter().map(|member| member.sstable.page_stats());
-        tables.chain([self.sstable.page_stats()]).fold(Lookups::default(), |sum, pages| Lookups {
-            hits: sum.hits + pages.hits,
-            misses: sum.misses + pages.misses,
-        })
+        tables.chain([self.sstable.page_stats()]).fold(PageStats::default(), PageStats::plus)
     }
 
-    fn row_lookups(&self) -> Lookups {
+    fn row_lookups(&self) -> RowLookups {
         let stats = self.table.row_cache().stats();
-        Lookups { hits: stats.hits, misses: stats.misses + stats.partial_hits }
+        let misses = stats.misses + stats.partial_hits;
+        RowLookups { hits: stats.hits, misses, insertions: stats.insertions }
     }
 }

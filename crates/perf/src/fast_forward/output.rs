@@ -135,6 +135,7 @@ impl Output for Json<'_> {
             "made_of": shape.to_json(),
             "fences": shape.fences && reading.fences,
             "index_search": reading.search_name(),
+            "keep_cache_across_test_cases": reading.keeps_cache,
         }));
         Ok(())
     }
@@ -198,7 +199,8 @@ mod tests {
         let group = Group::LargePartitionSlicing;
         let figures =
             Figures { time: Duration::from_millis(2), fragments: 1, requests: 3, ..Figures::default() };
-        let reading = Reading { search: Search::Scan, fences: false, row_cache: false, cache: 0 };
+        let reading =
+            Reading { search: Search::Scan, fences: false, row_cache: false, cache: 0, keeps_cache: true };
         output.group(group, &shape, &reading).unwrap();
         for case in &group.cases(shape.rows)[..2] {
             output.case(case, &Summary::new(vec![figures])).unwrap();
@@ -227,6 +229,7 @@ mod tests {
         assert_eq!(document[0]["group"], "large-partition-slicing");
         assert_eq!(document[0]["made_of"]["rows"], 400);
         assert_eq!((&document[0]["fences"], &document[0]["index_search"]), (&false.into(), &"scan".into()));
+        assert_eq!(document[0]["keep_cache_across_test_cases"], true);
         assert_eq!(document[0]["cases"][1]["read"], 32);
         assert_eq!(document[0]["cases"][1]["aio"], 3);
         assert_eq!(document[0]["cases"][1]["insns/f"], Value::Null);

@@ -25,6 +25,28 @@ pub struct PageStats {
     pub hits: u64,
     /// Pages that had to be read or waited for.
     pub misses: u64,
+    /// Those of them that another read was bringing already.
+    pub waits: u64,
+}
+
+impl PageStats {
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: PageStats) -> PageStats {
+        PageStats {
+            hits: self.hits - earlier.hits,
+            misses: self.misses - earlier.misses,
+            waits: self.waits - earlier.waits,
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: PageStats) -> PageStats {
+        PageStats {
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+            waits: self.waits + other.waits,
+        }
+    }
 }
 
 /// A file with its pages in a cache. Clones share both.
@@ -104,7 +126,7 @@ impl CachedFile {
         if end == first + 1 {
             // Most reads are of one page that is there.
             if let Some(page) = self.cached(first) {
-                self.count(1, 0);
+                self.count(PageStats { hits: 1, ..PageStats::default() });
                 return Ok(Bytes::new(&page, skipped..skipped + len));
             }
             let page = self.pages(first..end).await?.next().expect("one page was asked for");
@@ -126,7 +148,7 @@ impl CachedFile {
         if range.end > self.len() || pages.clone().all(|number| self.cached(number).is_some()) {
             return self.read(range).await;
         }
-        self.count(0, pages.end - pages.start);
+        self.count(PageStats { misses: pages.end - pages.start, ..PageStats::default() });
         let (buffer, bytes) =
             self.0.file.read_exact_at(range.start, (range.end - range.start) as usize).await?.into_parts();
         Ok(Bytes::new(&Rc::new(buffer), bytes))
@@ -148,16 +170,18 @@ impl CachedFile {
         let mut number = numbers.start;
         while number < numbers.end {
             if let Some(page) = self.cached(number) {
-                self.count(1, 0);
+                self.count(PageStats { hits: 1, ..PageStats::default() });
                 pages.push(page);
                 number += 1;
                 continue;
             }
             let run = self.missing(number, numbers.end);
+            let is_read_already = self.0.running.borrow().contains_key(&run.start);
             let loaded = self.0.flights.run(run.clone(), self.load(run.clone())).await?;
             let wanted = &loaded[(number - run.start) as usize..];
             let wanted = &wanted[..wanted.len().min((numbers.end - number) as usize)];
-            self.count(0, wanted.len() as u64);
+            let misses = wanted.len() as u64;
+            self.count(PageStats { hits: 0, misses, waits: if is_read_already { misses } else { 0 } });
             pages.extend_from_slice(wanted);
             number += wanted.len() as u64;
         }
@@ -172,9 +196,8 @@ impl CachedFile {
         CacheKey { owner: self.0.file.id(), index: number }
     }
 
-    fn count(&self, hits: u64, misses: u64) {
-        let stats = self.0.stats.get();
-        self.0.stats.set(PageStats { hits: stats.hits + hits, misses: stats.misses + misses });
+    fn count(&self, added: PageStats) {
+        self.0.stats.set(self.0.stats.get().plus(added));
     }
 
     /// The run of pages to read or wait for, because `number` is not cached.
@@ -276,7 +299,7 @@ mod tests {
             file.read(2 * PAGE..3 * PAGE).await.unwrap();
             file.read(0..5 * PAGE).await.unwrap();
             assert_eq!(shard.disk().stats().total().requests, 3, "pages 0 and 1, then 3 and 4");
-            assert_eq!(file.stats(), PageStats { hits: 1, misses: 5 });
+            assert_eq!(file.stats(), PageStats { hits: 1, misses: 5, waits: 0 });
         });
     }
 
@@ -287,6 +310,7 @@ mod tests {
             let reads = ranges.map(|range| async { file.read(range).await.unwrap() });
             runtime::join_all(reads).await;
             assert_eq!(shard.disk().stats().total().requests, 2, "pages 0 to 3, then 4");
+            assert_eq!(file.stats(), PageStats { hits: 0, misses: 9, waits: 4 }, "1; 2 and 3; 3");
         });
     }
 

@@ -1,0 +1,248 @@
+//! Slices, skips and single rows of fast-forward: requests, KiB and rows a second, beside what was published of the same work.
+
+use serde_json::Value;
+
+use super::super::chart::{Axis, Chart, Form, Line};
+use super::super::published::{
+    Change, NEIGHBOURS, NEIGHBOURS_DATASET, Read, SKIPS, SKIPS_DATASET, SLICES, SLICING,
+};
+use super::{grouped, published};
+
+/// What is drawn of each case: its column, and what that is of a published line.
+type Measure = (&'static str, &'static str, fn(&Read) -> f64);
+
+/// Charts of a group have these, one each.
+const MEASURES: [Measure; 3] = [
+    ("aio", "requests", |read| read.requests as f64),
+    ("(KiB)", "KiB", |read| read.kib as f64),
+    ("frag/s", "rows a second", |read| read.rate as f64),
+];
+
+/// The charts of a group; none for one whose cases are none of these.
+pub(super) fn charts(group: &Value) -> Vec<Chart> {
+    let Some(cases) = group["cases"].as_array() else { return Vec::new() };
+    let has = |column: &str| cases.iter().all(|case| case[column].is_number());
+    let group = Group { group, cases };
+    let charts = MEASURES.iter().map(|measure| {
+        if has("offset") && has("read") {
+            Some(group.slices(measure))
+        } else if has("read") && has("skip") {
+            Some(group.skips(measure))
+        } else if has("stride") && has("rows") {
+            Some(group.few(measure))
+        } else {
+            None
+        }
+    });
+    let is_drawn = |chart: &Chart| chart.lines.iter().any(|line| !line.points.is_empty());
+    charts.flatten().filter(is_drawn).collect()
+}
+
+struct Group<'a> {
+    group: &'a Value,
+    cases: &'a [Value],
+}
+
+impl Group<'_> {
+    /// A line for each offset, by the rows that are read.
+    fn slices(&self, measure: &Measure) -> Chart {
+        let mut lines = self.lines("offset", "read", measure.0);
+        if self.is_cold() {
+            for slicing in SLICING.iter().filter(|slicing| slicing.dataset == self.dataset()) {
+                let offset = grouped(slicing.offset);
+                lines.extend(changed(
+                    &slicing.lines,
+                    |read| {
+                        SLICES
+                            .iter()
+                            .zip(read)
+                            .map(|(rows, read)| (*rows as f64, (measure.2)(read)))
+                            .collect()
+                    },
+                    [format!("offset {offset}, scan"), format!("offset {offset}, binary search")],
+                ));
+            }
+        }
+        self.chart(measure, Axis::log("rows that are read"), lines)
+    }
+
+    /// A line for each number of rows that are read, by those that are skipped.
+    fn skips(&self, measure: &Measure) -> Chart {
+        let mut lines = self.lines("read", "skip", measure.0);
+        if self.dataset() == SKIPS_DATASET && self.is_of_large_partition() {
+            let names = ["scan", "binary search"].map(|how| format!("read 1, {how}"));
+            lines.extend(changed(&SKIPS, |read| vec![(1.0, (measure.2)(read))], names));
+        }
+        let chart = self.chart(measure, Axis::log("rows that are skipped"), lines);
+        Chart {
+            note: format!("{} On the left edge is that of all rows, none of which is skipped.", chart.note),
+            ..chart
+        }
+    }
+
+    /// Bars, a group for each case.
+    fn few(&self, &(column, unit, value): &Measure) -> Chart {
+        let name = |case: &Value| format!("stride {}, rows {}", told(&case["stride"]), told(&case["rows"]));
+        let names = self.cases.iter().map(name);
+        let points = |of: &dyn Fn(&Value) -> Option<f64>| {
+            let points = (0..).zip(self.cases).map(|(at, case)| Some((f64::from(at), of(case)?)));
+            points.flatten().collect::<Vec<_>>()
+        };
+        let mut lines = vec![super::ours("here", points(&|case| case[column].as_f64()))];
+        if self.has_neighbours() {
+            let at = |reads: &[(u64, Read); 2]| {
+                points(&|case| {
+                    let stride = case["stride"].as_u64().filter(|_| case["rows"] == 1)?;
+                    reads.iter().find(|(row, _)| *row == stride).map(|(_, read)| value(read))
+                })
+            };
+            lines.extend(changed(&NEIGHBOURS, at, ["before", "after"].map(str::to_owned)));
+        }
+        let chart = self.chart(&(column, unit, value), Axis::default(), lines);
+        Chart { form: Form::Bars, x: Axis { names: names.collect(), ..Axis::default() }, ..chart }
+    }
+
+    fn chart(&self, &(_, unit, _): &Measure, x: Axis, lines: Vec<Line>) -> Chart {
+        let (name, made_of) = (self.group["group"].as_str().unwrap_or_default(), &self.group["made_of"]);
+        let fences = if self.group["fences"] == true { "fences" } else { "no fences" };
+        let temperature =
+            if self.is_cold() { "Cold." } else { "With what the case before has left in the caches." };
+        let others = lines.iter().any(|line| line.is_published) && unit == "rows a second";
+        Chart {
+            title: format!("{name}: {unit}"),
+            form: Form::Lines,
+            x,
+            y: Axis::log(unit),
+            lines,
+            note: format!(
+                "{} rows of {} bytes; {fences}, {} search. {temperature}{}",
+                told(&made_of["rows"]),
+                made_of["value_size"],
+                self.group["index_search"].as_str().unwrap_or("binary"),
+                if others { " What is published is of another machine." } else { "" },
+            ),
+        }
+    }
+
+    /// A line for each value of a column.
+    fn lines(&self, by: &str, x: &str, y: &str) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        for case in self.cases {
+            let name = format!("{by} {}", told(&case[by]));
+            let (Some(x), Some(y)) = (case[x].as_f64(), case[y].as_f64()) else { continue };
+            match lines.iter_mut().find(|line| line.name == name) {
+                Some(line) => line.points.push((x, y)),
+                None => lines.push(super::ours(&name, vec![(x, y)])),
+            }
+        }
+        lines
+    }
+
+    /// Whether each case begins with empty caches.
+    fn is_cold(&self) -> bool {
+        self.group["keep_cache_across_test_cases"] != true
+    }
+
+    fn is_of_large_partition(&self) -> bool {
+        self.group["group"].as_str().is_some_and(|name| name.starts_with("large-partition"))
+    }
+
+    /// Rows and bytes of a value, of the large partition; of small ones nothing was published.
+    fn dataset(&self) -> (u64, u64) {
+        let number = |name: &str| self.group["made_of"][name].as_u64().unwrap_or_default();
+        if self.is_of_large_partition() { (number("rows"), number("value_size")) } else { (0, 0) }
+    }
+
+    /// Whether the neighbours of which something was published are among the rows that are there.
+    fn has_neighbours(&self) -> bool {
+        let made_of = &self.group["made_of"];
+        let dataset = (made_of["rows"].as_u64(), made_of["column_index_size_in_kb"].as_u64());
+        self.group["group"] == "large-partition-select-few-rows"
+            && dataset == (Some(NEIGHBOURS_DATASET.0), Some(NEIGHBOURS_DATASET.1))
+            && !self.is_cold()
+    }
+}
+
+fn told(number: &Value) -> String {
+    number.as_u64().map_or_else(|| number.to_string(), grouped)
+}
+
+/// A line before a change, and one after it.
+fn changed<T>(
+    lines: &Change<T>,
+    points: impl Fn(&T) -> Vec<(f64, f64)>,
+    [before, after]: [String; 2],
+) -> [Line; 2] {
+    [published(&before, points(&lines.before)), published(&after, points(&lines.after))]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn group(name: &str, made_of: &Value, is_kept: bool, case: &Value) -> Vec<Chart> {
+        let cases = [case];
+        charts(&json!({ "group": name, "made_of": made_of, "fences": true, "index_search": "binary",
+            "keep_cache_across_test_cases": is_kept, "cases": cases }))
+    }
+
+    fn names(chart: &Chart) -> Vec<&str> {
+        chart.lines.iter().map(|line| line.name.as_str()).collect()
+    }
+
+    #[test]
+    fn slices_stand_beside_those_of_the_same_rows() {
+        let case = json!({ "offset": 0, "read": 32, "aio": 2, "(KiB)": 73.0, "frag/s": 9000 });
+        let made_of = |rows: u64, value_size: u64| json!({ "rows": rows, "value_size": value_size });
+        let of = |rows, value_size, is_kept| {
+            group("large-partition-slicing", &made_of(rows, value_size), is_kept, &case)
+        };
+        let charts = of(10_000_000, 2000, false);
+        assert_eq!(charts.len(), 3);
+        assert_eq!(charts[1].lines[0].points, [(32.0, 73.0)]);
+        assert_eq!(names(&charts[0])[..2], ["offset 0", "published, offset 0, scan"]);
+        assert_eq!(charts[0].lines[4].points[0], (1.0, 21.0));
+        assert_eq!(charts[2].lines[4].points[3], (4096.0, 239_324.0));
+        assert!(
+            charts[2].note.ends_with("another machine.")
+                && charts[0].note.contains("10,000,000 rows of 2000")
+        );
+        assert_eq!(of(400, 200, false)[0].lines.len(), 1 + 4);
+        assert_eq!(of(400, 2000, false)[0].lines.len(), 1);
+        assert_eq!(of(10_000_000, 2000, true)[0].lines.len(), 1, "the published ones were cold");
+    }
+
+    #[test]
+    fn skips_stand_beside_the_published_point() {
+        let case = json!({ "read": 1, "skip": 1, "aio": 78_308, "(KiB)": 1.0, "frag/s": 2 });
+        let made_of = json!({ "rows": 10_000_000, "value_size": 2000 });
+        let charts = group("large-partition-skips", &made_of, false, &case);
+        assert_eq!(charts[0].lines[2].points, [(1.0, 155_651.0)]);
+        assert!(charts[0].note.contains("left edge"), "{}", charts[0].note);
+        assert_eq!(group("small-partition-skips", &made_of, false, &case)[0].lines.len(), 1);
+    }
+
+    #[test]
+    fn neighbours_stand_beside_the_published_ones() {
+        let case = json!({ "stride": 500_001, "rows": 1, "aio": 1, "(KiB)": 1.5, "frag/s": 2 });
+        let made_of = json!({ "rows": 1_000_000, "value_size": 200, "column_index_size_in_kb": 1 });
+        let charts = group("large-partition-select-few-rows", &made_of, true, &case);
+        assert_eq!(names(&charts[1]), ["here", "published, before", "published, after"]);
+        assert_eq!(charts[1].lines[1].points, [(0.0, 64.0)]);
+        assert_eq!(
+            (charts[1].form, &charts[1].x.names),
+            (Form::Bars, &vec!["stride 500,001, rows 1".to_owned()])
+        );
+        assert_eq!(group("large-partition-select-few-rows", &made_of, false, &case)[0].lines.len(), 1);
+    }
+
+    #[test]
+    fn other_cases_are_not_drawn() {
+        assert!(
+            group("large-partition-forwarding", &json!({}), false, &json!({ "to": 5, "read": 1 })).is_empty()
+        );
+        assert!(charts(&json!(5)).is_empty());
+    }
+}

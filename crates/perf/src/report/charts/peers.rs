@@ -1,0 +1,92 @@
+//! The same work by other databases: bars side by side, a chart for each thing that a table tells.
+
+use serde_json::Value;
+
+use super::super::chart::{Axis, Chart};
+use super::ours;
+
+/// Where what is told reaches over more than so many times the least, steps are tens.
+const FAR: f64 = 100.0;
+
+/// The charts of a table; `None` if it is none.
+pub(super) fn charts(table: &Value) -> Option<Vec<Chart>> {
+    let title = table["title"].as_str()?;
+    let columns = table["columns"].as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
+    let lines = table["lines"].as_array()?;
+    let table = Table { title, columns, lines };
+    Some(table.measures().into_iter().map(|measure| table.chart(measure)).collect())
+}
+
+struct Table<'a> {
+    title: &'a str,
+    /// Who takes part.
+    columns: Vec<&'a str>,
+    lines: &'a [Value],
+}
+
+impl Table<'_> {
+    /// What the cells tell, as it comes.
+    fn measures(&self) -> Vec<&str> {
+        let mut measures = Vec::new();
+        for line in self.lines {
+            let told = line["cells"].as_array().into_iter().flatten().filter_map(Value::as_object);
+            for measure in told.flat_map(|cell| cell.keys()) {
+                if !measures.contains(&measure.as_str()) {
+                    measures.push(measure);
+                }
+            }
+        }
+        measures
+    }
+
+    /// A group for each line that tells it, a color for each who takes part.
+    fn chart(&self, measure: &str) -> Chart {
+        let has_it = |line: &&Value| {
+            line["cells"].as_array().is_some_and(|cells| cells.iter().any(|cell| cell[measure].is_number()))
+        };
+        let lines: Vec<&Value> = self.lines.iter().filter(has_it).collect();
+        let of = |column: usize| {
+            let cells = (0..)
+                .zip(&lines)
+                .map(|(at, line)| Some((f64::from(at), line["cells"][column][measure].as_f64()?)));
+            cells.flatten().collect::<Vec<_>>()
+        };
+        let bars: Vec<_> = (0..).zip(&self.columns).map(|(at, column)| ours(column, of(at))).collect();
+        let values = || bars.iter().flat_map(|line| &line.points).map(|point| point.1);
+        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+        let y = if most > FAR * least { Axis::log(measure) } else { Axis::linear(measure) };
+        let groups = lines.iter().map(|line| line["of"].as_str().unwrap_or_default().to_owned()).collect();
+        let is_rate = measure.ends_with("a second");
+        let better = if is_rate { "More is better; good for large ratios only." } else { "Less is better." };
+        let steps = if y.is_log {
+            " Each step is ten times the one before: heights are not in proportion."
+        } else {
+            ""
+        };
+        let title = format!("{}: {measure}", self.title);
+        Chart { note: format!("{better}{steps}"), ..Chart::bars(title, groups, y, bars) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_thing_that_is_told_has_a_chart() {
+        let row = json!({ "of": "a row", "cells": [{ "requests": 1.0, "KiB": 4.7 }, { "requests": 0.002, "KiB": 4.3 }] });
+        let memory = json!({ "of": "memory", "cells": [{ "MiB": 22 }, { "MiB": 28 }] });
+        let table =
+            json!({ "title": "From disk", "columns": ["Siltstone", "RocksDB"], "lines": [row, memory] });
+        let drawn = charts(&table).unwrap();
+        let titles: Vec<&str> = drawn.iter().map(|chart| chart.title.as_str()).collect();
+        assert_eq!(titles, ["From disk: requests", "From disk: KiB", "From disk: MiB"]);
+        assert_eq!(drawn[0].lines[1].points, [(0.0, 0.002)]);
+        assert_eq!(drawn[2].x.names, ["memory"]);
+        assert!(drawn[0].y.is_log && drawn[0].note.contains("ten times"));
+        assert!(!drawn[1].y.is_log && drawn[1].note == "Less is better.");
+        assert!(charts(&json!({ "title": "T" })).is_none());
+    }
+}

@@ -1,0 +1,84 @@
+//! Latencies of single keys, from the mean to the greatest, and their ratios to the first case, beside what was published.
+
+use serde_json::Value;
+
+use super::super::chart::{Axis, Chart, Form, Line};
+use super::super::published::{LATENCIES, SINGLE_KEY};
+use super::{ours, published};
+
+/// Ratios of these are drawn: what is above them tells of the machine rather than of the reads.
+const RATIOS: [usize; 3] = [0, 1, 2];
+
+/// The charts of a run; `None` if it is none.
+pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
+    let cases = results["cases"].as_array()?;
+    let names = cases.iter().map(|case| case["case"].as_str()).collect::<Option<Vec<_>>>()?;
+    let note = format!(
+        "{} requests a second, of {} rows in {} SSTables; waiting for earlier ones is counted. What is published is of another \
+         machine, and of 4,000 requests a second.",
+        results["rate"], results["rows"], results["sstables"]
+    );
+    let latency = Chart {
+        title: "single-key: latency".to_owned(),
+        form: Form::Lines,
+        x: Axis { names: LATENCIES.map(str::to_owned).to_vec(), ..Axis::default() },
+        y: Axis::log("ms"),
+        lines: latencies(cases, &names),
+        note: note.clone(),
+    };
+    let groups = names.iter().map(|name| (*name).to_owned()).collect();
+    let (title, y) = ("single-key: latency beside that of off".to_owned(), Axis::linear("ratio"));
+    let ratio = Chart { note, ..Chart::bars(title, groups, y, ratios(cases, &names)) };
+    Some(vec![latency, ratio])
+}
+
+/// A line for each case, and a published one where there is one of it.
+fn latencies(cases: &[Value], names: &[&str]) -> Vec<Line> {
+    let ours_of = |(case, name): (&Value, &&str)| {
+        let points =
+            (0..).zip(LATENCIES).map(|(at, of)| Some((f64::from(at), case["latency"][of].as_f64()?)));
+        ours(name, points.flatten().collect())
+    };
+    let of_others = SINGLE_KEY.iter().filter(|(name, _)| names.contains(name));
+    let of_others =
+        of_others.map(|(name, values)| published(name, (0..).map(f64::from).zip(*values).collect()));
+    cases.iter().zip(names).map(ours_of).chain(of_others).collect()
+}
+
+/// Bars for each case: what a latency is beside that of the first one.
+fn ratios(cases: &[Value], names: &[&str]) -> Vec<Line> {
+    let published_of = |name: &str, at: usize| {
+        let of =
+            |name: &str| SINGLE_KEY.iter().find(|(other, _)| *other == name).map(|(_, values)| values[at]);
+        Some(of(name)? / of("off")?)
+    };
+    let line_of = |at: usize| {
+        let of = LATENCIES[at];
+        let here = (0..)
+            .zip(cases)
+            .map(|(group, case)| Some((f64::from(group), case["ratio_to_off"][of].as_f64()?)));
+        let there = (0..).zip(names).map(|(group, name)| Some((f64::from(group), published_of(name, at)?)));
+        [ours(&format!("here, {of}"), here.flatten().collect()), published(of, there.flatten().collect())]
+    };
+    RATIOS.into_iter().flat_map(line_of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cases_stand_beside_the_published_ones() {
+        let case = |name: &str| json!({ "case": name, "latency": { "mean": 1.5, "max": 4.0 }, "ratio_to_off": { "mean": 0.5 } });
+        let cases = [case("best"), case("worst-adapted")];
+        let drawn = charts(&json!({ "rate": 7, "rows": 9, "sstables": 3, "cases": cases })).unwrap();
+        assert_eq!(drawn[0].lines.len(), 2 + 1);
+        assert_eq!(drawn[0].lines[0].points, [(0.0, 1.5), (5.0, 4.0)]);
+        assert_eq!(drawn[0].lines[2].points[5], (5.0, 13.4));
+        assert_eq!(drawn[1].lines[0].points, [(0.0, 0.5), (1.0, 0.5)]);
+        assert_eq!(drawn[1].lines[1].points, [(0.0, 0.6 / 1.3)]);
+        assert!(charts(&json!({ "cases": [{}] })).is_none());
+    }
+}
