@@ -20,6 +20,7 @@
 //! | `mutation` | mutations |
 //! | `schema` | schemas |
 //! | `row` | rows and cells |
+//! | `view` | rows and cells looked at where they stand |
 //! | `place` | clustering keys, positions, slices |
 //! | `stamp` | timestamps, deletions, expiry |
 //! | `cursor` | numbers and byte strings |
@@ -38,11 +39,12 @@ mod place;
 mod row;
 mod schema;
 mod stamp;
+mod view;
 
 use std::cmp::Ordering;
 use std::future::{Future, ready};
 
-use self::cursor::{Cursor, Decoded, put_bytes};
+use self::cursor::{Cursor, Decoded, put_bytes, share};
 use self::stamp::Base;
 use crate::key::token_of;
 use crate::{
@@ -53,6 +55,7 @@ use crate::{
 pub use self::mutation::put_mutation;
 pub use self::place::{put_position, put_slice};
 pub use self::schema::{SchemaError, put_schema};
+pub use self::view::{CellView, FlatRow, RowVisitor};
 
 /// What mutations and schemas begin with. Another byte is of a version that is not known here.
 pub const VERSION: u8 = 1;
@@ -347,7 +350,7 @@ fn put_key(key: &PartitionKey, own_token: bool, out: &mut Vec<u8>) {
 }
 
 fn take_key(own_token: bool, cursor: &mut Cursor<'_>) -> Decoded<PartitionKey> {
-    let mut key = PartitionKey::new(cursor.bytes()?);
+    let mut key = PartitionKey::new(share(cursor.owner(), cursor.bytes()?));
     if own_token {
         let murmur3 = std::mem::replace(&mut key.token, i64::from_be_bytes(cursor.array()?));
         cursor.check(key.token != murmur3, &"a token is stored that can be worked out")?;

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 
 use crate::clustering::{PositionRef, Weight, compare_positions};
+use crate::flat::FlatRow;
 use crate::{Clustering, CqlType, DeletionTime, PartitionKey, Position, Row, Schema};
 
 /// The head of a partition.
@@ -71,6 +72,13 @@ pub trait FragmentReader {
     /// Puts the next fragment into `place`, if the bytes for it are at hand. Whatever comes of it, what was there before
     /// is gone.
     fn pop(&mut self, place: &mut Fragment) -> Result<Next, Self::Error>;
+
+    /// Gives the next rows as they stand, as long as they are at hand in flat bytes and `take` wants more. That none is given
+    /// says nothing of what comes next: it is to be popped.
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let _ = take;
+    }
 
     /// Brings in at least the bytes that the next [`FragmentReader::pop`] needs.
     fn fill(&mut self) -> impl Future<Output = Result<(), Self::Error>>;

@@ -1,5 +1,7 @@
 //! What a `SELECT` would return: rows without what is deleted or expired.
 
+use crate::flat::{CellView, FlatError, FlatRow, RowVisitor};
+use crate::time::NO_TIMESTAMP;
 use crate::{DeletionTime, Fragment, Liveness, Row};
 
 /// Follows a stream and takes from its rows what is dead.
@@ -10,13 +12,23 @@ pub struct LiveRows {
     /// Seconds.
     now: i64,
     partition: DeletionTime,
-    range: DeletionTime,
+    /// The greater one of the partition's deletion and the range tombstone's that is in force.
+    around: DeletionTime,
+}
+
+/// Is shown what is live of a row that was not decoded.
+pub trait LiveVisitor<'a> {
+    /// The next value of the clustering key; `None` if it is null.
+    fn clustering_value(&mut self, value: Option<&'a [u8]>);
+
+    /// The next live cell: its column, and what it holds.
+    fn cell(&mut self, column: u16, value: &'a [u8]);
 }
 
 impl LiveRows {
     /// What is live at `now`, in seconds since the epoch.
     pub fn new(now: i64) -> LiveRows {
-        LiveRows { now, partition: DeletionTime::LIVE, range: DeletionTime::LIVE }
+        LiveRows { now, partition: DeletionTime::LIVE, around: DeletionTime::LIVE }
     }
 
     /// Leaves of a fragment what is live: of a row, if anything is, its live marker and cells; of all else nothing. Whether
@@ -24,18 +36,36 @@ impl LiveRows {
     #[inline]
     pub fn keeps(&mut self, fragment: &mut Fragment) -> bool {
         match fragment {
-            Fragment::Row(row) => self.keeps_row(row, self.partition.max(self.range)),
+            Fragment::Row(row) => self.keeps_row(row, self.around),
             Fragment::StaticRow(row) => self.keeps_row(row, self.partition),
             Fragment::PartitionStart(start) => {
-                (self.partition, self.range) = (start.deletion, DeletionTime::LIVE);
+                (self.partition, self.around) = (start.deletion, start.deletion);
                 false
             }
             Fragment::RangeTombstone(change) => {
-                self.range = change.deletion;
+                self.around = self.partition.max(change.deletion);
                 false
             }
             Fragment::PartitionEnd => false,
         }
+    }
+
+    /// Shows what is live of a row that is not decoded, for which [`LiveRows::keeps`] comes to the same. Whether anything is;
+    /// `None` if the row is one that has to be decoded. What was shown counts only if anything is live.
+    ///
+    /// # Errors
+    /// If the bytes are those of no row.
+    #[inline]
+    pub fn show<'a>(
+        &self,
+        row: FlatRow<'a>,
+        visitor: &mut impl LiveVisitor<'a>,
+    ) -> Result<Option<bool>, FlatError> {
+        let (now, deletion) = (self.now, self.around);
+        let marker = NO_TIMESTAMP;
+        let mut living = Living { now, deletion, visitor, marker, is_any: false, is_plain: true };
+        row.visit(&mut living)?;
+        Ok(living.is_plain.then_some(living.is_any))
     }
 
     #[inline]
@@ -73,6 +103,52 @@ impl LiveRows {
         complex_deletions.clear();
         (row.deletion, row.shadowable) = (DeletionTime::LIVE, DeletionTime::LIVE);
         !row.is_empty()
+    }
+}
+
+/// Shows on what is live of the row that it is shown.
+struct Living<'v, V> {
+    now: i64,
+    /// The greatest one that there is.
+    deletion: DeletionTime,
+    visitor: &'v mut V,
+    /// When the row's marker was written.
+    marker: i64,
+    is_any: bool,
+    /// Whether the row has no deletions of columns.
+    is_plain: bool,
+}
+
+impl<'a, V: LiveVisitor<'a>> RowVisitor<'a> for Living<'_, V> {
+    #[inline]
+    fn clustering_value(&mut self, value: Option<&'a [u8]>) {
+        self.visitor.clustering_value(value);
+    }
+
+    #[inline]
+    fn marker(&mut self, liveness: Liveness) {
+        self.marker = liveness.timestamp;
+        self.is_any = liveness.is_live(self.now) && !self.deletion.deletes(liveness.timestamp);
+    }
+
+    fn deletions(&mut self, deletion: DeletionTime, shadowable: DeletionTime) {
+        self.deletion = self.deletion.max(deletion).max(shadowable);
+        self.is_any = self.is_any && !self.deletion.deletes(self.marker);
+    }
+
+    fn complex_deletions(&mut self, _deletions: Vec<(u16, DeletionTime)>) {
+        self.is_plain = false;
+    }
+
+    fn cells(&mut self, _about: usize) {}
+
+    #[inline]
+    fn cell(&mut self, cell: CellView<'a>) {
+        let Some(value) = cell.value else { return };
+        if cell.is_live(self.now) && !self.deletion.deletes(cell.timestamp) {
+            self.is_any = true;
+            self.visitor.cell(cell.column, value);
+        }
     }
 }
 

@@ -18,6 +18,7 @@
 
 use std::rc::Rc;
 
+use crate::flat::FlatRow;
 use crate::{Fragment, FragmentReader, Next, Schema};
 
 pub mod columns;
@@ -84,6 +85,14 @@ impl<R: FragmentReader> FragmentReader for Merge<R> {
         match &mut self.0 {
             Sources::One(source) => source.pop(place),
             Sources::Several(merge) => merge.pop(place),
+        }
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        match &mut self.0 {
+            Sources::One(source) => source.pop_flat(take),
+            Sources::Several(_) => {}
         }
     }
 

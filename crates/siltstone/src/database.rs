@@ -20,7 +20,7 @@
 //! | `metrics` | what it counts, as Prometheus reads it |
 //! | `encode`, `elements`, `stamps` | writes by name into mutations |
 //! | `shape`, `definition` | a table by the names of its columns, and as storage knows it |
-//! | `ring`, `shards`, `worker`, `select`, `resume`, `locks`, `turn` | which shard does it, and how |
+//! | `ring`, `shards`, `worker`, `select`, `packer`, `resume`, `locks`, `turn` | which shard does it, and how |
 //!
 //! ```
 //! use siltstone::database::{Database, Options, Slice, Write};
@@ -49,6 +49,7 @@ mod many;
 mod metrics;
 mod new_rows;
 mod opening;
+mod packer;
 mod pending;
 mod read;
 mod resume;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use model::flat::FlatRow;
 use model::merge::Mapped;
 use model::{Fragment, FragmentReader, Next};
 use sstable::PartitionReader;
@@ -60,6 +61,15 @@ impl FragmentReader for Source {
             Source::Cached(reader) => reader.pop(place),
             Source::Part(reader) => Ok(reader.pop(place)),
             Source::Held(fragments) => Ok(place.pop_from(fragments)),
+        }
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        match self {
+            Source::Cached(reader) => reader.pop_flat(take),
+            Source::Part(reader) => reader.pop_flat(take),
+            _ => {}
         }
     }
 

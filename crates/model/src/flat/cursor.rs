@@ -20,7 +20,7 @@ pub(super) struct Fault(pub(super) &'static &'static str);
 /// So many things are reserved for whatever the bytes are.
 const FEW: usize = 32;
 
-/// A place in bytes; values that are taken point into their buffer.
+/// A place in bytes; what is taken points into them.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     owner: &'a Bytes,
@@ -30,7 +30,12 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// At `at` in `owner`.
     pub(super) fn new(owner: &'a Bytes, at: usize) -> Cursor<'a> {
-        Cursor { owner, rest: &owner[at..] }
+        Cursor::of(owner, &owner[at..])
+    }
+
+    /// Where the rest of `owner` begins.
+    pub(super) fn of(owner: &'a Bytes, rest: &'a [u8]) -> Cursor<'a> {
+        Cursor { owner, rest }
     }
 
     /// Bytes from the start of the owner.
@@ -63,7 +68,13 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(super) fn u8(&mut self) -> Decoded<u8> {
-        self.array().map(|[byte]| byte)
+        match *self.rest {
+            [byte, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(byte)
+            }
+            [] => self.invalid(&"the bytes end too early"),
+        }
     }
 
     #[inline]
@@ -77,6 +88,17 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(super) fn vint(&mut self) -> Decoded<u64> {
+        // Most numbers are lengths and counts.
+        match *self.rest {
+            [first, ref rest @ ..] if first < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(first))
+            }
+            _ => self.long_vint(),
+        }
+    }
+
+    fn long_vint(&mut self) -> Decoded<u64> {
         let before = self.rest.len();
         let Some(number) = take_unsigned(&mut self.rest) else {
             return self.invalid(&"the bytes end within a number");
@@ -114,31 +136,22 @@ impl<'a> Cursor<'a> {
 
     /// Bytes behind their length.
     #[inline]
-    pub(super) fn bytes(&mut self) -> Decoded<Bytes> {
+    pub(super) fn bytes(&mut self) -> Decoded<&'a [u8]> {
         let len = self.count()?;
         Ok(self.taken(len))
     }
 
     /// So many bytes, which a [`Cursor::count`] has found to be there.
     #[inline]
-    pub(super) fn taken(&mut self, len: usize) -> Bytes {
-        let at = self.at();
-        self.rest = &self.rest[len..];
-        self.owner.slice(at..at + len)
-    }
-
-    /// The same without a share of the buffer.
-    #[inline]
-    pub(super) fn taken_raw(&mut self, len: usize) -> &'a [u8] {
+    pub(super) fn taken(&mut self, len: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(len);
         self.rest = rest;
         taken
     }
 
-    /// No bytes, without a buffer of their own.
-    #[inline]
-    pub(super) fn no_bytes(&self) -> Bytes {
-        self.owner.slice(0..0)
+    /// What all that is taken points into.
+    pub(super) fn owner(&self) -> &'a Bytes {
+        self.owner
     }
 
     /// As many things as a count says.
@@ -150,6 +163,13 @@ impl<'a> Cursor<'a> {
         }
         Ok(things)
     }
+}
+
+/// Bytes that were taken of these, with a share of the buffer.
+#[inline]
+pub(super) fn share(owner: &Bytes, taken: &[u8]) -> Bytes {
+    let at = taken.as_ptr().addr() - owner.as_ptr().addr();
+    owner.slice(at..at + taken.len())
 }
 
 /// Appends bytes behind their length.

@@ -10,7 +10,9 @@
 
 use std::cmp::Ordering;
 
-use super::cursor::{Cursor, Decoded};
+use smallvec::SmallVec;
+
+use super::cursor::{Cursor, Decoded, share};
 use crate::clustering::{self, compare_ends};
 use crate::types::vint::put_unsigned;
 use crate::{Bytes, Clustering, CqlType, Position, Slice, Weight};
@@ -58,11 +60,18 @@ pub(super) fn put_clustering(clustering: &Clustering, out: &mut Vec<u8>) {
     put_values(clustering, out);
 }
 
-/// A clustering key, into one of no values.
+/// Shows the values of a clustering key where they stand.
 #[inline]
-pub(super) fn take_clustering_into(clustering: &mut Clustering, cursor: &mut Cursor<'_>) -> Decoded<()> {
-    let count = cursor.count()?;
-    take_values_into(clustering, count, cursor)
+pub(super) fn visit_clustering<'a>(
+    cursor: &mut Cursor<'a>,
+    mut visit: impl FnMut(Option<&'a [u8]>),
+) -> Decoded<()> {
+    let mut left = cursor.count()?;
+    while left > 0 {
+        left -= 1;
+        visit(take_value(cursor)?);
+    }
+    Ok(())
 }
 
 /// Where the position stands that follows, beside another one.
@@ -87,7 +96,7 @@ pub(super) fn compare_values(
 ) -> Decoded<Ordering> {
     let others = &position.prefix.values;
     for (other, data_type) in others.iter().zip(types).take(columns) {
-        let order = clustering::compare_values(data_type, take_raw_value(cursor)?, other.as_deref());
+        let order = clustering::compare_values(data_type, take_value(cursor)?, other.as_deref());
         if order.is_ne() {
             return Ok(order);
         }
@@ -123,40 +132,20 @@ fn put_values(clustering: &Clustering, out: &mut Vec<u8>) {
 }
 
 fn take_values(count: usize, cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
-    let mut clustering = Clustering::empty();
-    take_values_into(&mut clustering, count, cursor)?;
-    Ok(clustering)
-}
-
-#[inline]
-fn take_values_into(clustering: &mut Clustering, count: usize, cursor: &mut Cursor<'_>) -> Decoded<()> {
-    let values = &mut clustering.values;
-    if count > values.inline_size() {
-        values.reserve(cursor.reserved::<Option<Bytes>>(count));
-    }
+    let mut values = SmallVec::with_capacity(cursor.reserved::<Option<Bytes>>(count));
     for _ in 0..count {
-        values.push(take_value(cursor)?);
+        let value = take_value(cursor)?;
+        values.push(value.map(|value| share(cursor.owner(), value)));
     }
-    Ok(())
+    Ok(Clustering { values })
 }
 
+/// A value; `None` if it is null.
 #[inline]
-fn take_value(cursor: &mut Cursor<'_>) -> Decoded<Option<Bytes>> {
-    Ok(take_value_len(cursor)?.map(|len| cursor.taken(len)))
-}
-
-/// The value without a share of the buffer.
-#[inline]
-fn take_raw_value<'a>(cursor: &mut Cursor<'a>) -> Decoded<Option<&'a [u8]>> {
-    Ok(take_value_len(cursor)?.map(|len| cursor.taken_raw(len)))
-}
-
-/// How many bytes of a value follow; `None` if it is null.
-#[inline]
-fn take_value_len(cursor: &mut Cursor<'_>) -> Decoded<Option<usize>> {
+fn take_value<'a>(cursor: &mut Cursor<'a>) -> Decoded<Option<&'a [u8]>> {
     let len = cursor.vint()?;
     cursor.check(len <= cursor.left() as u64 + 1, &"a value is longer than the rest of the bytes")?;
-    Ok(len.checked_sub(1).map(|len| len as usize))
+    Ok(len.checked_sub(1).map(|len| cursor.taken(len as usize)))
 }
 
 fn weight_code(weight: Weight) -> u64 {

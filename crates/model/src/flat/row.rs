@@ -15,11 +15,12 @@
 
 use std::cmp::Ordering;
 
-use super::cursor::{Cursor, Decoded, put_bytes, put_many};
-use super::place::{self, put_clustering, take_clustering_into};
+use super::cursor::{Cursor, Decoded, put_bytes, put_many, share};
+use super::place::{self, put_clustering};
 use super::stamp::{self, Base, Expiry, Stamp};
+use super::view::{CellView, RowVisitor};
 use crate::types::vint::{put_signed, put_unsigned};
-use crate::{Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Weight};
+use crate::{Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Weight};
 
 mod flag {
     pub(super) const MARKER: u8 = 0x08;
@@ -38,6 +39,45 @@ mod flag {
 
 /// The column before the first one.
 const NO_COLUMN: u16 = u16::MAX;
+
+/// Makes a row that points into the buffer it is visited in.
+struct Copied<'r, 'a> {
+    row: &'r mut Row,
+    owner: &'a Bytes,
+}
+
+impl<'a> RowVisitor<'a> for Copied<'_, 'a> {
+    #[inline]
+    fn clustering_value(&mut self, value: Option<&'a [u8]>) {
+        self.row.clustering.values.push(value.map(|value| share(self.owner, value)));
+    }
+
+    #[inline]
+    fn marker(&mut self, liveness: Liveness) {
+        self.row.liveness = liveness;
+    }
+
+    fn deletions(&mut self, deletion: DeletionTime, shadowable: DeletionTime) {
+        (self.row.deletion, self.row.shadowable) = (deletion, shadowable);
+    }
+
+    fn complex_deletions(&mut self, deletions: Vec<(u16, DeletionTime)>) {
+        self.row.complex_deletions = deletions;
+    }
+
+    #[inline]
+    fn cells(&mut self, about: usize) {
+        self.row.cells.reserve(about);
+    }
+
+    #[inline]
+    fn cell(&mut self, cell: CellView<'a>) {
+        let CellView { column, ttl, timestamp, local_deletion_time, path, value } = cell;
+        let value = value.map_or(CellValue::Tombstone, |value| CellValue::Value(share(self.owner, value)));
+        let path = path.map(|path| share(self.owner, path));
+        self.row.cells.push(Cell { column, ttl, timestamp, local_deletion_time, path, value });
+    }
+}
 
 /// Appends a row; its times are told from `base`.
 pub(super) fn put(row: &Row, base: &mut Base, out: &mut Vec<u8>) {
@@ -76,16 +116,29 @@ pub(super) fn take(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Row> {
 /// The same, into a row of nothing.
 #[inline]
 pub(super) fn take_into(row: &mut Row, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<()> {
+    let owner = cursor.owner();
+    visit(&mut Copied { row, owner }, base, cursor)
+}
+
+/// Shows a row where it stands.
+#[inline]
+pub(super) fn visit<'a>(
+    visitor: &mut impl RowVisitor<'a>,
+    base: &mut Base,
+    cursor: &mut Cursor<'a>,
+) -> Decoded<()> {
     let flags = cursor.u8()?;
     cursor.check(flags & 0x80 == 0, &"a row has an unknown flag")?;
-    take_clustering_into(&mut row.clustering, cursor)?;
-    row.liveness = take_marker(flags, base, cursor)?;
-    row.deletion = base.take_deletion_if(flags & flag::DELETION != 0, cursor)?;
-    row.shadowable = base.take_deletion_if(flags & flag::SHADOWABLE != 0, cursor)?;
-    if flags & flag::COMPLEX_DELETIONS != 0 {
-        row.complex_deletions = take_complex_deletions(base, cursor)?;
+    place::visit_clustering(cursor, |value| visitor.clustering_value(value))?;
+    visitor.marker(take_marker(flags, base, cursor)?);
+    if flags & (flag::DELETION | flag::SHADOWABLE) != 0 {
+        let deletion = base.take_deletion_if(flags & flag::DELETION != 0, cursor)?;
+        visitor.deletions(deletion, base.take_deletion_if(flags & flag::SHADOWABLE != 0, cursor)?);
     }
-    take_cells(&mut row.cells, base, cursor)
+    if flags & flag::COMPLEX_DELETIONS != 0 {
+        visitor.complex_deletions(take_complex_deletions(base, cursor)?);
+    }
+    visit_cells(visitor, base, cursor)
 }
 
 /// Where a row stands beside a position; what follows its clustering key is left.
@@ -117,6 +170,7 @@ fn marker_stamp(liveness: &Liveness) -> Stamp {
     Stamp { timestamp: liveness.timestamp, expiry }
 }
 
+#[inline(always)]
 fn take_marker(flags: u8, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Liveness> {
     if flags & flag::MARKER == 0 {
         cursor.check(flags & stamp::FLAGS == 0, &"a row without a marker has the marker's flags")?;
@@ -167,26 +221,25 @@ fn cell_flags(cell: &Cell, before: u16) -> u8 {
     column | value | if cell.path.is_some() { flag::PATH } else { 0 }
 }
 
-fn take_cells(cells: &mut Vec<Cell>, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<()> {
+#[inline]
+fn visit_cells<'a>(
+    visitor: &mut impl RowVisitor<'a>,
+    base: &mut Base,
+    cursor: &mut Cursor<'a>,
+) -> Decoded<()> {
     let count = cursor.count()?;
-    cells.reserve(cursor.reserved::<Cell>(count));
-    let mut column = NO_COLUMN;
-    for _ in 0..count {
-        let cell = take_cell(column, base, cursor)?;
-        column = cell.column;
-        cells.push(cell);
+    visitor.cells(cursor.reserved::<Cell>(count));
+    let (mut column, mut left) = (NO_COLUMN, count);
+    while left > 0 {
+        left -= 1;
+        let flags = cursor.u8()?;
+        column = take_column(flags, column, cursor)?;
+        let Stamp { timestamp, expiry: Expiry { ttl, local_time } } = base.take(flags, cursor)?;
+        let path = if flags & flag::PATH == 0 { None } else { Some(cursor.bytes()?) };
+        let value = take_value(flags, cursor)?;
+        visitor.cell(CellView { column, ttl, timestamp, local_deletion_time: local_time, path, value });
     }
     Ok(())
-}
-
-#[inline]
-fn take_cell(before: u16, base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Cell> {
-    let flags = cursor.u8()?;
-    let column = take_column(flags, before, cursor)?;
-    let Stamp { timestamp, expiry } = base.take(flags, cursor)?;
-    let path = if flags & flag::PATH == 0 { None } else { Some(cursor.bytes()?) };
-    let value = take_value(flags, cursor)?;
-    Ok(Cell { column, ttl: expiry.ttl, timestamp, local_deletion_time: expiry.local_time, path, value })
 }
 
 #[inline]
@@ -207,16 +260,17 @@ fn take_column(flags: u8, before: u16, cursor: &mut Cursor<'_>) -> Decoded<u16> 
     }
 }
 
+/// The value; `None` if the cell is a tombstone.
 #[inline]
-fn take_value(flags: u8, cursor: &mut Cursor<'_>) -> Decoded<CellValue> {
+fn take_value<'a>(flags: u8, cursor: &mut Cursor<'a>) -> Decoded<Option<&'a [u8]>> {
     match flags & flag::VALUE {
         0 => {
             let value = cursor.bytes()?;
             cursor.check(!value.is_empty(), &"an empty value has a length")?;
-            Ok(CellValue::Value(value))
+            Ok(Some(value))
         }
-        flag::EMPTY => Ok(CellValue::Value(cursor.no_bytes())),
-        flag::TOMBSTONE => Ok(CellValue::Tombstone),
+        flag::EMPTY => Ok(Some(cursor.taken(0))),
+        flag::TOMBSTONE => Ok(None),
         _ => cursor.invalid(&"a cell is both empty and deleted"),
     }
 }

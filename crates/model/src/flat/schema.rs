@@ -74,7 +74,7 @@ fn put_type(data_type: &CqlType, out: &mut Vec<u8>) {
 
 fn take_type(cursor: &mut Cursor<'_>) -> Decoded<CqlType> {
     let name = cursor.bytes()?;
-    match std::str::from_utf8(&name).ok().and_then(parse_exactly) {
+    match std::str::from_utf8(name).ok().and_then(parse_exactly) {
         Some(data_type) => Ok(data_type),
         None => cursor.invalid(&"the name of a type cannot be read"),
     }
@@ -86,8 +86,8 @@ fn parse_exactly(name: &str) -> Option<CqlType> {
 }
 
 fn take_columns(cursor: &mut Cursor<'_>) -> Decoded<Vec<Column>> {
-    let columns = cursor
-        .many(|cursor| Ok(Column { name: cursor.bytes()?.to_vec().into(), data_type: take_type(cursor)? }))?;
+    let columns =
+        cursor.many(|cursor| Ok(Column { name: cursor.bytes()?.into(), data_type: take_type(cursor)? }))?;
     cursor.check(is_ordered(&columns), &"a column of one cell comes after a multi-cell one")?;
     Ok(columns)
 }

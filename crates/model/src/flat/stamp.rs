@@ -91,8 +91,8 @@ impl Base {
         self.expiry = stamp.expiry;
     }
 
-    /// The stamp of these flags, which may have others among them.
-    #[inline]
+    /// The stamp of these flags, which may have others among them. Most of a row's numbers are told here.
+    #[inline(always)]
     pub(super) fn take(&mut self, flags: u8, cursor: &mut Cursor<'_>) -> Decoded<Stamp> {
         if flags & TIMESTAMP != 0 {
             let last = self.timestamp;

@@ -10,7 +10,8 @@ use crate::clustering::compare_positions;
 use crate::time::{EXPIRED_LIVENESS_TTL, NO_DELETION_TIME, NO_TIMESTAMP};
 use crate::types::UserType;
 use crate::{
-    Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Liveness, RangeTombstone, Row, Weight,
+    Cell, CellValue, Clustering, Column, CqlType, DeletionTime, LiveRows, LiveVisitor, Liveness,
+    RangeTombstone, Row, Weight,
 };
 
 const NOW: i64 = 1_790_000_000_000_000;
@@ -220,6 +221,23 @@ fn damaged(mut bytes: Vec<u8>, damage: &[(prop::sample::Index, u8)]) -> Vec<u8> 
     bytes
 }
 
+/// What was shown of a row.
+#[derive(Default)]
+struct Shown<'a> {
+    clustering: Vec<Option<&'a [u8]>>,
+    cells: Vec<(u16, &'a [u8])>,
+}
+
+impl<'a> LiveVisitor<'a> for Shown<'a> {
+    fn clustering_value(&mut self, value: Option<&'a [u8]>) {
+        self.clustering.push(value);
+    }
+
+    fn cell(&mut self, column: u16, value: &'a [u8]) {
+        self.cells.push((column, value));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
@@ -247,6 +265,38 @@ proptest! {
         let mut place = Fragment::Row(simple_row(vec![1]));
         prop_assert_eq!(fragment_at(&bytes, 6, &mut place), Ok(()));
         prop_assert_eq!(place, fragment);
+    }
+
+    #[test]
+    fn what_is_live_is_the_same_decoded_or_not(
+        mut row in rows(), around in deletions(), range in deletions(), now in seconds(),
+    ) {
+        row.cells.sort_by_key(|cell| cell.column);
+        let has_complex_deletions = !row.complex_deletions.is_empty();
+        let mut fragment = Fragment::Row(row);
+        let bytes = Bytes::from([b"before", &*put_all(std::slice::from_ref(&fragment))].concat());
+        let mut live = LiveRows::new(now);
+        live.keeps(&mut Fragment::PartitionStart(PartitionStart {
+            key: PartitionKey::new(Bytes::default()),
+            deletion: around,
+        }));
+        live.keeps(&mut Fragment::RangeTombstone(RangeTombstoneChange {
+            position: Position::start(),
+            deletion: range,
+        }));
+        let mut shown = Shown::default();
+        let kept = live.show(FlatRow::new(&bytes, &bytes[6..]), &mut shown);
+        let expected = live.keeps(&mut fragment);
+        prop_assert_eq!(kept, Ok((!has_complex_deletions).then_some(expected)));
+        if let (Fragment::Row(row), Ok(Some(true))) = (&fragment, kept) {
+            let cells = row.cells.iter().map(|cell| match &cell.value {
+                CellValue::Value(value) => (cell.column, &**value),
+                CellValue::Tombstone => unreachable!("it is live"),
+            });
+            prop_assert_eq!(shown.cells, cells.collect::<Vec<_>>());
+            let values = row.clustering.values.iter().map(Option::as_deref);
+            prop_assert_eq!(shown.clustering, values.collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -119,24 +119,51 @@ impl fmt::Debug for Row {
 impl PackedRows {
     /// Begins a row, of so many that the page will have at the most.
     pub(super) fn begin(&mut self, token: Token, most: usize) {
-        // The others are taken to be like the first one.
-        match *self.starts {
-            [] => self.bytes.reserve(FIRST),
-            [_] => self.bytes.reserve(self.bytes.len().saturating_mul(most - 1).min(AT_ONCE)),
-            _ => {}
-        }
+        self.make_ready(most);
         self.starts.push(self.bytes.len());
         self.bytes.extend_from_slice(&token.to_be_bytes());
     }
 
-    /// The next value of the row.
+    /// The same of a row that begins with as many bytes of the one before it.
     #[inline]
+    pub(super) fn begin_alike(&mut self, head: usize, most: usize) {
+        self.make_ready(most);
+        let before = self.starts.last().map_or(0, |start| *start);
+        self.starts.push(self.bytes.len());
+        self.bytes.extend_from_within(before..before + head);
+    }
+
+    /// How many bytes of the last row there are so far.
+    pub(super) fn begun(&self) -> usize {
+        self.bytes.len() - self.starts.last().map_or(0, |start| *start)
+    }
+
+    /// Takes the last row out again.
+    pub(super) fn take_back(&mut self) {
+        if let Some(start) = self.starts.pop() {
+            self.bytes.truncate(start);
+        }
+    }
+
+    #[inline]
+    fn make_ready(&mut self, most: usize) {
+        // The others are taken to be like the first one.
+        match *self.starts {
+            [] => self.bytes.reserve(FIRST),
+            [_] => {
+                self.bytes.reserve(self.bytes.len().saturating_mul(most - 1).min(AT_ONCE));
+                self.starts.reserve((most - 1).min(self.bytes.capacity() / self.bytes.len()));
+            }
+            _ => {}
+        }
+    }
+
+    /// The next value of the row.
+    #[inline(always)]
     pub(super) fn push(&mut self, value: Option<&[u8]>) {
         let len = value.map_or(-1, |value| i32::try_from(value.len()).expect("values have less than 2 GiB"));
-        let value = value.unwrap_or_default();
-        self.bytes.reserve(size_of::<i32>() + value.len());
         self.bytes.extend_from_slice(&len.to_be_bytes());
-        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(value.unwrap_or_default());
     }
 
     /// Rows of these columns.

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::flat::{FlatReader, compare_at, fragment_at, put_fragment, put_position};
+use model::flat::{FlatReader, FlatRow, compare_at, fragment_at, put_fragment, put_position};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Row, Schema, Slice, Weight};
 
 use super::directory::Link;
@@ -254,6 +254,29 @@ impl View {
             }
         }
         true
+    }
+
+    /// Gives the next rows as they stand, up to a range tombstone, as long as `take` wants more.
+    #[inline]
+    pub(super) fn next_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let (first, end) = &mut self.left;
+        let is_forward = self.direction == Direction::Forward;
+        let all: &[u8] = &self.part.bytes;
+        let (numbers, _) = all[self.part.numbers_at as usize..].as_chunks();
+        while first < end {
+            let number = u32::from_le_bytes(numbers[if is_forward { *first } else { *end - 1 }]);
+            if number & IS_CHANGE != 0 {
+                return;
+            }
+            if is_forward {
+                *first += 1;
+            } else {
+                *end -= 1;
+            }
+            if !take(FlatRow::new(&self.part.bytes, &all[number as usize..])) {
+                return;
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use model::flat::FlatRow;
 use model::{DeletionTime, Direction, Fragment, Next, PartitionKey, PartitionStart, Schema, Slice};
 
 use super::part::{Part, View};
@@ -51,6 +52,14 @@ impl PartReader {
             State::Ended => return Next::End,
         }
         Next::Fragment
+    }
+
+    /// Gives the next rows as they stand, as long as `take` wants more.
+    #[inline]
+    pub(crate) fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        if matches!(self.state, State::InRows) {
+            self.view.next_flat(take);
+        }
     }
 }
 

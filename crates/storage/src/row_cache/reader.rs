@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
+use model::flat::FlatRow;
 use model::{
     DeletionTime, Direction, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Schema, Slice,
@@ -337,6 +338,15 @@ impl FragmentReader for CachedReader {
                     }
                 }
             }
+        }
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        if let State::Inside(view, _) = &mut self.state
+            && self.teller.ready.is_empty()
+        {
+            view.next_flat(take);
         }
     }
 

@@ -1,0 +1,95 @@
+//! A row looked at where it stands, without a copy of anything: what goes from a cache to a client is little more than
+//! its values.
+
+use super::cursor::{Cursor, Decoded};
+use super::stamp::Base;
+use super::{FlatError, fragment_at, kind, row};
+use crate::{Bytes, DeletionTime, Fragment, Liveness};
+
+/// A clustered row in flat bytes, of which nothing has been read yet.
+#[derive(Clone, Copy, Debug)]
+pub struct FlatRow<'a> {
+    bytes: &'a Bytes,
+    /// They begin with the row.
+    rest: &'a [u8],
+}
+
+/// Is shown a row piece by piece, in the order in which it stands.
+pub trait RowVisitor<'a> {
+    /// The next value of the clustering key; `None` if it is null.
+    fn clustering_value(&mut self, value: Option<&'a [u8]>);
+
+    /// The row's marker, if it has one.
+    fn marker(&mut self, liveness: Liveness);
+
+    /// The row's deletion and its shadowable one, where there is either.
+    fn deletions(&mut self, deletion: DeletionTime, shadowable: DeletionTime);
+
+    /// Deletions of whole multi-cell columns, where there are any.
+    fn complex_deletions(&mut self, deletions: Vec<(u16, DeletionTime)>);
+
+    /// About so many cells follow, and perhaps more.
+    fn cells(&mut self, about: usize);
+
+    /// The next cell.
+    fn cell(&mut self, cell: CellView<'a>);
+}
+
+/// A cell, with the fields of [`crate::Cell`].
+#[derive(Clone, Copy, Debug)]
+pub struct CellView<'a> {
+    /// The column's place among the schema's static or regular columns.
+    pub column: u16,
+    /// Seconds to live; 0 where it does not expire.
+    pub ttl: u32,
+    /// Microseconds.
+    pub timestamp: i64,
+    /// When it expires or was deleted, in seconds.
+    pub local_deletion_time: i64,
+    /// Which element of a multi-cell column this is.
+    pub path: Option<&'a [u8]>,
+    /// What it holds; `None` if it was deleted.
+    pub value: Option<&'a [u8]>,
+}
+
+impl<'a> FlatRow<'a> {
+    /// The row with which the rest of `bytes` begins.
+    #[inline]
+    pub fn new(bytes: &'a Bytes, rest: &'a [u8]) -> FlatRow<'a> {
+        debug_assert!(bytes.as_ptr_range().end == rest.as_ptr_range().end, "they end where their rest ends");
+        FlatRow { bytes, rest }
+    }
+
+    /// Puts the row into `place`.
+    ///
+    /// # Errors
+    /// If none is there.
+    pub fn decode(&self, place: &mut Fragment) -> Result<(), FlatError> {
+        fragment_at(self.bytes, self.bytes.len() - self.rest.len(), place)
+    }
+
+    /// Shows the row to a visitor.
+    ///
+    /// # Errors
+    /// If none is there: what was shown then is of no worth.
+    #[inline]
+    pub fn visit(&self, visitor: &mut impl RowVisitor<'a>) -> Result<(), FlatError> {
+        let mut cursor = Cursor::of(self.bytes, self.rest);
+        visit(visitor, &mut cursor).map_err(|fault| cursor.error(fault))
+    }
+}
+
+impl CellView<'_> {
+    /// Whether a `SELECT` at `now` (seconds) would see the cell.
+    #[inline]
+    pub fn is_live(&self, now: i64) -> bool {
+        self.value.is_some() && (self.ttl == 0 || now < self.local_deletion_time)
+    }
+}
+
+#[inline]
+fn visit<'a>(visitor: &mut impl RowVisitor<'a>, cursor: &mut Cursor<'a>) -> Decoded<()> {
+    let head = cursor.u8()?;
+    cursor.check(head == kind::ROW, &"this is no row")?;
+    row::visit(visitor, &mut Base::at_start(), cursor)
+}
