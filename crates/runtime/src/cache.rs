@@ -28,7 +28,7 @@ pub struct CacheKey {
 }
 
 /// In so many steps values make room for what is reserved.
-const STEPS: usize = 32;
+const STEPS: usize = 128;
 
 /// A cache is full once less than this share of it is free.
 const FREE_SHARE: usize = 64;

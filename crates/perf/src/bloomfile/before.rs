@@ -14,8 +14,8 @@ use sstable::parts::bloom_pages::{BloomPages, FilterPage, Probe};
 
 /// Parts of the cache, each with a lock of its own.
 const PARTS: usize = 16;
-/// Bytes of a block in memory.
-pub(crate) const BLOCK: usize = size_of::<FilterPage>();
+/// Bytes of a block in memory: with what counts its holders, in a line of its own, and its place in the cache.
+const BLOCK: usize = size_of::<FilterPage>() + 64 + runtime::Cache::PER_VALUE;
 
 /// What all threads share.
 pub(crate) struct Shared {

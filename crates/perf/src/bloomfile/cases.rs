@@ -17,6 +17,10 @@ use super::ways::{Asker, Common, Way};
 /// Threads that wait for nothing let others go on after so many lookups.
 const TURN: u64 = 1 << 16;
 
+/// Threads of which each has a part of the ring wait for each other after so many lookups: one whose part is in a cache
+/// that all share would else run far ahead and keep it there.
+const TOGETHER: u64 = 256;
+
 /// A benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Case {
@@ -119,17 +123,23 @@ impl Plan {
     ) -> Result<Taken> {
         let opened = self.open(shard, way, common).await;
         let keys = Keys { thread: number, threads: self.has_parts.then_some(self.threads) };
-        let warmed = match &opened {
-            Ok(asker) => self.warm(asker, &keys).await,
-            Err(_) => Ok(()),
+        let opened = match opened {
+            Ok(asker) => self.warm(&asker, &keys).await.map(|()| asker),
+            failed => failed,
         };
-        // Whoever cannot go on must not let the others wait.
         ready.wait();
-        let asker = opened?;
-        warmed?;
+        let asker = match opened {
+            Ok(asker) => asker,
+            Err(error) => {
+                // Whoever cannot go on must not let the others wait.
+                let waits = if self.has_parts { self.lookups.div_ceil(TOGETHER) } else { 0 };
+                (0..waits).for_each(|_| drop(ready.wait()));
+                return Err(error);
+            }
+        };
         let before = asker.of_cache();
         let mut taken = match self.batch {
-            None => self.one_by_one(&asker, &keys).await?,
+            None => self.one_by_one(&asker, &keys, ready).await?,
             Some(batch) => self.sorted(&asker, &keys, batch).await?,
         };
         let now = asker.of_cache();
@@ -169,17 +179,26 @@ impl Plan {
         Ok(())
     }
 
-    async fn one_by_one(&self, asker: &Asker, keys: &Keys) -> Result<Taken> {
+    async fn one_by_one(&self, asker: &Asker, keys: &Keys, together: &Barrier) -> Result<Taken> {
         let clocks = Clocks::now()?;
-        let mut passed = 0;
+        let (mut passed, mut failed) = (0, None);
         for number in 0..self.lookups {
-            passed += u64::from(asker.may_contain(0, keys.hash(number)).await?);
-            if number % TURN == 0 {
+            match asker.may_contain(0, keys.hash(number)).await {
+                Ok(may) => passed += u64::from(may),
+                // The others wait for this thread all the same.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+            if self.has_parts && number % TOGETHER == 0 {
+                together.wait();
+            } else if number % TURN == 0 {
                 runtime::yield_now().await;
             }
         }
         let (wall, cpu) = clocks.since()?;
-        Ok(Taken { lookups: self.lookups, passed, wall, cpu, ..Taken::default() })
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(Taken { lookups: self.lookups, passed, wall, cpu, ..Taken::default() }),
+        }
     }
 
     /// The time is that of lookups: sorting is left out.

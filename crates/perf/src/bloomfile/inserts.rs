@@ -4,8 +4,8 @@
 //! a batch of sorted keys ──► the filters of all SSTables, in one way or another ──► the commit log and a memtable
 //! ```
 //!
-//! With the pages at hand it is the store's own way, `Table::begin_all`, with all that a read is; in the other ways only
-//! the filters are asked, which does them a favour.
+//! With the pages at hand it is the store's own way, `Table::begin_all`, with all that a read is; in the other ways the
+//! filters are asked by themselves, which does them a favour. Keys that pass a filter are looked for in its SSTable.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -19,8 +19,9 @@ use sstable::component::Component;
 use sstable::parts::binding::Binding;
 use sstable::parts::bloom_pages::{BloomPages, FilterPages};
 use sstable::parts::digest::Digest;
-use sstable::{SSTable, Version, WriteOptions};
+use sstable::{ReadOptions, SSTable, Version, WriteOptions};
 use storage::commit_log::{LogPosition, TableId};
+use storage::sstable_set::SSTableSet;
 use storage::{Begun, Definition, Generations, ReadRequest, Store, StoreOptions, Table};
 
 use super::before::Shared;
@@ -85,7 +86,7 @@ impl Inserts {
             let clocks = Clocks::now()?;
             let found = match way {
                 Way::AtHand => found_by_table(&table, &keys).await?,
-                _ => found_by_filters(&asker, self.sstables, &keys).await?,
+                _ => found_by_filters(&asker, &table.sstables(), &keys).await?,
             };
             taken.passed += found;
             for key in keys {
@@ -167,25 +168,35 @@ async fn found_by_table(table: &Table, keys: &[PartitionKey]) -> Result<u64> {
             found += 1;
             let mut stream = unread.open().await?;
             if crate::int_rows::count(&mut stream).await? > 0 {
-                return Err(Error::Usage("a new row is there already".to_owned()));
+                return Err(there_already());
             }
         }
     }
     Ok(found)
 }
 
-/// The same by the filters alone.
-async fn found_by_filters(asker: &Asker, files: u32, keys: &[PartitionKey]) -> Result<u64> {
+/// The same by filters and SSTables, one after the other.
+async fn found_by_filters(asker: &Asker, set: &SSTableSet, keys: &[PartitionKey]) -> Result<u64> {
+    let options = ReadOptions { is_filtered: true, ..ReadOptions::default() };
     let mut found = 0;
     for key in keys {
         let hash = model::key::murmur3(&key.bytes);
         let mut may = false;
-        for file in 0..files {
-            may |= asker.may_contain(file, hash).await?;
+        for (file, member) in (0..).zip(set.members()) {
+            if asker.may_contain(file, hash).await? {
+                may = true;
+                if member.sstable.read(key, &Slice::all(), options).await?.is_some() {
+                    return Err(there_already());
+                }
+            }
         }
         found += u64::from(may);
     }
     Ok(found)
+}
+
+fn there_already() -> Error {
+    Error::Usage("a new row is there already".to_owned())
 }
 
 fn key(number: u64) -> PartitionKey {
