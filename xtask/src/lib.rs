@@ -6,6 +6,7 @@
 //! | [`interop`] | what Cassandra dumps, we dump: asked of Cassandra afresh |
 //! | [`compare_dump`] | how long both take for it |
 //! | [`compare_write`] | how many rows a second both write |
+//! | [`bloomfile`] | what lookups in bloom filters cost |
 //! | [`growth`] | how the cost of a row grows |
 //! | [`instructions`] | how many instructions reads and writes take |
 //! | [`peers`] | what the same work takes Siltstone and other databases |
@@ -13,6 +14,7 @@
 //! | [`measure`] | times and memory of commands |
 //! | [`workspace`] | where things are, and the command under test |
 
+pub mod bloomfile;
 pub mod compare_dump;
 pub mod compare_write;
 pub mod golden;

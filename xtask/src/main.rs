@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::tidy::tree::Tree;
 use xtask::{
-    Result, compare_dump, compare_write, golden, growth, instructions, interop, peers, tidy, workspace,
+    Result, bloomfile, compare_dump, compare_write, golden, growth, instructions, interop, peers, tidy,
+    workspace,
 };
 
 /// The chores of the project.
@@ -32,6 +33,8 @@ enum Chore {
     Instructions(instructions::Options),
     /// Measure how the cost of a row grows with what it is in, with valgrind.
     Growth(growth::Options),
+    /// Measures lookups in bloom filters by pages, in the ways of before and of now.
+    Bloomfile(bloomfile::Options),
     /// Measure the same work by Siltstone, RocksDB, fjall and cqlite side by side. Builds them first, which takes long.
     Peers(peers::Options),
 }
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Chore::CompareWrite(options) => compare_write::run(&options).map(|()| true),
         Chore::Instructions(options) => instructions::run(&options).map(|()| true),
         Chore::Growth(options) => growth::run(&options).map(|()| true),
+        Chore::Bloomfile(options) => bloomfile::run(&options).map(|()| true),
         Chore::Peers(options) => peers::run(&options).map(|()| true),
     };
     match done {

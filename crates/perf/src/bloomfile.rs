@@ -63,7 +63,7 @@ pub struct Bloomfile {
     threads: u32,
 
     /// Lookups of each thread; a tenth of them where pages are read or rows are written.
-    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(10..))]
+    #[arg(long, alias = "operations", value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(10..))]
     lookups: u64,
 
     /// Keys of the file in the case absent.

@@ -133,7 +133,9 @@ impl Plan {
             Err(error) => {
                 // Whoever cannot go on must not let the others wait.
                 let waits = if self.has_parts { self.lookups.div_ceil(TOGETHER) } else { 0 };
-                (0..waits).for_each(|_| drop(ready.wait()));
+                for _ in 0..waits {
+                    ready.wait();
+                }
                 return Err(error);
             }
         };
@@ -160,12 +162,13 @@ impl Plan {
         Ok(Asker { way, common, files, pages, of_shared: Default::default() })
     }
 
-    /// Brings the cache to where it would be after a while.
+    /// Brings the cache to where it would be after a while: twice as many lookups as it has room for pages, or as there are.
     async fn warm(&self, asker: &Asker, keys: &Keys) -> Result<()> {
         let mut found = Vec::new();
         match self.batch {
             None => {
-                for number in 0..self.lookups / 2 {
+                let pages = (self.cache as u64 / 4096).min(self.files.keys / 1024 + 8);
+                for number in 0..2 * pages / u64::from(self.threads) + 1 {
                     asker.may_contain(0, keys.hash(u64::MAX - number)).await?;
                 }
             }

@@ -1,0 +1,187 @@
+//! What lookups in bloom filters cost: `siltstone perf bloomfile` a few times, and its instructions by valgrind.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use serde_json::Value;
+use testkit::command::checked;
+
+use crate::Result;
+use crate::instructions::{check_valgrind, counted, grouped};
+use crate::measure::median;
+use crate::workspace::{perf, root, target};
+
+/// Of each case its name, its batches, and its ways. Those of a case are done in this order in each round.
+const CASES: [(&str, &[u64], &[&str]); 5] = [
+    ("absent", &[0], &["before", "per-shard", "at-hand"]),
+    ("churning", &[0], &["before", "per-shard", "at-hand"]),
+    ("batches", &[1000, 20_000], &["before", "per-shard", "at-hand"]),
+    ("large", &[20_000], &["per-shard", "at-hand", "whole"]),
+    ("inserts", &[1000, 20_000], &["before", "per-shard", "at-hand"]),
+];
+
+/// The cases whose instructions are counted; the others go to the disk, or take valgrind too long.
+const COUNTED: [&str; 2] = ["absent", "batches"];
+
+/// So many lookups are counted: an odd run, and one of three times as many.
+const LOOKUPS: u64 = 1_280_000;
+
+/// The page that `--write` writes.
+const PAGE: &str = "docs/performance/bloomfile.md";
+
+/// What can be chosen.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The folder of the filters, which stay there: 600 MB.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// How often each is run; of times the median is told.
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+
+    /// Write the tables to docs/performance/bloomfile.md as well.
+    #[arg(long)]
+    write: bool,
+}
+
+/// A case, a batch and a way.
+type Which = (&'static str, u64, &'static str);
+
+/// What all runs printed of one of them.
+#[derive(Default)]
+struct Lines(Vec<Value>);
+
+/// Measures, and prints the tables.
+///
+/// # Errors
+/// If there is no valgrind, or a run fails.
+pub fn run(options: &Options) -> Result<()> {
+    check_valgrind()?;
+    let program = perf()?;
+    let data = options.data.clone().unwrap_or_else(|| target().join("perf-bloomfile"));
+    let (mut lines, mut state): (BTreeMap<Which, Lines>, Value) = Default::default();
+    for round in 1..=options.runs {
+        for which in all() {
+            eprintln!("round {round}: {} {} {}", which.0, which.1, which.2);
+            let mut command = Command::new(&program);
+            command.args(arguments(which, &data).split(' ')).args(["--output-format", "json"]);
+            let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
+            lines.entry(which).or_default().0.push(printed["bloomfile"][0].clone());
+            state = printed["state"].clone();
+        }
+    }
+    let mut instructions = BTreeMap::new();
+    for which in all().filter(|(case, ..)| COUNTED.contains(case)) {
+        eprintln!("instructions: {} {} {}", which.0, which.1, which.2);
+        instructions.insert(which, instructions_of(&program, which, &data)?);
+    }
+    let text = format!("{}\n{}", table(&lines, &instructions), of_state(&state));
+    print!("{text}");
+    if options.write {
+        fs::write(root().join(PAGE), page(&text))?;
+    }
+    Ok(())
+}
+
+fn all() -> impl Iterator<Item = Which> {
+    CASES.into_iter().flat_map(|(case, batches, ways)| {
+        batches.iter().flat_map(move |&batch| ways.iter().map(move |&way| (case, batch, way)))
+    })
+}
+
+fn arguments((case, batch, way): Which, data: &Path) -> String {
+    let batch = if batch > 0 { format!(" --batch {batch}") } else { String::new() };
+    let lookups = match case {
+        "batches" | "large" => " --lookups 10000000",
+        "inserts" => " --lookups 2000000",
+        _ => "",
+    };
+    format!("bloomfile --case {case} --way {way}{batch}{lookups} --data-directory {}", data.display())
+}
+
+/// Instructions of a lookup, by one thread.
+fn instructions_of(program: &Path, (case, batch, way): Which, data: &Path) -> Result<f64> {
+    let batch = if batch > 0 { format!(" --batch {batch}") } else { String::new() };
+    let arguments =
+        format!("bloomfile --case {case} --way {way}{batch} --threads 1 --data-directory {}", data.display());
+    let (once, few) = counted(program, &arguments, LOOKUPS)?;
+    let (thrice, many) = counted(program, &arguments, 3 * LOOKUPS)?;
+    let lookups = |printed: &Value| printed["bloomfile"][0]["lookups"].as_f64().unwrap_or_default();
+    Ok((thrice - once) / (lookups(&many) - lookups(&few)))
+}
+
+impl Lines {
+    /// The median of a column.
+    fn median(&self, column: &str) -> f64 {
+        median(self.0.iter().filter_map(|line| line[column].as_f64()).collect())
+    }
+
+    /// A column that is the same in every run.
+    fn number(&self, column: &str) -> f64 {
+        self.0.first().and_then(|line| line[column].as_f64()).unwrap_or_default()
+    }
+}
+
+fn table(lines: &BTreeMap<Which, Lines>, instructions: &BTreeMap<Which, f64>) -> String {
+    let mut text = "| case | batch | way | ns | CPU ns | instructions | passed | cache lookups | pages read | CPU, of the first |\n\
+                    |---|---:|---|---:|---:|---:|---:|---:|---:|---:|\n"
+        .to_owned();
+    for which @ (case, batch, way) in all() {
+        let Some(line) = lines.get(&which) else { continue };
+        let first = lines.iter().find(|((other, of, name), _)| {
+            let ways = CASES.iter().find(|(name, ..)| name == other).map(|(.., ways)| ways[0]);
+            *other == case && *of == batch && ways == Some(*name)
+        });
+        let of_first = first.map_or(0.0, |(_, first)| line.median("cpu ns") / first.median("cpu ns"));
+        let batch = if batch == 0 { "–".to_owned() } else { grouped(batch as f64) };
+        let instructions = instructions.get(&which).map_or("–".to_owned(), |count| format!("{count:.0}"));
+        text += &format!(
+            "| {case} | {batch} | {way} | {:.0} | {:.0} | {instructions} | {:.2} % | {} | {} | {of_first:.2} |\n",
+            line.median("ns"),
+            line.median("cpu ns"),
+            100.0 * line.number("passed"),
+            grouped(line.median("cache")),
+            grouped(line.median("read")),
+        );
+    }
+    text
+}
+
+fn of_state(state: &Value) -> String {
+    let kib = |column: &str| state[column].as_f64().unwrap_or_default() / 1024.0;
+    let now = kib("now");
+    format!(
+        "State that lookups keep, for {} SSTables and {} shards: before {:.1} MiB (published: 246 MiB), now {now:.0} KiB; the first \
+         tokens of pages besides, 8 bytes for each 4 KiB of filter.\n",
+        state["sstables"],
+        state["shards"],
+        kib("before") / 1024.0,
+    )
+}
+
+fn page(text: &str) -> String {
+    format!(
+        "# Bloomfile: lookups in bloom filters by pages\n\n\
+         Keys that are absent are looked for in bloom filters of 1 %, in the ways of before and of now. Printed by\n\n\
+         ```sh\ncargo xtask bloomfile --write\n```\n\n\
+         {text}\n\
+         **Ways.** *before* is what the published change found: one block cache in sixteen parts, each with a lock, and an iterator for each\n\
+         file and processor, with a lock too. Its blocks are the same pages, read with the same requests: what differs is the way to them.\n\
+         *per-shard* is the cache of a shard, without locks, which is asked for each key: what a database with a thread a core has anyhow.\n\
+         *at-hand* is what there is now: four pages at hand, and sorted keys all at once. *whole* is Filter.db, all of it in memory.\n\n\
+         **Cases.** *absent*: 8 threads with 1,000,000 lookups each in a file of 10,000 keys, as `mt-bloomfile-test` has it; published\n\
+         were 1.43 times fewer cycles and 1.32 times fewer instructions. *churning*: a file of 150 million keys, 190 MB, with 100 MB of cache;\n\
+         each thread has an eighth of the ring, as shards do. *batches*: sorted keys in each of 64 files of 300,000 keys. *large*: the same in\n\
+         files of 4 million keys, 325 MB together. *inserts*: new rows into a store of 64 SSTables with 20,000 partitions each, sorted, a\n\
+         batch at a time: whether they are there is asked of all SSTables, then they are written to log and memtable. With *at-hand* that is\n\
+         `Table::begin_all`, all of a read; in the other ways the filters are asked by themselves. A third of the keys pass some of\n\
+         the 64 filters, and are looked for in its SSTable.\n\n\
+         **Columns.** *ns* is the time of a thread, divided by its lookups; with 8 threads on two processors it is mostly waiting. *CPU ns* is\n\
+         the time of all threads on processors, divided by all lookups: medians of the runs, ratios within one run. Instructions are\n\
+         counted by valgrind, with one thread; what makes the keys is in them, and sorting, in all ways alike.\n"
+    )
+}
