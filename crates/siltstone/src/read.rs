@@ -8,7 +8,7 @@ use model::merge::{Direction, Mapped, Merge, MergeError, UnifiedSchema};
 use model::{Fragment, FragmentReader, LiveRows, Next, PartitionKey, Position, Schema, Slice};
 use runtime::{Disk, IoStats};
 use sstable::cache::cached_file::PageStats;
-use sstable::component::{DATA_IO, FENCES_IO, INDEX_IO};
+use sstable::component::{DATA_IO, FENCES_IO, FILTER_IO, INDEX_IO};
 use sstable::data::reader::DataReader;
 use sstable::parts::usage::Usage;
 use sstable::{PartitionReader, ReadOptions, SSTable};
@@ -349,7 +349,8 @@ impl ReadStats {
     /// One JSON object on one line.
     pub fn to_json(&self) -> String {
         let total = self.io.total();
-        let [index, data, fences] = [INDEX_IO, DATA_IO, FENCES_IO].map(|class| self.io.class(class));
+        let classes = [INDEX_IO, DATA_IO, FENCES_IO, FILTER_IO];
+        let [index, data, fences, filter] = classes.map(|class| self.io.class(class));
         let mut json = JsonWriter::new(Layout::Line);
         json.begin_object();
         for (name, value) in [
@@ -361,6 +362,8 @@ impl ReadStats {
             ("data_bytes", data.bytes),
             ("fences_requests", fences.requests),
             ("fences_bytes", fences.bytes),
+            ("filter_requests", filter.requests),
+            ("filter_bytes", filter.bytes),
             ("page_hits", self.pages.hits),
             ("page_misses", self.pages.misses),
         ] {

@@ -227,7 +227,7 @@ fn statistics_are_one_line_a_repetition() {
     let stats: Vec<Value> = stderr(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(stats.len(), 2);
     let names = "requests bytes index_requests index_bytes data_requests data_bytes fences_requests fences_bytes \
-                 page_hits page_misses fences";
+                 filter_requests filter_bytes page_hits page_misses fences";
     for line in &stats {
         let members: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(members.join(" "), names);

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
+use model::key::murmur3;
 use model::{Bytes, PartitionKey, PartitionStart, Schema, Slice, Token};
 use runtime::{Cache, Disk, File, Reserved, SingleFlight};
 
@@ -19,7 +20,7 @@ use crate::forwarding::ForwardingReader;
 use crate::index::{Index, Place, token_for};
 use crate::key_filter::KeyFilter;
 use crate::parts::binding::Binding;
-use crate::parts::bloom_pages::{BloomPages, FilterPages};
+use crate::parts::bloom_pages::{BloomPages, FilterPages, Probe};
 use crate::parts::compression_info::CompressionInfo;
 use crate::parts::crc::Crc;
 use crate::parts::digest::Digest;
@@ -340,11 +341,28 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<Option<PartitionReader>> {
-        if self.schema().is_empty_slice(slice)
-            || !(options.is_filtered || self.filter().may_contain(key).await?)
-        {
+        if self.schema().is_empty_slice(slice) {
             return Ok(None);
         }
+        let probe = if options.is_filtered { Probe::Maybe } else { self.filter().probe(murmur3(&key.bytes)) };
+        if probe == Probe::Absent {
+            return Ok(None);
+        }
+        let found = self.read_filtered(key, slice, options).await?;
+        if found.is_none() && probe == Probe::Unread {
+            // The index has told, for the same request. What the filter says is there from now on.
+            self.filter().may_contain(key).await?;
+        }
+        Ok(found)
+    }
+
+    /// The same of a partition that the filter has let pass, as far as it was asked.
+    async fn read_filtered(
+        self: &Rc<SSTable>,
+        key: &PartitionKey,
+        slice: &Slice,
+        options: ReadOptions,
+    ) -> Result<Option<PartitionReader>> {
         // A deletion that is open where the slice begins is told there, which may not be at a row.
         let slice = &*slice.beside_rows();
         let whole = slice.is_all() && !options.reverse;

@@ -153,6 +153,23 @@ fn reads_answer_the_same() {
     });
 }
 
+/// The index tells for the same request whether a partition is there; the filter is read for one that is not.
+#[test]
+fn a_cold_read_of_what_is_there_does_not_read_the_filter() {
+    run(async |shard| {
+        let disk = shard.disk();
+        let data = write(disk, 1, 0..PARTITIONS, with_pages()).await;
+        // Too little memory for the pages to be read when the SSTable is opened.
+        let table = open(disk, &data, 256 << 10, true).await;
+        let filter_reads = || disk.stats().class(FILTER_IO).requests;
+        let opened = filter_reads();
+        assert_eq!(found(&table, 0..20).await.len(), 20);
+        assert_eq!(filter_reads(), opened);
+        assert!(found(&table, PARTITIONS..PARTITIONS + 20).await.is_empty());
+        assert!((1..=5).contains(&(filter_reads() - opened)), "a request for each page at the most");
+    });
+}
+
 /// Damaged pages are noticed where they are used, and Filter.db takes their place: every answer is as it was.
 #[test]
 fn damaged_pages_change_no_answer() {

@@ -75,7 +75,7 @@ impl<R: FragmentReader<Error = Error>> FragmentReader for Awaiting<R> {
 
     async fn fill(&mut self) -> Result<()> {
         match &mut self.held {
-            Some((start, candidates)) => candidates.settle(&start.key).await,
+            Some((start, candidates)) => candidates.ask_all(&start.key).await,
             None => self.reader.fill().await,
         }
     }

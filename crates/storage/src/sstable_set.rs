@@ -161,11 +161,20 @@ impl Runs {
 }
 
 impl Candidates {
-    /// Asks those filters that were not in memory, all at once.
+    /// Asks those filters that were not in memory before SSTables are read. That of the only SSTable there is is not asked: it
+    /// would cost a request, and spare no more than the index does, which tells for sure.
     ///
     /// # Errors
     /// What cannot be read.
     pub async fn settle(&mut self, key: &PartitionKey) -> Result<()> {
+        if self.members.len() > 1 { self.ask_all(key).await } else { Ok(()) }
+    }
+
+    /// Asks all filters that were not in memory, at once.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn ask_all(&mut self, key: &PartitionKey) -> Result<()> {
         if self.has_unread {
             let hash = murmur3(&key.bytes);
             let asked = self.members.iter().map(|member| member.sstable.filter().may_contain_hash(hash));
@@ -178,6 +187,18 @@ impl Candidates {
             }
             self.members = left;
             self.has_unread = false;
+        }
+        Ok(())
+    }
+
+    /// The only SSTable has turned out not to have the partition: brings in what its filter says of it and its neighbours,
+    /// if that was not in memory, so that they cost no request the next time.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn note_absent(&self, key: &PartitionKey) -> Result<()> {
+        if let ([only], true) = (&self.members[..], self.has_unread) {
+            only.sstable.filter().may_contain(key).await?;
         }
         Ok(())
     }

@@ -196,3 +196,33 @@ fn tombstones_are_purged_by_filters_in_pages() {
         });
     }
 }
+
+/// The index of the only SSTable tells for the same request what its filter would; what is absent brings the filter in.
+#[test]
+fn the_filter_of_the_only_sstable_is_read_for_what_is_absent() {
+    run(512 << 10, async |shard, table| {
+        (0..PARTITIONS).for_each(|number| insert(&table, number, 1));
+        flush(&table).await;
+        let filter_reads = || shard.disk().stats().class(FILTER_IO).requests;
+        let find = async |number| {
+            let request = ReadRequest::new(key(number), Slice::all());
+            finds(table.begin(Cow::Owned(request))).await
+        };
+        let opened = filter_reads();
+        for number in (0..PARTITIONS).step_by(100) {
+            assert!(find(number).await);
+        }
+        assert_eq!(filter_reads(), opened, "what is there costs no request of the filter");
+        let absent = || ABSENT.step_by(20);
+        for number in absent() {
+            assert!(!find(number).await);
+        }
+        assert_eq!(filter_reads() - opened, 2, "a request for each of two pages");
+        let before = shard.disk().stats().total().requests;
+        for number in absent() {
+            assert!(!find(number).await);
+        }
+        let again = shard.disk().stats().total().requests - before;
+        assert!(again < 10, "{again} requests for {} keys that are known to be absent", absent().count());
+    });
+}

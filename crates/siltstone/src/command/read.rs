@@ -96,6 +96,8 @@ pub(super) struct Read {
     ///
     /// fences_requests, fences_bytes: those of them that were for Fences.db.
     ///
+    /// filter_requests, filter_bytes: those of them that were for pages of the bloom filter, in BloomPages.db.
+    ///
     /// page_hits, page_misses: pages of 4 KiB of Index.db that were in the cache, and that were not.
     ///
     /// fences: for each SSTable what became of its Fences.db.

@@ -110,7 +110,7 @@ impl CachedReader {
     async fn members(&mut self) -> Result<&[Rc<Member>]> {
         let key = &self.request.key;
         let members = self.members.get_or_insert_with(|| self.set.of_key(key));
-        members.settle(key).await?;
+        members.ask_all(key).await?;
         Ok(members.members())
     }
 

@@ -220,9 +220,9 @@ impl Unread<'_> {
     /// # Errors
     /// What cannot be read.
     pub async fn open(self) -> Result<Merge<Source>> {
-        let Unread { table, schema, request, mut members, keeper, memtables: mut sources } = self;
-        members.settle(&request.key).await?;
-        let (adaptive, members) = (&table.0.adaptive, members.members());
+        let Unread { table, schema, request, members: mut candidates, keeper, memtables: mut sources } = self;
+        candidates.settle(&request.key).await?;
+        let (adaptive, members) = (&table.0.adaptive, candidates.members());
         if members.is_empty() {
             return Ok(Merge::new(&schema, request.direction, sources));
         }
@@ -234,6 +234,9 @@ impl Unread<'_> {
             }
             None => (single_key::open_all(&request, members).await?, true),
         };
+        if read.is_empty() {
+            candidates.note_absent(&request.key).await?;
+        }
         if let (Some(keeper), true) = (keeper, is_all) {
             // What was read is let go of only when nothing points into it any more, so that its buffer is used again.
             let mut merged = Merge::new(&schema, request.direction, read);
