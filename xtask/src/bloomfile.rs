@@ -119,33 +119,30 @@ impl Lines {
     fn median(&self, column: &str) -> f64 {
         median(self.0.iter().filter_map(|line| line[column].as_f64()).collect())
     }
-
-    /// A column that is the same in every run.
-    fn number(&self, column: &str) -> f64 {
-        self.0.first().and_then(|line| line[column].as_f64()).unwrap_or_default()
-    }
 }
 
 fn table(lines: &BTreeMap<Which, Lines>, instructions: &BTreeMap<Which, f64>) -> String {
-    let mut text = "| case | batch | way | ns | CPU ns | instructions | passed | cache lookups | pages read | CPU, of the first |\n\
-                    |---|---:|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    let mut text = "| case | batch | way | ns | CPU ns | instructions | passed | cache lookups | pages read | CPU, of before | \
+                    of per-shard | of whole |\n|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
         .to_owned();
     for which @ (case, batch, way) in all() {
         let Some(line) = lines.get(&which) else { continue };
-        let first = lines.iter().find(|((other, of, name), _)| {
-            let ways = CASES.iter().find(|(name, ..)| name == other).map(|(.., ways)| ways[0]);
-            *other == case && *of == batch && ways == Some(*name)
-        });
-        let of_first = first.map_or(0.0, |(_, first)| line.median("cpu ns") / first.median("cpu ns"));
+        let share = |of: &'static str| match lines.get(&(case, batch, of)) {
+            Some(other) => format!("{:.2}", line.median("cpu ns") / other.median("cpu ns")),
+            None => "–".to_owned(),
+        };
         let batch = if batch == 0 { "–".to_owned() } else { grouped(batch as f64) };
         let instructions = instructions.get(&which).map_or("–".to_owned(), |count| format!("{count:.0}"));
         text += &format!(
-            "| {case} | {batch} | {way} | {:.0} | {:.0} | {instructions} | {:.2} % | {} | {} | {of_first:.2} |\n",
+            "| {case} | {batch} | {way} | {:.0} | {:.0} | {instructions} | {:.2} % | {} | {} | {} | {} | {} |\n",
             line.median("ns"),
             line.median("cpu ns"),
-            100.0 * line.number("passed"),
+            100.0 * line.median("passed"),
             grouped(line.median("cache")),
             grouped(line.median("read")),
+            share("before"),
+            share("per-shard"),
+            share("whole"),
         );
     }
     text
@@ -184,4 +181,32 @@ fn page(text: &str) -> String {
          the time of all threads on processors, divided by all lookups: medians of the runs, ratios within one run. Instructions are\n\
          counted by valgrind, with one thread; what makes the keys is in them, and sorting, in all ways alike.\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_markdown() {
+        let line = |cpu: f64| json!({ "ns": 2.0 * cpu, "cpu ns": cpu, "passed": 0.0091, "cache": 1000, "read": 0, "lookups": 1 });
+        let mut lines: BTreeMap<Which, Lines> = BTreeMap::new();
+        for which in all() {
+            let cpu = if which.2 == "at-hand" { 50.0 } else { 100.0 };
+            lines.insert(which, Lines(vec![line(cpu), line(cpu + 10.0), line(cpu - 10.0)]));
+        }
+        let table = table(&lines, &BTreeMap::from([(("absent", 0, "at-hand"), 71.4)]));
+        assert!(
+            table.contains(
+                "| absent | – | at-hand | 100 | 50 | 71 | 0.91 % | 1,000 | 0 | 0.50 | 0.50 | – |\n"
+            ),
+            "{table}"
+        );
+        assert_eq!(table.lines().count(), 2 + all().count());
+        assert!(table.lines().all(|line| line.matches('|').count() == 13), "{table}");
+        let state = of_state(&json!({ "sstables": 32_000, "shards": 48, "before": 1 << 28, "now": 1 << 18 }));
+        assert!(state.contains("before 256.0 MiB") && state.contains("now 256 KiB"), "{state}");
+    }
 }
