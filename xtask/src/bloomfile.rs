@@ -27,7 +27,7 @@ const CASES: [(&str, &[u64], &[&str]); 5] = [
 const COUNTED: [&str; 2] = ["absent", "batches"];
 
 /// So many lookups are counted: an odd run, and one of three times as many.
-const LOOKUPS: u64 = 1_280_000;
+const LOOKUPS: u64 = 640_000;
 
 /// The page that `--write` writes.
 const PAGE: &str = "docs/performance/bloomfile.md";

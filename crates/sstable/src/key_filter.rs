@@ -18,13 +18,13 @@ use crate::parts::usage::Usage;
 use crate::sstable::Opener;
 use crate::{Error, Result};
 
+/// About what the names of an SSTable take in memory. Bytes.
+const NAMES: usize = 128;
+
 /// The filter of an SSTable.
 pub struct KeyFilter {
     way: RefCell<Way>,
     pages_usage: RefCell<Usage>,
-    disk: Disk,
-    descriptor: Descriptor,
-    cache: Cache,
     /// For the filter that was read since.
     reserved: Cell<Option<Reserved>>,
 }
@@ -34,7 +34,15 @@ enum Way {
     /// All keys may be there.
     Nothing,
     Whole(Rc<Filter>),
-    Pages(Rc<BloomPages>),
+    Pages(Rc<Paged>),
+}
+
+/// Pages, and where Filter.db is if they are given up.
+struct Paged {
+    pages: BloomPages,
+    disk: Disk,
+    descriptor: Descriptor,
+    cache: Cache,
 }
 
 impl KeyFilter {
@@ -50,25 +58,20 @@ impl KeyFilter {
         let (way, usage) = match pages {
             Ok(pages) => {
                 let usage = Usage::InUse { bytes: pages.file_len() };
-                (Way::Pages(Rc::new(pages)), usage)
+                let (disk, descriptor) = (opener.disk.clone(), opener.descriptor.clone());
+                (Way::Pages(Rc::new(Paged { pages, disk, descriptor, cache: cache.clone() })), usage)
             }
             Err(usage) => (whole(opener).await?, usage),
         };
-        Ok(KeyFilter {
-            way: RefCell::new(way),
-            pages_usage: RefCell::new(usage),
-            disk: opener.disk.clone(),
-            descriptor: opener.descriptor.clone(),
-            cache: cache.clone(),
-            reserved: Cell::default(),
-        })
+        let (way, pages_usage) = (RefCell::new(way), RefCell::new(usage));
+        Ok(KeyFilter { way, pages_usage, reserved: Cell::default() })
     }
 
     /// What it says of the key with this hash ([`model::key::murmur3`]), as far as that is in memory.
     #[inline]
     pub fn probe(&self, hash: [u64; 2]) -> Probe {
         match &*self.way.borrow() {
-            Way::Pages(pages) => pages.probe(hash),
+            Way::Pages(paged) => paged.pages.probe(hash),
             Way::Whole(filter) if !filter.may_contain(hash) => Probe::Absent,
             Way::Whole(_) | Way::Nothing => Probe::Maybe,
         }
@@ -93,10 +96,10 @@ impl KeyFilter {
                 Probe::Maybe => return Ok(true),
                 Probe::Unread => {}
             }
-            let Way::Pages(pages) = self.way() else { continue };
-            match pages.may_contain(hash).await {
+            let Way::Pages(paged) = self.way() else { continue };
+            match paged.pages.may_contain(hash).await {
                 Ok(may) => return Ok(may),
-                Err(error) => self.give_up(&pages, error).await?,
+                Err(error) => self.give_up(&paged, error).await?,
             }
         }
     }
@@ -114,10 +117,10 @@ impl KeyFilter {
                 Way::Whole(filter) => {
                     found.extend((0..hashes.len()).filter(|&at| filter.may_contain(hashes[at])))
                 }
-                Way::Pages(pages) => {
-                    if let Err(error) = pages.sift(hashes, found).await {
+                Way::Pages(paged) => {
+                    if let Err(error) = paged.pages.sift(hashes, found).await {
                         found.truncate(from);
-                        self.give_up(&pages, error).await?;
+                        self.give_up(&paged, error).await?;
                         continue;
                     }
                 }
@@ -142,7 +145,7 @@ impl KeyFilter {
         match self.way() {
             Way::Whole(filter) => Ok(Some(filter)),
             Way::Nothing => Ok(None),
-            Way::Pages(_) => Ok(self.opener().filter().await?.map(Rc::new)),
+            Way::Pages(paged) => Ok(paged.opener().filter().await?.map(Rc::new)),
         }
     }
 
@@ -156,16 +159,16 @@ impl KeyFilter {
         match &*self.way.borrow() {
             Way::Nothing => 0,
             Way::Whole(filter) => filter.memory_bytes(),
-            Way::Pages(pages) => pages.memory_bytes(),
+            Way::Pages(paged) => size_of::<Paged>() + NAMES + paged.pages.memory_bytes(),
         }
     }
 
     /// Goes by Filter.db from now on, because of what reading these pages led to.
-    async fn give_up(&self, pages: &Rc<BloomPages>, error: Error) -> Result<()> {
-        let way = whole(&self.opener()).await?;
-        if matches!(&*self.way.borrow(), Way::Pages(now) if Rc::ptr_eq(now, pages)) {
+    async fn give_up(&self, paged: &Rc<Paged>, error: Error) -> Result<()> {
+        let way = whole(&paged.opener()).await?;
+        if matches!(&*self.way.borrow(), Way::Pages(now) if Rc::ptr_eq(now, paged)) {
             let bytes = if let Way::Whole(filter) = &way { filter.memory_bytes() } else { 0 };
-            self.reserved.set(Some(self.cache.reserve(bytes)));
+            self.reserved.set(Some(paged.cache.reserve(bytes)));
             self.way.replace(way);
             self.pages_usage.replace(Usage::Ignored { why: error.to_string() });
         }
@@ -175,7 +178,9 @@ impl KeyFilter {
     fn way(&self) -> Way {
         self.way.borrow().clone()
     }
+}
 
+impl Paged {
     fn opener(&self) -> Opener<'_> {
         Opener { disk: &self.disk, descriptor: &self.descriptor }
     }

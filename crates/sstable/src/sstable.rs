@@ -43,7 +43,7 @@ const LARGEST_BUFFER: u64 = 1 << 30;
 
 /// What is resident of an open SSTable beside what its components hold: the files, names, and the places of its parts in
 /// memory. Bytes.
-const RESIDENT: usize = 2688;
+const RESIDENT: usize = 2432;
 
 /// While all of Index.db is read once, this many bytes at a time.
 const INDEX_STEP: u64 = 64 << 10;

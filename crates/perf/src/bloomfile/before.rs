@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
-use rustix::thread::sched_getcpu;
 use siltstone::Result;
 use sstable::parts::bloom_pages::{BloomPages, FilterPage, Probe};
 
@@ -58,19 +57,19 @@ impl Shared {
         }
     }
 
-    /// Whether a key may be in a file; whether its block had to be read.
+    /// Whether a key may be in a file, as a thread of a processor asks; whether its block had to be read.
     ///
     /// # Errors
     /// What cannot be read.
     #[inline]
     pub(crate) async fn may_contain(
         &self,
-        file: u32,
+        (file, processor): (u32, usize),
         pages: &BloomPages,
         hash: [u64; 2],
     ) -> Result<(bool, bool)> {
         let iterators = &self.iterators[file as usize];
-        let iterator = &iterators[sched_getcpu() % iterators.len()].0;
+        let iterator = &iterators[processor % iterators.len()].0;
         let block = {
             let mut iterator = iterator.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(block) = pages.page_number(hash) else { return Ok((false, false)) };

@@ -121,7 +121,7 @@ impl Plan {
         (way, common): (Way, Common),
         ready: &Barrier,
     ) -> Result<Taken> {
-        let opened = self.open(shard, way, common).await;
+        let opened = self.open(shard, number as usize, (way, common)).await;
         let keys = Keys { thread: number, threads: self.has_parts.then_some(self.threads) };
         let opened = match opened {
             Ok(asker) => self.warm(&asker, &keys).await.map(|()| asker),
@@ -149,7 +149,7 @@ impl Plan {
         Ok(taken)
     }
 
-    async fn open(&self, shard: &Shard, way: Way, common: Common) -> Result<Asker> {
+    async fn open(&self, shard: &Shard, processor: usize, (way, common): (Way, Common)) -> Result<Asker> {
         let cache = Cache::new(self.cache / self.threads as usize);
         let pages =
             if way == Way::AtHand { FilterPages::new(&cache) } else { FilterPages::without_hand(&cache) };
@@ -159,7 +159,7 @@ impl Plan {
             Way::Before => self.files.open(shard.disk(), &FilterPages::without_hand(&Cache::new(0))).await?,
             Way::PerShard | Way::AtHand => self.files.open(shard.disk(), &pages).await?,
         };
-        Ok(Asker { way, common, files, pages, of_shared: Default::default() })
+        Ok(Asker { way, common, processor, files, pages, of_shared: Default::default() })
     }
 
     /// Brings the cache to where it would be after a while: twice as many lookups as it has room for pages, or as there are.

@@ -119,7 +119,7 @@ impl Inserts {
         for member in table.sstables().members().iter().filter(|_| way != Way::AtHand) {
             files.push(pages_of(shard, &member.sstable, &pages).await?);
         }
-        Ok(Asker { way, common, files, pages, of_shared: Default::default() })
+        Ok(Asker { way, common, processor: 0, files, pages, of_shared: Default::default() })
     }
 
     fn definition(&self) -> Definition {

@@ -47,6 +47,8 @@ pub(crate) enum Common {
 pub(crate) struct Asker {
     pub(crate) way: Way,
     pub(crate) common: Common,
+    /// Where the thread runs: each has one to itself, as far as there are enough.
+    pub(crate) processor: usize,
     /// The open files; none where filters are asked as a whole.
     pub(crate) files: Vec<BloomPages>,
     pub(crate) pages: FilterPages,
@@ -63,7 +65,8 @@ impl Asker {
     pub(crate) async fn may_contain(&self, file: u32, hash: [u64; 2]) -> Result<bool> {
         match &self.common {
             Common::Before(shared) => {
-                let (may, was_read) = shared.may_contain(file, &self.files[file as usize], hash).await?;
+                let (may, was_read) =
+                    shared.may_contain((file, self.processor), &self.files[file as usize], hash).await?;
                 let (lookups, read) = self.of_shared.get();
                 self.of_shared.set((lookups + 1, read + u64::from(was_read)));
                 Ok(may)
