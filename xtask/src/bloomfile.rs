@@ -1,4 +1,4 @@
-//! What lookups in bloom filters cost: `siltstone perf bloomfile` a few times, and its instructions by valgrind.
+//! What lookups in bloom filters cost: `siltstone perf bloomfile` a few times, and the medians of that.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use testkit::command::checked;
 
 use crate::Result;
-use crate::instructions::{check_valgrind, counted, grouped};
+use crate::instructions::grouped;
 use crate::measure::median;
 use crate::workspace::{perf, root, target};
 
@@ -22,12 +22,6 @@ const CASES: [(&str, &[u64], &[&str]); 5] = [
     ("large", &[20_000], &["per-shard", "at-hand", "whole"]),
     ("inserts", &[1000, 20_000], &["before", "per-shard", "at-hand"]),
 ];
-
-/// The cases whose instructions are counted; the others go to the disk, or take valgrind too long.
-const COUNTED: [&str; 2] = ["absent", "batches"];
-
-/// So many lookups are counted: an odd run, and one of three times as many.
-const LOOKUPS: u64 = 640_000;
 
 /// The page that `--write` writes.
 const PAGE: &str = "docs/performance/bloomfile.md";
@@ -58,9 +52,8 @@ struct Lines(Vec<Value>);
 /// Measures, and prints the tables.
 ///
 /// # Errors
-/// If there is no valgrind, or a run fails.
+/// If a run fails.
 pub fn run(options: &Options) -> Result<()> {
-    check_valgrind()?;
     let program = perf()?;
     let data = options.data.clone().unwrap_or_else(|| target().join("perf-bloomfile"));
     let (mut lines, mut state): (BTreeMap<Which, Lines>, Value) = Default::default();
@@ -74,12 +67,7 @@ pub fn run(options: &Options) -> Result<()> {
             state = printed["state"].clone();
         }
     }
-    let mut instructions = BTreeMap::new();
-    for which in all().filter(|(case, ..)| COUNTED.contains(case)) {
-        eprintln!("instructions: {} {} {}", which.0, which.1, which.2);
-        instructions.insert(which, instructions_of(&program, which, &data)?);
-    }
-    let text = format!("{}\n{}", table(&lines, &instructions), of_state(&state));
+    let text = format!("{}\n{}", table(&lines), of_state(&state));
     print!("{text}");
     if options.write {
         fs::write(root().join(PAGE), page(&text))?;
@@ -103,17 +91,6 @@ fn arguments((case, batch, way): Which, data: &Path) -> String {
     format!("bloomfile --case {case} --way {way}{batch}{lookups} --data-directory {}", data.display())
 }
 
-/// Instructions of a lookup, by one thread.
-fn instructions_of(program: &Path, (case, batch, way): Which, data: &Path) -> Result<f64> {
-    let batch = if batch > 0 { format!(" --batch {batch}") } else { String::new() };
-    let arguments =
-        format!("bloomfile --case {case} --way {way}{batch} --threads 1 --data-directory {}", data.display());
-    let (once, few) = counted(program, &arguments, LOOKUPS)?;
-    let (thrice, many) = counted(program, &arguments, 3 * LOOKUPS)?;
-    let lookups = |printed: &Value| printed["bloomfile"][0]["lookups"].as_f64().unwrap_or_default();
-    Ok((thrice - once) / (lookups(&many) - lookups(&few)))
-}
-
 impl Lines {
     /// The median of a column.
     fn median(&self, column: &str) -> f64 {
@@ -121,10 +98,11 @@ impl Lines {
     }
 }
 
-fn table(lines: &BTreeMap<Which, Lines>, instructions: &BTreeMap<Which, f64>) -> String {
-    let mut text = "| case | batch | way | ns | CPU ns | instructions | passed | cache lookups | pages read | CPU, of before | \
-                    of per-shard | of whole |\n|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
-        .to_owned();
+fn table(lines: &BTreeMap<Which, Lines>) -> String {
+    let mut text =
+        "| case | batch | way | ns | CPU ns | passed | cache lookups | pages read | CPU, of before | \
+                    of per-shard | of whole |\n|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+            .to_owned();
     for which @ (case, batch, way) in all() {
         let Some(line) = lines.get(&which) else { continue };
         let share = |of: &'static str| match lines.get(&(case, batch, of)) {
@@ -132,9 +110,8 @@ fn table(lines: &BTreeMap<Which, Lines>, instructions: &BTreeMap<Which, f64>) ->
             None => "–".to_owned(),
         };
         let batch = if batch == 0 { "–".to_owned() } else { grouped(batch as f64) };
-        let instructions = instructions.get(&which).map_or("–".to_owned(), |count| format!("{count:.0}"));
         text += &format!(
-            "| {case} | {batch} | {way} | {:.0} | {:.0} | {instructions} | {:.2} % | {} | {} | {} | {} | {} |\n",
+            "| {case} | {batch} | {way} | {:.0} | {:.0} | {:.2} % | {} | {} | {} | {} | {} |\n",
             line.median("ns"),
             line.median("cpu ns"),
             100.0 * line.median("passed"),
@@ -178,8 +155,8 @@ fn page(text: &str) -> String {
          `Table::begin_all`, all of a read; in the other ways the filters are asked by themselves. A third of the keys pass some of\n\
          the 64 filters, and are looked for in its SSTable.\n\n\
          **Columns.** *ns* is the time of a thread, divided by its lookups; with 8 threads on two processors it is mostly waiting. *CPU ns* is\n\
-         the time of all threads on processors, divided by all lookups: medians of the runs, ratios within one run. Instructions are\n\
-         counted by valgrind, with one thread; what makes the keys is in them, and sorting, in all ways alike.\n"
+         the time of all threads on processors, divided by all lookups: medians of the runs. What makes a key\n\
+         is in it, in all ways alike; sorting is not.\n"
     )
 }
 
@@ -197,15 +174,13 @@ mod tests {
             let cpu = if which.2 == "at-hand" { 50.0 } else { 100.0 };
             lines.insert(which, Lines(vec![line(cpu), line(cpu + 10.0), line(cpu - 10.0)]));
         }
-        let table = table(&lines, &BTreeMap::from([(("absent", 0, "at-hand"), 71.4)]));
+        let table = table(&lines);
         assert!(
-            table.contains(
-                "| absent | – | at-hand | 100 | 50 | 71 | 0.91 % | 1,000 | 0 | 0.50 | 0.50 | – |\n"
-            ),
+            table.contains("| absent | – | at-hand | 100 | 50 | 0.91 % | 1,000 | 0 | 0.50 | 0.50 | – |\n"),
             "{table}"
         );
         assert_eq!(table.lines().count(), 2 + all().count());
-        assert!(table.lines().all(|line| line.matches('|').count() == 13), "{table}");
+        assert!(table.lines().all(|line| line.matches('|').count() == 12), "{table}");
         let state = of_state(&json!({ "sstables": 32_000, "shards": 48, "before": 1 << 28, "now": 1 << 18 }));
         assert!(state.contains("before 256.0 MiB") && state.contains("now 256 KiB"), "{state}");
     }

@@ -39,7 +39,7 @@ const SHARDS: u64 = 48;
 /// Columns: ns, from the first to the last lookup of the slowest thread, divided by the lookups of one; cpu ns, the time on
 /// processors of all threads, divided by all lookups; passed, the share of absent keys that are not found absent; cache,
 /// lookups in a cache of pages; read, pages read. In the case inserts a line is of rows, each looked for in all SSTables and
-/// then written. cargo xtask instructions counts instructions.
+/// then written.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
