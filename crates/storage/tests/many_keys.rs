@@ -93,11 +93,7 @@ async fn has_row(stream: &mut impl FragmentReader<Error = siltstone_storage::Err
 }
 
 async fn finds(begun: Begun<'_>) -> bool {
-    let mut stream = match begun {
-        Begun::Ready(stream) => stream,
-        Begun::Unread(unread) => unread.open().await.unwrap(),
-    };
-    has_row(&mut stream).await
+    has_row(&mut begun.open().await.unwrap()).await
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::{Bytes, PartitionKey, Token, flat};
-use storage::Begun;
 
 use super::read::PageOptions;
 use super::rows::PackedRows;
@@ -117,11 +116,7 @@ impl Worker {
         while begun.len() > 0 {
             let some = begun.by_ref().take(AT_ONCE).map(async |(begun, mut packer)| {
                 let _permit = self.admission()?.admit(memory).await?;
-                let mut stream = match begun {
-                    Begun::Ready(stream) => stream,
-                    Begun::Unread(unread) => unread.open().await?,
-                };
-                packer.take_all(&mut stream).await?;
+                packer.take_all(&mut begun.open().await?).await?;
                 Ok::<_, Error>(packer.finish())
             });
             for packed in runtime::join_all(some).await {

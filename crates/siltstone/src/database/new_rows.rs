@@ -142,10 +142,7 @@ impl Worker {
 
     /// Whether a read finds no live row.
     async fn is_empty(&self, begun: Begun<'_>) -> Result<bool> {
-        let mut stream = match begun {
-            Begun::Ready(stream) => stream,
-            Begun::Unread(unread) => unread.open().await?,
-        };
+        let mut stream = begun.open().await?;
         let mut live = LiveRows::new(self.shard.clock().now_seconds());
         let mut fragment = Fragment::default();
         while stream.advance(&mut fragment).await? {

@@ -93,10 +93,7 @@ impl Worker {
         }
         Ok(Work::later(async move {
             let _permit = permit;
-            let mut stream = match begun {
-                Begun::Ready(stream) => stream,
-                Begun::Unread(unread) => unread.open().await?,
-            };
+            let mut stream = begun.open().await?;
             packer.take_all(&mut stream).await?;
             Ok(Some(packer.finish()))
         }))

@@ -94,10 +94,7 @@ impl Table {
     /// # Errors
     /// What cannot be read.
     pub async fn read(&self, request: &ReadRequest) -> Result<Merge<Source>> {
-        match self.begin(Cow::Borrowed(request)) {
-            Begun::Ready(stream) => Ok(stream),
-            Begun::Unread(unread) => unread.open().await,
-        }
+        self.begin(Cow::Borrowed(request)).open().await
     }
 
     /// Begins the same read, without a wait.
@@ -211,6 +208,19 @@ impl Table {
             mapped(reader, memtable, definition)
         };
         with_key.map(slice).collect()
+    }
+}
+
+impl Begun<'_> {
+    /// The stream, once SSTables were asked if they have to be.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn open(self) -> Result<Merge<Source>> {
+        match self {
+            Begun::Ready(stream) => Ok(stream),
+            Begun::Unread(unread) => unread.open().await,
+        }
     }
 }
 
