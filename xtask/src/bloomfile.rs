@@ -10,7 +10,7 @@ use serde_json::Value;
 use testkit::command::checked;
 
 use crate::Result;
-use crate::instructions::grouped;
+use crate::instructions::{counted, grouped};
 use crate::measure::median;
 use crate::workspace::{perf, root, target};
 
@@ -19,9 +19,14 @@ const CASES: [(&str, &[u64], &[&str]); 5] = [
     ("absent", &[0], &["before", "per-shard", "at-hand"]),
     ("churning", &[0], &["before", "per-shard", "at-hand"]),
     ("batches", &[1000, 20_000], &["before", "per-shard", "at-hand"]),
-    ("large", &[20_000], &["per-shard", "at-hand", "whole"]),
+    ("large", &[1000, 20_000], &["per-shard", "at-hand", "whole"]),
     ("inserts", &[1000, 20_000], &["before", "per-shard", "at-hand"]),
 ];
+
+/// The cases whose instructions are counted, with two numbers of lookups: what is between them is the difference. In the
+/// others what is waited for is what matters, which valgrind does not know.
+const COUNTED: [(&str, [u64; 2]); 3] =
+    [("absent", [10_000, 60_000]), ("batches", [1_280_000, 5_120_000]), ("inserts", [200_000, 600_000])];
 
 /// The page that `--write` writes.
 const PAGE: &str = "docs/performance/bloomfile.md";
@@ -36,6 +41,10 @@ pub struct Options {
     /// How often each is run; of times the median is told.
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+
+    /// Count instructions too, by valgrind: half an hour more.
+    #[arg(long)]
+    instructions: bool,
 
     /// Write the tables to docs/performance/bloomfile.md as well.
     #[arg(long)]
@@ -61,13 +70,21 @@ pub fn run(options: &Options) -> Result<()> {
         for which in all() {
             eprintln!("round {round}: {} {} {}", which.0, which.1, which.2);
             let mut command = Command::new(&program);
-            command.args(arguments(which, &data).split(' ')).args(["--output-format", "json"]);
+            command.args(arguments(which, &data).split(' '));
+            command.args(["--lookups", &lookups(which.0).to_string(), "--output-format", "json"]);
             let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
             lines.entry(which).or_default().0.push(printed["bloomfile"][0].clone());
             state = printed["state"].clone();
         }
     }
-    let text = format!("{}\n{}", table(&lines), of_state(&state));
+    let mut instructions: BTreeMap<Which, f64> = BTreeMap::new();
+    for which in all().filter(|_| options.instructions) {
+        if let Some((_, lookups)) = COUNTED.iter().find(|(case, _)| *case == which.0) {
+            eprintln!("instructions: {} {} {}", which.0, which.1, which.2);
+            instructions.insert(which, per_lookup(&program, which, &data, *lookups)?);
+        }
+    }
+    let text = format!("{}\n{}", table(&lines, &instructions), of_state(&state));
     print!("{text}");
     if options.write {
         fs::write(root().join(PAGE), page(&text))?;
@@ -81,14 +98,31 @@ fn all() -> impl Iterator<Item = Which> {
     })
 }
 
+/// The instructions of a lookup, with all that a benchmark does for it.
+fn per_lookup(program: &Path, which: Which, data: &Path, lookups: [u64; 2]) -> Result<f64> {
+    let arguments = arguments(which, data);
+    let [few, more] = lookups.map(|lookups| {
+        let (instructions, printed) = counted(program, &arguments, lookups)?;
+        let lookups =
+            printed["bloomfile"][0]["lookups"].as_f64().ok_or("it does not say how many lookups")?;
+        crate::Result::Ok((instructions, lookups))
+    });
+    let (few, more) = (few?, more?);
+    Ok((more.0 - few.0) / (more.1 - few.1))
+}
+
 fn arguments((case, batch, way): Which, data: &Path) -> String {
     let batch = if batch > 0 { format!(" --batch {batch}") } else { String::new() };
-    let lookups = match case {
-        "batches" | "large" => " --lookups 10000000",
-        "inserts" => " --lookups 2000000",
-        _ => "",
-    };
-    format!("bloomfile --case {case} --way {way}{batch}{lookups} --data-directory {}", data.display())
+    format!("bloomfile --case {case} --way {way}{batch} --data-directory {}", data.display())
+}
+
+/// Lookups where time is measured.
+fn lookups(case: &str) -> u64 {
+    match case {
+        "batches" | "large" => 10_000_000,
+        "inserts" => 2_000_000,
+        _ => 1_000_000,
+    }
 }
 
 impl Lines {
@@ -98,10 +132,11 @@ impl Lines {
     }
 }
 
-fn table(lines: &BTreeMap<Which, Lines>) -> String {
+fn table(lines: &BTreeMap<Which, Lines>, instructions: &BTreeMap<Which, f64>) -> String {
     let mut text =
-        "| case | batch | way | ns | CPU ns | passed | cache lookups | pages read | CPU, of before | \
-                    of per-shard | of whole |\n|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+        "| case | batch | way | ns | CPU ns | instructions | passed | cache lookups | pages read | \
+                    CPU, of before | of per-shard | of whole |\n\
+                    |---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
             .to_owned();
     for which @ (case, batch, way) in all() {
         let Some(line) = lines.get(&which) else { continue };
@@ -111,9 +146,10 @@ fn table(lines: &BTreeMap<Which, Lines>) -> String {
         };
         let batch = if batch == 0 { "–".to_owned() } else { grouped(batch as f64) };
         text += &format!(
-            "| {case} | {batch} | {way} | {:.0} | {:.0} | {:.2} % | {} | {} | {} | {} | {} |\n",
+            "| {case} | {batch} | {way} | {:.0} | {:.0} | {} | {:.2} % | {} | {} | {} | {} | {} |\n",
             line.median("ns"),
             line.median("cpu ns"),
+            instructions.get(&which).map_or("–".to_owned(), |count| grouped(*count)),
             100.0 * line.median("passed"),
             grouped(line.median("cache")),
             grouped(line.median("read")),
@@ -141,7 +177,7 @@ fn page(text: &str) -> String {
     format!(
         "# Bloomfile: lookups in bloom filters by pages\n\n\
          Keys that are absent are looked for in bloom filters of 1 %, in the ways of before and of now. Printed by\n\n\
-         ```sh\ncargo xtask bloomfile --write\n```\n\n\
+         ```sh\ncargo xtask bloomfile --instructions --write\n```\n\n\
          {text}\n\
          **Ways.** *before* is what the published change found: one block cache in sixteen parts, each with a lock, and an iterator for each\n\
          file and processor, with a lock too. Its blocks are the same pages, read with the same requests: what differs is the way to them.\n\
@@ -156,7 +192,8 @@ fn page(text: &str) -> String {
          the 64 filters, and are looked for in its SSTable.\n\n\
          **Columns.** *ns* is the time of a thread, divided by its lookups; with 8 threads on two processors it is mostly waiting. *CPU ns* is\n\
          the time of all threads on processors, divided by all lookups: medians of the runs. What makes a key\n\
-         is in it, in all ways alike; sorting is not.\n"
+         is in it, in all ways alike; sorting is not. *instructions* are those of a lookup, or of a row, by valgrind: the difference\n\
+         of a long and a short run.\n"
     )
 }
 
@@ -174,13 +211,15 @@ mod tests {
             let cpu = if which.2 == "at-hand" { 50.0 } else { 100.0 };
             lines.insert(which, Lines(vec![line(cpu), line(cpu + 10.0), line(cpu - 10.0)]));
         }
-        let table = table(&lines);
+        let table = table(&lines, &BTreeMap::from([(("absent", 0, "at-hand"), 1234.0)]));
         assert!(
-            table.contains("| absent | – | at-hand | 100 | 50 | 0.91 % | 1,000 | 0 | 0.50 | 0.50 | – |\n"),
+            table.contains(
+                "| absent | – | at-hand | 100 | 50 | 1,234 | 0.91 % | 1,000 | 0 | 0.50 | 0.50 | – |\n"
+            ),
             "{table}"
         );
         assert_eq!(table.lines().count(), 2 + all().count());
-        assert!(table.lines().all(|line| line.matches('|').count() == 12), "{table}");
+        assert!(table.lines().all(|line| line.matches('|').count() == 13), "{table}");
         let state = of_state(&json!({ "sstables": 32_000, "shards": 48, "before": 1 << 28, "now": 1 << 18 }));
         assert!(state.contains("before 256.0 MiB") && state.contains("now 256 KiB"), "{state}");
     }

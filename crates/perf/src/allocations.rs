@@ -1,7 +1,7 @@
-//! An allocator that counts: how many allocations each thread made.
+//! An allocator that counts: how many allocations each thread made, and how many bytes of them it has not freed.
 //!
 //! A program that wants to know says `#[global_allocator] static COUNTED: Counted = Counted;`. Without that, nothing is
-//! known. The count is the thread's own, as a shard is one thread: it costs no atomics, and other threads do not show.
+//! known. The counts are the thread's own, as a shard is one thread: they cost no atomics, and other threads do not show.
 
 #![expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
 
@@ -14,6 +14,7 @@ pub struct Counted;
 
 thread_local! {
     static MADE: Cell<u64> = const { Cell::new(0) };
+    static LIVE: Cell<i64> = const { Cell::new(0) };
 }
 
 /// How many allocations this thread made so far, those included that made one larger; `None` if the program does not
@@ -23,32 +24,45 @@ pub fn made() -> Option<u64> {
     Some(MADE.get()).filter(|&made| made > 0)
 }
 
-fn count() {
+/// How many bytes this thread has allocated and not freed; `None` if the program does not count them. What one thread
+/// allocates and another frees is more than is there for the one, and less for the other.
+pub fn live() -> Option<i64> {
+    made().map(|_| LIVE.get())
+}
+
+fn count(bytes: usize) {
     // A thread that is ending has no counter any more; nobody will ask it.
     let _ = MADE.try_with(|made| made.set(made.get() + 1));
+    count_live(bytes as i64);
+}
+
+fn count_live(bytes: i64) {
+    let _ = LIVE.try_with(|live| live.set(live.get() + bytes));
 }
 
 // SAFETY: every call is handed on to the system's allocator unchanged; counting does not allocate.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count_live(-(layout.size() as i64));
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, len: usize) -> *mut u8 {
-        count();
+        count(len);
+        count_live(-(layout.size() as i64));
         // SAFETY: the caller keeps the contract of `realloc`.
         unsafe { System.realloc(pointer, layout, len) }
     }
@@ -61,7 +75,7 @@ mod tests {
     #[test]
     fn a_program_without_the_allocator_knows_nothing() {
         let _some = Box::new(1);
-        assert_eq!(made(), None);
+        assert_eq!((made(), live()), (None, None));
     }
 
     #[test]
@@ -72,9 +86,10 @@ mod tests {
             unsafe {
                 let pointer = Counted.alloc(layout);
                 let pointer = Counted.realloc(pointer, layout, 128);
+                assert_eq!(live(), Some(128));
                 Counted.dealloc(pointer, Layout::array::<u8>(128).unwrap());
             }
-            assert_eq!(made(), Some(2));
+            assert_eq!((made(), live()), (Some(2), Some(0)));
         })
         .join()
         .unwrap();

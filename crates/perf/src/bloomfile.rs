@@ -8,6 +8,7 @@ mod before;
 mod cases;
 mod files;
 mod inserts;
+mod state;
 mod ways;
 
 use std::io::Write;
@@ -16,19 +17,14 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use siltstone::Result;
-use sstable::parts::bloom_pages::{BloomPages, FilterPages};
 
-use self::before::Shared;
 use self::cases::{Case, Plan, Taken};
 use self::files::Files;
 use self::inserts::Inserts;
+use self::state::State;
 use self::ways::Way;
 use crate::arguments::{Format, Machine, bytes, positive};
 use crate::numbers::rounded;
-
-/// SSTables and shards for which the state is told that lookups keep.
-const SSTABLES: u64 = 32_000;
-const SHARDS: u64 = 48;
 
 /// Lookups of keys that are absent, in bloom filters in pages: mt-bloomfile-test, and what the published change was for.
 ///
@@ -157,15 +153,12 @@ impl Bloomfile {
                 take(Line { case: Case::Inserts, batch, threads: 1, way, taken })?;
             }
         }
+        let state = State::measured(&folder, self.fp_chance, &self.machine.shard())?;
         if is_text {
-            write!(out, "\n{}", State::of(SSTABLES, SHARDS).text())?;
+            write!(out, "\n{}", state.text())?;
         } else {
             let lines: Vec<Value> = lines.iter().map(Line::json).collect();
-            writeln!(
-                out,
-                "{:#}",
-                json!({ "bloomfile": lines, "state": State::of(SSTABLES, SHARDS).json() })
-            )?;
+            writeln!(out, "{:#}", json!({ "bloomfile": lines, "state": state.json() }))?;
         }
         Ok(())
     }
@@ -271,41 +264,14 @@ impl Line {
     }
 
     fn ns(&self) -> f64 {
-        self.taken.wall.as_nanos() as f64 / (self.taken.lookups as f64 / f64::from(self.threads))
+        self.taken.time.wall.as_nanos() as f64 / (self.taken.lookups as f64 / f64::from(self.threads))
     }
 
     fn cpu_ns(&self) -> f64 {
-        self.taken.cpu.as_nanos() as f64 / self.taken.lookups as f64
+        self.taken.time.cpu.as_nanos() as f64 / self.taken.lookups as f64
     }
 
     fn passed(&self) -> f64 {
         self.taken.passed as f64 / self.taken.lookups as f64
-    }
-}
-
-/// What lookups keep in memory beside the pages. Bytes.
-struct State {
-    before: u64,
-    now: u64,
-}
-
-impl State {
-    /// For so many SSTables, each of which is open on one of so many shards.
-    fn of(sstables: u64, shards: u64) -> State {
-        let now = sstables * BloomPages::STATE as u64 + shards * FilterPages::STATE as u64;
-        State { before: Shared::state(sstables, shards), now }
-    }
-
-    fn text(&self) -> String {
-        format!(
-            "State for {SSTABLES} SSTables and {SHARDS} shards: before {:.1} MiB, now {:.3} MiB. First tokens take 8 bytes \
-             for each page of 4 KiB.\n",
-            self.before as f64 / f64::from(1 << 20),
-            self.now as f64 / f64::from(1 << 20)
-        )
-    }
-
-    fn json(&self) -> Value {
-        json!({ "sstables": SSTABLES, "shards": SHARDS, "before": self.before, "now": self.now })
     }
 }

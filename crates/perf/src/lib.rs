@@ -19,6 +19,7 @@
 pub mod allocations;
 pub mod arguments;
 pub mod bloomfile;
+mod clocks;
 pub mod counters;
 mod defaults;
 pub mod fast_forward;

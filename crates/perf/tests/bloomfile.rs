@@ -4,6 +4,7 @@
 
 use clap::Parser;
 use serde_json::Value;
+use siltstone_perf::allocations::Counted;
 use siltstone_perf::bloomfile::Bloomfile;
 
 #[derive(Parser)]
@@ -12,15 +13,21 @@ struct Command {
     bloomfile: Bloomfile,
 }
 
+#[global_allocator]
+static COUNTED: Counted = Counted;
+
 fn run(arguments: &str) -> Vec<Value> {
+    printed(arguments)["bloomfile"].as_array().unwrap().clone()
+}
+
+fn printed(arguments: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().to_str().unwrap();
     let fixed = ["bloomfile", "--output-format", "json", "--data-directory", data, "--direct-io", "false"];
     let command = Command::parse_from(fixed.into_iter().chain(arguments.split(' ')));
     let mut out = Vec::new();
     command.bloomfile.run(&mut out).unwrap();
-    let printed: Value = serde_json::from_slice(&out).unwrap();
-    printed["bloomfile"].as_array().unwrap().clone()
+    serde_json::from_slice(&out).unwrap()
 }
 
 fn column(lines: &[Value], name: &str) -> Vec<u64> {
@@ -69,4 +76,16 @@ fn new_rows_are_inserted_in_every_way() {
     assert_eq!(column(&lines, "lookups"), [1000; 3]);
     let [before, _, at_hand] = column(&lines, "cache")[..] else { panic!("three ways") };
     assert!(before == 3000 && at_hand < 100, "{before} {at_hand}");
+}
+
+/// As the allocator tells it: less than 1 MiB for 32,000 SSTables on 48 shards.
+#[test]
+fn lookups_keep_next_to_nothing() {
+    let printed = printed("--case absent --way at-hand --threads 1 --lookups 1000");
+    let [before, now] = ["before", "now"].map(|of| printed["state"][of].as_u64().unwrap());
+    assert!(before > 180 << 20, "{before}: each processor has an iterator for each file");
+    assert!(
+        (32_000 * 8..1 << 20).contains(&now),
+        "{now}: a word for each file, and what a shard has at hand"
+    );
 }

@@ -5,7 +5,7 @@
 //! `quick_cache` (Clock-PRO): one pass over much data does not push out what is asked for again and again.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
@@ -68,10 +68,19 @@ pub struct Reserved {
     bytes: usize,
 }
 
+/// What is in a [`Cache`], for as long as nothing is put in or dropped: both panic while this is there. A value that is
+/// only looked at need not be held, and its memory not be touched.
+pub struct Look<'a> {
+    entries: Ref<'a, Entries>,
+    of: &'a Inner,
+}
+
+type Entries = ClockPro<CacheKey, Entry, ByBytes, BuildHasherDefault<KeyHasher>>;
+
 struct Inner {
     capacity: usize,
     reserved: Cell<usize>,
-    entries: RefCell<ClockPro<CacheKey, Entry, ByBytes, BuildHasherDefault<KeyHasher>>>,
+    entries: RefCell<Entries>,
     recent: Recent,
     hits: Cell<u64>,
     misses: Cell<u64>,
@@ -125,6 +134,11 @@ impl Cache {
         found.map(|value| {
             value.downcast().unwrap_or_else(|_| panic!("values of two types are cached under {key:?}"))
         })
+    }
+
+    /// A look at many values, of which none is taken out.
+    pub fn look(&self) -> Look<'_> {
+        Look { entries: self.0.entries.borrow(), of: &self.0 }
     }
 
     /// Whether what has this hash was asked for a short while ago, by this; from now on it was. Remembers about as many
@@ -208,6 +222,22 @@ impl Cache {
     }
 }
 
+impl Look<'_> {
+    /// The value under this key, if it is there.
+    ///
+    /// # Panics
+    /// If it is of another type: two kinds of values share an owner.
+    #[inline]
+    pub fn get<T: 'static>(&self, key: CacheKey) -> Option<&T> {
+        let found = self.entries.get(&key);
+        count(if found.is_some() { &self.of.hits } else { &self.of.misses }, 1);
+        found.map(|entry| {
+            let value = entry.value.downcast_ref();
+            value.unwrap_or_else(|| panic!("values of two types are cached under {key:?}"))
+        })
+    }
+}
+
 impl Inner {
     /// Leaves to the values what is not reserved, in steps: each change costs the memory of a few values that were
     /// evicted, by which it is known what comes back.
@@ -236,6 +266,12 @@ impl Drop for Reserved {
     fn drop(&mut self) {
         // The values get it with the next one: this may be dropped along with one of them.
         self.cache.reserved.set(self.cache.reserved.get() - self.bytes);
+    }
+}
+
+impl fmt::Debug for Look<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a look at {} values", self.entries.len())
     }
 }
 
@@ -300,6 +336,18 @@ mod tests {
         assert_eq!(cache.used(), 30 + 2 * Cache::PER_VALUE);
         let CacheStats { hits, misses, inserts, evictions, items, .. } = cache.stats();
         assert_eq!((hits, misses, inserts, evictions, items), (2, 1, 2, 0, 2));
+    }
+
+    #[test]
+    fn a_look_finds_what_is_there_and_keeps_it_there() {
+        let cache = Cache::new(1000);
+        cache.insert(key(1), Rc::new(7_u32), 10);
+        let look = cache.look();
+        assert_eq!((look.get::<u32>(key(1)), look.get::<u32>(key(2))), (Some(&7), None));
+        drop(look);
+        cache.insert(key(2), Rc::new(8_u32), 10);
+        assert_eq!(cache.look().get::<u32>(key(2)), Some(&8));
+        assert_eq!((cache.stats().hits, cache.stats().misses), (2, 1));
     }
 
     #[test]

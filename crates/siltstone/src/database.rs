@@ -16,7 +16,7 @@
 //! | `opening`, `folder` | from a folder to open shards |
 //! | `changes` | tables made, altered and dropped |
 //! | `upkeep` | flushes, compactions, snapshots |
-//! | `counters` | counters are added to |
+//! | `many`, `new_rows`, `counters`, `spread` | many rows at once: read, inserted if they are not there, counted |
 //! | `metrics` | what it counts, as Prometheus reads it |
 //! | `encode`, `elements`, `stamps` | writes by name into mutations |
 //! | `shape`, `definition` | a table by the names of its columns, and as storage knows it |
@@ -59,6 +59,7 @@ mod select;
 mod shape;
 mod shards;
 mod spin;
+mod spread;
 mod stamps;
 mod table;
 mod turn;

@@ -1,11 +1,12 @@
-//! Rows by many keys at once, and rows that are inserted if they are not there, beside what single reads and writes say.
+//! Rows by many keys at once, rows that are inserted if they are not there, and counters of many rows, beside what single
+//! reads and writes say.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use siltstone::database::{Batch, Database, Options, Table, Write};
+use siltstone::database::{Batch, Database, Options, Slice, Table, Value, Write};
 use testkit::generate::random::Random;
 
 const CREATE: &str = "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))";
@@ -78,6 +79,78 @@ fn one_of_many_inserts_the_row() {
     let inserted: usize =
         pending.into_iter().map(|one| one.wait().unwrap().iter().filter(|is_new| **is_new).count()).sum();
     assert_eq!(inserted, 50);
+    database.close().wait().unwrap();
+}
+
+/// Batches of additions, by several at once, and what was counted in the end.
+#[test]
+fn many_counters_are_added_to_at_once() {
+    for (seed, shards, cache) in [(1, 1, 0), (2, 3, 1 << 20)] {
+        let folder = tempfile::tempdir().unwrap();
+        let database = open(folder.path(), shards, cache);
+        let create =
+            "CREATE TABLE ks.n (k int, c int, s counter static, a counter, b counter, PRIMARY KEY (k, c))";
+        let table = database.create_table(create).wait().unwrap();
+        let mut random = Random::new(seed);
+        let mut known: BTreeMap<(i32, i32, &str), i64> = BTreeMap::new();
+        for round in 0..20 {
+            let mut pending = Vec::new();
+            for _ in 0..4 {
+                let additions: Vec<(i32, i32, &str, i64)> = (0..random.between(1, 60))
+                    .map(|_| {
+                        let column = ["s", "a", "b"][random.below(3) as usize];
+                        let c = if column == "s" { -1 } else { random.below(3) as i32 };
+                        (random.below(40) as i32, c, column, random.below(100) as i64 - 30)
+                    })
+                    .collect();
+                for &(k, c, column, by) in &additions {
+                    *known.entry((k, c, column)).or_default() += by;
+                }
+                let clustering = |c: i32| if c < 0 { vec![] } else { vec![Value::from(c)] };
+                let all = additions.iter().map(|&(k, c, column, by)| (k, clustering(c), [(column, by)]));
+                pending.push(table.add_many(all.collect::<Vec<_>>()));
+            }
+            pending.into_iter().for_each(|added| added.wait().unwrap());
+            if round % 5 == 4 {
+                table.flush().wait().unwrap();
+            }
+        }
+        for (&(k, c, column), sum) in &known {
+            let row = match c {
+                -1 => table.slice(k, Slice::all().limit(1)).wait().unwrap().rows.remove(0),
+                c => table.get(k, c).wait().unwrap().unwrap(),
+            };
+            assert_eq!(row.json_of(column).unwrap(), sum.to_string(), "seed {seed}: {k}, {c}, {column}");
+        }
+        assert!(table.add_many([(1, 1, [("a", 1)]), (2, 1, [("none", 1)])]).wait().is_err());
+        let before = known.get(&(1, 1, "a")).map(i64::to_string);
+        let now = table.get(1, 1).wait().unwrap().map(|row| row.json_of("a").unwrap());
+        assert_eq!(now.filter(|now| now != "null"), before, "nothing was added");
+        database.close().wait().unwrap();
+    }
+}
+
+/// The same row by many at the same time.
+#[test]
+fn no_addition_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2, 1 << 20);
+    let table = database.create_table("CREATE TABLE ks.n (k int PRIMARY KEY, n counter)").wait().unwrap();
+    std::thread::scope(|scope| {
+        for by in 0..4 {
+            let table = &table;
+            scope.spawn(move || {
+                for _ in 0..25 {
+                    // Each names the rows in another order, and one of them twice.
+                    let rows = (0..21).map(|at| ((at * 3 + by) % 20, (), [("n", 1)]));
+                    table.add_many(rows).wait().unwrap();
+                }
+            });
+        }
+    });
+    let rows = table.get_many((0..20).map(|k| (k, ()))).wait().unwrap();
+    let sum: i64 = rows.iter().flatten().map(|row| row.json_of("n").unwrap().parse::<i64>().unwrap()).sum();
+    assert_eq!(sum, 4 * 25 * 21);
     database.close().wait().unwrap();
 }
 

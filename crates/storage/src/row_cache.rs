@@ -157,7 +157,8 @@ impl RowCache {
             let of_key = members.unwrap_or_else(|| set.of_key(&request.key));
             if of_key.is_empty() || !self.0.cache.was_asked_for(self.hash_of(request)) {
                 self.count_read(false, true);
-                let keeper = (!self.0.cache.is_full()).then(|| RowKeeper::new(self, request));
+                let is_kept = !of_key.is_empty() && !self.0.cache.is_full();
+                let keeper = is_kept.then(|| RowKeeper::new(self, request));
                 return Some(Cached::Row(of_key, keeper));
             }
             members = Some(of_key);

@@ -86,11 +86,6 @@ impl Shared {
         part.lock().unwrap_or_else(PoisonError::into_inner).insert((file, block), page);
         Ok((may, true))
     }
-
-    /// Bytes of the iterators, for so many files and processors.
-    pub(crate) fn state(files: u64, processors: u64) -> u64 {
-        files * processors * size_of::<Padded<Mutex<Iterator>>>() as u64
-    }
 }
 
 impl std::fmt::Debug for Shared {

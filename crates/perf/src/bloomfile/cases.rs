@@ -1,18 +1,17 @@
 //! What is measured: keys one by one from many threads, files larger than the cache, sorted keys over many files.
 
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use model::key::{murmur3, token_of_hash};
 use runtime::{Cache, Shard, ShardOptions};
-use rustix::time::{ClockId, clock_gettime};
-use siltstone::{Error, Result};
+use siltstone::Result;
 use sstable::parts::bloom_pages::FilterPages;
 
 use super::before::Shared;
 use super::files::{Files, mixed};
 use super::ways::{Asker, Common, Way};
+use crate::clocks::{Clocks, Passed};
 
 /// Threads that wait for nothing let others go on after so many lookups.
 const TURN: u64 = 1 << 16;
@@ -59,10 +58,8 @@ pub(crate) struct Taken {
     pub(crate) lookups: u64,
     /// Those that did not find the key absent.
     pub(crate) passed: u64,
-    /// The time of the thread that took longest.
-    pub(crate) wall: Duration,
-    /// The time of all on processors.
-    pub(crate) cpu: Duration,
+    /// The time of the thread that took longest, and that of all on processors.
+    pub(crate) time: Passed,
     /// Lookups in a cache of pages.
     pub(crate) of_cache: u64,
     /// Pages that were read.
@@ -73,8 +70,8 @@ impl Taken {
     fn add(&mut self, other: &Taken) {
         self.lookups += other.lookups;
         self.passed += other.passed;
-        self.wall = self.wall.max(other.wall);
-        self.cpu += other.cpu;
+        self.time.wall = self.time.wall.max(other.time.wall);
+        self.time.cpu += other.time.cpu;
         self.of_cache += other.of_cache;
         self.read += other.read;
     }
@@ -183,7 +180,7 @@ impl Plan {
     }
 
     async fn one_by_one(&self, asker: &Asker, keys: &Keys, together: &Barrier) -> Result<Taken> {
-        let clocks = Clocks::now()?;
+        let clocks = Clocks::now();
         let (mut passed, mut failed) = (0, None);
         for number in 0..self.lookups {
             match asker.may_contain(0, keys.hash(number)).await {
@@ -197,10 +194,10 @@ impl Plan {
                 runtime::yield_now().await;
             }
         }
-        let (wall, cpu) = clocks.since()?;
+        let time = clocks.passed();
         match failed {
             Some(error) => Err(error),
-            None => Ok(Taken { lookups: self.lookups, passed, wall, cpu, ..Taken::default() }),
+            None => Ok(Taken { lookups: self.lookups, passed, time, ..Taken::default() }),
         }
     }
 
@@ -210,14 +207,12 @@ impl Plan {
         while taken.lookups < self.lookups {
             let hashes = keys.sorted(from, batch);
             from += batch;
-            let clocks = Clocks::now()?;
+            let clocks = Clocks::now();
             for file in 0..self.files.count {
                 taken.passed += asker.sift(file, &hashes, &mut found).await?;
                 taken.lookups += batch;
             }
-            let (wall, cpu) = clocks.since()?;
-            taken.wall += wall;
-            taken.cpu += cpu;
+            taken.time += clocks.passed();
         }
         Ok(taken)
     }
@@ -245,24 +240,6 @@ impl Keys {
         let mut hashes: Vec<_> = (from..from + count).map(|number| self.hash(number)).collect();
         hashes.sort_unstable_by_key(|&hash| token_of_hash(hash));
         hashes
-    }
-}
-
-pub(crate) struct Clocks {
-    wall: Instant,
-    cpu: Duration,
-}
-
-impl Clocks {
-    pub(crate) fn now() -> Result<Clocks> {
-        let cpu = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime));
-        let cpu = cpu.map_err(|_| Error::Usage("the time of the thread is not known".to_owned()))?;
-        Ok(Clocks { wall: Instant::now(), cpu })
-    }
-
-    pub(crate) fn since(&self) -> Result<(Duration, Duration)> {
-        let now = Clocks::now()?;
-        Ok((now.wall - self.wall, now.cpu - self.cpu))
     }
 }
 

@@ -105,7 +105,7 @@ impl Files {
     }
 
     /// The hashes of the keys of a file, in the order of their tokens.
-    fn hashes(&self, file: u32) -> impl Iterator<Item = [u64; 2]> + use<> {
+    pub(crate) fn hashes(&self, file: u32) -> impl Iterator<Item = [u64; 2]> + use<> {
         let width = u64::MAX / self.keys;
         (0..self.keys).map(move |key| {
             let random = mixed(key ^ u64::from(file) << 40);

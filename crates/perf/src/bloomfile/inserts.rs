@@ -25,9 +25,10 @@ use storage::sstable_set::SSTableSet;
 use storage::{Begun, Definition, Generations, ReadRequest, Store, StoreOptions, Table};
 
 use super::before::Shared;
-use super::cases::{Clocks, Taken, processors};
+use super::cases::{Taken, processors};
 use super::files::mixed;
 use super::ways::{Asker, Common, Way};
+use crate::clocks::Clocks;
 
 const VERSION: Version = Version::Me;
 const TABLE: TableId = TableId([9; 16]);
@@ -83,7 +84,7 @@ impl Inserts {
             let mut keys: Vec<PartitionKey> =
                 (from..from + self.batch).map(|number| key(1 << 40 | number)).collect();
             keys.sort_unstable();
-            let clocks = Clocks::now()?;
+            let clocks = Clocks::now();
             let found = match way {
                 Way::AtHand => found_by_table(&table, &keys).await?,
                 _ => found_by_filters(&asker, &table.sstables(), &keys).await?,
@@ -94,9 +95,7 @@ impl Inserts {
                 flat::put_mutation(&mutation(key), &mut record);
                 store.write(TABLE, record).await?;
             }
-            let (wall, cpu) = clocks.since()?;
-            taken.wall += wall;
-            taken.cpu += cpu;
+            taken.time += clocks.passed();
         }
         let now = asker.of_cache();
         (taken.of_cache, taken.read) = (now.0 - before.0, now.1 - before.1);

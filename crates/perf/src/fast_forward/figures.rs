@@ -1,14 +1,14 @@
 //! What a case costs: counted while it runs, and summed up over its iterations.
 
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use runtime::{Disk, IoStats};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use sstable::cache::cached_file::PageStats;
 
 use crate::allocations;
+use crate::clocks::Clocks;
 use crate::counters::{self, Counted};
 use crate::numbers::{deviation, middle, rounded};
 use crate::polls::Polls;
@@ -76,8 +76,7 @@ pub async fn counted<T>(disk: &Disk, work: impl Future<Output = T>) -> (T, Figur
 
 /// What can be read at any moment.
 struct Meters {
-    at: Instant,
-    cpu: Duration,
+    clocks: Clocks,
     io: IoStats,
     allocations: Option<u64>,
     counted: Option<Counted>,
@@ -85,18 +84,17 @@ struct Meters {
 
 impl Meters {
     fn now(disk: &Disk) -> Meters {
-        let cpu = clock_gettime(ClockId::ThreadCPUTime);
-        let cpu = Duration::try_from(cpu).unwrap_or_default();
         let (allocations, counted) = (allocations::made(), counters::so_far());
-        Meters { at: Instant::now(), cpu, io: disk.stats(), allocations, counted }
+        Meters { clocks: Clocks::now(), io: disk.stats(), allocations, counted }
     }
 
     fn since(&self, earlier: &Meters) -> Figures {
         let io = self.io.since(&earlier.io).total();
         let allocations = self.allocations.zip(earlier.allocations).map(|(now, before)| now - before);
+        let passed = self.clocks.since(&earlier.clocks);
         Figures {
-            time: self.at - earlier.at,
-            cpu: self.cpu.saturating_sub(earlier.cpu),
+            time: passed.wall,
+            cpu: passed.cpu,
             requests: io.requests,
             bytes: io.bytes,
             allocations,

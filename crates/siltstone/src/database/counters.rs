@@ -1,70 +1,83 @@
-//! Counters are added to: what is there is read, and the sum written, while nobody else does so in the partition.
+//! Counters are added to: what is there is read, of all rows of a batch together, and the sums written, while nobody else
+//! does so in their partitions.
 //!
 //! As with Cassandra, the cell that is written has one global shard, that of this database: how often it has counted, and
 //! its sum. Shards of other nodes, which SSTables that were copied here have, are kept beside it by every merge.
 
-use std::rc::Rc;
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use model::merge::counter::encode;
 use model::time::NO_DELETION_TIME;
 use model::types::counter::{CounterContext, Shard, ShardKind};
 use model::{
     Bytes, Cell, CellValue, Clustering, Fragment, FragmentReader, LiveRows, Mutation, PartitionKey, Row,
-    Slice, flat, key,
+    Slice, Token, flat, key,
 };
-use storage::ReadRequest;
-use storage::commit_log::TableId;
+use storage::{Begun, ReadRequest};
 
 use super::encode::Encoder;
 use super::shape::{Place, Shape};
+use super::spread::Share;
 use super::worker::{ShardTable, Worker};
-use super::{Inner, TableState, Value};
+use super::{Table, Value};
 use crate::{Error, Result};
 
-/// What is to be added, as it can go to its shard.
+/// What is to be added to counters of a row, by their names.
+#[derive(Clone, Debug)]
+pub(super) struct Increments {
+    pub(super) key: Vec<Value>,
+    pub(super) clustering: Vec<Value>,
+    pub(super) by: Vec<(String, i64)>,
+}
+
+/// The same, as it can go to its shard.
 #[derive(Clone, Debug)]
 struct Addition {
-    table: TableId,
-    version: u64,
-    key: Vec<u8>,
-    clustering: Vec<Vec<u8>>,
-    /// Each column with its number; all are static, or none.
+    row: CounterRow,
+    /// Each column with its number.
     by: Vec<(u16, i64)>,
-    is_static: bool,
     /// Microseconds.
     timestamp: i64,
     host: [u8; 16],
 }
 
-/// Adds to counters of a row.
-pub(super) async fn add(
-    inner: &Inner,
-    state: &TableState,
-    key: &[Value],
-    clustering: &[Value],
-    by: &[(String, i64)],
-) -> Result<()> {
-    loop {
-        let shape = state.shape();
-        let addition = addition(inner, state, &shape, key, clustering, by)?;
-        let shard = inner.shard_of(key::token_of(&addition.key));
-        if shard.call(async move |worker| worker.count(addition).await).await?.is_some() {
-            return Ok(());
-        }
-        drop(state.upkeep.take().await);
+/// A row of counters: the static one, or another.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct CounterRow {
+    key: Vec<u8>,
+    is_static: bool,
+    clustering: Vec<Vec<u8>>,
+}
+
+impl Table {
+    /// Adds to counters of rows. Those of one row, named twice, are added to twice.
+    pub(super) async fn count(&self, all: &[Increments]) -> Result<()> {
+        let host = self.inner.host_id;
+        let encode = |encoder: &Encoder<'_>, at: usize| addition(encoder, &all[at], host);
+        self.for_each_row(all.len(), encode, async |worker, share| worker.count(share).await).await?;
+        Ok(())
     }
 }
 
-fn addition(
-    inner: &Inner,
-    state: &TableState,
-    shape: &Arc<Shape>,
-    key: &[Value],
-    clustering: &[Value],
-    by: &[(String, i64)],
-) -> Result<Addition> {
-    let encoder = Encoder { shape, stamps: &inner.stamps, limits: &inner.limits, now: crate::now() };
+fn addition(encoder: &Encoder<'_>, increments: &Increments, host: [u8; 16]) -> Result<(Token, Addition)> {
+    let shape = encoder.shape;
+    let (by, is_static) = columns(shape, &increments.by)?;
+    let row = encoder.clustering(&increments.clustering)?;
+    let needed = if is_static { 0 } else { shape.model().clustering.len() };
+    if row.len() != needed {
+        let (table, given) = (shape.name(), row.len());
+        return Err(Error::Usage(format!("{table}: {given} clustering values were given, not {needed}")));
+    }
+    let key = encoder.key_bytes(&increments.key)?;
+    let token = key::token_of(&key);
+    let clustering = row.values.iter().flatten().map(|value| value.to_vec()).collect();
+    let row = CounterRow { key, is_static, clustering };
+    Ok((token, Addition { row, by, timestamp: encoder.stamps.micros(), host }))
+}
+
+/// The numbers of columns, and whether they are static.
+fn columns(shape: &Shape, by: &[(String, i64)]) -> Result<(Vec<(u16, i64)>, bool)> {
     let (mut columns, mut are_static) = (Vec::new(), Vec::new());
     for (name, by) in by {
         let at = shape.find(name)?;
@@ -83,66 +96,56 @@ fn addition(
     if are_static.iter().any(|other| *other != is_static) {
         return Err(Error::Usage("static counters and others are added to one after the other".to_owned()));
     }
-    let row = encoder.clustering(clustering)?;
-    let needed = if is_static { 0 } else { shape.model().clustering.len() };
-    if row.len() != needed {
-        let (table, given) = (shape.name(), row.len());
-        return Err(Error::Usage(format!("{table}: {given} clustering values were given, not {needed}")));
-    }
     columns.sort_unstable();
-    Ok(Addition {
-        table: state.id,
-        version: shape.version,
-        key: encoder.key(key)?.bytes.to_vec(),
-        clustering: row.values.iter().flatten().map(|value| value.to_vec()).collect(),
-        by: columns,
-        is_static,
-        timestamp: inner.stamps.micros(),
-        host: inner.host_id,
-    })
+    Ok((columns, is_static))
 }
 
 impl Worker {
-    /// Adds; `None` if the table has been altered meanwhile.
-    async fn count(&self, addition: Addition) -> Result<Option<()>> {
-        let table = self.table(addition.table)?;
-        let _lock = table.locks.lock(&addition.key).await;
-        if table.shape().version != addition.version {
-            return Ok(None);
+    /// Adds; `None` for those that are to be encoded anew, as the table was altered.
+    async fn count(&self, share: Share<Addition>) -> Result<Vec<Option<()>>> {
+        let Share { table: id, version, rows: additions } = share;
+        let table = self.table(id)?;
+        let _locks = self.lock_all(&table, additions.iter().map(|addition| &*addition.row.key)).await;
+        if table.shape().version != version {
+            return Ok(vec![None; additions.len()]);
         }
-        let key = PartitionKey::new(Bytes::from(addition.key.as_slice()));
-        let clustering: Clustering = addition.clustering.iter().map(Vec::as_slice).collect();
-        let before = self.counted(&table, &key, &clustering, addition.is_static).await?;
-        let mut row = Row::new(clustering);
-        for (column, by) in &addition.by {
-            // A column that is named twice is added to twice.
-            let known = row.cells.iter().rfind(|cell| cell.column == *column);
-            let known = known.or_else(|| before.iter().find(|cell| cell.column == *column));
-            let cell = sum(known, *column, *by, &addition)?;
-            row.cells.retain(|cell| cell.column != *column);
-            row.cells.push(cell);
+        let mut of_rows: BTreeMap<&CounterRow, Vec<usize>> = BTreeMap::new();
+        for (at, addition) in additions.iter().enumerate() {
+            of_rows.entry(&addition.row).or_default().push(at);
         }
-        let mut mutation = Mutation::new(key);
-        match addition.is_static {
-            true => mutation.static_row = Some(row),
-            false => mutation.rows.push(row),
+        let before = self.counted(&table, of_rows.keys().copied()).await?;
+        let mut records = Vec::with_capacity(before.len());
+        for ((row, at), cells) in of_rows.iter().zip(before) {
+            let sums = sums(&cells, at.iter().map(|&at| &additions[at]))?;
+            records.push(record(row, sums));
         }
-        let mut record = Vec::new();
-        flat::put_mutation(&mutation, &mut record);
-        self.write(addition.table, addition.version, record).await
+        let written = self.write_each((id, version), records.into_iter()).await?;
+        let mut answers = vec![None; additions.len()];
+        for (at, written) in of_rows.into_values().zip(written) {
+            at.into_iter().for_each(|at| answers[at] = written);
+        }
+        Ok(answers)
     }
 
-    /// The cells that are there.
+    /// The cells that are there of each of these rows.
     async fn counted(
         &self,
-        table: &Rc<ShardTable>,
-        key: &PartitionKey,
-        clustering: &Clustering,
-        is_static: bool,
-    ) -> Result<Vec<Cell>> {
-        let slice = Slice::of_prefix(clustering.clone());
-        let request = ReadRequest { static_row: is_static, ..ReadRequest::new(key.clone(), slice) };
-        let mut stream = table.table.read(&request).await?;
+        table: &ShardTable,
+        rows: impl Iterator<Item = &CounterRow>,
+    ) -> Result<Vec<Vec<Cell>>> {
+        let requests = rows.map(|row| {
+            let request = ReadRequest::new(row.key(), Slice::of_prefix(row.clustering()));
+            Cow::Owned(ReadRequest { static_row: row.is_static, ..request })
+        });
+        let requests: Vec<Cow<'_, ReadRequest>> = requests.collect();
+        let are_static: Vec<bool> = requests.iter().map(|request| request.static_row).collect();
+        let begun = table.table.begin_all(requests).await?.into_iter().zip(are_static);
+        let cells = async |(begun, is_static)| self.cells_of(begun, is_static).await;
+        self.open_each(table, begun, cells).await
+    }
+
+    async fn cells_of(&self, begun: Begun<'_>, is_static: bool) -> Result<Vec<Cell>> {
+        let mut stream = begun.open().await?;
         let mut live = LiveRows::new(self.shard.clock().now_seconds());
         while let Some(mut fragment) = stream.next().await? {
             let is_live = live.keeps(&mut fragment);
@@ -154,6 +157,42 @@ impl Worker {
         }
         Ok(Vec::new())
     }
+}
+
+impl CounterRow {
+    fn key(&self) -> PartitionKey {
+        PartitionKey::new(Bytes::from(self.key.as_slice()))
+    }
+
+    fn clustering(&self) -> Clustering {
+        self.clustering.iter().map(Vec::as_slice).collect()
+    }
+}
+
+/// The cells of a row that change, once all of these were added.
+fn sums<'a>(before: &[Cell], additions: impl Iterator<Item = &'a Addition>) -> Result<Vec<Cell>> {
+    let mut sums: BTreeMap<u16, Cell> = BTreeMap::new();
+    for addition in additions {
+        for (column, by) in &addition.by {
+            let known = sums.get(column).or_else(|| before.iter().find(|cell| cell.column == *column));
+            let sum = sum(known, *column, *by, addition)?;
+            sums.insert(*column, sum);
+        }
+    }
+    Ok(sums.into_values().collect())
+}
+
+/// The mutation that writes these cells of a row, as flat bytes.
+fn record(row: &CounterRow, cells: Vec<Cell>) -> Vec<u8> {
+    let mut mutation = Mutation::new(row.key());
+    let written = Row { cells, ..Row::new(row.clustering()) };
+    match row.is_static {
+        true => mutation.static_row = Some(written),
+        false => mutation.rows.push(written),
+    }
+    let mut record = Vec::new();
+    flat::put_mutation(&mutation, &mut record);
+    record
 }
 
 /// The cell of this database's shard once it has counted.

@@ -21,8 +21,8 @@ use model::{
 use sstable::writer::Limits;
 
 use super::elements::{elements_of, path_of};
-use super::many::RowKey;
 use super::shape::{Place, Shape};
+use super::spread::RowKey;
 use super::stamps::Stamps;
 use super::value::Value;
 use super::write::{Batch, Bound, Change, Target, Write};

@@ -3,42 +3,19 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::{Bytes, PartitionKey, Token, flat};
-
 use super::read::PageOptions;
 use super::rows::PackedRows;
-use super::select::{READ_MEMORY, Selection};
+use super::select::Selection;
+use super::spread::RowKey;
 use super::worker::Worker;
 use super::{ColumnInfo, Row, Table, Value};
-use crate::{Error, Result};
-
-/// So many rows are read at once.
-const AT_ONCE: usize = 32;
+use crate::Result;
 
 /// Rows of a shard.
 #[derive(Clone, Debug)]
 struct ManyRead {
     selection: Selection,
     keys: Vec<RowKey>,
-}
-
-/// The key of a row, as it can go to its shard.
-#[derive(Clone, Debug)]
-pub(super) struct RowKey {
-    pub(super) token: Token,
-    pub(super) key: Vec<u8>,
-    /// The row alone, as a flat slice.
-    pub(super) slice: Vec<u8>,
-}
-
-impl RowKey {
-    pub(super) fn key(&self) -> PartitionKey {
-        PartitionKey { token: self.token, bytes: Bytes::from(self.key.as_slice()) }
-    }
-
-    pub(super) fn slice(&self) -> Result<model::Slice> {
-        flat::slice(&Bytes::from(self.slice.as_slice())).map_err(|error| Error::Usage(error.to_string()))
-    }
 }
 
 impl Table {
@@ -59,7 +36,7 @@ impl Table {
         }
     }
 
-    /// `None` if the table was altered meanwhile.
+    /// `None` if the table was altered meanwhile: what was read before has other columns.
     async fn read_many_of(
         &self,
         columns: &Arc<[ColumnInfo]>,
@@ -81,48 +58,23 @@ impl Table {
         }
         Ok(Some(rows))
     }
-
-    /// What goes to each shard, and at which places it stood.
-    pub(super) fn by_shard<T>(
-        &self,
-        all: Vec<T>,
-        token: impl Fn(&T) -> Token,
-    ) -> Vec<(usize, Vec<usize>, Vec<T>)> {
-        let mut shards: Vec<(usize, Vec<usize>, Vec<T>)> =
-            (0..self.inner.shards.len()).map(|shard| (shard, Vec::new(), Vec::new())).collect();
-        for (place, one) in all.into_iter().enumerate() {
-            let (_, places, of_shard) = &mut shards[self.inner.ring.shard_of(token(&one))];
-            places.push(place);
-            of_shard.push(one);
-        }
-        shards.retain(|(_, places, _)| !places.is_empty());
-        shards
-    }
 }
 
 impl Worker {
     /// The rows of keys, in their order; `None` if the table has changed since the read was made.
     async fn read_many(&self, read: ManyRead) -> Result<Option<Vec<PackedRows>>> {
         let table = self.table(read.selection.table)?;
-        let memory = READ_MEMORY + table.table.slice_memory();
         let (mut packers, mut requests) = (Vec::new(), Vec::new());
         for key in &read.keys {
             let Some(packer) = self.packer(&table, read.selection.clone())? else { return Ok(None) };
             requests.push(Cow::Owned(packer.request(key.key(), key.slice()?)));
             packers.push(packer);
         }
-        let mut begun = table.table.begin_all(requests).await?.into_iter().zip(packers);
-        let mut rows = Vec::with_capacity(read.keys.len());
-        while begun.len() > 0 {
-            let some = begun.by_ref().take(AT_ONCE).map(async |(begun, mut packer)| {
-                let _permit = self.admission()?.admit(memory).await?;
-                packer.take_all(&mut begun.open().await?).await?;
-                Ok::<_, Error>(packer.finish())
-            });
-            for packed in runtime::join_all(some).await {
-                rows.push(packed?);
-            }
-        }
-        Ok(Some(rows))
+        let begun = table.table.begin_all(requests).await?.into_iter().zip(packers);
+        let rows = self.open_each(&table, begun, async |(begun, mut packer)| {
+            packer.take_all(&mut begun.open().await?).await?;
+            Ok(packer.finish())
+        });
+        rows.await.map(Some)
     }
 }

@@ -3,29 +3,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
-use model::{Fragment, FragmentReader, LiveRows};
-use storage::commit_log::TableId;
+use model::{Fragment, FragmentReader, LiveRows, Token};
 use storage::{Begun, ReadRequest};
 
-use super::many::RowKey;
-use super::select::READ_MEMORY;
+use super::encode::Encoder;
+use super::spread::{RowKey, Share};
 use super::worker::{ShardTable, Worker};
 use super::write::Target;
 use super::{Batch, Table, Write};
 use crate::{Error, Result};
-
-/// So many rows are read and written at once.
-const AT_ONCE: usize = 32;
-
-/// New rows of a shard.
-#[derive(Clone, Debug)]
-struct NewRows {
-    table: TableId,
-    version: u64,
-    rows: Vec<NewRow>,
-}
 
 /// A row with the mutation that inserts it, as flat bytes.
 #[derive(Clone, Debug)]
@@ -37,107 +24,59 @@ struct NewRow {
 impl Table {
     /// Inserts those rows that are not there; of each whether it was inserted.
     pub(super) async fn insert_absent(&self, batch: &Batch) -> Result<Vec<bool>> {
-        let mut inserted: Vec<Option<bool>> = vec![None; batch.writes.len()];
-        loop {
-            let due: Vec<usize> = (0..inserted.len()).filter(|&at| inserted[at].is_none()).collect();
-            if due.is_empty() {
-                return Ok(inserted.into_iter().flatten().collect());
-            }
-            let shape = self.state.shape();
-            let rows = due.iter().map(|&at| self.new_row(&shape, batch, &batch.writes[at]));
-            let rows = rows.collect::<Result<Vec<_>>>()?;
-            let (table, version) = (self.state.id, shape.version);
-            let of_shards =
-                self.by_shard(rows, |row| row.place.token).into_iter().map(|(shard, places, rows)| {
-                    let new = NewRows { table, version, rows };
-                    let call =
-                        self.inner.shards[shard].call(async move |worker| worker.insert_absent(new).await);
-                    async move { call.await.map(|answers| (places, answers)) }
-                });
-            let mut is_altered = false;
-            for answer in runtime::join_all(of_shards).await {
-                let (places, answers) = answer?;
-                for (place, answer) in places.into_iter().zip(answers) {
-                    inserted[due[place]] = answer;
-                    is_altered |= answer.is_none();
-                }
-            }
-            if is_altered {
-                self.until_altered().await;
-            }
-        }
+        let encode = |encoder: &Encoder<'_>, at: usize| new_row(encoder, batch, &batch.writes[at]);
+        self.for_each_row(batch.len(), encode, async |worker, new| worker.insert_absent(new).await).await
     }
+}
 
-    fn new_row(&self, shape: &super::shape::Shape, batch: &Batch, write: &Write) -> Result<NewRow> {
-        let Target::Insert(clustering) = &write.target else {
-            return Err(Error::Usage(
-                "only what is inserted can be new: other writes have no row of their own".to_owned(),
-            ));
-        };
-        let encoder = self.encoder(shape);
-        let place = encoder.row_key(&write.key, clustering)?;
-        let one = Batch { writes: vec![write.clone()], timestamp: batch.timestamp };
-        let mut mutations = encoder.mutations(&one)?;
-        let mutation = mutations.pop().expect("a write is of a partition");
-        let mut record = Vec::new();
-        model::flat::put_mutation(&mutation, &mut record);
-        Ok(NewRow { place, record })
-    }
+fn new_row(encoder: &Encoder<'_>, batch: &Batch, write: &Write) -> Result<(Token, NewRow)> {
+    let Target::Insert(clustering) = &write.target else {
+        return Err(Error::Usage(
+            "only what is inserted can be new: other writes have no row of their own".to_owned(),
+        ));
+    };
+    let place = encoder.row_key(&write.key, clustering)?;
+    let one = Batch { writes: vec![write.clone()], timestamp: batch.timestamp };
+    let mut mutations = encoder.mutations(&one)?;
+    let mutation = mutations.pop().expect("a write is of a partition");
+    let mut record = Vec::new();
+    model::flat::put_mutation(&mutation, &mut record);
+    Ok((place.token, NewRow { place, record }))
 }
 
 impl Worker {
     /// Whether each row was inserted; `None` for those that are to be encoded anew, as the table was altered.
-    async fn insert_absent(&self, new: NewRows) -> Result<Vec<Option<bool>>> {
-        let table = self.table(new.table)?;
-        let keys: BTreeSet<&[u8]> = new.rows.iter().map(|row| &*row.place.key).collect();
-        let mut locks = Vec::with_capacity(keys.len());
-        // Everybody takes them in the same order.
-        for key in keys {
-            locks.push(table.locks.lock(key).await);
+    async fn insert_absent(&self, new: Share<NewRow>) -> Result<Vec<Option<bool>>> {
+        let Share { table: id, version, rows } = new;
+        let table = self.table(id)?;
+        let _locks = self.lock_all(&table, rows.iter().map(|row| &*row.place.key)).await;
+        if table.shape().version != version {
+            return Ok(vec![None; rows.len()]);
         }
-        if table.shape().version != new.version {
-            return Ok(vec![None; new.rows.len()]);
-        }
-        let mut answers: Vec<Option<bool>> =
-            self.are_absent(&table, &new.rows).await?.into_iter().map(Some).collect();
-        let mut seen = BTreeSet::new();
-        for (row, answer) in new.rows.iter().zip(&mut answers) {
+        let absent = self.are_absent(&table, &rows).await?;
+        let (mut answers, mut due, mut seen) = (vec![Some(false); rows.len()], Vec::new(), BTreeSet::new());
+        for (at, row) in rows.iter().enumerate() {
             // Of the same row twice the first one is new.
-            if *answer == Some(true) && !seen.insert((&row.place.key, &row.place.slice)) {
-                *answer = Some(false);
+            if absent[at] && seen.insert(&row.place) {
+                due.push(at);
             }
         }
-        let due: Vec<usize> = (0..answers.len()).filter(|&at| answers[at] == Some(true)).collect();
-        for some in due.chunks(AT_ONCE) {
-            let written =
-                some.iter().map(|&at| self.write(new.table, new.version, new.rows[at].record.clone()));
-            for (written, &at) in runtime::join_all(written).await.into_iter().zip(some) {
-                answers[at] = written?.map(|()| true);
-            }
+        let written = self.write_each((id, version), due.iter().map(|&at| rows[at].record.clone())).await?;
+        for (at, written) in due.into_iter().zip(written) {
+            answers[at] = written.map(|()| true);
         }
         Ok(answers)
     }
 
     /// Of each of these rows whether there is none.
-    async fn are_absent(&self, table: &Rc<ShardTable>, rows: &[NewRow]) -> Result<Vec<bool>> {
+    async fn are_absent(&self, table: &ShardTable, rows: &[NewRow]) -> Result<Vec<bool>> {
         let request = |row: &NewRow| {
             let request = ReadRequest::new(row.place.key(), row.place.slice()?);
             Ok(Cow::Owned(ReadRequest { static_row: false, ..request }))
         };
         let requests = rows.iter().map(request).collect::<Result<Vec<_>>>()?;
-        let memory = READ_MEMORY + table.table.slice_memory();
-        let mut begun = table.table.begin_all(requests).await?.into_iter();
-        let mut absent = Vec::with_capacity(rows.len());
-        while begun.len() > 0 {
-            let some = begun.by_ref().take(AT_ONCE).map(async |begun| {
-                let _permit = self.admission()?.admit(memory).await?;
-                self.is_empty(begun).await
-            });
-            for answer in runtime::join_all(some).await {
-                absent.push(answer?);
-            }
-        }
-        Ok(absent)
+        let begun = table.table.begin_all(requests).await?.into_iter();
+        self.open_each(table, begun, async |begun| self.is_empty(begun).await).await
     }
 
     /// Whether a read finds no live row.

@@ -9,14 +9,15 @@ use model::{CqlType, Mutation, Schema, Token, flat};
 use storage::Tokens;
 use tracing::{Instrument as _, Span, debug_span};
 
+use super::counters::Increments;
 use super::encode::Encoder;
 use super::read::PageOptions;
 use super::resume::Resume;
 use super::rows::PackedRows;
 use super::select::{ScanRead, Selection, SliceRead, after};
 use super::shape::{Selected, Shape};
+use super::upkeep;
 use super::{Batch, ColumnInfo, Inner, IntoValues, Page, Pending, Row, Scan, Slice, TableState, Value};
-use super::{counters, upkeep};
 use crate::{Error, Result};
 
 /// A table of an open database. Clones are the same table.
@@ -123,12 +124,44 @@ impl Table {
         clustering: impl IntoValues,
         by: impl IntoIterator<Item = (impl Into<String>, i64)>,
     ) -> Pending<()> {
-        let by: Vec<(String, i64)> = by.into_iter().map(|(name, by)| (name.into(), by)).collect();
-        let (key, clustering, table) = (key.into_values(), clustering.into_values(), self.clone());
-        let span = debug_span!("add", table = self.name());
+        self.add_many([(key, clustering, by)])
+    }
+
+    /// Adds to counters of many rows. What is there is read for all of them together; each row is then for itself, and one
+    /// that is named twice is added to twice.
+    ///
+    /// ```
+    /// # use siltstone::database::{Database, Options};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 2, ..Options::default() }).wait()?;
+    /// let hits = database.create_table("CREATE TABLE ks.hits (page text PRIMARY KEY, n counter)").wait()?;
+    /// hits.add_many(["/", "/a", "/"].map(|page| (page, (), [("n", 1)]))).wait()?;
+    /// let rows = hits.get_many(["/", "/a"].map(|page| (page, ()))).wait()?;
+    /// let counts = rows.iter().flatten().map(|row| row.json_of("n")).collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(counts, ["2", "1"]);
+    /// # database.close().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if some are no counters: nothing is added then. What the operating system says: each row may then
+    /// have been added to or not, and is not to be done again without a look.
+    pub fn add_many(
+        &self,
+        all: impl IntoIterator<
+            Item = (impl IntoValues, impl IntoValues, impl IntoIterator<Item = (impl Into<String>, i64)>),
+        >,
+    ) -> Pending<()> {
+        let all = all.into_iter().map(|(key, clustering, by)| Increments {
+            key: key.into_values(),
+            clustering: clustering.into_values(),
+            by: by.into_iter().map(|(name, by)| (name.into(), by)).collect(),
+        });
+        let (all, table): (Vec<_>, _) = (all.collect(), self.clone());
+        let span = debug_span!("add", table = self.name(), rows = all.len());
         self.pending(span, async move {
             table.check_writable()?;
-            counters::add(&table.inner, &table.state, &key, &clustering, &by).await
+            table.count(&all).await
         })
     }
 

@@ -140,9 +140,6 @@ impl FilterPages {
         self.0.pinned.set(pinned.or_else(|| Some(self.0.cache.reserve(PLACES * Page::WEIGHT))));
     }
 
-    /// What this has in memory beside the pages, whatever the number of files. Bytes.
-    pub const STATE: usize = size_of::<Inner>();
-
     /// Lets go of the pages of a file that goes.
     pub(super) fn forget(&self, owner: u64) {
         for place in self.0.places.borrow_mut().iter_mut() {

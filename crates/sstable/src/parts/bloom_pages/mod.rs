@@ -17,7 +17,8 @@
 //! | `directory` | the end of the file: the first token of each page, and which SSTable they are of |
 //! | `builder` | all of it, from the hashes of keys in their order |
 //! | `hand` | the pages of a shard: in its cache, and a few before it |
-//! | `reader` | lookups, of one key or of many |
+//! | `reader` | lookups of one key |
+//! | `sift` | lookups of many keys at once |
 //!
 //! Nobody else knows this component, and nothing is lost with it: where it is missing, damaged or of another SSTable,
 //! reads go by Filter.db.
@@ -29,6 +30,7 @@ mod hand;
 mod line;
 mod page;
 mod reader;
+mod sift;
 mod span;
 
 pub use builder::BloomPagesBuilder;

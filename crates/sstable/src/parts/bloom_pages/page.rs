@@ -49,6 +49,12 @@ impl FilterPage {
         if line.is_some_and(|line| line.has(hash[1], self.hashes)) { Probe::Maybe } else { Probe::Absent }
     }
 
+    /// The line with this number.
+    #[inline]
+    pub(super) fn line_at(&self, part: usize) -> &Line {
+        &self.lines[part]
+    }
+
     /// The line of a token, if it is one of the page's.
     #[inline]
     pub(super) fn line(&self, token: Token) -> Option<&Line> {

@@ -1,12 +1,11 @@
-//! Lookups in BloomPages.db: at once where the page is in memory, many at a time where it is not.
+//! Lookups in BloomPages.db: at once where the page is in memory.
 //!
 //! ```text
-//! token → at hand? → the page that was asked last? → first tokens → the cache → one request for pages side by side
+//! token → at hand? → the page that was asked last? → first tokens → the cache → one request for the page
 //! ```
 
 use std::cell::Cell;
 use std::fmt;
-use std::hint::black_box;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::{Rc, Weak};
@@ -27,10 +26,6 @@ use crate::{Error, Result, Version};
 const SMALL_SHARE: u64 = 64;
 /// What is read first of other files: the tokens of 8,000 pages. Bytes.
 const TAIL: u64 = 64 << 10;
-/// The most pages of one request.
-const RUN: u32 = 64;
-/// As many lines are brought near the CPU before the first of them is looked at.
-const AHEAD: usize = 16;
 
 /// What a filter says of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,23 +39,20 @@ pub enum Probe {
 }
 
 /// An open BloomPages.db.
-pub struct BloomPages(Rc<Inner>);
+pub struct BloomPages(pub(super) Rc<Inner>);
 
 /// What is in memory of it. One word of it, `latest`, is there for lookups; it lets go of a page that goes, so that of
 /// those nothing stays.
 pub(super) struct Inner {
-    file: File,
-    hand: FilterPages,
-    directory: Directory,
+    pub(super) file: File,
+    pub(super) hand: FilterPages,
+    pub(super) directory: Directory,
     /// The tokens, in as many parts as there are pages: about where a page is.
-    span: Span,
+    pub(super) span: Span,
     latest: Cell<Weak<Page>>,
 }
 
 pub(super) type Loaded = Result<Rc<[Rc<Page>]>>;
-
-/// Lines that are on their way to the CPU.
-type Window = Vec<(Rc<Page>, usize)>;
 
 impl BloomPages {
     /// Opens the pages in `file`, if they are of the SSTable of this version and binding; otherwise says why not. Those
@@ -152,65 +144,6 @@ impl BloomPages {
         }
     }
 
-    /// Adds to `found` which of these keys may be there, by their numbers: hashes in the order of their tokens. A page is
-    /// looked for once, and pages that are not in memory are read together.
-    ///
-    /// # Errors
-    /// What cannot be read, or is not as it was written.
-    pub async fn sift(&self, hashes: &[[u64; 2]], found: &mut Vec<usize>) -> Result<()> {
-        let from = found.len();
-        let mut missing: Vec<(u32, Range<usize>)> = Vec::new();
-        let mut window = Window::with_capacity(AHEAD);
-        let mut at = hashes.partition_point(|&hash| token_of_hash(hash) < self.0.span.first());
-        while at < hashes.len() && token_of_hash(hashes[at]) <= self.0.span.last() {
-            let token = token_of_hash(hashes[at]);
-            let number = self.page_of(token);
-            let behind = self.0.directory.firsts.get(number as usize + 1);
-            let is_on_page = |hash: &&[u64; 2]| behind.is_none_or(|&behind| token_of_hash(**hash) < behind);
-            let end = at + hashes[at..].iter().take_while(is_on_page).count();
-            match self.at_hand_or_in_memory(token) {
-                Some(page) => look(&page, hashes, at..end, &mut window, found),
-                None => missing.push((number, at..end)),
-            }
-            at = end;
-        }
-        settle(hashes, &mut window, found);
-        if !missing.is_empty() {
-            self.sift_unread(hashes, &missing, found).await?;
-            found[from..].sort_unstable();
-        }
-        Ok(())
-    }
-
-    /// The same of keys whose pages have to be read, as ranges of their numbers.
-    async fn sift_unread(
-        &self,
-        hashes: &[[u64; 2]],
-        missing: &[(u32, Range<usize>)],
-        found: &mut Vec<usize>,
-    ) -> Result<()> {
-        let follow = |a: &(u32, Range<usize>), b: &(u32, Range<usize>)| a.0 + 1 == b.0;
-        let runs = missing.chunk_by(follow).flat_map(|run| run.chunks(RUN as usize));
-        let read = runs.map(async |run: &[(u32, Range<usize>)]| {
-            let pages = self.read(run[0].0..run[0].0 + run.len() as u32).await?;
-            let mut passed = Vec::new();
-            let mut window = Window::with_capacity(AHEAD);
-            for (page, (_, keys)) in pages.iter().zip(run) {
-                look(page, hashes, keys.clone(), &mut window, &mut passed);
-            }
-            settle(hashes, &mut window, &mut passed);
-            Ok::<_, Error>(passed)
-        });
-        for passed in runtime::join_all(read).await {
-            found.extend(passed?);
-        }
-        Ok(())
-    }
-
-    fn at_hand_or_in_memory(&self, token: Token) -> Option<Rc<Page>> {
-        self.0.hand.ask(self.0.file.id(), token, Rc::clone).or_else(|| self.in_memory(token))
-    }
-
     /// The page of a token that is in the span, if it is in memory but not at hand.
     fn in_memory(&self, token: Token) -> Option<Rc<Page>> {
         let inner = &*self.0;
@@ -252,7 +185,7 @@ impl BloomPages {
     }
 
     /// The page of a token that is in the span: not far from where it would be if all pages had as many tokens.
-    fn page_of(&self, token: Token) -> u32 {
+    pub(super) fn page_of(&self, token: Token) -> u32 {
         let firsts = &self.0.directory.firsts;
         let guess = self.0.span.part(token).expect("the token is in the span");
         let (mut low, mut high, mut step) = (guess, guess + 1, 1);
@@ -270,7 +203,7 @@ impl BloomPages {
     }
 
     /// Reads pages that lie side by side.
-    async fn read(&self, numbers: Range<u32>) -> Loaded {
+    pub(super) async fn read(&self, numbers: Range<u32>) -> Loaded {
         let read = async {
             let start = u64::from(numbers.start) * PAGE as u64;
             let bytes = self.0.file.read_exact_at(start, numbers.len() * PAGE).await?;
@@ -299,13 +232,19 @@ impl BloomPages {
 
     /// The page with this number, from its bytes.
     fn decode(&self, number: u32, bytes: &[u8]) -> Result<FilterPage> {
-        let Directory { hashes, firsts, last } = &self.0.directory;
+        let page = FilterPage::decode(bytes, self.span_of(number), self.0.directory.hashes);
+        page.ok_or_else(|| {
+            let start = u64::from(number) * PAGE as u64;
+            Error::corrupt(self.path(), start, "a page is not as it was written")
+        })
+    }
+
+    /// The tokens of a page, in as many parts as it has lines.
+    pub(super) fn span_of(&self, number: u32) -> Span {
+        let Directory { firsts, last, .. } = &self.0.directory;
         let number = number as usize;
         let last = firsts.get(number + 1).map_or(*last, |next| next - 1);
-        let page = FilterPage::decode(bytes, span(firsts[number], last), *hashes);
-        page.ok_or_else(|| {
-            Error::corrupt(self.path(), (number * PAGE) as u64, "a page is not as it was written")
-        })
+        span(firsts[number], last)
     }
 }
 
@@ -359,33 +298,5 @@ impl fmt::Debug for BloomPages {
             .field("path", &self.path())
             .field("pages", &pages)
             .finish_non_exhaustive()
-    }
-}
-
-/// Sends for the lines of these keys, all of one page, and looks at those before them that are here by then.
-fn look(
-    page: &Rc<Page>,
-    hashes: &[[u64; 2]],
-    keys: Range<usize>,
-    window: &mut Window,
-    found: &mut Vec<usize>,
-) {
-    for key in keys {
-        if window.len() == AHEAD {
-            settle(hashes, window, found);
-        }
-        if let Some(line) = page.line(token_of_hash(hashes[key])) {
-            black_box(line.touch());
-            window.push((page.clone(), key));
-        }
-    }
-}
-
-/// Looks at the lines that were sent for.
-fn settle(hashes: &[[u64; 2]], window: &mut Window, found: &mut Vec<usize>) {
-    for (page, key) in window.drain(..) {
-        if page.probe(hashes[key]) == Probe::Maybe {
-            found.push(key);
-        }
     }
 }
