@@ -38,12 +38,6 @@ impl Line {
         each_bit(half, hashes, |word, bit| self.0[word] & bit != 0)
     }
 
-    /// Brings the line near the CPU; what this returns is to be used somehow.
-    #[inline]
-    pub(super) fn touch(&self) -> u64 {
-        self.0[0]
-    }
-
     /// The line in these bytes.
     pub(super) fn decode(bytes: &[u8; LINE]) -> Line {
         let (words, _) = bytes.as_chunks();

@@ -9,7 +9,6 @@
 //! What is waited for is memory: tables of the cache, then lines. Neither needs the other's result but for the same key, so
 //! that the CPU has many of them under way where they are asked for one right behind the other.
 
-use std::hint::black_box;
 use std::ops::Range;
 
 use model::key::token_of_hash;
@@ -20,6 +19,7 @@ use super::line::Line;
 use super::page::{FilterPage, Page};
 use super::reader::BloomPages;
 use super::span::Span;
+use crate::prefetch::prefetch;
 use crate::{Error, Result};
 
 /// As many pages are looked for before the first of them is looked at, and as many lines.
@@ -129,7 +129,7 @@ impl<'a> Lines<'a> {
             }
             let part = span.part(token_of_hash(self.hashes[key])).expect("the key is of the page");
             let line = page.line_at(part);
-            black_box(line.touch());
+            prefetch(line);
             self.sent_for.push((line, key));
         }
     }

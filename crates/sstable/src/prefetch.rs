@@ -1,0 +1,19 @@
+//! Memory that will be looked at soon, brought near the CPU.
+//!
+//! Reading it would do the same, but a CPU can have only so many instructions under way behind a read that waits, and so
+//! only a few such reads. A prefetch is done at once, and any number of them go on by themselves.
+
+#![expect(unsafe_code, reason = "the CPU's instruction takes an address")]
+
+/// Begins to bring the beginning of something near the CPU. On CPUs other than x86-64 it is read there and then.
+#[inline]
+pub(crate) fn prefetch<T>(of: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch changes nothing and does not fault, whatever the address is; this one is of a reference.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(of).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    std::hint::black_box(of);
+}
