@@ -64,6 +64,7 @@ async fn write(disk: &Disk, folder: &Path, schema: &Schema, settings: &Settings)
     let options = WriteOptions {
         compression: None,
         column_index_size: settings.block << 10,
+        fits_blocks: true,
         ..WriteOptions::new(VERSION)
     };
     let encoding = EncodingStats { min_timestamp: TIMESTAMP, ..EncodingStats::NONE };

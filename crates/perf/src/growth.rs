@@ -24,7 +24,7 @@ use sstable::component::{Component, Descriptor};
 use sstable::parts::statistics::EncodingStats;
 use sstable::{SSTableWriter, Version, WriteOptions};
 use storage::commit_log::TableId;
-use storage::{Context, Definition, Generations, ReadRequest, Table};
+use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 
 use crate::arguments::{Format, Machine, bytes};
 use crate::int_rows;
@@ -295,7 +295,7 @@ impl Keys {
 /// Reads a row that is there.
 async fn read(table: &Table, keys: &Keys) -> Result<()> {
     let (key, slice) = keys.next();
-    let request = ReadRequest { static_row: false, bypass_cache: true, ..ReadRequest::new(key, slice) };
+    let request = ReadRequest { static_row: false, caching: Caching::Bypass, ..ReadRequest::new(key, slice) };
     let mut stream = table.read(&request).await?;
     let found = int_rows::count(&mut stream).await?;
     if found == 1 {

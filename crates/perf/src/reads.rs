@@ -17,7 +17,7 @@ use serde_json::json;
 use siltstone::{Error, Result};
 use sstable::{Version, WriteOptions};
 use storage::commit_log::{LogPosition, TableId};
-use storage::{Context, Definition, Generations, ReadRequest, Table};
+use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 
 use crate::arguments::{Format, Machine};
 use crate::int_rows::{self, apply, clustering, key, schema};
@@ -180,7 +180,9 @@ impl Bench {
         let first = self.random.below(if is_hot { HOT } else { self.rows - SLICE });
         let mut request = ReadRequest::new(self.key.clone(), self.slice(first));
         request.static_row = false;
-        request.bypass_cache = self.from == From::Sstable;
+        if self.from == From::Sstable {
+            request.caching = Caching::Bypass;
+        }
         match self.what {
             What::AbsentPartition => request.key = key(first + KEY + 1),
             What::ReversedSlice => request.direction = Direction::Reverse,

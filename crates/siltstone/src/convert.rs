@@ -261,6 +261,7 @@ pub(crate) fn options(tables: &Tables, target: &Target) -> WriteOptions {
     WriteOptions {
         compression,
         column_index_size: target.column_index_size,
+        fits_blocks: false,
         bloom_filter_fp_chance: target.bloom_filter_fp_chance.unwrap_or(validation.filter_fp_chance),
         min_index_interval: target.min_index_interval.unwrap_or(first.summary().min_index_interval()).max(1),
         fences: target.fences,

@@ -123,9 +123,9 @@ pub struct Options {
     /// The version of new SSTables. Default `me`, which all of Cassandra from 3.11 and ScyllaDB read. Tables with vectors
     /// have `nb` at least.
     pub version: Version,
-    /// After how many bytes of a partition its index has a block, in new SSTables. Default 4 KiB: a row of a large
-    /// partition is found by reading one block, and blocks stay in memory at 8 bytes or so each. Cassandra's and
-    /// ScyllaDB's is 64 KiB.
+    /// How many bytes of a partition a block of its index has at the most, in new SSTables, or one row. Default 4 KiB: a
+    /// row of a large partition is found by reading one block, and blocks stay in memory at 8 bytes or so each. Cassandra's
+    /// and ScyllaDB's is 64 KiB.
     pub column_index_size: u32,
     /// Whether to use io_uring where it can be had. Default yes.
     pub io_uring: bool,

@@ -42,6 +42,7 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
             TargetCompression::Some(compression) => Some(compression.clone()),
         },
         column_index_size: target.column_index_size,
+        fits_blocks: false,
         bloom_filter_fp_chance: target
             .bloom_filter_fp_chance
             .or(fp_chance)

@@ -53,6 +53,10 @@ pub struct WriteOptions {
     pub compression: Option<Compression>,
     /// After how many bytes of a partition its index has a new block. Default 64 KiB.
     pub column_index_size: u32,
+    /// Whether a block ends before the row that would make it larger than that, if rows go on as long as the last one.
+    /// Default no: Cassandra's and ScyllaDB's end with the row that does. A block that is read with one request costs less
+    /// by half a row.
+    pub fits_blocks: bool,
     /// The chance that the filter lets a key pass that is not there; 1 for no filter. Default 0.01.
     pub bloom_filter_fp_chance: f64,
     /// Every how many partitions the summary has one. Default 128.
@@ -80,6 +84,7 @@ impl WriteOptions {
         WriteOptions {
             compression: Some(Compression::new(Compressor::Lz4, version)),
             column_index_size: 64 << 10,
+            fits_blocks: false,
             bloom_filter_fp_chance: 0.01,
             min_index_interval: 128,
             fences: true,
@@ -420,7 +425,12 @@ impl SSTableWriter {
     fn end_item(&mut self) {
         let partition = self.partition.as_ref().expect("invariant 2");
         let at = self.data.position() - partition.start;
-        if partition.block.is_some_and(|start| at - start >= u64::from(self.options.column_index_size)) {
+        let limit = u64::from(self.options.column_index_size);
+        let is_full = |len: u64| match self.options.fits_blocks {
+            true => len + (at - partition.previous) > limit,
+            false => len >= limit,
+        };
+        if partition.block.is_some_and(|start| is_full(at - start)) {
             self.cut_block();
         }
     }

@@ -323,6 +323,7 @@ impl Draw {
         WriteOptions {
             compression,
             column_index_size: self.random.of(&[1, 40, 1000, 64 << 10]),
+            fits_blocks: self.random.is(50),
             bloom_filter_fp_chance: self.random.of(&[0.01, 1.0]),
             min_index_interval: self.random.of(&[1, 2, 128, u32::MAX]),
             fences: self.random.is(50),

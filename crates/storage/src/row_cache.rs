@@ -37,7 +37,7 @@ use crate::definition::Definition;
 use crate::memtable::Memtable;
 use crate::single_key;
 use crate::sstable_set::{Candidates, SSTableSet};
-use crate::table::{Context, ReadRequest};
+use crate::table::{Caching, Context, ReadRequest};
 
 mod directory;
 mod filler;
@@ -130,7 +130,7 @@ impl RowCache {
         set: &Rc<SSTableSet>,
         candidates: Option<&Candidates>,
     ) -> Option<Cached> {
-        if request.bypass_cache || !definition.caches_rows || self.0.cache.capacity() == 0 {
+        if request.caching == Caching::Bypass || !definition.caches_rows || self.0.cache.capacity() == 0 {
             return None;
         }
         if !Rc::ptr_eq(self.directory().schema(), &definition.schema) {
@@ -151,17 +151,20 @@ impl RowCache {
             let (key, slice, direction) = (&request.key, &request.slice, request.direction);
             return Some(Cached::Part(PartReader::new(key, part, slice, schema, direction)));
         }
-        let has_static_row = || !wants_static_row || self.find_static_row(&request.key).is_some();
+        let has_all = has_rows && (!wants_static_row || self.find_static_row(&request.key).is_some());
+        let fills = request.caching == Caching::Full;
         let mut members = candidates.cloned();
-        if single_key::is_one_row(request, schema) && !(has_rows && has_static_row()) {
+        if single_key::is_one_row(request, schema) && !has_all {
             let of_key = members.unwrap_or_else(|| set.of_key(&request.key));
-            if of_key.is_empty() || !self.0.cache.was_asked_for(self.hash_of(request)) {
+            if of_key.is_empty() || !fills || !self.0.cache.was_asked_for(self.hash_of(request)) {
                 self.count_read(false, true);
-                let is_kept = !of_key.is_empty() && !self.0.cache.is_full();
+                let is_kept = fills && !of_key.is_empty() && !self.0.cache.is_full();
                 let keeper = is_kept.then(|| RowKeeper::new(self, request));
                 return Some(Cached::Row(of_key, keeper));
             }
             members = Some(of_key);
+        } else if !fills && !has_all {
+            return None;
         }
         Some(Cached::Parts(Box::new(CachedReader::new(self, request, schema, (set, members), known))))
     }

@@ -34,7 +34,7 @@ use crate::{Error, Result, transaction};
 
 mod reads;
 
-pub use reads::{Begun, ReadRequest, Unread};
+pub use reads::{Begun, Caching, ReadRequest, Unread};
 
 /// What the tables of a shard share.
 #[derive(Clone)]

@@ -16,7 +16,7 @@ use model::{
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::rewrite::{Control, Rewrite};
-use siltstone_storage::{Begun, Context, Definition, Generations, ReadRequest, Table};
+use siltstone_storage::{Begun, Caching, Context, Definition, Generations, ReadRequest, Table};
 use sstable::Version;
 use sstable::component::FILTER_IO;
 use sstable::parts::usage::Usage;
@@ -98,11 +98,17 @@ async fn finds(begun: Begun<'_>) -> bool {
 
 #[test]
 fn one_key_and_many_are_found_alike() {
-    for (cache, bypass_cache) in [(0, false), (40 << 10, false), (40 << 10, true), (16 << 20, false)] {
+    let ways = [
+        (0, Caching::Full),
+        (40 << 10, Caching::Full),
+        (40 << 10, Caching::Bypass),
+        (16 << 20, Caching::Full),
+        (16 << 20, Caching::Look),
+    ];
+    for (cache, caching) in ways {
         run(cache, async |_, table| {
             fill(&table).await;
-            let request =
-                |number| ReadRequest { bypass_cache, ..ReadRequest::new(key(number), Slice::all()) };
+            let request = |number| ReadRequest { caching, ..ReadRequest::new(key(number), Slice::all()) };
             for number in some() {
                 let mut stream = table.read(&request(number)).await.unwrap();
                 assert_eq!(has_row(&mut stream).await, is_there(number), "{number}");

@@ -17,7 +17,7 @@ use runtime::{Cache, Shard, SimOptions, join_all, run_simulated, sleep, spawn, y
 use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::row_cache::RowCacheStats;
-use siltstone_storage::{Context, Definition, Generations, ReadRequest, Table};
+use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 use sstable::Version;
 use sstable::component::DATA_IO;
 use testkit::generate::random::Random;
@@ -153,7 +153,11 @@ impl Trial {
             let mut expected = Vec::new();
             for _ in 0..self.random.between(1, 3) {
                 let mut request = request.clone();
-                request.bypass_cache = self.random.percent(5);
+                request.caching = match self.random.below(20) {
+                    0 => Caching::Bypass,
+                    1..4 => Caching::Look,
+                    _ => Caching::Full,
+                };
                 request.direction = *self.random.one_of(&[Direction::Forward, Direction::Reverse]);
                 expected.push((
                     self.oracle.slice(&request.key, &request.slice, request.direction, self.now),
@@ -556,10 +560,33 @@ fn whoever_waits_is_not_let_down() {
 }
 
 #[test]
+fn a_look_takes_from_it_and_puts_nothing_in() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..100, 1)]).await;
+        let of =
+            |slice: &Slice| ReadRequest { caching: Caching::Look, ..ReadRequest::new(key(1), slice.clone()) };
+        let (row, few) = (Slice::of_prefix(prefix(7)), between(5, 8));
+        for slice in [&row, &few] {
+            for _ in 0..2 {
+                assert!(read(&table, &of(slice)).await.1 > 0);
+            }
+        }
+        assert_eq!(table.row_cache().stats().insertions, 0);
+        read_slice(&table, Slice::all()).await;
+        let filled = table.row_cache().stats();
+        for (slice, count) in [(&row, 1), (&few, 3)] {
+            assert_eq!(read(&table, &of(slice)).await, (count, 0), "no request");
+        }
+        let looked = table.row_cache().stats();
+        assert_eq!((looked.hits, looked.insertions), (filled.hits + 2, filled.insertions));
+    });
+}
+
+#[test]
 fn it_may_be_switched_off() {
     simulated(async |shard| {
         let table = table_of(&shard, 4 * MIB, [rows(1, 0..100, 1)]).await;
-        let past = ReadRequest { bypass_cache: true, ..ReadRequest::new(key(1), Slice::all()) };
+        let past = ReadRequest { caching: Caching::Bypass, ..ReadRequest::new(key(1), Slice::all()) };
         assert_eq!(read(&table, &past).await.0, 100);
         assert_eq!(table.row_cache().stats(), RowCacheStats::default());
         read_slice(&table, Slice::all()).await;

@@ -15,7 +15,7 @@ use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::cover::Wanted;
 use siltstone_storage::rewrite::{Control, Rewrite};
-use siltstone_storage::{Context, Definition, Generations, ReadRequest, Table};
+use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 use sstable::Version;
 use sstable::component::DATA_IO;
 use testkit::generate::random::Random;
@@ -203,8 +203,8 @@ fn a_slice_that_ends_at_a_row_has_it_whatever_is_deleted_around() {
             for direction in [Direction::Forward, Direction::Reverse] {
                 let slice = Slice { start: start.clone(), end: end.clone() };
                 let mut request = ReadRequest { direction, ..ReadRequest::new(key(), slice) };
-                for bypass_cache in [true, false] {
-                    request.bypass_cache = bypass_cache;
+                for caching in [Caching::Bypass, Caching::Look, Caching::Full] {
+                    request.caching = caching;
                     assert_eq!(selected(&table, &request, 0).await.len(), 1, "{request:?}");
                 }
             }
@@ -222,8 +222,10 @@ fn it_adapts_and_tries_again_now_and_then() {
             table.apply(row(Some(timestamp), &[((timestamp % 2) as u16, timestamp)]), 0, NO_POSITION);
             flush(&table).await;
         }
-        let request =
-            ReadRequest { bypass_cache: true, ..ReadRequest::new(key(), Slice::of_prefix(clustering())) };
+        let request = ReadRequest {
+            caching: Caching::Bypass,
+            ..ReadRequest::new(key(), Slice::of_prefix(clustering()))
+        };
         for _ in 0..1000 {
             assert_eq!(selected(&table, &request, 0).await.len(), 1);
         }

@@ -22,7 +22,7 @@ use sstable::parts::digest::Digest;
 use sstable::{ReadOptions, SSTable, Version, WriteOptions};
 use storage::commit_log::{LogPosition, TableId};
 use storage::sstable_set::SSTableSet;
-use storage::{Begun, Definition, Generations, ReadRequest, Store, StoreOptions, Table};
+use storage::{Begun, Caching, Definition, Generations, ReadRequest, Store, StoreOptions, Table};
 
 use super::before::Shared;
 use super::cases::{Taken, processors};
@@ -159,7 +159,10 @@ async fn pages_of(shard: &Shard, sstable: &SSTable, pages: &FilterPages) -> Resu
 
 /// How many of these keys an SSTable may have, as the table asks.
 async fn found_by_table(table: &Table, keys: &[PartitionKey]) -> Result<u64> {
-    let request = |key: &PartitionKey| Cow::Owned(ReadRequest::new(key.clone(), Slice::all()));
+    let request = |key: &PartitionKey| {
+        let request = ReadRequest::new(key.clone(), Slice::all());
+        Cow::Owned(ReadRequest { caching: Caching::Look, ..request })
+    };
     let begun = table.begin_all(keys.iter().map(request).collect()).await?;
     let mut found = 0;
     for begun in begun {

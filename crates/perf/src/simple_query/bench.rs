@@ -12,7 +12,7 @@ use sstable::{Version, WriteOptions};
 use storage::admission::AdmissionOptions;
 use storage::commit_log::TableId;
 use storage::compactor::CompactionOptions;
-use storage::{Definition, Generations, ReadRequest, Store, StoreOptions, Table};
+use storage::{Caching, Definition, Generations, ReadRequest, Store, StoreOptions, Table};
 
 use super::rows;
 use crate::defaults::write_options;
@@ -185,7 +185,10 @@ impl Bench {
     /// What is said of the row of a partition, if it is there.
     async fn read<T>(&self, sequence: u32, look: impl Fn(&Row) -> T) -> Result<Option<T>> {
         let mut request = ReadRequest::new(rows::key(sequence), Slice::all());
-        (request.static_row, request.bypass_cache) = (false, self.setup.bypass_cache);
+        request.static_row = false;
+        if self.setup.bypass_cache {
+            request.caching = Caching::Bypass;
+        }
         let mut stream = self.table.read(&request).await?;
         let mut live = LiveRows::new(self.shard.clock().now_seconds());
         let (mut found, mut fragment) = (None, Fragment::default());

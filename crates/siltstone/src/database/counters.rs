@@ -14,7 +14,7 @@ use model::{
     Bytes, Cell, CellValue, Clustering, Fragment, FragmentReader, LiveRows, Mutation, PartitionKey, Row,
     Slice, Token, flat, key,
 };
-use storage::{Begun, ReadRequest};
+use storage::{Begun, Caching, ReadRequest};
 
 use super::encode::Encoder;
 use super::shape::{Place, Shape};
@@ -135,7 +135,7 @@ impl Worker {
     ) -> Result<Vec<Vec<Cell>>> {
         let requests = rows.map(|row| {
             let request = ReadRequest::new(row.key(), Slice::of_prefix(row.clustering()));
-            Cow::Owned(ReadRequest { static_row: row.is_static, ..request })
+            Cow::Owned(ReadRequest { static_row: row.is_static, caching: Caching::Look, ..request })
         });
         let requests: Vec<Cow<'_, ReadRequest>> = requests.collect();
         let are_static: Vec<bool> = requests.iter().map(|request| request.static_row).collect();

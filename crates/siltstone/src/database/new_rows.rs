@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use model::{Fragment, FragmentReader, LiveRows, Token};
-use storage::{Begun, ReadRequest};
+use storage::{Begun, Caching, ReadRequest};
 
 use super::encode::Encoder;
 use super::spread::{RowKey, Share};
@@ -72,7 +72,7 @@ impl Worker {
     async fn are_absent(&self, table: &ShardTable, rows: &[NewRow]) -> Result<Vec<bool>> {
         let request = |row: &NewRow| {
             let request = ReadRequest::new(row.place.key(), row.place.slice()?);
-            Ok(Cow::Owned(ReadRequest { static_row: false, ..request }))
+            Ok(Cow::Owned(ReadRequest { static_row: false, caching: Caching::Look, ..request }))
         };
         let requests = rows.iter().map(request).collect::<Result<Vec<_>>>()?;
         let begun = table.table.begin_all(requests).await?.into_iter();

@@ -249,6 +249,7 @@ fn definition(spec: &TableSpec) -> Result<Definition> {
     let TableSpec { id, folder, shape, version, column_index_size, .. } = spec;
     let mut definition = super::definition::of(*id, folder, &shape.schema, *version)?;
     definition.write.column_index_size = *column_index_size;
+    definition.write.fits_blocks = true;
     Ok(definition)
 }
 

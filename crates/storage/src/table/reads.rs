@@ -37,8 +37,20 @@ pub struct ReadRequest {
     pub wanted: Wanted,
     /// After how many rows the reader will stop, if it knows: no more than about these are read at first.
     pub limit: Option<u64>,
-    /// Whether rows are neither taken from the row cache nor put into it.
-    pub bypass_cache: bool,
+    /// What it has to do with the row cache.
+    pub caching: Caching,
+}
+
+/// What a read has to do with the row cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Caching {
+    /// It takes rows from it, and puts into it what it has read.
+    #[default]
+    Full,
+    /// It takes rows from it. For those that are about to change.
+    Look,
+    /// Neither.
+    Bypass,
 }
 
 /// A read that has begun.
@@ -71,7 +83,7 @@ impl ReadRequest {
             static_row: true,
             wanted: Wanted::default(),
             limit: None,
-            bypass_cache: false,
+            caching: Caching::Full,
         }
     }
 
