@@ -231,7 +231,8 @@ impl Begun<'_> {
     pub async fn open(self) -> Result<Merge<Source>> {
         match self {
             Begun::Ready(stream) => Ok(stream),
-            Begun::Unread(unread) => unread.open().await,
+            // The future of a read of SSTables has 14 KB. Within this one they would be moved by reads of memory too.
+            Begun::Unread(unread) => Box::pin(unread.open()).await,
         }
     }
 }

@@ -7,7 +7,6 @@
 //! A token's line is its part of the tokens from the first to the last, in 63 parts. The last token is the one before the
 //! first of the next page; that of the last page is the last there is.
 
-use std::ops::Deref;
 use std::rc::Weak;
 
 use model::Token;
@@ -23,23 +22,24 @@ use crate::parts::sealed_page::{PAGE, is_sound, seal};
 /// Lines of a page.
 pub(super) const LINES: usize = 63;
 
-/// What a page holds.
+/// What a page holds, and what is noted of it: as much as fits behind the lines costs no memory.
 #[derive(Clone, Debug)]
-pub struct FilterPage {
+pub struct FilterPage<N = ()> {
     lines: [Line; LINES],
     span: Span,
     hashes: u8,
+    note: N,
 }
 
-impl FilterPage {
-    /// The page in these bytes, if it is sound and of this span.
-    pub(super) fn decode(bytes: &[u8], span: Span, hashes: u8) -> Option<FilterPage> {
+impl<N> FilterPage<N> {
+    /// The page in these bytes, with a note, if it is sound and of this span.
+    pub(super) fn decode(bytes: &[u8], span: Span, hashes: u8, note: N) -> Option<FilterPage<N>> {
         if !is_sound(bytes) || span_of(bytes)? != (span.first(), span.last()) {
             return None;
         }
         let (lines, _) = bytes.as_chunks();
         let lines = std::array::from_fn(|line| Line::decode(&lines[line]));
-        Some(FilterPage { lines, span, hashes })
+        Some(FilterPage { lines, span, hashes, note })
     }
 
     /// What the page says of the key with this hash, if its token is one of the page's: those of others are absent here.
@@ -63,39 +63,34 @@ impl FilterPage {
 }
 
 /// A page in memory.
-pub(super) struct Page {
-    content: FilterPage,
-    /// The number of the file that it is a page of.
+pub(super) type Page = FilterPage<Origin>;
+
+/// What a page is of.
+pub(super) struct Origin {
+    /// The number of the file.
     owner: u64,
     file: Weak<Inner>,
 }
 
-impl Page {
-    /// All of its memory, in bytes.
-    pub(super) const WEIGHT: usize = size_of::<Page>() + LINE;
-
-    /// A page of a file that is open.
-    pub(super) fn new(content: FilterPage, owner: u64, file: Weak<Inner>) -> Page {
-        Page { content, owner, file }
+impl Origin {
+    /// An open file, and its number.
+    pub(super) fn new(owner: u64, file: Weak<Inner>) -> Origin {
+        Origin { owner, file }
     }
+}
+
+impl Page {
+    /// All of its memory, in bytes: with the counts of an `Rc`, which take a line.
+    pub(super) const WEIGHT: usize = size_of::<Page>() + LINE;
 
     /// The number of the file that it is a page of.
     #[inline]
     pub(super) fn owner(&self) -> u64 {
-        self.owner
+        self.note.owner
     }
 }
 
-impl Deref for Page {
-    type Target = FilterPage;
-
-    #[inline]
-    fn deref(&self) -> &FilterPage {
-        &self.content
-    }
-}
-
-impl Drop for Page {
+impl Drop for Origin {
     fn drop(&mut self) {
         if let Some(file) = self.file.upgrade() {
             file.page_goes();
@@ -145,19 +140,20 @@ mod tests {
         let span = span(0, 2_999_999);
         let bytes = page(span, &keys);
         assert_eq!(bytes.len(), PAGE);
-        let page = FilterPage::decode(&bytes, span, 6).unwrap();
+        let page = FilterPage::decode(&bytes, span, 6, ()).unwrap();
         for (token, half) in keys {
             assert_eq!(page.probe([token as u64, half]), Probe::Maybe);
         }
         assert!(page.line(-1).is_none() && page.line(3_000_000).is_none());
         assert_eq!(align_of::<FilterPage>(), 64, "a line of the page is one of the CPU's cache");
+        assert_eq!(size_of::<Page>(), PAGE, "a page takes no more memory than on disk");
     }
 
     #[test]
     fn damage_and_other_pages_are_seen() {
         let own = span(0, 100);
         let mut bytes = page(own, &[(5, 5)]);
-        let is_taken = |bytes: &[u8], span| FilterPage::decode(bytes, span, 6).is_some();
+        let is_taken = |bytes: &[u8], span| FilterPage::decode(bytes, span, 6, ()).is_some();
         assert!(is_taken(&bytes, own));
         assert!(!is_taken(&bytes, span(0, 99)) && !is_taken(&bytes, span(1, 100)));
         for at in 0..bytes.len() {

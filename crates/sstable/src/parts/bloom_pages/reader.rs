@@ -16,7 +16,7 @@ use runtime::{CacheKey, File};
 
 use super::directory::{Directory, Trailer};
 use super::hand::FilterPages;
-use super::page::{FilterPage, Page, span};
+use super::page::{FilterPage, Origin, Page, span};
 use super::span::Span;
 use crate::parts::binding::Binding;
 use crate::parts::sealed_page::PAGE;
@@ -181,7 +181,7 @@ impl BloomPages {
     pub async fn read_page(&self, number: u32) -> Result<FilterPage> {
         let start = u64::from(number) * PAGE as u64;
         let bytes = self.0.file.read_exact_at(start, PAGE).await?;
-        self.decode(number, &bytes)
+        self.decode(number, &bytes, ())
     }
 
     /// The page of a token that is in the span: not far from where it would be if all pages had as many tokens.
@@ -222,7 +222,7 @@ impl BloomPages {
         let owner = self.0.file.id();
         let mut pages = Vec::with_capacity(bytes.len() / PAGE);
         for (number, bytes) in (first..).zip(bytes.chunks(PAGE)) {
-            let page = Rc::new(Page::new(self.decode(number, bytes)?, owner, Rc::downgrade(&self.0)));
+            let page = Rc::new(self.decode(number, bytes, Origin::new(owner, Rc::downgrade(&self.0)))?);
             let key = CacheKey { owner, index: u64::from(number) };
             self.0.hand.cache().insert(key, page.clone(), Page::WEIGHT);
             pages.push(page);
@@ -231,8 +231,8 @@ impl BloomPages {
     }
 
     /// The page with this number, from its bytes.
-    fn decode(&self, number: u32, bytes: &[u8]) -> Result<FilterPage> {
-        let page = FilterPage::decode(bytes, self.span_of(number), self.0.directory.hashes);
+    fn decode<N>(&self, number: u32, bytes: &[u8], note: N) -> Result<FilterPage<N>> {
+        let page = FilterPage::decode(bytes, self.span_of(number), self.0.directory.hashes, note);
         page.ok_or_else(|| {
             let start = u64::from(number) * PAGE as u64;
             Error::corrupt(self.path(), start, "a page is not as it was written")

@@ -16,7 +16,7 @@ use runtime::CacheKey;
 use smallvec::SmallVec;
 
 use super::line::Line;
-use super::page::{FilterPage, Page};
+use super::page::Page;
 use super::reader::BloomPages;
 use super::span::Span;
 use crate::prefetch::prefetch;
@@ -122,7 +122,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Sends for the lines of keys, all of one page of this span, and looks at those before them that are here by then.
-    fn send_for(&mut self, page: &'a FilterPage, span: Span, keys: Range<usize>, found: &mut Vec<usize>) {
+    fn send_for(&mut self, page: &'a Page, span: Span, keys: Range<usize>, found: &mut Vec<usize>) {
         for key in keys {
             if self.sent_for.len() == AHEAD {
                 self.settle(found);
