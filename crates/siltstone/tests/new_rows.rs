@@ -98,7 +98,7 @@ fn many_counters_are_added_to_at_once() {
             for _ in 0..4 {
                 let additions: Vec<(i32, i32, &str, i64)> = (0..random.between(1, 60))
                     .map(|_| {
-                        let column = ["s", "a", "b"][random.below(3) as usize];
+                        let column = ["s", "a", "b"][random.below(3)];
                         let c = if column == "s" { -1 } else { random.below(3) as i32 };
                         (random.below(40) as i32, c, column, random.below(100) as i64 - 30)
                     })
