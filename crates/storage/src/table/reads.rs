@@ -106,7 +106,11 @@ impl Table {
     /// # Errors
     /// What cannot be read.
     pub async fn read(&self, request: &ReadRequest) -> Result<Merge<Source>> {
-        self.begin(Cow::Borrowed(request)).open().await
+        // Not `Begun::open`: its future has the 14 KB of a read of SSTables, and would be moved by reads of memory too.
+        match self.begin(Cow::Borrowed(request)) {
+            Begun::Ready(stream) => Ok(stream),
+            Begun::Unread(unread) => unread.open().await,
+        }
     }
 
     /// Begins the same read, without a wait.
@@ -231,8 +235,7 @@ impl Begun<'_> {
     pub async fn open(self) -> Result<Merge<Source>> {
         match self {
             Begun::Ready(stream) => Ok(stream),
-            // The future of a read of SSTables has 14 KB. Within this one they would be moved by reads of memory too.
-            Begun::Unread(unread) => Box::pin(unread.open()).await,
+            Begun::Unread(unread) => unread.open().await,
         }
     }
 }
