@@ -154,6 +154,65 @@ fn no_addition_is_lost() {
     database.close().wait().unwrap();
 }
 
+/// Decimals that are equal name the same row, whatever their bytes.
+#[test]
+fn rows_are_the_same_if_their_values_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1, 1 << 20);
+    let create = |name, v| format!("CREATE TABLE ks.{name} (k int, c decimal, v {v}, PRIMARY KEY (k, c))");
+    let (rows, counters) = (create("rows", "text"), create("counters", "counter"));
+    let rows = database.create_table(&rows).wait().unwrap();
+    let batch = ["1.5", "2", "1.50"].map(|c| Write::insert(1, c).set("v", c));
+    assert_eq!(rows.insert_new(batch.into_iter().collect::<Batch>()).wait().unwrap(), [true, true, false]);
+    let row = rows.get(1, "1.500").wait().unwrap().unwrap();
+    assert_eq!(row.json_of("v").unwrap(), "\"1.5\"");
+    let counters = database.create_table(&counters).wait().unwrap();
+    counters.add_many([("1.5", 5), ("1.50", 3)].map(|(c, by)| (1, c, [("v", by)]))).wait().unwrap();
+    let row = counters.get(1, "1.5").wait().unwrap().unwrap();
+    assert_eq!(row.json_of("v").unwrap(), "8");
+    database.close().wait().unwrap();
+}
+
+/// Writers and readers of many rows while columns come and go, and then the table goes.
+#[test]
+fn a_table_may_be_altered_and_dropped_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2, 0);
+    let create = "CREATE TABLE ks.t (k int PRIMARY KEY, a int, b int)";
+    let table = database.create_table(create).wait().unwrap();
+    table.write((0..8000).map(|k| Write::insert(k, ()).set("b", k)).collect::<Batch>()).wait().unwrap();
+    table.flush().wait().unwrap();
+    std::thread::scope(|scope| {
+        for by in 0..3 {
+            let table = &table;
+            scope.spawn(move || {
+                for round in 0.. {
+                    let keys = (0..40).map(|at| (at * 197 + by * 31 + round) % 8000);
+                    let Ok(rows) = table.get_many(keys.clone().map(|k| (k, ()))).wait() else { return };
+                    for (row, k) in rows.iter().zip(keys) {
+                        let b = row.as_ref().unwrap().json_of("b").unwrap();
+                        assert_eq!(b, k.to_string(), "round {round}");
+                    }
+                    let new =
+                        (0..20).map(|at| Write::insert(10_000 + at * 3 + round * 60 + by, ()).set("b", 1));
+                    match table.insert_new(new.collect::<Batch>()).wait() {
+                        Ok(inserted) => assert!(inserted.iter().all(|is_new| *is_new)),
+                        Err(_) => return,
+                    }
+                }
+            });
+        }
+        for _ in 0..6 {
+            database.alter_table("ALTER TABLE ks.t DROP a").wait().unwrap();
+            database.alter_table("ALTER TABLE ks.t ADD aa int").wait().unwrap();
+            database.alter_table("ALTER TABLE ks.t DROP aa").wait().unwrap();
+            database.alter_table("ALTER TABLE ks.t ADD a int").wait().unwrap();
+        }
+        database.drop_table("ks.t").wait().unwrap();
+    });
+    database.close().wait().unwrap();
+}
+
 #[test]
 fn only_inserts_can_be_new() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use model::PartitionKey;
 use model::key::murmur3;
-use runtime::{Cache, Disk, Reserved};
+use runtime::{Cache, Disk, Reserved, SingleFlight};
 
 use crate::component::Descriptor;
 use crate::parts::bloom_pages::{BloomPages, Probe};
@@ -43,6 +43,7 @@ struct Paged {
     disk: Disk,
     descriptor: Descriptor,
     cache: Cache,
+    giving_up: SingleFlight<(), Result<Way>>,
 }
 
 impl KeyFilter {
@@ -59,7 +60,8 @@ impl KeyFilter {
             Ok(pages) => {
                 let usage = Usage::InUse { bytes: pages.file_len() };
                 let (disk, descriptor) = (opener.disk.clone(), opener.descriptor.clone());
-                (Way::Pages(Rc::new(Paged { pages, disk, descriptor, cache: cache.clone() })), usage)
+                let (cache, giving_up) = (cache.clone(), SingleFlight::new());
+                (Way::Pages(Rc::new(Paged { pages, disk, descriptor, cache, giving_up })), usage)
             }
             Err(usage) => (whole(opener).await?, usage),
         };
@@ -165,8 +167,14 @@ impl KeyFilter {
 
     /// Goes by Filter.db from now on, because of what reading these pages led to.
     async fn give_up(&self, paged: &Rc<Paged>, error: Error) -> Result<()> {
-        let way = whole(&paged.opener()).await?;
-        if matches!(&*self.way.borrow(), Way::Pages(now) if Rc::ptr_eq(now, paged)) {
+        let is_used = || matches!(&*self.way.borrow(), Way::Pages(now) if Rc::ptr_eq(now, paged));
+        if !is_used() {
+            return Ok(());
+        }
+        // Many may have read the same page; all wait for one Filter.db.
+        let opener = paged.opener();
+        let way = paged.giving_up.run((), whole(&opener)).await?;
+        if is_used() {
             let bytes = if let Way::Whole(filter) = &way { filter.memory_bytes() } else { 0 };
             self.reserved.set(Some(paged.cache.reserve(bytes)));
             self.way.replace(way);

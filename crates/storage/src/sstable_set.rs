@@ -57,8 +57,8 @@ pub struct SSTableSet {
     largest_chunk: u64,
 }
 
-/// So many filters are asked for many keys at once.
-const ASKED_AT_ONCE: usize = 64;
+/// So many filters are asked for many keys at once: what they read is in no budget until it is in the cache.
+const ASKED_AT_ONCE: usize = 8;
 
 /// The SSTables that may have a partition, the one with the greatest timestamp first.
 #[derive(Clone, Debug, Default)]

@@ -88,11 +88,10 @@ pub(super) async fn drop_table(inner: &Arc<Inner>, name: &str) -> Result<()> {
     inner.check_writable()?;
     let state = inner.find(name)?;
     let _upkeep = state.upkeep.take().await;
-    // What is flushed is marked in the log: another table of that id is not to find it there.
-    inner.each(async |worker, id| worker.block_writes(id).await, &state.id).await?;
-    let folder = state.folder.clone();
-    let begin = async move |worker: Rc<Worker>| folder::begin_removal(worker.shard.disk(), &folder).await;
-    inner.shards[0].call(begin).await?;
+    if let Err(error) = begin_removal(inner, &state).await {
+        drop(inner.each(async |worker, id| worker.unblock_writes(id), &state.id).await);
+        return Err(error);
+    }
     state.is_dropped.store(true, Ordering::Release);
     let full_name = state.shape().name();
     inner.tables.write().unwrap_or_else(PoisonError::into_inner).remove(&full_name);
@@ -100,6 +99,15 @@ pub(super) async fn drop_table(inner: &Arc<Inner>, name: &str) -> Result<()> {
     let folder = state.folder.clone();
     let remove = async move |worker: Rc<Worker>| folder::remove_table(worker.shard.disk(), &folder).await;
     inner.shards[0].call(remove).await
+}
+
+/// Nothing is written any more, and the folder is one that will go.
+async fn begin_removal(inner: &Inner, state: &TableState) -> Result<()> {
+    // What is flushed is marked in the log: another table of that id is not to find it there.
+    inner.each(async |worker, id| worker.block_writes(id).await, &state.id).await?;
+    let folder = state.folder.clone();
+    let begin = async move |worker: Rc<Worker>| folder::begin_removal(worker.shard.disk(), &folder).await;
+    inner.shards[0].call(begin).await
 }
 
 /// Only columns that are there can be dropped.

@@ -14,11 +14,11 @@ use model::{
     Bytes, Cell, CellValue, Clustering, Fragment, FragmentReader, LiveRows, Mutation, PartitionKey, Row,
     Slice, Token, flat, key,
 };
-use storage::{Begun, Caching, ReadRequest};
+use storage::{Begun, ReadRequest};
 
 use super::encode::Encoder;
 use super::shape::{Place, Shape};
-use super::spread::Share;
+use super::spread::{Share, same_rows};
 use super::worker::{ShardTable, Worker};
 use super::{Table, Value};
 use crate::{Error, Result};
@@ -43,7 +43,7 @@ struct Addition {
 }
 
 /// A row of counters: the static one, or another.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Debug)]
 struct CounterRow {
     key: Vec<u8>,
     is_static: bool,
@@ -109,20 +109,19 @@ impl Worker {
         if table.shape().version != version {
             return Ok(vec![None; additions.len()]);
         }
-        let mut of_rows: BTreeMap<&CounterRow, Vec<usize>> = BTreeMap::new();
-        for (at, addition) in additions.iter().enumerate() {
-            of_rows.entry(&addition.row).or_default().push(at);
-        }
-        let before = self.counted(&table, of_rows.keys().copied()).await?;
+        let named = |Addition { row, .. }: &Addition| ((row.key.clone(), row.is_static), row.clustering());
+        let named: Vec<_> = additions.iter().map(named).collect();
+        let of_rows = same_rows(table.shape().model(), &named);
+        let before = self.counted(&table, of_rows.iter().map(|of_row| &additions[of_row[0]].row)).await?;
         let mut records = Vec::with_capacity(before.len());
-        for ((row, at), cells) in of_rows.iter().zip(before) {
-            let sums = sums(&cells, at.iter().map(|&at| &additions[at]))?;
-            records.push(record(row, sums));
+        for (of_row, cells) in of_rows.iter().zip(before) {
+            let sums = sums(&cells, of_row.iter().map(|&at| &additions[at]))?;
+            records.push(record(&additions[of_row[0]].row, sums));
         }
         let written = self.write_each((id, version), records.into_iter()).await?;
         let mut answers = vec![None; additions.len()];
-        for (at, written) in of_rows.into_values().zip(written) {
-            at.into_iter().for_each(|at| answers[at] = written);
+        for (of_row, written) in of_rows.into_iter().zip(written) {
+            of_row.into_iter().for_each(|at| answers[at] = written);
         }
         Ok(answers)
     }
@@ -135,7 +134,7 @@ impl Worker {
     ) -> Result<Vec<Vec<Cell>>> {
         let requests = rows.map(|row| {
             let request = ReadRequest::new(row.key(), Slice::of_prefix(row.clustering()));
-            Cow::Owned(ReadRequest { static_row: row.is_static, caching: Caching::Look, ..request })
+            Cow::Owned(ReadRequest { static_row: row.is_static, ..request })
         });
         let requests: Vec<Cow<'_, ReadRequest>> = requests.collect();
         let are_static: Vec<bool> = requests.iter().map(|request| request.static_row).collect();
@@ -205,7 +204,10 @@ fn sum(before: Option<&Cell>, column: u16, by: i64, addition: &Addition) -> Resu
         _ => None,
     };
     let (clock, count) = own.map_or((0, 0), |shard| (shard.clock, shard.count));
-    let (clock, count) = (clock + 1, count.wrapping_add(by));
+    let clock = clock.checked_add(1);
+    let clock =
+        clock.ok_or_else(|| Error::Usage("a counter was added to as often as it can be".to_owned()))?;
+    let count = count.wrapping_add(by);
     let shard = Shard { id: addition.host, clock, count, kind: ShardKind::Global };
     let value = CellValue::Value(encode(&[shard]).expect("one shard can be numbered"));
     Ok(Cell {

@@ -71,6 +71,10 @@ impl Worker {
             packers.push(packer);
         }
         let begun = table.table.begin_all(requests).await?.into_iter().zip(packers);
+        if table.shape().version != read.selection.version {
+            // What has begun has the columns of now, the packers those of before.
+            return Ok(None);
+        }
         let rows = self.open_each(&table, begun, async |(begun, mut packer)| {
             packer.take_all(&mut begun.open().await?).await?;
             Ok(packer.finish())

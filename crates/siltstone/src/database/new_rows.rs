@@ -2,13 +2,12 @@
 //! else does so in their partitions.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use model::{Fragment, FragmentReader, LiveRows, Token};
 use storage::{Begun, Caching, ReadRequest};
 
 use super::encode::Encoder;
-use super::spread::{RowKey, Share};
+use super::spread::{RowKey, Share, same_rows};
 use super::worker::{ShardTable, Worker};
 use super::write::Target;
 use super::{Batch, Table, Write};
@@ -54,13 +53,13 @@ impl Worker {
             return Ok(vec![None; rows.len()]);
         }
         let absent = self.are_absent(&table, &rows).await?;
-        let (mut answers, mut due, mut seen) = (vec![Some(false); rows.len()], Vec::new(), BTreeSet::new());
-        for (at, row) in rows.iter().enumerate() {
-            // Of the same row twice the first one is new.
-            if absent[at] && seen.insert(&row.place) {
-                due.push(at);
-            }
-        }
+        let named = rows.iter().map(|row| Ok((&row.place.key, row.place.slice()?.start.prefix)));
+        let named = named.collect::<Result<Vec<_>>>()?;
+        // Of the same row twice the first one is new.
+        let first = same_rows(table.shape().model(), &named).into_iter().map(|same| same[0]);
+        let mut due: Vec<usize> = first.filter(|&at| absent[at]).collect();
+        due.sort_unstable();
+        let mut answers = vec![Some(false); rows.len()];
         let written = self.write_each((id, version), due.iter().map(|&at| rows[at].record.clone())).await?;
         for (at, written) in due.into_iter().zip(written) {
             answers[at] = written.map(|()| true);

@@ -104,6 +104,7 @@ impl Worker {
         let table = self.table(read.selection.table)?;
         let memory = READ_MEMORY + table.table.scan_memory() + read.selection.bytes;
         let _permit = self.admission()?.admit(memory).await?;
+        let version = read.selection.version;
         let Some(mut packer) = self.packer(&table, read.selection)? else { return Ok(None) };
         let Some(tokens) = read.tokens.common(&table.table.tokens()) else {
             return Ok(Some(PackedRows::default()));
@@ -117,6 +118,9 @@ impl Worker {
         if let Some(position) = resume.position()?.filter(|_| tokens.contain(key.token)) {
             let slice = Slice { start: position, end: Position::end() };
             packer.slice(&table, key.clone(), slice).await?;
+        }
+        if table.shape().version != version {
+            return Ok(None);
         }
         packer.with_static_only = true;
         if !packer.is_full() {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Bytes, PartitionKey, Token, flat};
+use model::{Bytes, Clustering, PartitionKey, Schema, Token, flat};
 use storage::commit_log::TableId;
 
 use super::Table;
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 const AT_ONCE: usize = 32;
 
 /// The key of a row, as it can go to its shard.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RowKey {
     pub(super) token: Token,
     pub(super) key: Vec<u8>,
@@ -142,6 +142,18 @@ impl Worker {
     ) -> Result<Vec<Option<()>>> {
         in_turns(records.map(|record| self.write(table, version, record))).await
     }
+}
+
+/// The places of those that name the same row, of each row together and in their order: equal values need not be equal
+/// bytes. Rows are named by what tells partitions apart, and their clustering key.
+pub(super) fn same_rows<K: Ord>(schema: &Schema, rows: &[(K, Clustering)]) -> Vec<Vec<usize>> {
+    let compare = |&a: &usize, &b: &usize| {
+        let ((a_key, a), (b_key, b)) = (&rows[a], &rows[b]);
+        a_key.cmp(b_key).then_with(|| schema.compare_rows(a, b))
+    };
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by(compare);
+    order.chunk_by(|a, b| compare(a, b).is_eq()).map(<[usize]>::to_vec).collect()
 }
 
 /// Does it all, a few at a time.

@@ -144,8 +144,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] if some are no counters: nothing is added then. What the operating system says: each row may then
-    /// have been added to or not, and is not to be done again without a look.
+    /// [`Error::Usage`] if some are no counters: nothing is added then, unless the table was altered meanwhile. What the
+    /// operating system says: each row may then have been added to or not, and is not to be done again without a look.
     pub fn add_many(
         &self,
         all: impl IntoIterator<
@@ -229,7 +229,8 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Usage`] for writes that insert no row, columns that are not there and values that are not of their types:
-    /// nothing is written then. What cannot be read or written: rows may then have been inserted or not.
+    /// nothing is written then, unless the table was altered meanwhile. What cannot be read or written: rows may then have
+    /// been inserted or not.
     pub fn insert_new(&self, batch: impl Into<Batch>) -> Pending<Vec<bool>> {
         let (table, batch) = (self.clone(), batch.into());
         let span = debug_span!("insert_new", table = self.name(), rows = batch.len());
@@ -366,6 +367,9 @@ impl Table {
     fn record_of(&self, shape: &Shape, mutation: Mutation) -> Result<Record> {
         if !mutation.is_in_order(shape.model()) {
             return Err(Error::Usage("the rows of a mutation are out of order".to_owned()));
+        }
+        if mutation.key.token != model::key::token_of(&mutation.key.bytes) {
+            return Err(Error::Usage("the token of a mutation is not that of its key".to_owned()));
         }
         self.encoder(shape).check(mutation).map(|mutation| Record::of(&mutation))
     }

@@ -132,12 +132,17 @@ impl Worker {
 
     /// Forgets a table, once no write to it is under way.
     pub(super) async fn remove_table(&self, id: TableId) -> Result<()> {
-        if let Ok(table) = self.table(id) {
+        let table = self.table(id);
+        if let Ok(table) = &table {
             table.gate.close().await;
         }
         self.tables.borrow_mut().remove(&id);
         if let Some(store) = &self.engine()?.store {
             store.remove_table(id);
+        }
+        // Who waits before the gate learns that the table is gone.
+        if let Ok(table) = &table {
+            table.gate.open();
         }
         Ok(())
     }
@@ -187,6 +192,7 @@ impl Worker {
     pub(super) async fn write(&self, id: TableId, version: u64, record: Vec<u8>) -> Result<Option<()>> {
         let (store, table) = (self.store()?, self.table(id)?);
         let _inside = table.gate.enter().await;
+        self.table(id)?;
         if table.shape().version != version {
             return Ok(None);
         }

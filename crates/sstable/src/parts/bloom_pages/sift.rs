@@ -26,6 +26,8 @@ use crate::{Error, Result};
 const AHEAD: usize = 16;
 /// The most pages of one request.
 const RUN: usize = 64;
+/// So many requests are under way at once.
+const AT_ONCE: usize = 16;
 
 /// A page with those keys, by their numbers, that are of its tokens.
 #[derive(Clone, Debug)]
@@ -109,8 +111,11 @@ impl BloomPages {
             lines.settle(&mut passed);
             Ok::<_, Error>(passed)
         });
-        for passed in runtime::join_all(read).await {
-            found.extend(passed?);
+        let mut read = read.peekable();
+        while read.peek().is_some() {
+            for passed in runtime::join_all(read.by_ref().take(AT_ONCE)).await {
+                found.extend(passed?);
+            }
         }
         Ok(())
     }
