@@ -63,7 +63,7 @@ const ASKED_AT_ONCE: usize = 8;
 /// The SSTables that may have a partition, the one with the greatest timestamp first.
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
-    members: Vec<Rc<Member>>,
+    members: SmallVec<[Rc<Member>; 2]>,
     /// Whether there are some whose filter was not asked, because it was not in memory.
     has_unread: bool,
 }
@@ -179,7 +179,7 @@ impl Candidates {
             let hash = murmur3(&key.bytes);
             let asked = self.members.iter().map(|member| member.sstable.filter().may_contain_hash(hash));
             let answers = runtime::join_all(asked).await;
-            let mut left = Vec::new();
+            let mut left = SmallVec::new();
             for (may, member) in answers.into_iter().zip(&self.members) {
                 if may? {
                     left.push(member.clone());

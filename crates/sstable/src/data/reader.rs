@@ -301,7 +301,11 @@ impl DataReader {
     fn decode_head(&self) -> std::result::Result<(PartitionStart, Option<Row>, usize), DecodeError> {
         let (source, at) = self.window.source();
         let (head, end) = self.data.codec.partition_head(source, at)?;
-        let key = PartitionKey { token: token_for(self.data.partitioner, &head.key), bytes: head.key };
+        let token = match &self.expected {
+            Some(key) if key.bytes == head.key => key.token,
+            _ => token_for(self.data.partitioner, &head.key),
+        };
+        let key = PartitionKey { token, bytes: head.key };
         let start = PartitionStart { key, deletion: head.deletion };
         if !self.data.codec.has_static_row() {
             return Ok((start, None, end));
