@@ -42,6 +42,8 @@ pub(crate) struct Compactor {
     /// A compaction has ended, or there may be one to begin.
     changed: Signal,
     control: RefCell<Control>,
+    /// Of which table the compaction is that is under way.
+    table: RefCell<Option<Table>>,
     /// How many wait for one that they have asked for.
     waiting: Cell<usize>,
     stats: Cell<CompactionStats>,
@@ -108,7 +110,7 @@ impl Compactor {
         let _waiting = Waiting::begin(&self.waiting);
         self.control.borrow().hurry();
         let _turn = self.turn().await;
-        for job in table.major_jobs() {
+        for job in table.major_jobs().into_iter().take_while(|_| !table.is_left()) {
             self.compact(table, job).await?;
         }
         Ok(())
@@ -120,6 +122,7 @@ impl Compactor {
         let Some(job) = table.next_job() else { return false };
         match self.compact(table, job).await {
             Ok(()) => true,
+            Err(_) if table.is_left() => false,
             Err(error) => {
                 tracing::warn!(table = %table.folder().display(), %error, "a compaction has failed");
                 false
@@ -135,7 +138,9 @@ impl Compactor {
         let Some(rewrite) = table.rewrite_of(job) else { return Ok(()) };
         let gone = rewrite.inputs.iter().chain(&rewrite.expired);
         let (count, bytes) = (gone.clone().count() as u64, bytes_of(gone));
+        self.table.replace(Some(table.clone()));
         let done = table.rewrite(&rewrite, &control).await;
+        self.table.take();
         let mut stats = self.stats.get();
         match &done {
             Ok(new) => {
@@ -149,6 +154,16 @@ impl Compactor {
         }
         self.stats.set(stats);
         done.map(drop)
+    }
+
+    /// Begins no compaction of a table any more. One that is under way stops as soon as it can, and is waited for.
+    pub(crate) async fn leave(&self, table: &Table) {
+        table.leave_for_good();
+        let is_of = || self.table.borrow().as_ref().is_some_and(|now| now.is(table));
+        if is_of() {
+            self.control.borrow().cancel();
+        }
+        self.changed.until(|| (!is_of()).then_some(())).await;
     }
 
     /// Waits until no compaction is under way. None is as long as the turn is held.
@@ -191,7 +206,7 @@ impl Table {
     }
 
     fn next_job(&self) -> Option<Job> {
-        self.with_view(|compaction, view| compaction.next(view))
+        if self.is_left() { None } else { self.with_view(|compaction, view| compaction.next(view)) }
     }
 
     fn major_jobs(&self) -> Vec<Job> {

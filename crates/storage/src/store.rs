@@ -135,10 +135,14 @@ impl Store {
         Ok(table)
     }
 
-    /// Forgets a table. Its files stay; what the log has of it is no longer wanted.
-    pub fn remove_table(&self, id: TableId) -> Option<Table> {
+    /// Forgets a table, once no compaction of it is under way: one that is stops as soon as it can. Its files stay; what the
+    /// log has of it is no longer wanted.
+    pub async fn remove_table(&self, id: TableId) -> Option<Table> {
         let removed = self.0.tables.borrow_mut().remove(&id);
         self.0.log.flushed(id, self.0.log.position());
+        if let Some(table) = &removed {
+            self.0.compactor.leave(table).await;
+        }
         removed
     }
 

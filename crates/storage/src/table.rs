@@ -9,6 +9,7 @@
 //! two awaits: no read sees half of it.
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -85,6 +86,8 @@ struct Inner {
     leaving: RefCell<Vec<Rc<Member>>>,
     /// Whether an SSTable of the oldest memtable may be there that is not in the set.
     is_in_doubt: Cell<bool>,
+    /// Whether the table goes, and its SSTables are not compacted any more.
+    is_left: Cell<bool>,
 }
 
 /// The memtables of a table.
@@ -142,6 +145,7 @@ impl Table {
             tokens: Cell::new(Tokens::ALL),
             leaving: RefCell::default(),
             is_in_doubt: Cell::new(false),
+            is_left: Cell::new(false),
         })))
     }
 
@@ -335,6 +339,20 @@ impl Table {
         self.0.leaving.borrow_mut().extend_from_slice(members);
     }
 
+    /// The table goes: its SSTables are not to be compacted any more.
+    pub(crate) fn leave_for_good(&self) {
+        self.0.is_left.set(true);
+    }
+
+    pub(crate) fn is_left(&self) -> bool {
+        self.0.is_left.get()
+    }
+
+    /// Whether both are the same table.
+    pub(crate) fn is(&self, other: &Table) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
     /// These SSTables stay after all, or are gone.
     pub(crate) fn stay(&self, members: &[Rc<Member>]) {
         let is_other = |other: &Rc<Member>| !members.iter().any(|member| member.is(other));
@@ -390,6 +408,12 @@ impl Table {
         let memtables = self.0.memtables.borrow();
         let all = memtables.frozen.iter().chain([&memtables.active]);
         all.filter(|memtable| !memtable.is_empty()).cloned().collect()
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Table").field(&self.0.folder).finish()
     }
 }
 

@@ -138,7 +138,7 @@ impl Worker {
         }
         self.tables.borrow_mut().remove(&id);
         if let Some(store) = &self.engine()?.store {
-            store.remove_table(id);
+            store.remove_table(id).await;
         }
         // Who waits before the gate learns that the table is gone.
         if let Ok(table) = &table {
