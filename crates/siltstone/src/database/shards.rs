@@ -233,10 +233,10 @@ fn here(number: u64) -> Option<Rc<Worker>> {
     HERE.with_borrow(|here| here.as_ref().filter(|here| here.0 == number).map(|here| here.1.clone()))
 }
 
-/// The next job, once there is room for one; `None` if there will be none.
+/// The next job, once there is room for one; `None` if there will be none, as after a panic.
 async fn next(worker: &Worker, load: &Load, queue: &async_channel::Receiver<Job>) -> Option<Job> {
     load.changed.until(|| (load.running.get() < AT_ONCE || worker.has_failed()).then_some(())).await;
-    loop {
+    while !worker.has_failed() {
         // While nobody waits for the queue, who sends need not wake anybody.
         let is_idle = load.running.get() == 0;
         if is_idle && let Some(job) = spin(|| queue.try_recv().ok()) {
@@ -251,10 +251,10 @@ async fn next(worker: &Worker, load: &Load, queue: &async_channel::Receiver<Job>
         });
         match job.await {
             Some(job) => return job.ok(),
-            None if worker.has_failed() => return None,
             None => {}
         }
     }
+    None
 }
 
 /// How much a shard has to do.
