@@ -18,14 +18,14 @@ const BEHIND: &str = "\
   it has more than the table ([0030](../decisions/0030-no-task-for-what-is-there.md)). With io_uring a process does not come to its end under
   callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
 - **Ten times Cassandra's**: single rows, and that there is none, are read more than ten times as often through `run_on` as by a warm
-  Cassandra; rows of slices, skips and scans come 3.6 to 7 times as fast. Every row is taken apart into cells and packed again on its
-  way to a page, some 1,600 instructions; the table by itself takes 900 and is at five to six times.
+  Cassandra; rows of slices, skips and scans came 3.6 to 7 times as fast when that table was printed. Since then they go into pages
+  undecoded ([0031](../decisions/0031-from-cache-to-page.md)), at little more than half of the instructions: not yet ten times.
 - **Absent rows**: the peers have a filter of all rows. Filters of Cassandra's format have partitions only, so the block is read from
   disk, and in memory the row cache is asked as for any other slice.
 - **All rows from disk**: a page of a scan ends in the middle of what was read ahead, and the next page reads its block again. On its
   shard, where a scan is one reader, each byte is read once.
-- **KiB of a row**: a block of ours ends with the row that reaches 4 KiB, and is read with what the device's alignment of 512 bytes adds at
-  both ends. Rows of 2000 bytes make larger blocks.
+- **KiB of a row**: blocks of ours fit into 4 KiB too ([0033](../decisions/0033-blocks-that-fit.md)), and are read with what the device's
+  alignment of 512 bytes adds at both ends. RocksDB finds one row in twenty-five in blocks that it has just read.
 - **Load**: a batch is encoded by who writes it and applied by the shard, one after the other here, as each is waited for before the next
   one is made up. Most of the rest is the compaction of all at the end, by the thread that has just written all of it.
 ";

@@ -249,9 +249,8 @@ async fn next(worker: &Worker, load: &Load, queue: &async_channel::Receiver<Job>
             Poll::Ready(()) => Poll::Ready(None),
             Poll::Pending => received.as_mut().poll(context).map(Some),
         });
-        match job.await {
-            Some(job) => return job.ok(),
-            None => {}
+        if let Some(job) = job.await {
+            return job.ok();
         }
     }
     None
