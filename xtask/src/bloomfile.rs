@@ -14,7 +14,8 @@ use crate::instructions::{counted, grouped};
 use crate::measure::median;
 use crate::workspace::{perf, root, target};
 
-/// Of each case its name, its batches, and its ways. Those of a case are done in this order in each round.
+/// Of each case its name, its batches, and its ways. Those of a case are done in this order in each round, a process each,
+/// or in turns by one process: see [`IN_TURNS`].
 const CASES: [(&str, &[u64], &[&str]); 5] = [
     ("absent", &[0], &["before", "per-shard", "at-hand"]),
     ("churning", &[0], &["before", "per-shard", "at-hand"]),
@@ -22,6 +23,10 @@ const CASES: [(&str, &[u64], &[&str]); 5] = [
     ("large", &[1000, 20_000], &["per-shard", "at-hand", "whole"]),
     ("inserts", &[1000, 20_000], &["before", "per-shard", "at-hand"]),
 ];
+
+/// The case that is mostly the disk's, which is not alike from one minute to the next: its ways are done in turns of some
+/// milliseconds.
+const IN_TURNS: &str = "churning";
 
 /// The cases whose instructions are counted, with two numbers of lookups: what is between them is the difference. In the
 /// others what is waited for is what matters, which valgrind does not know.
@@ -67,13 +72,15 @@ pub fn run(options: &Options) -> Result<()> {
     let data = options.data.clone().unwrap_or_else(|| target().join("perf-bloomfile"));
     let (mut lines, mut state): (BTreeMap<Which, Lines>, Value) = Default::default();
     for round in 1..=options.runs {
-        for which in all() {
-            eprintln!("round {round}: {} {} {}", which.0, which.1, which.2);
+        for (case, batch, ways) in processes() {
+            eprintln!("round {round}: {case} {batch} {}", ways.join(" "));
             let mut command = Command::new(&program);
-            command.args(arguments(which, &data).split(' '));
-            command.args(["--lookups", &lookups(which.0).to_string(), "--output-format", "json"]);
+            command.args(arguments((case, batch, &ways), &data).split(' '));
+            command.args(["--lookups", &lookups(case).to_string(), "--output-format", "json"]);
             let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
-            lines.entry(which).or_default().0.push(printed["bloomfile"][0].clone());
+            for (number, way) in ways.into_iter().enumerate() {
+                lines.entry((case, batch, way)).or_default().0.push(printed["bloomfile"][number].clone());
+            }
             state = printed["state"].clone();
         }
     }
@@ -92,6 +99,16 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// What one process does: a case, a batch, and the ways.
+fn processes() -> impl Iterator<Item = (&'static str, u64, Vec<&'static str>)> {
+    CASES.into_iter().flat_map(|(case, batches, ways)| {
+        let of_process = if case == IN_TURNS { ways.len() } else { 1 };
+        batches
+            .iter()
+            .flat_map(move |&batch| ways.chunks(of_process).map(move |ways| (case, batch, ways.to_vec())))
+    })
+}
+
 fn all() -> impl Iterator<Item = Which> {
     CASES.into_iter().flat_map(|(case, batches, ways)| {
         batches.iter().flat_map(move |&batch| ways.iter().map(move |&way| (case, batch, way)))
@@ -99,8 +116,8 @@ fn all() -> impl Iterator<Item = Which> {
 }
 
 /// The instructions of a lookup, with all that a benchmark does for it.
-fn per_lookup(program: &Path, which: Which, data: &Path, lookups: [u64; 2]) -> Result<f64> {
-    let arguments = arguments(which, data);
+fn per_lookup(program: &Path, (case, batch, way): Which, data: &Path, lookups: [u64; 2]) -> Result<f64> {
+    let arguments = arguments((case, batch, &[way]), data);
     let [few, more] = lookups.map(|lookups| {
         let (instructions, printed) = counted(program, &arguments, lookups)?;
         let lookups =
@@ -111,9 +128,10 @@ fn per_lookup(program: &Path, which: Which, data: &Path, lookups: [u64; 2]) -> R
     Ok((more.0 - few.0) / (more.1 - few.1))
 }
 
-fn arguments((case, batch, way): Which, data: &Path) -> String {
+fn arguments((case, batch, ways): (&str, u64, &[&str]), data: &Path) -> String {
     let batch = if batch > 0 { format!(" --batch {batch}") } else { String::new() };
-    format!("bloomfile --case {case} --way {way}{batch} --data-directory {}", data.display())
+    let ways: String = ways.iter().map(|way| format!(" --way {way}")).collect();
+    format!("bloomfile --case {case}{ways}{batch} --data-directory {}", data.display())
 }
 
 /// Lookups where time is measured.
@@ -130,6 +148,12 @@ impl Lines {
     fn median(&self, column: &str) -> f64 {
         median(self.0.iter().filter_map(|line| line[column].as_f64()).collect())
     }
+
+    /// How many times as much these took of a column as others of the same rounds: the median of the rounds.
+    fn ratio(&self, others: &Lines, column: &str) -> f64 {
+        let of_round = |(own, other): (&Value, &Value)| Some(own[column].as_f64()? / other[column].as_f64()?);
+        median(self.0.iter().zip(&others.0).filter_map(of_round).collect())
+    }
 }
 
 fn table(lines: &BTreeMap<Which, Lines>, instructions: &BTreeMap<Which, f64>) -> String {
@@ -141,7 +165,7 @@ fn table(lines: &BTreeMap<Which, Lines>, instructions: &BTreeMap<Which, f64>) ->
     for which @ (case, batch, way) in all() {
         let Some(line) = lines.get(&which) else { continue };
         let share = |of: &'static str| match lines.get(&(case, batch, of)) {
-            Some(other) => format!("{:.2}", line.median("cpu ns") / other.median("cpu ns")),
+            Some(other) => format!("{:.2}", line.ratio(other, "cpu ns")),
             None => "–".to_owned(),
         };
         let batch = if batch == 0 { "–".to_owned() } else { grouped(batch as f64) };
@@ -185,13 +209,14 @@ fn page(text: &str) -> String {
          *at-hand* is what there is now: four pages at hand, and sorted keys all at once. *whole* is Filter.db, all of it in memory.\n\n\
          **Cases.** *absent*: 8 threads with 1,000,000 lookups each in a file of 10,000 keys, as `mt-bloomfile-test` has it; published\n\
          were 1.43 times fewer cycles and 1.32 times fewer instructions. *churning*: a file of 150 million keys, 190 MB, with 100 MB of cache;\n\
-         each thread has an eighth of the ring, as shards do. *batches*: sorted keys in each of 64 files of 300,000 keys. *large*: the same in\n\
+         each thread has an eighth of the ring, as shards do; what it takes is mostly the disk's, so the ways are done in turns of 256 lookups by\n\
+         one process, each with files and cache of its own. *batches*: sorted keys in each of 64 files of 300,000 keys. *large*: the same in\n\
          files of 4 million keys, 325 MB together. *inserts*: new rows into a store of 64 SSTables with 20,000 partitions each, sorted, a\n\
          batch at a time: whether they are there is asked of all SSTables, then they are written to log and memtable. With *at-hand* that is\n\
          `Table::begin_all`, all of a read; in the other ways the filters are asked by themselves. A third of the keys pass some of\n\
          the 64 filters, and are looked for in its SSTable.\n\n\
          **Columns.** *ns* is the time of a thread, divided by its lookups; with 8 threads on two processors it is mostly waiting. *CPU ns* is\n\
-         the time of all threads on processors, divided by all lookups: medians of the runs. What makes a key\n\
+         the time of all threads on processors, divided by all lookups: medians of the runs, as are the ratios behind. What makes a key\n\
          is in it, in all ways alike; sorting is not. *instructions* are those of a lookup, by valgrind: the difference\n\
          of a long and a short run.\n"
     )
@@ -202,6 +227,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn each_way_is_done_once_a_round() {
+        let mut done: Vec<Which> = processes()
+            .flat_map(|(case, batch, ways)| ways.into_iter().map(move |way| (case, batch, way)))
+            .collect();
+        assert!(processes().any(|(case, _, ways)| case == IN_TURNS && ways.len() == 3));
+        assert!(done.iter().copied().eq(all()), "{done:?}");
+        done.dedup();
+        assert_eq!(done.len(), all().count());
+    }
 
     #[test]
     fn the_table_is_markdown() {

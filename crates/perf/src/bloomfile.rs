@@ -28,7 +28,7 @@ use crate::numbers::rounded;
 
 /// Lookups of keys that are absent, in bloom filters in pages: mt-bloomfile-test, and what the published change was for.
 ///
-/// Each case is done in several ways, one after the other: before, by a cache that all threads lock and with iterators for
+/// Each case is done in several ways, in turns if the disk is asked, else one after the other: before, by a cache that all threads lock and with iterators for
 /// each processor; per-shard, by a cache of each shard, without locks; at-hand, with pages at hand before that cache, and
 /// sorted keys all at once; whole, by a Filter.db that is in memory.
 ///
@@ -113,6 +113,9 @@ pub struct Bloomfile {
 /// Partitions of an SSTable in the case inserts.
 const PARTITIONS: u32 = 20_000;
 
+/// Lookups of a turn in the case churning: some milliseconds.
+const CHURNING_TURN: u64 = 256;
+
 /// Room for all files that are not to be read again.
 const ALL: usize = 4 << 30;
 
@@ -143,8 +146,9 @@ impl Bloomfile {
             Ok(())
         };
         for (case, plan) in self.plans(&folder) {
-            for way in self.ways(case) {
-                take(Line { case, batch: plan.batch, threads: plan.threads, way, taken: plan.run(way)? })?;
+            let ways = self.ways(case);
+            for (taken, way) in plan.run(&ways)?.into_iter().zip(ways) {
+                take(Line { case, batch: plan.batch, threads: plan.threads, way, taken })?;
             }
         }
         for inserts in self.inserts() {
@@ -169,6 +173,7 @@ impl Bloomfile {
             threads: self.threads,
             lookups: self.lookups,
             batch: None,
+            turn: self.lookups,
             has_parts: false,
             cache: ALL,
             machine: self.machine.shard(),
@@ -180,6 +185,7 @@ impl Bloomfile {
         };
         let churning = Plan {
             lookups: self.lookups / 10,
+            turn: CHURNING_TURN,
             has_parts: true,
             cache: self.memory,
             ..plan(1, self.churning_keys)

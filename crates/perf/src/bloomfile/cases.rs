@@ -1,5 +1,6 @@
 //! What is measured: keys one by one from many threads, files larger than the cache, sorted keys over many files.
 
+use std::ops::Range;
 use std::sync::{Arc, Barrier};
 
 use clap::ValueEnum;
@@ -12,13 +13,6 @@ use super::before::Shared;
 use super::files::{Files, mixed};
 use super::ways::{Asker, Common, Way};
 use crate::clocks::{Clocks, Passed};
-
-/// Threads that wait for nothing let others go on after so many lookups.
-const TURN: u64 = 1 << 16;
-
-/// Threads of which each has a part of the ring wait for each other after so many lookups: one whose part is in a cache
-/// that all share would else run far ahead and keep it there.
-const TOGETHER: u64 = 256;
 
 /// A benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -44,6 +38,9 @@ pub(crate) struct Plan {
     pub(crate) lookups: u64,
     /// So many sorted keys at a time; none if they come one by one.
     pub(crate) batch: Option<u64>,
+    /// So many lookups are done in one way before it is the turn of the next. What a disk or a processor does by itself
+    /// meanwhile is shared by all ways if turns are short.
+    pub(crate) turn: u64,
     /// Whether each thread has a part of the ring, as shards do.
     pub(crate) has_parts: bool,
     /// Bytes of cache for all threads together.
@@ -51,7 +48,7 @@ pub(crate) struct Plan {
     pub(crate) machine: ShardOptions,
 }
 
-/// What all threads together took.
+/// What all threads together took in a way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
     /// Lookups: a key in a file.
@@ -78,72 +75,88 @@ impl Taken {
 }
 
 impl Plan {
-    /// Does it in this way.
+    /// Does it in these ways, in turns: the same lookups in each. What they took is in the order of the ways.
     ///
     /// # Errors
     /// What cannot be read or written.
-    pub(crate) fn run(&self, way: Way) -> Result<Taken> {
+    pub(crate) fn run(&self, ways: &[Way]) -> Result<Vec<Taken>> {
         runtime::run(self.machine.clone(), async |shard: Shard| self.files.make(shard.disk()).await)??;
-        let common = match way {
-            Way::Before => Common::Before(Arc::new(Shared::new(self.files.count, processors(), self.cache))),
-            Way::Whole => Common::Whole(self.files.whole()?.into()),
-            Way::PerShard | Way::AtHand => Common::Nothing,
-        };
+        let common = ways.iter().map(|&way| self.common(way)).collect::<Result<Vec<_>>>()?;
         let ready = Barrier::new(self.threads as usize);
         let thread = |number| {
-            let (common, ready) = (common.clone(), &ready);
+            let ways: Vec<_> = ways.iter().copied().zip(common.iter().cloned()).collect();
+            let ready = &ready;
             move || {
-                let work = async |shard: Shard| self.thread(&shard, number, (way, common), ready).await;
+                let work = async |shard: Shard| self.thread(&shard, number, ways, ready).await;
                 runtime::run(self.machine.clone(), work)?
             }
         };
-        let mut all = Taken::default();
-        let done: Vec<Result<Taken>> = std::thread::scope(|scope| {
+        let done: Vec<Result<Vec<Taken>>> = std::thread::scope(|scope| {
             let started: Vec<_> = (0..self.threads).map(|number| scope.spawn(thread(number))).collect();
             started
                 .into_iter()
                 .map(|thread| thread.join().expect("a thread of the benchmark panicked"))
                 .collect()
         });
-        for taken in done {
-            all.add(&taken?);
+        let mut all = vec![Taken::default(); ways.len()];
+        for of_thread in done {
+            all.iter_mut().zip(of_thread?).for_each(|(all, taken)| all.add(&taken));
         }
         Ok(all)
     }
 
+    fn common(&self, way: Way) -> Result<Common> {
+        Ok(match way {
+            Way::Before => Common::Before(Arc::new(Shared::new(self.files.count, processors(), self.cache))),
+            Way::Whole => Common::Whole(self.files.whole()?.into()),
+            Way::PerShard | Way::AtHand => Common::Nothing,
+        })
+    }
+
+    /// One of the threads. Each waits for the others at the end of a turn, whatever has become of its own lookups; one whose
+    /// part of the ring is in a cache that all share would else run far ahead and keep it there.
     async fn thread(
         &self,
         shard: &Shard,
         number: u32,
-        (way, common): (Way, Common),
-        ready: &Barrier,
-    ) -> Result<Taken> {
-        let opened = self.open(shard, number as usize, (way, common)).await;
+        ways: Vec<(Way, Common)>,
+        together: &Barrier,
+    ) -> Result<Vec<Taken>> {
         let keys = Keys { thread: number, threads: self.has_parts.then_some(self.threads) };
-        let opened = match opened {
-            Ok(asker) => self.warm(&asker, &keys).await.map(|()| asker),
-            failed => failed,
-        };
-        ready.wait();
-        let asker = match opened {
-            Ok(asker) => asker,
-            Err(error) => {
-                // Whoever cannot go on must not let the others wait.
-                let waits = if self.has_parts { self.lookups.div_ceil(TOGETHER) } else { 0 };
-                for _ in 0..waits {
-                    ready.wait();
-                }
-                return Err(error);
+        let count = ways.len();
+        let mut lanes = self.lanes(shard, number as usize, &keys, ways).await;
+        together.wait();
+        for number in 0..self.lookups.div_ceil(self.turn) * count as u64 {
+            let (turn, step) = (number / count as u64, number as usize % count);
+            let lane = (turn as usize + step) % count;
+            let clocks = Clocks::now();
+            lanes = match lanes {
+                Ok(mut lanes) => self.take_turn(&mut lanes[lane], &keys, turn).await.map(|()| lanes),
+                failed => failed,
+            };
+            together.wait();
+            // Who is done waits for the others; with batches, the time is that of lookups, and sorting is left out.
+            if let (Ok(lanes), None) = (&mut lanes, self.batch) {
+                lanes[lane].taken.time += clocks.passed();
             }
-        };
-        let before = asker.of_cache();
-        let mut taken = match self.batch {
-            None => self.one_by_one(&asker, &keys, ready).await?,
-            Some(batch) => self.sorted(&asker, &keys, batch).await?,
-        };
-        let now = asker.of_cache();
-        (taken.of_cache, taken.read) = (now.0 - before.0, now.1 - before.1);
-        Ok(taken)
+        }
+        Ok(lanes?.into_iter().map(Lane::into_taken).collect())
+    }
+
+    async fn lanes(
+        &self,
+        shard: &Shard,
+        processor: usize,
+        keys: &Keys,
+        ways: Vec<(Way, Common)>,
+    ) -> Result<Vec<Lane>> {
+        let mut lanes = Vec::new();
+        for way in ways {
+            let asker = self.open(shard, processor, way).await?;
+            self.warm(&asker, keys).await?;
+            lanes.push(Lane { before: asker.of_cache(), asker, taken: Taken::default() });
+        }
+        Ok(lanes)
     }
 
     async fn open(&self, shard: &Shard, processor: usize, (way, common): (Way, Common)) -> Result<Asker> {
@@ -179,42 +192,51 @@ impl Plan {
         Ok(())
     }
 
-    async fn one_by_one(&self, asker: &Asker, keys: &Keys, together: &Barrier) -> Result<Taken> {
-        let clocks = Clocks::now();
-        let (mut passed, mut failed) = (0, None);
-        for number in 0..self.lookups {
-            match asker.may_contain(0, keys.hash(number)).await {
-                Ok(may) => passed += u64::from(may),
-                // The others wait for this thread all the same.
-                Err(error) => failed = failed.or(Some(error)),
-            }
-            if self.has_parts && number % TOGETHER == 0 {
-                together.wait();
-            } else if number % TURN == 0 {
-                runtime::yield_now().await;
-            }
-        }
-        let time = clocks.passed();
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(Taken { lookups: self.lookups, passed, time, ..Taken::default() }),
+    async fn take_turn(&self, lane: &mut Lane, keys: &Keys, turn: u64) -> Result<()> {
+        let (from, to) = (turn * self.turn, self.lookups.min((turn + 1) * self.turn));
+        match self.batch {
+            None => lane.one_by_one(keys, from..to).await,
+            Some(batch) => lane.sorted(keys, batch, from..to, self.files.count).await,
         }
     }
+}
 
-    /// The time is that of lookups: sorting is left out.
-    async fn sorted(&self, asker: &Asker, keys: &Keys, batch: u64) -> Result<Taken> {
-        let (mut taken, mut found, mut from) = (Taken::default(), Vec::new(), 0);
-        while taken.lookups < self.lookups {
-            let hashes = keys.sorted(from, batch);
-            from += batch;
-            let clocks = Clocks::now();
-            for file in 0..self.files.count {
-                taken.passed += asker.sift(file, &hashes, &mut found).await?;
-                taken.lookups += batch;
-            }
-            taken.time += clocks.passed();
+/// One thread's side of a way, and what it took so far.
+struct Lane {
+    asker: Asker,
+    /// What the cache had been asked before it began.
+    before: (u64, u64),
+    taken: Taken,
+}
+
+impl Lane {
+    async fn one_by_one(&mut self, keys: &Keys, numbers: Range<u64>) -> Result<()> {
+        for number in numbers {
+            let may = self.asker.may_contain(0, keys.hash(number)).await?;
+            self.taken.passed += u64::from(may);
+            self.taken.lookups += 1;
         }
-        Ok(taken)
+        Ok(())
+    }
+
+    /// So many keys at a time, until there were as many lookups as numbers.
+    async fn sorted(&mut self, keys: &Keys, batch: u64, numbers: Range<u64>, files: u32) -> Result<()> {
+        let mut found = Vec::new();
+        for from in numbers.step_by((batch * u64::from(files)) as usize) {
+            let hashes = keys.sorted(from, batch);
+            let clocks = Clocks::now();
+            for file in 0..files {
+                self.taken.passed += self.asker.sift(file, &hashes, &mut found).await?;
+                self.taken.lookups += batch;
+            }
+            self.taken.time += clocks.passed();
+        }
+        Ok(())
+    }
+
+    fn into_taken(self) -> Taken {
+        let (of_cache, read) = self.asker.of_cache();
+        Taken { of_cache: of_cache - self.before.0, read: read - self.before.1, ..self.taken }
     }
 }
 
