@@ -9,6 +9,7 @@ use model::{
 use runtime::{Cache, Shard, ShardOptions};
 use sstable::Version;
 use storage::commit_log::TableId;
+use storage::row_cache::Known;
 use storage::{Context, Definition, Generations, ReadRequest, Table};
 
 use crate::Settings;
@@ -59,7 +60,18 @@ impl OnShard {
 
 impl Peer for OnShard {
     async fn point(&mut self, clustering: i32, found: &mut Found) -> Result<()> {
-        self.read(Slice::of_prefix(clustering_of(clustering)), 1, Way::Forward, found).await
+        match self.table.known_row(&self.key, &[&clustering.to_be_bytes()]) {
+            Known::Absent => Ok(()),
+            Known::Row(row) => {
+                let mut place = Fragment::default();
+                row.flat().decode(&mut place)?;
+                note(&place, found);
+                Ok(())
+            }
+            Known::Unknown => {
+                self.read(Slice::of_prefix(clustering_of(clustering)), 1, Way::Forward, found).await
+            }
+        }
     }
 
     async fn slice(&mut self, from: i32, rows: usize, way: Way, found: &mut Found) -> Result<()> {
@@ -96,14 +108,19 @@ async fn take<R: FragmentReader<Error = storage::Error>>(
             }
             Next::End => break,
         }
-        let Fragment::Row(row) = &fragment else { continue };
-        let clustering = row.clustering.values.first().and_then(|value| value.as_ref()?[..].try_into().ok());
-        let value = match row.cells.first().map(|cell| &cell.value) {
-            Some(CellValue::Value(value)) => &value[..],
-            _ => &[],
-        };
-        found.row(clustering.map(i32::from_be_bytes).unwrap_or_default(), value);
-        left -= 1;
+        left -= usize::from(note(&fragment, found));
     }
     Ok(())
+}
+
+/// Notes a fragment, if it is a row; whether it is.
+fn note(fragment: &Fragment, found: &mut Found) -> bool {
+    let Fragment::Row(row) = fragment else { return false };
+    let clustering = row.clustering.values.first().and_then(|value| value.as_ref()?[..].try_into().ok());
+    let value = match row.cells.first().map(|cell| &cell.value) {
+        Some(CellValue::Value(value)) => &value[..],
+        _ => &[],
+    };
+    found.row(clustering.map(i32::from_be_bytes).unwrap_or_default(), value);
+    true
 }

@@ -45,11 +45,12 @@ use std::cmp::Ordering;
 use std::future::{Future, ready};
 
 use self::cursor::{Cursor, Decoded, put_bytes, share};
+use self::place::Ends;
 use self::stamp::Base;
 use crate::key::token_of;
 use crate::{
     Bytes, CqlType, Fragment, FragmentReader, Mutation, Next, PartitionKey, PartitionStart, Position,
-    RangeTombstoneChange, Schema, Slice,
+    RangeTombstoneChange, Schema, Slice, Weight,
 };
 
 pub use self::mutation::put_mutation;
@@ -148,7 +149,27 @@ pub fn compare_at(
     position: &Position,
 ) -> Result<Ordering, FlatError> {
     let mut cursor = Cursor::new(bytes, at);
-    compare_place(&mut cursor, types, position).map_err(|fault| cursor.error(fault))
+    let other = Ends(position.prefix.values.iter().map(Option::as_deref), position.weight);
+    compare_place(&mut cursor, types, other).map_err(|fault| cursor.error(fault))
+}
+
+/// The same beside the row with these values in all clustering columns.
+///
+/// # Errors
+/// If neither is there.
+///
+/// # Panics
+/// If `at` is past the end.
+#[inline]
+pub fn compare_to_row_at(
+    bytes: &Bytes,
+    at: usize,
+    types: &[CqlType],
+    row: &[&[u8]],
+) -> Result<Ordering, FlatError> {
+    let mut cursor = Cursor::new(bytes, at);
+    let other = Ends(row.iter().map(|value| Some(*value)), Weight::At);
+    compare_place(&mut cursor, types, other).map_err(|fault| cursor.error(fault))
 }
 
 /// Decodes items, one after the other; whoever reads them knows which kind comes next.
@@ -294,10 +315,14 @@ fn take_other(head: u8, cursor: &mut Cursor<'_>) -> Decoded<Fragment> {
 }
 
 #[inline]
-fn compare_place(cursor: &mut Cursor<'_>, types: &[CqlType], position: &Position) -> Decoded<Ordering> {
+fn compare_place<'o>(
+    cursor: &mut Cursor<'_>,
+    types: &[CqlType],
+    other: Ends<impl ExactSizeIterator<Item = Option<&'o [u8]>>>,
+) -> Decoded<Ordering> {
     match cursor.u8()? & 0x0f {
-        kind::ROW => row::compare_clustering(cursor, types, position),
-        kind::RANGE_TOMBSTONE => place::compare_position(cursor, types, position),
+        kind::ROW => row::compare_clustering(cursor, types, other),
+        kind::RANGE_TOMBSTONE => place::compare_position(cursor, types, other),
         _ => cursor.invalid(&"this is neither a row nor a range tombstone"),
     }
 }

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use crate::CqlType;
-use crate::clustering::{PositionRef, Weight, compare_positions};
+use crate::clustering::{PositionRef, Weight, compare_ends, compare_positions};
 use crate::{Clustering, Position, Slice};
 
 /// A static or regular column.
@@ -99,6 +99,28 @@ impl Schema {
             _ if position.weight == Weight::Before => 0,
             _ => u64::MAX,
         }
+    }
+
+    /// The same of the row with these values in all clustering columns: no more than of the positions behind it, and no less
+    /// than of those before.
+    #[inline]
+    pub fn rank_of_row(&self, row: &[&[u8]]) -> u64 {
+        match (row, &*self.clustering) {
+            ([value, ..], [data_type, ..]) => data_type.rank(value).clamp(2, u64::MAX - 1),
+            _ => u64::MAX,
+        }
+    }
+
+    /// Where a position stands beside the row with these values in all clustering columns.
+    #[inline]
+    pub fn compare_to_row(&self, position: &Position, row: &[&[u8]]) -> Ordering {
+        for ((own, other), data_type) in position.prefix.values.iter().zip(row).zip(&self.clustering) {
+            let order = own.as_ref().map_or(Ordering::Less, |own| data_type.compare(own, other));
+            if order.is_ne() {
+                return order;
+            }
+        }
+        compare_ends((position.prefix.len(), position.weight), (row.len(), Weight::At))
     }
 
     /// Whether no row can be in the slice: it ends before it begins, or where it begins, beside a row.

@@ -136,6 +136,13 @@ impl Cache {
         })
     }
 
+    /// The value under this key is used again, if it is still there, by somebody who has it already.
+    #[inline]
+    pub fn touch(&self, key: CacheKey) {
+        let is_there = self.0.entries.borrow().get(&key).is_some();
+        count(if is_there { &self.0.hits } else { &self.0.misses }, 1);
+    }
+
     /// A look at many values, of which none is taken out.
     pub fn look(&self) -> Look<'_> {
         Look { entries: self.0.entries.borrow(), of: &self.0 }
@@ -511,6 +518,20 @@ mod tests {
         let reserved = cache.reserve(90_000);
         assert!(cache.is_full());
         drop(reserved);
+    }
+
+    #[test]
+    fn what_is_touched_stays() {
+        let cache = Cache::new(64 << 10);
+        cache.insert(key(0), Rc::new(0_u64), 1000);
+        for index in 1..1000 {
+            cache.touch(key(0));
+            cache.insert(key(index), Rc::new(index), 1000);
+        }
+        assert_eq!((cache.stats().hits, cache.stats().misses), (999, 0));
+        assert!(cache.get::<u64>(key(0)).is_some(), "it was used again before each of the others came");
+        cache.touch(key(1000));
+        assert_eq!(cache.stats().misses, 1);
     }
 
     #[test]

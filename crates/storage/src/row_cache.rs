@@ -43,6 +43,7 @@ mod directory;
 mod filler;
 mod gap;
 mod keeper;
+mod known;
 mod part;
 mod part_reader;
 mod reader;
@@ -50,6 +51,7 @@ mod sorted;
 mod watch;
 
 pub use keeper::RowKeeper;
+pub use known::{KeptRow, Known};
 pub use part_reader::PartReader;
 pub use reader::CachedReader;
 
@@ -72,6 +74,9 @@ struct Inner {
     directory: RefCell<Rc<Directory>>,
     watchers: Watchers,
     flights: SingleFlight<Flight, Shared>,
+    /// Reads of slices and rows that were there whole: most that there are.
+    hits: Cell<u64>,
+    /// All else that it has done.
     stats: Cell<RowCacheStats>,
 }
 
@@ -117,6 +122,7 @@ impl RowCache {
             directory: RefCell::new(Rc::new(Directory::new(schema))),
             watchers: Watchers::default(),
             flights: SingleFlight::new(),
+            hits: Cell::default(),
             stats: Cell::default(),
         }))
     }
@@ -196,7 +202,7 @@ impl RowCache {
     /// What the cache has done so far, and what it has.
     pub fn stats(&self) -> RowCacheStats {
         let (parts, bytes) = self.directory().size();
-        RowCacheStats { parts, bytes, ..self.0.stats.get() }
+        RowCacheStats { hits: self.0.hits.get(), parts, bytes, ..self.0.stats.get() }
     }
 
     fn directory(&self) -> Rc<Directory> {
@@ -251,7 +257,7 @@ impl RowCache {
     /// The part is used again. It may have been evicted while somebody still holds it, and is as true as before.
     fn touch(&self, part: &Part) {
         if let Some(link) = part.link.get() {
-            self.0.cache.get::<Part>(self.key_of(link.number));
+            self.0.cache.touch(self.key_of(link.number));
         }
     }
 
@@ -292,12 +298,12 @@ impl RowCache {
     }
 
     fn count_read(&self, from_cache: bool, from_sstables: bool) {
-        self.count(|stats| match (from_cache, from_sstables) {
-            (true, false) => stats.hits += 1,
-            (true, true) => stats.partial_hits += 1,
-            (false, true) => stats.misses += 1,
+        match (from_cache, from_sstables) {
+            (true, false) => self.0.hits.set(self.0.hits.get() + 1),
+            (true, true) => self.count(|stats| stats.partial_hits += 1),
+            (false, true) => self.count(|stats| stats.misses += 1),
             (false, false) => {}
-        });
+        }
     }
 
     fn count_shared(&self) {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::cell::Cell as Shared;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,12 +12,12 @@ use model::merge::Direction;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
-    Mutation, PartitionKey, Position, Row, Schema, Slice,
+    Mutation, PartitionKey, PartitionStart, Position, Row, Schema, Slice,
 };
 use runtime::{Cache, Shard, SimOptions, join_all, run_simulated, sleep, spawn, yield_now};
 use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::rewrite::{Control, Rewrite};
-use siltstone_storage::row_cache::RowCacheStats;
+use siltstone_storage::row_cache::{Known, RowCacheStats};
 use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 use sstable::Version;
 use sstable::component::DATA_IO;
@@ -66,6 +67,26 @@ async fn selected(table: &Table, request: &ReadRequest, now: i64) -> Vec<Selecte
     selection.rows
 }
 
+/// What memory says of the row that a slice is of by itself, without its static row; `None` if it says nothing.
+fn known(table: &Table, request: &ReadRequest, now: i64) -> Option<Vec<Selected>> {
+    let schema = table.definition().schema.clone();
+    let row = schema.row_of(&request.slice)?;
+    let row: Vec<&[u8]> = row.values.iter().flatten().map(|value| &**value).collect();
+    let mut selection = Selection::new(&schema, now, false);
+    match table.known_row(&request.key, &row) {
+        Known::Unknown => return None,
+        Known::Absent => {}
+        Known::Row(row) => {
+            let (key, deletion) = (request.key.clone(), row.partition_deletion());
+            selection.take(Fragment::PartitionStart(PartitionStart { key, deletion }));
+            let mut fragment = Fragment::default();
+            row.flat().decode(&mut fragment).unwrap();
+            selection.take(fragment);
+        }
+    }
+    Some(selection.rows)
+}
+
 /// A random table under random writes, and the rows it should have.
 struct Trial {
     seed: u64,
@@ -74,10 +95,12 @@ struct Trial {
     table: Table,
     oracle: Oracle,
     now: i64,
+    /// Of how many rows memory said that they are there, or not.
+    known: Rc<Shared<[u64; 2]>>,
 }
 
 impl Trial {
-    async fn run(shard: &Shard, seed: u64) -> RowCacheStats {
+    async fn run(shard: &Shard, seed: u64) -> (RowCacheStats, [u64; 2]) {
         let mut random = Random::new(seed);
         let made = Rc::new(statements::Table::random(&mut random, 0));
         let schema = Rc::new(made.schema.clone());
@@ -87,10 +110,11 @@ impl Trial {
         let capacity = if std::env::var("NOCACHE").is_ok() { 0 } else { capacity };
         let table = open(shard, definition, capacity).await;
         let oracle = Oracle::new(&schema);
-        let mut trial = Trial { seed, random, made, table, oracle, now: 0 };
+        let known = Rc::default();
+        let mut trial = Trial { seed, random, made, table, oracle, now: 0, known };
         trial.rounds().await;
         trial.forget(shard).await;
-        trial.table.row_cache().stats()
+        (trial.table.row_cache().stats(), trial.known.get())
     }
 
     async fn rounds(&mut self) {
@@ -164,7 +188,7 @@ impl Trial {
                     request,
                 ));
             }
-            let (table, seed, now) = (self.table.clone(), self.seed, self.now);
+            let (table, seed, now, of_known) = (self.table.clone(), self.seed, self.now, self.known.clone());
             let longest = *self.random.one_of(&[1, 100, 1000, 4000]);
             let pause = Duration::from_micros(self.random.below(longest) as u64);
             tasks.push(spawn(async move {
@@ -172,6 +196,14 @@ impl Trial {
                 for (expected, request) in expected {
                     let found = selected(&table, &request, now).await;
                     assert_eq!(found, expected, "seed {seed}, {request:?}");
+                    let Some(known) = known(&table, &request, now) else { continue };
+                    let mut counts = of_known.get();
+                    counts[usize::from(known.is_empty())] += 1;
+                    of_known.set(counts);
+                    let without_statics = |rows: Vec<Selected>| -> Vec<_> {
+                        rows.into_iter().map(|row| (row.key, row.clustering, row.regulars)).collect()
+                    };
+                    assert_eq!(without_statics(known), without_statics(expected), "seed {seed}, {request:?}");
                 }
             }));
             if self.random.percent(10) {
@@ -217,7 +249,7 @@ fn slice(table: &statements::Table, random: &mut Random) -> Slice {
 
 #[test]
 fn whatever_is_cached_the_rows_are_the_same() {
-    let mut all = RowCacheStats::default();
+    let (mut all, mut all_known) = (RowCacheStats::default(), [0; 2]);
     for seed in 0..300 {
         let options = SimOptions {
             seed,
@@ -225,7 +257,8 @@ fn whatever_is_cached_the_rows_are_the_same() {
             max_delay: [0, 10, 100][seed as usize % 3],
             ..SimOptions::default()
         };
-        let stats = run_simulated(options, async |shard| Trial::run(&shard, seed).await).unwrap();
+        let (stats, known) = run_simulated(options, async |shard| Trial::run(&shard, seed).await).unwrap();
+        (0..2).for_each(|at| all_known[at] += known[at]);
         all.hits += stats.hits;
         all.partial_hits += stats.partial_hits;
         all.misses += stats.misses;
@@ -233,7 +266,8 @@ fn whatever_is_cached_the_rows_are_the_same() {
         all.insertions += stats.insertions;
         all.invalidations += stats.invalidations;
     }
-    println!("{all:?}");
+    println!("{all:?}, {all_known:?}");
+    assert!(all_known.iter().all(|count| *count > 300), "{all_known:?}");
     assert!(
         [all.hits, all.partial_hits, all.misses, all.insertions].iter().all(|count| *count > 1000),
         "{all:?}"

@@ -75,33 +75,36 @@ pub(super) fn visit_clustering<'a>(
 }
 
 /// Where the position stands that follows, beside another one.
-pub(super) fn compare_position(
+pub(super) fn compare_position<'o>(
     cursor: &mut Cursor<'_>,
     types: &[CqlType],
-    position: &Position,
+    other: Ends<impl ExactSizeIterator<Item = Option<&'o [u8]>>>,
 ) -> Decoded<Ordering> {
     let head = cursor.vint()?;
     let weight = weight_of(head % 4, cursor)?;
     let columns = usize::try_from(head / 4).unwrap_or(usize::MAX);
-    compare_values(cursor, (columns, weight), types, position)
+    compare_values(cursor, (columns, weight), types, other)
 }
+
+/// What is compared with the bytes: the values of a position or a row, and on which side of them it stands.
+pub(super) struct Ends<V>(pub(super) V, pub(super) Weight);
 
 /// Where the position of so many columns whose values follow, and of this weight, stands beside another one.
 #[inline]
-pub(super) fn compare_values(
+pub(super) fn compare_values<'o>(
     cursor: &mut Cursor<'_>,
     (columns, weight): (usize, Weight),
     types: &[CqlType],
-    position: &Position,
+    Ends(others, other_weight): Ends<impl ExactSizeIterator<Item = Option<&'o [u8]>>>,
 ) -> Decoded<Ordering> {
-    let others = &position.prefix.values;
-    for (other, data_type) in others.iter().zip(types).take(columns) {
-        let order = clustering::compare_values(data_type, take_value(cursor)?, other.as_deref());
+    let of_other = (others.len(), other_weight);
+    for (other, data_type) in others.zip(types).take(columns) {
+        let order = clustering::compare_values(data_type, take_value(cursor)?, other);
         if order.is_ne() {
             return Ok(order);
         }
     }
-    Ok(compare_ends((columns, weight), (others.len(), position.weight)))
+    Ok(compare_ends((columns, weight), of_other))
 }
 
 /// Whether the slice is all rows with a prefix.

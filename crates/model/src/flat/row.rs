@@ -16,11 +16,11 @@
 use std::cmp::Ordering;
 
 use super::cursor::{Cursor, Decoded, put_bytes, put_many, share};
-use super::place::{self, put_clustering};
+use super::place::{self, Ends, put_clustering};
 use super::stamp::{self, Base, Expiry, Stamp};
 use super::view::{CellView, RowVisitor};
 use crate::types::vint::{put_signed, put_unsigned};
-use crate::{Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Weight};
+use crate::{Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Row, Weight};
 
 mod flag {
     pub(super) const MARKER: u8 = 0x08;
@@ -143,14 +143,14 @@ pub(super) fn visit<'a>(
 
 /// Where a row stands beside a position; what follows its clustering key is left.
 #[inline]
-pub(super) fn compare_clustering(
+pub(super) fn compare_clustering<'o>(
     cursor: &mut Cursor<'_>,
     types: &[CqlType],
-    position: &Position,
+    other: Ends<impl ExactSizeIterator<Item = Option<&'o [u8]>>>,
 ) -> Decoded<Ordering> {
     cursor.u8()?;
     let columns = cursor.count()?;
-    place::compare_values(cursor, (columns, Weight::At), types, position)
+    place::compare_values(cursor, (columns, Weight::At), types, other)
 }
 
 fn row_flags(row: &Row, base: &Base) -> u8 {

@@ -255,12 +255,27 @@ proptest! {
             _ => None,
         };
         let bytes = Bytes::from([b"before", &*put_all(std::slice::from_ref(&fragment))].concat());
-        let types = vec![CqlType::Blob; 16];
+        let types = vec![CqlType::Blob; 64];
         for other in position.iter().chain([&other]) {
             let expected = position.as_ref().map(|position| {
                 compare_positions(&types, position.as_view(), other.as_view())
             });
             prop_assert_eq!(compare_at(&bytes, 6, &types, other).ok(), expected);
+            let row: Option<Vec<&[u8]>> = other.prefix.values.iter().map(Option::as_deref).collect();
+            let Some(row) = row else { continue };
+            let at = Position::at(other.prefix.clone());
+            let expected = position.as_ref().map(|position| {
+                compare_positions(&types, position.as_view(), at.as_view())
+            });
+            prop_assert_eq!(compare_to_row_at(&bytes, 6, &types, &row).ok(), expected);
+            let schema = Schema::new(CqlType::Int, types[..row.len()].to_vec(), Vec::new(), Vec::new());
+            // A position at a row has all of its columns.
+            let is_whole = |own: &&Position| own.weight != Weight::At || own.prefix.len() == row.len();
+            let position = position.as_ref().filter(|own| own.prefix.len() <= row.len());
+            let Some(position) = position.filter(is_whole) else { continue };
+            prop_assert_eq!(Some(schema.compare_to_row(position, &row)), expected);
+            let ranks = schema.rank(position).cmp(&schema.rank_of_row(&row));
+            prop_assert!(ranks.is_eq() || Some(ranks) == expected, "{position:?}, {row:?}");
         }
         let mut place = Fragment::Row(simple_row(vec![1]));
         prop_assert_eq!(fragment_at(&bytes, 6, &mut place), Ok(()));

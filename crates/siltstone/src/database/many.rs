@@ -64,10 +64,18 @@ impl Worker {
     /// The rows of keys, in their order; `None` if the table has changed since the read was made.
     async fn read_many(&self, read: ManyRead) -> Result<Option<Vec<PackedRows>>> {
         let table = self.table(read.selection.table)?;
-        let (mut packers, mut requests) = (Vec::new(), Vec::new());
-        for key in &read.keys {
-            let Some(packer) = self.packer(&table, read.selection.clone())? else { return Ok(None) };
-            requests.push(Cow::Owned(packer.request(key.key(), key.slice()?)));
+        let mut rows: Vec<Option<PackedRows>> = Vec::with_capacity(read.keys.len());
+        let (mut unknown, mut packers, mut requests) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, row) in read.keys.iter().enumerate() {
+            let Some(mut packer) = self.packer(&table, read.selection.clone())? else { return Ok(None) };
+            let (key, slice) = (row.key(), row.slice()?);
+            if packer.take_known(&table.table, &key, &slice) {
+                rows.push(Some(packer.finish()));
+                continue;
+            }
+            rows.push(None);
+            unknown.push(at);
+            requests.push(Cow::Owned(packer.request(key, slice)));
             packers.push(packer);
         }
         let begun = table.table.begin_all(requests).await?.into_iter().zip(packers);
@@ -75,10 +83,13 @@ impl Worker {
             // What has begun has the columns of now, the packers those of before.
             return Ok(None);
         }
-        let rows = self.open_each(&table, begun, async |(begun, mut packer)| {
+        let opened = self.open_each(&table, begun, async |(begun, mut packer)| {
             packer.take_all(&mut begun.open().await?).await?;
             Ok(packer.finish())
         });
-        rows.await.map(Some)
+        for (at, row) in unknown.into_iter().zip(opened.await?) {
+            rows[at] = Some(row);
+        }
+        Ok(Some(rows.into_iter().flatten().collect()))
     }
 }

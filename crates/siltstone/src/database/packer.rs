@@ -16,10 +16,12 @@ use std::sync::Arc;
 use model::flat::FlatRow;
 use model::{
     Bytes, Cell, Column, CqlType, Direction, Fragment, FragmentReader, LiveRows, LiveVisitor, Next,
-    PartitionKey, Position, Row, Schema, Slice, select,
+    PartitionKey, PartitionStart, Position, Row, Schema, Slice, select,
 };
+use smallvec::SmallVec;
 use storage::cover::Wanted;
-use storage::{ReadRequest, Tokens};
+use storage::row_cache::Known;
+use storage::{ReadRequest, Table, Tokens};
 
 use super::resume::Resume;
 use super::rows::PackedRows;
@@ -118,13 +120,32 @@ impl Packer {
     }
 
     pub(super) fn request(&self, key: PartitionKey, slice: Slice) -> ReadRequest {
-        let has_statics = !self.schema.statics.is_empty();
         ReadRequest {
             direction: self.direction,
-            static_row: has_statics && (self.with_static_only || self.selects_statics()),
+            static_row: self.wants_static_row(),
             wanted: self.wanted(),
             limit: (self.selection.rows < usize::MAX).then_some(self.selection.rows as u64),
             ..ReadRequest::new(key, slice)
+        }
+    }
+
+    /// Takes the row that a slice is of by itself, or that there is none, if memory knows. Whether it does.
+    pub(super) fn take_known(&mut self, table: &Table, key: &PartitionKey, slice: &Slice) -> bool {
+        if self.wants_static_row() {
+            return false;
+        }
+        let Some(row) = self.schema.row_of(slice) else { return false };
+        let row: SmallVec<[&[u8]; 4]> = row.values.iter().flatten().map(|value| &**value).collect();
+        match table.known_row(key, &row) {
+            Known::Unknown => false,
+            Known::Absent => true,
+            Known::Row(row) => {
+                let (key, deletion) = (key.clone(), row.partition_deletion());
+                let mut place = Fragment::PartitionStart(PartitionStart { key, deletion });
+                self.take(&mut place);
+                self.take_kept(row.flat(), &mut place);
+                true
+            }
         }
     }
 
@@ -189,6 +210,16 @@ impl Packer {
     pub(super) fn is_full(&self) -> bool {
         let PackedRows { starts, bytes, .. } = &self.packed;
         starts.len() >= self.selection.rows || bytes.len() >= self.selection.bytes
+    }
+
+    /// Takes a row as it stands in the cache, decoded in `place` unless it need not be.
+    fn take_kept(&mut self, row: FlatRow<'_>, place: &mut Fragment) {
+        if self.takes_flat {
+            self.take_flat(row, place);
+        } else {
+            row.decode(place).expect(WHOLE);
+            self.take(place);
+        }
     }
 
     /// Takes a row that is not decoded; where it has to be, that is done in `place`. Whether the page is full.
@@ -309,8 +340,10 @@ impl Packer {
         self.packed
     }
 
-    fn selects_statics(&self) -> bool {
-        self.selection.places.iter().any(|place| matches!(place, Place::Static(_)))
+    fn wants_static_row(&self) -> bool {
+        let is_static = |place: &Place| matches!(place, Place::Static(_));
+        let is_selected = || self.selection.places.iter().any(is_static);
+        !self.schema.statics.is_empty() && (self.with_static_only || is_selected())
     }
 
     /// The columns that are looked at.

@@ -85,6 +85,9 @@ impl Worker {
         packer.direction = if read.reverse { Direction::Reverse } else { Direction::Forward };
         let slice = flat::slice(&Bytes::from(read.slice)).map_err(|error| Error::Usage(error.to_string()))?;
         let key = PartitionKey { token: read.token, bytes: Bytes::from(read.key) };
+        if packer.take_known(&table.table, &key, &slice) {
+            return Ok(Work::Done(Some(packer.finish())));
+        }
         let mut begun = table.table.begin(Cow::Owned(packer.request(key, slice)));
         if let Begun::Ready(stream) = &mut begun
             && packer.take_some(stream, &mut Fragment::default())? == Taken::All

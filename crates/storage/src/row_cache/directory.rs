@@ -120,6 +120,30 @@ impl Directory {
         }
     }
 
+    /// What `look` finds in the part that has the row with this clustering key, or has that there is none; `None` if no
+    /// part is of the row.
+    pub(super) fn find_row<T>(
+        &self,
+        key: &PartitionKey,
+        row: &[&[u8]],
+        look: impl FnOnce(&Rc<Part>) -> T,
+    ) -> Option<T> {
+        let partitions = self.partitions.borrow();
+        let partition = partitions.get(&key.token).filter(|partition| partition.key == *key)?;
+        let parts = partition.of_rows.borrow();
+        let rank = self.schema.rank_of_row(row);
+        // Ends of parts are beside rows: none is at this one.
+        let starts_before = |entry: &Entry| {
+            let is_before = |part: Rc<Part>| self.schema.compare_to_row(part.ends().0, row).is_lt();
+            entry.rank < rank || entry.rank == rank && entry.part().is_none_or(is_before)
+        };
+        // Ranks tell most starts apart.
+        let near = parts.partition_point(|entry| entry.rank < rank);
+        let last = parts.place_before(parts.partition_point_near(near, starts_before))?;
+        let part = parts.get(last).and_then(Entry::part)?;
+        self.schema.compare_to_row(part.ends().1, row).is_gt().then(|| look(&part))
+    }
+
     /// What is known of the static row.
     pub(super) fn find_static_row(&self, key: &PartitionKey) -> Option<Rc<Part>> {
         self.partition(key)?.of_static_row.borrow().upgrade()

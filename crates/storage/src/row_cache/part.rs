@@ -11,7 +11,9 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::flat::{FlatReader, FlatRow, compare_at, fragment_at, put_fragment, put_position};
+use model::flat::{
+    FlatReader, FlatRow, compare_at, compare_to_row_at, fragment_at, put_fragment, put_position,
+};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Row, Schema, Slice, Weight};
 
 use super::directory::Link;
@@ -124,6 +126,26 @@ impl Part {
             false => self.first_from(first, |at| self.compare(at, schema, &slice.end).is_ge()),
         };
         View { part: self.clone(), left: (first, end.max(first)), direction }
+    }
+
+    /// The place of the row with this clustering key, if there is one. The part is [free of ranges](Part::is_free_of_ranges).
+    pub(super) fn place_of_row(&self, schema: &Schema, row: &[&[u8]]) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match compare_to_row_at(&self.bytes, self.place(middle), &schema.clustering, row).expect(OWN) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Some(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// The row that has this place.
+    #[inline]
+    pub(super) fn flat_row(&self, at: usize) -> FlatRow<'_> {
+        FlatRow::new(&self.bytes, &self.bytes[self.place(at)..])
     }
 
     /// The end at which a stream leaves it.

@@ -17,7 +17,7 @@ use crate::Result;
 use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
-use crate::row_cache::{Cached, RowKeeper};
+use crate::row_cache::{Cached, Known, RowKeeper};
 use crate::single_key::{self, NewestFirst};
 use crate::source::{SCAN_READ_AHEAD, Source, share};
 use crate::sstable_set::{Candidates, Member};
@@ -111,6 +111,16 @@ impl Table {
             Begun::Ready(stream) => Ok(stream),
             Begun::Unread(unread) => unread.open().await,
         }
+    }
+
+    /// What memory says of one row by itself: of the partition the row with these values in all clustering columns. Where it
+    /// says nothing, or the partition is in a memtable, the row has to be [read](Table::read).
+    pub fn known_row(&self, key: &PartitionKey, row: &[&[u8]]) -> Known {
+        let memtables = self.0.memtables.borrow();
+        if memtables.active.has(key) || memtables.frozen.iter().any(|memtable| memtable.has(key)) {
+            return Known::Unknown;
+        }
+        self.0.row_cache.known_row(key, row, &self.0.definition.borrow())
     }
 
     /// Begins the same read, without a wait.

@@ -42,6 +42,12 @@ impl TokenFence {
         let mut cursor = Cursor::new(bytes);
         Ok(TokenFence { token: cursor.i64()?, at: cursor.vint()? })
     }
+
+    /// The token alone, of an entry or separator: all that a search looks at.
+    #[inline]
+    pub(super) fn token_of(bytes: &[u8]) -> Decoded<Token> {
+        Cursor::new(bytes).i64()
+    }
 }
 
 /// Appends the key of a large partition: also a separator.

@@ -113,7 +113,7 @@ impl Fences {
     /// The fence before all entries with this token, and the one behind them, if there is one: no entry with the token
     /// is elsewhere. `None` if all tokens are above it.
     pub(crate) async fn token(&self, token: Token) -> Result<Option<(TokenFence, Option<TokenFence>)>> {
-        let landed = self.find(TOKENS, |entry| Ok(TokenFence::decode(entry)?.token > token)).await?;
+        let landed = self.find(TOKENS, |entry| Ok(TokenFence::token_of(entry)? > token)).await?;
         let Some(floor) = landed.floor else { return Ok(None) };
         let decode = |entry: &Bytes| self.decoded(TokenFence::decode(entry));
         Ok(Some((decode(&floor)?, landed.next.as_ref().map(decode).transpose()?)))

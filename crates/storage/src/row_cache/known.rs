@@ -1,0 +1,74 @@
+//! A row that the cache has, or of which it has that it is not there: found without a request, a stream or a copy.
+//!
+//! ```text
+//! key ──► the parts of its partition ──► the part around the row ──► the row in it
+//! ```
+
+use std::rc::Rc;
+
+use model::flat::FlatRow;
+use model::{DeletionTime, PartitionKey};
+
+use super::RowCache;
+use super::part::Part;
+use crate::definition::Definition;
+
+/// What memory says of a row.
+#[derive(Debug)]
+pub enum Known {
+    /// Nothing, or not all: the row has to be read.
+    Unknown,
+    /// There is none, neither live nor deleted by itself.
+    Absent,
+    /// This is all that there is of it.
+    Row(KeptRow),
+}
+
+/// A row where it stands in the cache.
+pub struct KeptRow {
+    part: Rc<Part>,
+    at: usize,
+}
+
+impl KeptRow {
+    /// The deletion of its partition, which may hide it.
+    pub fn partition_deletion(&self) -> DeletionTime {
+        self.part.head.unwrap_or(DeletionTime::LIVE)
+    }
+
+    /// The row with all that is in it, be it deleted or expired.
+    #[inline]
+    pub fn flat(&self) -> FlatRow<'_> {
+        self.part.flat_row(self.at)
+    }
+}
+
+impl RowCache {
+    /// What the SSTables of the table say of the row with these values in all clustering columns, if that is kept and no
+    /// range tombstone has to be looked for.
+    pub(crate) fn known_row(&self, key: &PartitionKey, row: &[&[u8]], definition: &Definition) -> Known {
+        let directory = self.0.directory.borrow();
+        let schema = &definition.schema;
+        if !definition.caches_rows || !Rc::ptr_eq(directory.schema(), schema) {
+            return Known::Unknown;
+        }
+        let look = |part: &Rc<Part>| {
+            if !part.is_free_of_ranges() {
+                return Known::Unknown;
+            }
+            self.touch(part);
+            self.count_read(true, false);
+            match part.place_of_row(schema, row) {
+                Some(at) => Known::Row(KeptRow { part: part.clone(), at }),
+                None => Known::Absent,
+            }
+        };
+        directory.find_row(key, row, look).unwrap_or(Known::Unknown)
+    }
+}
+
+impl std::fmt::Debug for KeptRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeptRow").field("at", &self.at).finish_non_exhaustive()
+    }
+}
