@@ -1,9 +1,10 @@
 //! Siltstone, as a program embeds it: one shard, which is a thread of its own.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use ::siltstone::Result as Done;
-use ::siltstone::database::{Batch, Bound, Database, Options, Pending, Row, Scan, Slice, Table, Write};
+use ::siltstone::database::{Batch, Bound, Database, Options, Pending, RowView, Scan, Slice, Table, Write};
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, DeletionTime, Fragment, Liveness, PartitionKey, PartitionStart,
@@ -129,7 +130,7 @@ impl Embedded {
 impl Peer for Embedded {
     async fn point(&mut self, clustering: i32, found: &mut Found) -> Result<()> {
         if let Some(row) = self.answer(self.table.get(PARTITION, clustering)).await? {
-            take(&row, found);
+            take(row.values(), found);
         }
         Ok(())
     }
@@ -140,8 +141,11 @@ impl Peer for Embedded {
             Way::Forward => all.from(from),
             Way::Reverse => all.to(from).reverse(),
         };
-        let page = self.answer(self.table.slice(PARTITION, slice)).await?;
-        page.rows.iter().for_each(|row| take(row, found));
+        let each = |found: &mut Found, row: RowView<'_>| {
+            take(row.values(), found);
+            ControlFlow::Continue(())
+        };
+        *found = self.answer(self.table.fold(PARTITION, slice, *found, each)).await?.state;
         Ok(())
     }
 
@@ -149,7 +153,7 @@ impl Peer for Embedded {
         let (mut next, mut left) = (None, rows);
         loop {
             let page = self.answer(self.table.scan(Scan::all().resume(next))).await?;
-            page.rows.iter().take(left).for_each(|row| take(row, found));
+            page.rows.iter().take(left).for_each(|row| take(row.values(), found));
             left = left.saturating_sub(page.rows.len());
             next = page.next;
             if next.is_none() || left == 0 {
@@ -168,8 +172,9 @@ impl Peer for Embedded {
     }
 }
 
-fn take(row: &Row, found: &mut Found) {
-    let mut values = row.values().skip(1);
+/// Notes a row by the values of its columns.
+fn take<'a>(values: impl Iterator<Item = Option<&'a [u8]>>, found: &mut Found) {
+    let mut values = values.skip(1);
     let (clustering, value) = (values.next().flatten(), values.next().flatten());
     let clustering = clustering.and_then(|bytes| bytes.try_into().ok()).map(i32::from_be_bytes);
     found.row(clustering.unwrap_or_default(), value.unwrap_or_default());

@@ -91,6 +91,7 @@ impl AsRef<[u8]> for Bytes {
 }
 
 impl PartialEq for Bytes {
+    #[inline]
     fn eq(&self, other: &Bytes) -> bool {
         **self == **other
     }

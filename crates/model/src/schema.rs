@@ -114,6 +114,13 @@ impl Schema {
     /// Where a position stands beside the row with these values in all clustering columns.
     #[inline]
     pub fn compare_to_row(&self, position: &Position, row: &[&[u8]]) -> Ordering {
+        if let ([data_type, ..], [Some(own)], [other]) = (&*self.clustering, &*position.prefix.values, row) {
+            return data_type.compare(own, other).then(position.weight.cmp(&Weight::At));
+        }
+        self.compare_any_to_row(position, row)
+    }
+
+    fn compare_any_to_row(&self, position: &Position, row: &[&[u8]]) -> Ordering {
         for ((own, other), data_type) in position.prefix.values.iter().zip(row).zip(&self.clustering) {
             let order = own.as_ref().map_or(Ordering::Less, |own| data_type.compare(own, other));
             if order.is_ne() {

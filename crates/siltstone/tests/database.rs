@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use siltstone::Error;
-use siltstone::database::{Batch, Bound, Database, Options, Page, Row, Scan, Slice, Table, Value, Write};
+use siltstone::database::{
+    Batch, Bound, Database, Folded, Options, Page, Row, RowView, Scan, Slice, Table, Value, Write,
+};
 use storage::commit_log::{CommitLogOptions, SyncMode};
 
 /// The statements that make a table with what most tests need.
@@ -157,6 +160,55 @@ fn slices_go_both_ways_page_by_page() {
     assert_eq!(of(&table.slice(1, Slice::all()).wait().unwrap()), (0..5).collect::<Vec<_>>());
     table.write(Write::delete(1)).wait().unwrap();
     assert!(table.slice(1, Slice::all()).wait().unwrap().rows.is_empty());
+}
+
+#[test]
+fn rows_are_looked_at_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let tags = || serde_json::json!(["x", "y"]);
+    let row = |c| Write::insert(1, c).set("v", format!("v{c}")).set("tags", tags());
+    table.write((0..20).map(row).collect::<Batch>()).wait().unwrap();
+    table
+        .write([1, 2].map(|k| Write::update(k, ()).set("s", "static")).into_iter().collect::<Batch>())
+        .wait()
+        .unwrap();
+    // From the memtable, from an SSTable, and from the cache.
+    for round in 0..3 {
+        let expected = json(&table.slice(1, Slice::all()).wait().unwrap().rows);
+        assert_eq!(expected.len(), 20);
+        for (break_off, limit) in [(3, 1000), (1000, 7), (1000, 1000)] {
+            let (mut found, mut next) = (Vec::new(), None);
+            loop {
+                let each = move |rows: &mut Vec<String>, row: RowView<'_>| {
+                    assert_eq!(row.columns().len(), 5);
+                    rows.push(row.to_json().unwrap());
+                    if rows.len() == break_off { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                };
+                let slice = Slice::all().limit(limit).limit_bytes(1).resume(next);
+                let folded = table.fold(1, slice, Vec::new(), each).wait().unwrap();
+                assert!(folded.state.len() <= break_off.min(limit));
+                found.extend(folded.state);
+                next = folded.next;
+                if next.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(found, expected, "round {round}");
+        }
+        let alone = table.fold(2, Slice::all(), 0, |count, row| {
+            *count += usize::from(row.get("s") == Some(b"static") && row.get("c").is_none());
+            ControlFlow::Continue(())
+        });
+        assert_eq!(alone.wait().unwrap(), Folded { state: 1, next: None });
+        if round == 0 {
+            table.flush().wait().unwrap();
+        }
+    }
+    database.close().wait().unwrap();
+    let closed = table.fold(1, Slice::all(), (), |_, _| ControlFlow::Continue(()));
+    assert!(matches!(closed.wait(), Err(Error::Closed(_))));
 }
 
 #[test]

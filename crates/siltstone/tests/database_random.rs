@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use model::merge::Direction;
 use model::{Bytes, PartitionKey};
-use siltstone::database::{Bound, ColumnKind, Database, IntoValues, Options, Row, Scan, Slice, Table, Value};
+use siltstone::database::{
+    Bound, ColumnKind, Database, IntoValues, Options, Row, RowView, Scan, Slice, Table, Value,
+};
 use storage::commit_log::{CommitLogOptions, SyncMode};
 use testkit::generate::random::Random;
 use testkit::oracle::Oracle;
@@ -93,8 +96,16 @@ fn scanned(table: &Table, limit: usize, now: i64) -> Vec<Values> {
 fn sliced(table: &Table, key: &[Value], slice: &Slice) -> Vec<Values> {
     let (mut all, mut next) = (Vec::new(), None);
     loop {
-        let page = table.slice(key.to_vec(), slice.clone().resume(next)).wait().unwrap();
-        all.extend(found(&page.rows));
+        let slice = slice.clone().resume(next);
+        let page = table.slice(key.to_vec(), slice.clone()).wait().unwrap();
+        let rows = found(&page.rows);
+        let each = |rows: &mut Vec<Values>, row: RowView<'_>| {
+            rows.push(row.values().map(|value| value.map(<[u8]>::to_vec)).collect());
+            ControlFlow::Continue(())
+        };
+        let folded = table.fold(key.to_vec(), slice, Vec::new(), each).wait().unwrap();
+        assert_eq!((&folded.state, &folded.next), (&rows, &page.next), "looked at, and in a page");
+        all.extend(rows);
         next = page.next;
         if next.is_none() {
             return all;

@@ -161,8 +161,8 @@ pub fn page(tables: &str, options: &Options) -> String {
          - **All in memory**: caches of 1 GiB, and each read is done before. Instructions are callgrind's, of all threads of the process: the\n  \
            difference between some operations and thrice as many, divided. Rows a second are the median of {runs} runs in turn, on {cores} cores\n  \
            that others used as well: they are good for large ratios only; in brackets the ratio to the first column. A read of an absent row counts as one.\n\
-         - **Siltstone** is `siltstone::Database` with one shard: a read hops to the thread of the shard and back, and comes as a page of\n  \
-           rows. **`run_on`** is the same from a loop on the thread of the shard. **Its table** is that of `siltstone-storage` on one thread.\n\
+         - **Siltstone** is `siltstone::Database` with one shard: a read hops to the thread of the shard and back. Rows come by `Table::get`, and\n  \
+           as pages by `Table::scan`; those of slices are looked at by `Table::fold`, as the peers' are by their iterators. **`run_on`** is the same from a loop on the thread of the shard. **Its table** is that of `siltstone-storage` on one thread.\n\
          - **Load** is batches of 1,000 rows through the log, synced as each does by itself, a flush, and a compaction into one sorted run.\n\
          - **Cassandra** {VERSION} is a whole node that was given Siltstone's SSTable. Its reads are prepared statements within the node: no\n  \
            network, and nothing is encoded for one. Its first round is that of a Java that has just read the same rows once; the others are the\n  \

@@ -67,7 +67,9 @@ impl Worker {
         let mut rows: Vec<Option<PackedRows>> = Vec::with_capacity(read.keys.len());
         let (mut unknown, mut packers, mut requests) = (Vec::new(), Vec::new(), Vec::new());
         for (at, row) in read.keys.iter().enumerate() {
-            let Some(mut packer) = self.packer(&table, read.selection.clone())? else { return Ok(None) };
+            let Ok(mut packer) = self.packer(&table, read.selection.clone(), PackedRows::default()) else {
+                return Ok(None);
+            };
             let (key, slice) = (row.key(), row.slice()?);
             if packer.take_known(&table.table, &key, &slice) {
                 rows.push(Some(packer.finish()));

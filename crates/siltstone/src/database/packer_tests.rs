@@ -1,6 +1,7 @@
 //! A page is the same, whether rows came decoded or as they stand in the cache.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use model::Token;
 use model::flat::put_fragment;
@@ -9,6 +10,9 @@ use storage::memtable::{Memtable, MemtableReader};
 use testkit::generate::random::Random;
 use testkit::statements::{self, Writer};
 
+use super::super::fold::{Fold, Folded, RowView};
+use super::super::rows::PackedRows;
+use super::super::shape::{ColumnInfo, ColumnKind};
 use super::*;
 use crate::table_schema::TableSchema;
 
@@ -112,19 +116,66 @@ impl Written {
         }
     }
 
-    fn packer(&self, selection: &Selection) -> Packer {
+    fn packer<S: Sink>(&self, selection: &Selection, sink: S) -> Packer<S> {
         let schema = self.memtable.schema().clone();
-        Packer::new(self.shape.clone(), schema, selection.clone(), self.now)
+        Packer::new(self.shape.clone(), schema, selection.clone(), sink, self.now)
     }
 }
 
 /// What came of a page: its bytes, where rows begin, where it goes on.
 type Packed = (Vec<u8>, Vec<usize>, Option<Vec<u8>>);
 
-fn packed(mut packer: Packer, stream: &mut Cached) -> Packed {
-    assert!(packer.take_some(stream, &mut Fragment::default()).unwrap() == Taken::All);
-    let PackedRows { bytes, starts, next } = packer.finish();
+fn packed(packer: Packer<PackedRows>, stream: &mut Cached) -> Packed {
+    let PackedRows { bytes, starts, next, .. } = filled(packer, stream);
     (bytes, starts, next)
+}
+
+fn filled<S: Sink>(mut packer: Packer<S>, stream: &mut Cached) -> S {
+    assert!(packer.take_some(stream, &mut Fragment::default()).unwrap() == Taken::All);
+    packer.finish()
+}
+
+/// A row by its token and the bytes of its values.
+type Seen = (Token, Vec<Option<Vec<u8>>>);
+
+/// The rows that a page has.
+fn rows_of((bytes, starts, _): &Packed, columns: usize) -> Vec<Seen> {
+    let page = PackedRows { bytes: bytes.clone(), starts: starts.clone(), ..PackedRows::default() };
+    let column = ColumnInfo { name: "c".to_owned(), data_type: CqlType::Blob, kind: ColumnKind::Regular };
+    let page = page.into_page(&vec![column; columns].into());
+    let seen = |row: &super::super::Row| {
+        (row.token(), row.values().map(|value| value.map(<[u8]>::to_vec)).collect())
+    };
+    page.rows.iter().map(seen).collect()
+}
+
+/// How a partition is read.
+struct How {
+    direction: Direction,
+    with_static_only: bool,
+    behind: PartitionKey,
+}
+
+impl How {
+    fn apply<S: Sink>(&self, mut packer: Packer<S>) -> Packer<S> {
+        (packer.direction, packer.with_static_only) = (self.direction, self.with_static_only);
+        packer.behind = Some(self.behind.clone());
+        packer
+    }
+}
+
+/// Rows that are looked at one by one are those of a page that is as large as it has to be.
+fn check_fold(written: &Written, selection: &Selection, how: &How, stream: impl Fn() -> Cached) {
+    let selection = Selection { bytes: usize::MAX, ..selection.clone() };
+    let page = packed(how.apply(written.packer(&selection, PackedRows::default())), &mut stream());
+    let each = |seen: &mut Vec<Seen>, row: RowView<'_>| {
+        seen.push((row.token(), row.values().map(|value| value.map(<[u8]>::to_vec)).collect()));
+        ControlFlow::Continue(())
+    };
+    let fold = filled(how.apply(written.packer(&selection, Fold::new(Vec::new(), each))), &mut stream());
+    let Folded { state, next } = fold.finish();
+    assert_eq!(state, rows_of(&page, selection.places.len()), "{selection:?}");
+    assert_eq!(next, page.2, "{selection:?}");
 }
 
 /// How many rows were packed undecoded.
@@ -137,18 +188,19 @@ fn compare(seed: u64) -> usize {
             let fragments = written.fragments(&key, direction);
             let selection = written.selection(random);
             let (with_static_only, behind) = (random.percent(50), random.percent(20));
-            let packed = |percent: usize| {
+            // A scan goes on behind a partition; this one, or one that is far before.
+            let token = if behind { key.token } else { Token::MIN };
+            let behind = PartitionKey { token, bytes: key.bytes.clone() };
+            let how = How { direction, with_static_only, behind };
+            let page_of = |percent: usize| {
                 let mut stream = Cached::new(&fragments, percent, seed);
-                let mut packer = written.packer(&selection);
-                (packer.direction, packer.with_static_only) = (direction, with_static_only);
-                // A scan goes on behind a partition; this one, or one that is far before.
-                let token = if behind { key.token } else { Token::MIN };
-                packer.behind = Some(PartitionKey { token, bytes: key.bytes.clone() });
+                let packer = how.apply(written.packer(&selection, PackedRows::default()));
                 (packed(packer, &mut stream), stream.undecoded)
             };
-            let (expected, _) = packed(0);
-            for percent in [100, 50] {
-                let (page, count) = packed(percent);
+            let (expected, _) = page_of(0);
+            for percent in [100, 50, 0] {
+                check_fold(&written, &selection, &how, || Cached::new(&fragments, percent, seed));
+                let (page, count) = page_of(percent);
                 assert_eq!(page, expected, "seed {seed}: {direction:?}, {selection:?}, {fragments:#?}");
                 undecoded += count;
             }

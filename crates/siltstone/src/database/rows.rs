@@ -49,6 +49,8 @@ pub(super) struct PackedRows {
     pub(super) bytes: Vec<u8>,
     pub(super) starts: Vec<usize>,
     pub(super) next: Option<Vec<u8>>,
+    /// With how many bytes the last row begins that all of its partition begin with; 0 if it is of another one.
+    pub(super) head: usize,
 }
 
 impl Row {
@@ -95,15 +97,7 @@ impl Row {
     /// # Errors
     /// Bytes that are no value of their column's type: a file that was not damaged has none.
     pub fn to_json(&self) -> Result<String> {
-        let mut json = String::from("{");
-        for (at, (column, value)) in self.columns().iter().zip(self.values()).enumerate() {
-            json.push_str(if at == 0 { "" } else { "," });
-            quote(&column.name, &mut json);
-            json.push(':');
-            write_value(column, value, &mut json)?;
-        }
-        json.push('}');
-        Ok(json)
+        to_json(self.columns(), self.values())
     }
 }
 
@@ -172,6 +166,22 @@ impl PackedRows {
         let row = |start| Row { page: page.clone(), start };
         Page { rows: self.starts.into_iter().map(row).collect(), next: self.next }
     }
+}
+
+/// Columns as an object of JSON.
+pub(super) fn to_json<'a>(
+    columns: &[ColumnInfo],
+    values: impl Iterator<Item = Option<&'a [u8]>>,
+) -> Result<String> {
+    let mut json = String::from("{");
+    for (at, (column, value)) in columns.iter().zip(values).enumerate() {
+        json.push_str(if at == 0 { "" } else { "," });
+        quote(&column.name, &mut json);
+        json.push(':');
+        write_value(column, value, &mut json)?;
+    }
+    json.push('}');
+    Ok(json)
 }
 
 fn take_value<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {

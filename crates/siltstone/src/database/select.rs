@@ -14,6 +14,7 @@ use super::resume::Resume;
 use super::rows::PackedRows;
 use super::shape::Place;
 use super::shards::Work;
+use super::sink::Sink;
 use super::worker::{ShardTable, Worker};
 use crate::{Error, Result};
 
@@ -58,47 +59,64 @@ pub(super) struct ScanRead {
     pub(super) resume: Option<Resume>,
 }
 
+/// What has become of a read.
+#[derive(Debug)]
+pub(super) enum Answer<S> {
+    /// The sink has the rows.
+    Rows(S),
+    /// It has none, as the table has changed since the read was made.
+    Altered(S),
+}
+
 impl Worker {
-    /// The rows of a slice; `None` if the table has changed since the read was made. What is in memory is there at once.
-    pub(super) fn read_slice(self: &Rc<Self>, read: SliceRead) -> Result<Work<Option<PackedRows>>> {
+    /// Gives the rows of a slice to a sink. What is in memory is there at once.
+    pub(super) fn read_slice<S: Sink + 'static>(
+        self: &Rc<Self>,
+        read: SliceRead,
+        sink: S,
+    ) -> Result<Work<Answer<S>>> {
         let table = self.table(read.selection.table)?;
         let memory = READ_MEMORY + table.table.slice_memory() + read.selection.bytes;
         let admission = self.admission()?;
         if let Some(permit) = admission.try_admit(memory) {
-            return self.read_admitted(&table, read, permit);
+            return self.read_admitted(&table, read, sink, permit);
         }
         let (worker, admission) = (self.clone(), admission.clone());
         Ok(Work::later(async move {
             let permit = admission.admit(memory).await?;
-            worker.read_admitted(&table, read, permit)?.answer().await
+            worker.read_admitted(&table, read, sink, permit)?.answer().await
         }))
     }
 
-    fn read_admitted(
+    fn read_admitted<S: Sink + 'static>(
         &self,
         table: &ShardTable,
         read: SliceRead,
+        sink: S,
         permit: Permit,
-    ) -> Result<Work<Option<PackedRows>>> {
-        let Some(mut packer) = self.packer(table, read.selection)? else { return Ok(Work::Done(None)) };
+    ) -> Result<Work<Answer<S>>> {
+        let mut packer = match self.packer(table, read.selection, sink) {
+            Ok(packer) => packer,
+            Err(sink) => return Ok(Work::Done(Answer::Altered(sink))),
+        };
         packer.with_static_only |= read.with_static_only;
         packer.direction = if read.reverse { Direction::Reverse } else { Direction::Forward };
         let slice = flat::slice(&Bytes::from(read.slice)).map_err(|error| Error::Usage(error.to_string()))?;
         let key = PartitionKey { token: read.token, bytes: Bytes::from(read.key) };
         if packer.take_known(&table.table, &key, &slice) {
-            return Ok(Work::Done(Some(packer.finish())));
+            return Ok(Work::Done(Answer::Rows(packer.finish())));
         }
         let mut begun = table.table.begin(Cow::Owned(packer.request(key, slice)));
         if let Begun::Ready(stream) = &mut begun
             && packer.take_some(stream, &mut Fragment::default())? == Taken::All
         {
-            return Ok(Work::Done(Some(packer.finish())));
+            return Ok(Work::Done(Answer::Rows(packer.finish())));
         }
         Ok(Work::later(async move {
             let _permit = permit;
             let mut stream = begun.open().await?;
             packer.take_all(&mut stream).await?;
-            Ok(Some(packer.finish()))
+            Ok(Answer::Rows(packer.finish()))
         }))
     }
 
@@ -108,7 +126,9 @@ impl Worker {
         let memory = READ_MEMORY + table.table.scan_memory() + read.selection.bytes;
         let _permit = self.admission()?.admit(memory).await?;
         let version = read.selection.version;
-        let Some(mut packer) = self.packer(&table, read.selection)? else { return Ok(None) };
+        let Ok(mut packer) = self.packer(&table, read.selection, PackedRows::default()) else {
+            return Ok(None);
+        };
         let Some(tokens) = read.tokens.common(&table.table.tokens()) else {
             return Ok(Some(PackedRows::default()));
         };
@@ -132,14 +152,20 @@ impl Worker {
         Ok(Some(packer.finish()))
     }
 
-    pub(super) fn packer(&self, table: &ShardTable, selection: Selection) -> Result<Option<Packer>> {
+    /// What makes rows of what is read; the sink again if the table has changed since the read was made.
+    pub(super) fn packer<S: Sink>(
+        &self,
+        table: &ShardTable,
+        selection: Selection,
+        sink: S,
+    ) -> std::result::Result<Packer<S>, S> {
         let shape = table.shape();
         if shape.version != selection.version {
-            return Ok(None);
+            return Err(sink);
         }
         let now = selection.now.unwrap_or_else(|| self.shard.clock().now_seconds());
         let schema = table.table.definition().schema.clone();
-        Ok(Some(Packer::new(shape, schema, selection, now)))
+        Ok(Packer::new(shape, schema, selection, sink, now))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A table's reads and writes, each brought to the shards that have its rows.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,11 +12,13 @@ use tracing::{Instrument as _, Span, debug_span};
 
 use super::counters::Increments;
 use super::encode::Encoder;
+use super::fold::{Fold, Folded, RowView};
 use super::read::PageOptions;
 use super::resume::Resume;
 use super::rows::PackedRows;
-use super::select::{ScanRead, Selection, SliceRead, after};
+use super::select::{Answer, ScanRead, Selection, SliceRead, after};
 use super::shape::{Selected, Shape};
+use super::sink::Sink;
 use super::upkeep;
 use super::{Batch, ColumnInfo, Inner, IntoValues, Page, Pending, Row, Scan, Slice, TableState, Value};
 use crate::{Error, Result};
@@ -261,6 +264,48 @@ impl Table {
         })
     }
 
+    /// Shows the rows of a partition one by one, where they are, to a function that makes something of them: for sums,
+    /// searches and all else that needs no row for long. Nothing is copied, and what leaves the shard is the state.
+    ///
+    /// It ends with the slice, with its [limit](Slice::limit) of rows, 5000 if none is said, or when the function breaks off.
+    /// [Bytes](Slice::limit_bytes) are no limit. The function runs on the thread of the shard, which does nothing else
+    /// meanwhile: it neither blocks nor asks the database for more. A panic in it takes the shard with it.
+    ///
+    /// ```
+    /// # use siltstone::database::{Batch, Database, Options, Slice, Write};
+    /// # use std::ops::ControlFlow;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 2, ..Options::default() }).wait()?;
+    /// let t = database.create_table("CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c))").wait()?;
+    /// t.write((0..100).map(|c| Write::insert(7, c).set("v", 2 * c)).collect::<Batch>()).wait()?;
+    /// let sum = t.fold(7, Slice::all().columns(["v"]), 0, |sum, row| {
+    ///     let value = row.get("v").and_then(|bytes| bytes.try_into().ok());
+    ///     *sum += value.map_or(0, i32::from_be_bytes);
+    ///     ControlFlow::Continue(())
+    /// });
+    /// assert_eq!(sum.wait()?.state, 9900);
+    /// # database.close().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Table::slice`].
+    pub fn fold<A: Send + 'static>(
+        &self,
+        key: impl IntoValues,
+        slice: Slice,
+        start: A,
+        each: impl FnMut(&mut A, RowView<'_>) -> ControlFlow<()> + Send + 'static,
+    ) -> Pending<Folded<A>> {
+        let (table, key) = (self.clone(), key.into_values());
+        let span = debug_span!("fold", table = self.name());
+        self.pending(span, async move {
+            let read = |encoder: &Encoder<'_>| table.slice_read_by(encoder, &key, &slice);
+            let (_, fold) = table.read_into(Fold::new(start, each), read).await?;
+            Ok(fold.finish())
+        })
+    }
+
     /// Rows of many partitions, in the order of tokens. A page may have rows of several shards.
     ///
     /// ```
@@ -411,13 +456,25 @@ impl Table {
         &self,
         read: impl Fn(&Encoder<'_>) -> Result<(Arc<[ColumnInfo]>, SliceRead)>,
     ) -> Result<Page> {
+        let (columns, packed) = self.read_into(PackedRows::default(), read).await?;
+        Ok(packed.into_page(&columns))
+    }
+
+    /// Gives the rows of what `read` makes for the table as it is to a sink.
+    async fn read_into<S: Sink + Send + 'static>(
+        &self,
+        mut sink: S,
+        read: impl Fn(&Encoder<'_>) -> Result<(Arc<[ColumnInfo]>, SliceRead)>,
+    ) -> Result<(Arc<[ColumnInfo]>, S)> {
         loop {
             let (columns, read) = read(&self.encoder(&self.state.shape()))?;
             let shard = self.inner.shard_of(read.token);
-            match shard.ask(move |worker| worker.read_slice(read)).await? {
-                Some(packed) => return Ok(packed.into_page(&columns)),
-                None => self.until_altered().await,
+            sink.select(&columns);
+            match shard.ask(move |worker| worker.read_slice(read, sink)).await? {
+                Answer::Rows(sink) => return Ok((columns, sink)),
+                Answer::Altered(empty) => sink = empty,
             }
+            self.until_altered().await;
         }
     }
 
