@@ -14,14 +14,17 @@ const BEHIND: &str = "\
 
 - **A row in memory, through `Database`**: a read is encoded, passes a queue to the shard's thread, and comes back the same way; who waits
   looks for the answer for a while before it sleeps ([0024](../decisions/0024-looking-before-sleeping.md)). That costs several times what the
-  read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding and the page of rows are what
+  read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding and the answer are what
   it has more than the table ([0030](../decisions/0030-no-task-for-what-is-there.md)). With io_uring a process does not come to its end under
   callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
 - **Ten times Cassandra's**: single rows, and that there is none, are read more than ten times as often through `run_on` as by a warm
-  Cassandra; rows of slices, skips and scans came 3.6 to 7 times as fast when that table was printed. Since then they go into pages
-  undecoded ([0031](../decisions/0031-from-cache-to-page.md)), at little more than half of the instructions: not yet ten times.
+  Cassandra; rows of slices and skips, looked at where they are
+  ([0035](../decisions/0035-rows-looked-at-where-they-are.md)), and those of scans come seven times as fast. A row of a slice takes some 800 instructions, the function that looks at it
+  included, and memory is waited for: a slice is 25 KB somewhere in a gigabyte.
+- **Rows of 2000 bytes in order**: a scan comes in pages, into which values are copied; fjall's iterator points into its blocks. Slices do
+  without pages, and skips give 1.4 times fjall's rows there.
 - **Absent rows**: the peers have a filter of all rows. Filters of Cassandra's format have partitions only, so the block is read from
-  disk, and in memory the row cache is asked as for any other slice.
+  disk. In memory the row cache tells it ([0034](../decisions/0034-one-row-is-looked-up.md)).
 - **All rows from disk**: a page of a scan ends in the middle of what was read ahead, and the next page reads its block again. On its
   shard, where a scan is one reader, each byte is read once.
 - **KiB of a row**: blocks of ours fit into 4 KiB too ([0033](../decisions/0033-blocks-that-fit.md)), and are read with what the device's
@@ -162,7 +165,8 @@ pub fn page(tables: &str, options: &Options) -> String {
            difference between some operations and thrice as many, divided. Rows a second are the median of {runs} runs in turn, on {cores} cores\n  \
            that others used as well: they are good for large ratios only; in brackets the ratio to the first column. A read of an absent row counts as one.\n\
          - **Siltstone** is `siltstone::Database` with one shard: a read hops to the thread of the shard and back. Rows come by `Table::get`, and\n  \
-           as pages by `Table::scan`; those of slices are looked at by `Table::fold`, as the peers' are by their iterators. **`run_on`** is the same from a loop on the thread of the shard. **Its table** is that of `siltstone-storage` on one thread.\n\
+           as pages by `Table::scan`; those of slices are looked at by `Table::fold`, as the peers' are by their iterators. **`run_on`** is\n  \
+           the same from a loop on the thread of the shard. **Its table** is that of `siltstone-storage` on one thread.\n\
          - **Load** is batches of 1,000 rows through the log, synced as each does by itself, a flush, and a compaction into one sorted run.\n\
          - **Cassandra** {VERSION} is a whole node that was given Siltstone's SSTable. Its reads are prepared statements within the node: no\n  \
            network, and nothing is encoded for one. Its first round is that of a Java that has just read the same rows once; the others are the\n  \
