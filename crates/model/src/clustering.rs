@@ -181,17 +181,18 @@ impl Slice {
 /// comes before every value, whatever the column's direction.
 #[inline]
 pub fn compare_positions(types: &[CqlType], a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
-    // Most tables have one clustering column, and searches do little else than this.
-    if let ([data_type, ..], [Some(left)], [Some(right)]) = (types, &*a.prefix.values, &*b.prefix.values) {
-        return data_type.compare(left, right).then(a.weight.cmp(&b.weight));
+    match (types, &*a.prefix.values, &*b.prefix.values) {
+        // Most tables have one clustering column, and searches do little else than this.
+        ([data_type, ..], [Some(left)], [Some(right)]) => {
+            data_type.compare(left, right).then(a.weight.cmp(&b.weight))
+        }
+        // Many others have none.
+        (_, [], []) => a.weight.cmp(&b.weight),
+        _ => compare_any_positions(types, a, b),
     }
-    compare_any_positions(types, a, b)
 }
 
 fn compare_any_positions(types: &[CqlType], a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
-    if a.prefix.is_empty() && b.prefix.is_empty() {
-        return a.weight.cmp(&b.weight);
-    }
     for ((a, b), data_type) in a.prefix.values.iter().zip(&b.prefix.values).zip(types) {
         let order = compare_values(data_type, a.as_deref(), b.as_deref());
         if order != Ordering::Equal {
