@@ -126,8 +126,9 @@ impl Plan {
         let count = ways.len();
         let mut lanes = self.lanes(shard, number as usize, &keys, ways).await;
         together.wait();
-        for number in 0..self.lookups.div_ceil(self.turn) * count as u64 {
-            let (turn, step) = (number / count as u64, number as usize % count);
+        for part in 0..self.lookups.div_ceil(self.turn) * count as u64 {
+            let (turn, step) = (part / count as u64, part as usize % count);
+            // Another way begins each turn.
             let lane = (turn as usize + step) % count;
             let clocks = Clocks::now();
             lanes = match lanes {

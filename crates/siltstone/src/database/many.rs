@@ -65,8 +65,8 @@ impl Worker {
     async fn read_many(&self, read: ManyRead) -> Result<Option<Vec<PackedRows>>> {
         let table = self.table(read.selection.table)?;
         let mut rows: Vec<Option<PackedRows>> = Vec::with_capacity(read.keys.len());
-        let (mut unknown, mut packers, mut requests) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, row) in read.keys.iter().enumerate() {
+        let (mut packers, mut requests) = (Vec::new(), Vec::new());
+        for row in &read.keys {
             let Ok(mut packer) = self.packer(&table, read.selection.clone(), PackedRows::default()) else {
                 return Ok(None);
             };
@@ -76,7 +76,6 @@ impl Worker {
                 continue;
             }
             rows.push(None);
-            unknown.push(at);
             requests.push(Cow::Owned(packer.request(key, slice)));
             packers.push(packer);
         }
@@ -89,9 +88,7 @@ impl Worker {
             packer.take_all(&mut begun.open().await?).await?;
             Ok(packer.finish())
         });
-        for (at, row) in unknown.into_iter().zip(opened.await?) {
-            rows[at] = Some(row);
-        }
-        Ok(Some(rows.into_iter().flatten().collect()))
+        let mut opened = opened.await?.into_iter();
+        Ok(rows.into_iter().map(|known| known.or_else(|| opened.next())).collect())
     }
 }
