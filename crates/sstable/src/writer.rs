@@ -278,7 +278,7 @@ impl SSTableWriter {
     }
 
     /// How many bytes of data are packed, and how many bytes of Data.db on disk they are. What is packed is behind the
-    /// [position](SSTableWriter::position) by about a megabyte; the same fragments give the same answer in every run.
+    /// [position](SSTableWriter::position) by a few megabytes; the same fragments give the same answer in every run.
     pub fn packed(&self) -> (u64, u64) {
         self.data.packed()
     }
@@ -500,11 +500,13 @@ impl SSTableWriter {
         } = self;
         let facts = Facts { schema: &self.schema, encoding: self.encoding, options: &self.options };
         let end = async {
+            // The last batches of the data are packed meanwhile.
+            let filters = Filters::build(&mut sealer, &mut hashes, partitions, &self.options).await?;
             let sealed = data.finish().await?;
             let (index_len, builder) = index.finish().await?;
             let binding = binding(&sealed, index_len);
             write_fences(&mut sealer, fences, builder, binding).await?;
-            let filter = write_filters(&mut sealer, &mut hashes, partitions, &self.options, binding).await?;
+            let filter = filters.finish(&binding, sealer.descriptor().version).await?;
             let statistics = facts.statistics(collector, &sealed);
             write_parts(&mut sealer, &sealed, filter, summary, statistics).await?;
             Ok(sealed)
@@ -567,45 +569,57 @@ fn minima(encoding: &EncodingStats) -> Minima {
     }
 }
 
-/// Filter.db of the keys with these hashes, and BloomPages.db, which is written.
-async fn write_filters(
-    sealer: &mut Sealer,
-    hashes: &mut Spool,
-    keys: u64,
-    options: &WriteOptions,
-    binding: Binding,
-) -> Result<Option<Filter>> {
-    let (version, chance) = (sealer.descriptor().version, options.bloom_filter_fp_chance);
-    let path = sealer.descriptor().path_of(&Component::Filter);
-    let builder = FilterBuilder::new(keys, chance, version);
-    let Some(mut builder) = builder.map_err(|error| Error::unfit(&path, error.to_string()))? else {
-        hashes.discard().await?;
-        return Ok(None);
-    };
-    let has_pages = options.bloom_pages && options.partitioner == Partitioner::Murmur3;
-    let mut pages = match has_pages.then(|| BloomPagesBuilder::new(keys, chance)).flatten() {
-        Some(pages) => Some((sealer.create(Component::BloomPages).await?, pages)),
-        None => None,
-    };
-    let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    hashes
-        .drain(async |piece| {
-            for hash in piece.chunks(16) {
-                let hash = [half(&hash[..8]), half(&hash[8..])];
-                builder.add(hash);
-                pages.iter_mut().for_each(|(_, pages)| pages.add(hash));
-            }
-            if let Some((file, pages)) = pages.as_mut().filter(|(_, pages)| !pages.is_empty()) {
-                file.append(pages.take_pages()).await?;
-            }
-            Ok(())
-        })
-        .await?;
-    if let Some((mut file, pages)) = pages {
-        file.append(pages.finish(&binding, version)).await?;
-        file.sync().await?;
+/// Filter.db, where there is to be one, and BloomPages.db up to what is bound to the data.
+struct Filters {
+    filter: Option<FilterBuilder>,
+    pages: Option<(NewFile, BloomPagesBuilder)>,
+}
+
+impl Filters {
+    /// Those of the keys with these hashes.
+    async fn build(
+        sealer: &mut Sealer,
+        hashes: &mut Spool,
+        keys: u64,
+        options: &WriteOptions,
+    ) -> Result<Filters> {
+        let (version, chance) = (sealer.descriptor().version, options.bloom_filter_fp_chance);
+        let path = sealer.descriptor().path_of(&Component::Filter);
+        let filter = FilterBuilder::new(keys, chance, version);
+        let Some(mut filter) = filter.map_err(|error| Error::unfit(&path, error.to_string()))? else {
+            hashes.discard().await?;
+            return Ok(Filters { filter: None, pages: None });
+        };
+        let has_pages = options.bloom_pages && options.partitioner == Partitioner::Murmur3;
+        let mut pages = match has_pages.then(|| BloomPagesBuilder::new(keys, chance)).flatten() {
+            Some(pages) => Some((sealer.create(Component::BloomPages).await?, pages)),
+            None => None,
+        };
+        let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        hashes
+            .drain(async |piece| {
+                for hash in piece.chunks(16) {
+                    let hash = [half(&hash[..8]), half(&hash[8..])];
+                    filter.add(hash);
+                    pages.iter_mut().for_each(|(_, pages)| pages.add(hash));
+                }
+                if let Some((file, pages)) = pages.as_mut().filter(|(_, pages)| !pages.is_empty()) {
+                    file.append(pages.take_pages()).await?;
+                }
+                Ok(())
+            })
+            .await?;
+        Ok(Filters { filter: Some(filter), pages })
     }
-    Ok(Some(builder.finish()))
+
+    /// Writes the rest of BloomPages.db, and gives Filter.db.
+    async fn finish(self, binding: &Binding, version: Version) -> Result<Option<Filter>> {
+        if let Some((mut file, pages)) = self.pages {
+            file.append(pages.finish(binding, version)).await?;
+            file.sync().await?;
+        }
+        Ok(self.filter.map(FilterBuilder::finish))
+    }
 }
 
 /// What Statistics.db tells besides what was collected.
