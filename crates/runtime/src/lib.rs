@@ -16,6 +16,7 @@
 //! sleep, timeout, monotonic     time that passes, also where the clock stands still
 //! offload        work that takes long, on another thread
 //! buffer, buffer_of, reuse  large buffers that pass through, again and again
+//! prefetch       memory brought near the CPU before it is looked at
 //! ```
 //!
 //! ```
@@ -56,6 +57,7 @@ mod error;
 mod file;
 mod new_file;
 mod offload;
+mod prefetch;
 mod real;
 mod shard;
 mod signal;
@@ -73,6 +75,7 @@ pub use error::{DiskAction, IoError, RuntimeError};
 pub use file::{File, Window};
 pub use new_file::NewFile;
 pub use offload::offload;
+pub use prefetch::prefetch;
 pub use shard::{Shard, ShardOptions, run, run_simulated, start};
 pub use signal::Signal;
 pub use sim::{SimCounters, SimDisk, SimOptions};

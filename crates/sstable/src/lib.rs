@@ -27,7 +27,6 @@ pub mod forwarding;
 pub mod index;
 pub mod key_filter;
 pub mod parts;
-mod prefetch;
 pub mod ranges;
 pub mod reader;
 pub mod reverse;

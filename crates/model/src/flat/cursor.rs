@@ -21,7 +21,10 @@ pub(super) struct Fault(pub(super) &'static &'static str);
 const FEW: usize = 32;
 
 /// A place in bytes; what is taken points into them.
-#[derive(Debug)]
+///
+/// It stays in registers where rows are visited, as long as nobody out of line is given a reference to it: such work is done
+/// [apart](Cursor::apart).
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     owner: &'a Bytes,
     rest: &'a [u8],
@@ -49,13 +52,22 @@ impl<'a> Cursor<'a> {
     }
 
     /// A fault here, with the place of it.
-    #[cold]
+    #[inline]
     pub(super) fn error(&self, fault: Fault) -> FlatError {
         FlatError { at: self.at(), what: fault.0 }
     }
 
+    /// Has something done that is seldom, or long enough for a call, with a copy that takes the place of this.
+    #[inline]
+    pub(super) fn apart<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let mut copy = *self;
+        let done = work(&mut copy);
+        *self = copy;
+        done
+    }
+
     /// What is wrong here.
-    #[cold]
+    #[inline]
     pub(super) fn invalid<T>(&self, what: &'static &'static str) -> Decoded<T> {
         Err(Fault(what))
     }
@@ -94,11 +106,22 @@ impl<'a> Cursor<'a> {
                 self.rest = rest;
                 Ok(u64::from(first))
             }
-            _ => self.long_vint(),
+            [first, second, ref rest @ ..] if first < 0xc0 && (first > 0x80 || second >= 0x80) => {
+                self.rest = rest;
+                Ok(u64::from(first & 0x3f) << 8 | u64::from(second))
+            }
+            _ => self.apart(Cursor::any_vint_called),
         }
     }
 
-    fn long_vint(&mut self) -> Decoded<u64> {
+    #[inline(never)]
+    fn any_vint_called(&mut self) -> Decoded<u64> {
+        self.any_vint()
+    }
+
+    /// The same, for numbers that are seldom small.
+    #[inline]
+    fn any_vint(&mut self) -> Decoded<u64> {
         let before = self.rest.len();
         let Some(number) = take_unsigned(&mut self.rest) else {
             return self.invalid(&"the bytes end within a number");
@@ -111,7 +134,7 @@ impl<'a> Cursor<'a> {
     /// Zigzag undone.
     #[inline]
     pub(super) fn signed(&mut self) -> Decoded<i64> {
-        self.vint().map(|coded| (coded >> 1) as i64 ^ -((coded & 1) as i64))
+        self.any_vint().map(|coded| (coded >> 1) as i64 ^ -((coded & 1) as i64))
     }
 
     /// A vint that fits its type.

@@ -131,6 +131,19 @@ pub(super) fn visit<'a>(
     cursor.check(flags & 0x80 == 0, &"a row has an unknown flag")?;
     place::visit_clustering(cursor, |value| visitor.clustering_value(value))?;
     visitor.marker(take_marker(flags, base, cursor)?);
+    if flags & (flag::DELETION | flag::SHADOWABLE | flag::COMPLEX_DELETIONS) != 0 {
+        base.apart(|base| cursor.apart(|cursor| visit_deletions(flags, visitor, base, cursor)))?;
+    }
+    visit_cells(visitor, base, cursor)
+}
+
+#[inline(never)]
+fn visit_deletions<'a>(
+    flags: u8,
+    visitor: &mut impl RowVisitor<'a>,
+    base: &mut Base,
+    cursor: &mut Cursor<'a>,
+) -> Decoded<()> {
     if flags & (flag::DELETION | flag::SHADOWABLE) != 0 {
         let deletion = base.take_deletion_if(flags & flag::DELETION != 0, cursor)?;
         visitor.deletions(deletion, base.take_deletion_if(flags & flag::SHADOWABLE != 0, cursor)?);
@@ -138,7 +151,7 @@ pub(super) fn visit<'a>(
     if flags & flag::COMPLEX_DELETIONS != 0 {
         visitor.complex_deletions(take_complex_deletions(base, cursor)?);
     }
-    visit_cells(visitor, base, cursor)
+    Ok(())
 }
 
 /// Where a row stands beside a position; what follows its clustering key is left.
@@ -249,7 +262,7 @@ fn take_column(flags: u8, before: u16, cursor: &mut Cursor<'_>) -> Decoded<u16> 
         0 => Ok(next),
         flag::SAME_COLUMN => Ok(before),
         flag::DISTANT_COLUMN => {
-            let distance = cursor.signed()?;
+            let distance = cursor.apart(Cursor::signed)?;
             match i16::try_from(distance) {
                 Ok(-1 | 0) => cursor.invalid(&"a distance is told to a column that is near"),
                 Ok(distance) => Ok(next.wrapping_add_signed(distance)),

@@ -99,10 +99,23 @@ impl Base {
             self.take_timestamp(cursor)?;
             cursor.check(self.timestamp != last, &"a timestamp is told that is the last one")?;
         }
-        let expiry = if flags & EXPIRY == 0 { Expiry::NEVER } else { self.take_told_expiry(flags, cursor)? };
+        let expiry = match flags & EXPIRY {
+            0 => Expiry::NEVER,
+            _ => self.apart(|base| cursor.apart(|cursor| base.take_told_expiry(flags, cursor)))?,
+        };
         Ok(Stamp { timestamp: self.timestamp, expiry })
     }
 
+    /// Has something done out of line: see [`Cursor::apart`].
+    #[inline]
+    pub(super) fn apart<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let mut copy = *self;
+        let done = work(&mut copy);
+        *self = copy;
+        done
+    }
+
+    #[inline(never)]
     fn take_told_expiry(&mut self, flags: u8, cursor: &mut Cursor<'_>) -> Decoded<Expiry> {
         let expiry = match flags & EXPIRY {
             LAST_EXPIRY => self.expiry,

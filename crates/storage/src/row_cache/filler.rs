@@ -23,9 +23,10 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The limits of a cache of this capacity.
+    /// The limits of a cache of this capacity. A write makes a whole part untrue, and a slice looks each of its parts up: in
+    /// large caches a part is larger.
     pub(super) fn of(capacity: usize) -> Limits {
-        let enough = (capacity / 32).clamp(256, 8 << 10);
+        let enough = (capacity / 2048).clamp(8 << 10, 32 << 10).min(capacity / 32).max(256);
         let row = (capacity / 8).clamp(256, 64 << 10);
         Limits { enough, most: enough * 2, row, read: capacity / 4 }
     }

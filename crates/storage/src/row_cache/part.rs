@@ -16,6 +16,8 @@ use model::flat::{
 };
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Row, Schema, Slice, Weight};
 
+use runtime::prefetch;
+
 use super::directory::Link;
 
 /// A stretch of a partition, or its static row.
@@ -57,6 +59,10 @@ pub(super) struct Draft {
 
 /// Bytes for the first few fragments.
 const FIRST: usize = 512;
+
+/// So many rows before it is looked at, a row is brought near the CPU, with the end of the one before it: there are too many
+/// instructions between two rows for a CPU to see the next one by itself.
+const AHEAD: usize = 4;
 
 /// The top bit of a number.
 const IS_CHANGE: u32 = 1 << 31;
@@ -278,17 +284,30 @@ impl View {
         true
     }
 
-    /// Gives the next rows as they stand, up to a range tombstone, as long as `take` wants more.
+    /// Whether nothing is left.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.left.0 == self.left.1
+    }
+
+    /// Gives the next rows as they stand, up to a range tombstone, as long as `take` wants more. Whether it does.
     #[inline]
-    pub(super) fn next_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    pub(super) fn next_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) -> bool {
         let (first, end) = &mut self.left;
         let is_forward = self.direction == Direction::Forward;
         let all: &[u8] = &self.part.bytes;
         let (numbers, _) = all[self.part.numbers_at as usize..].as_chunks();
+        let bring = |first: usize, end: usize, ahead: usize| {
+            let at = if is_forward { first + ahead } else { end.wrapping_sub(1 + ahead) };
+            if let Some(number) = numbers.get(at) {
+                prefetch(&all[(u32::from_le_bytes(*number) & !IS_CHANGE) as usize]);
+            }
+        };
+        (1..AHEAD).for_each(|ahead| bring(*first, *end, ahead));
         while first < end {
+            bring(*first, *end, AHEAD);
             let number = u32::from_le_bytes(numbers[if is_forward { *first } else { *end - 1 }]);
             if number & IS_CHANGE != 0 {
-                return;
+                return true;
             }
             if is_forward {
                 *first += 1;
@@ -296,9 +315,10 @@ impl View {
                 *end -= 1;
             }
             if !take(FlatRow::new(&self.part.bytes, &all[number as usize..])) {
-                return;
+                return false;
             }
         }
+        true
     }
 }
 

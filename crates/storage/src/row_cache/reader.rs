@@ -343,10 +343,22 @@ impl FragmentReader for CachedReader {
 
     #[inline]
     fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
-        if let State::Inside(view, _) = &mut self.state
-            && self.teller.ready.is_empty()
-        {
-            view.next_flat(take);
+        while self.teller.ready.is_empty() {
+            match &mut self.state {
+                State::Inside(view, behind) => {
+                    if !view.next_flat(take) || !view.is_at_end() {
+                        return;
+                    }
+                    std::mem::swap(&mut self.at, behind);
+                    self.state = State::Between;
+                }
+                State::Between => {
+                    if !self.advance() {
+                        return;
+                    }
+                }
+                State::Ended => return,
+            }
         }
     }
 

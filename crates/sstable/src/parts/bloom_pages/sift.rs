@@ -12,14 +12,13 @@
 use std::ops::Range;
 
 use model::key::token_of_hash;
-use runtime::CacheKey;
+use runtime::{CacheKey, prefetch};
 use smallvec::SmallVec;
 
 use super::line::Line;
 use super::page::Page;
 use super::reader::BloomPages;
 use super::span::Span;
-use crate::prefetch::prefetch;
 use crate::{Error, Result};
 
 /// As many pages are looked for before the first of them is looked at, and as many lines.

@@ -5,9 +5,10 @@
 
 #![expect(unsafe_code, reason = "the CPU's instruction takes an address")]
 
-/// Begins to bring the beginning of something near the CPU. On CPUs other than x86-64 it is read there and then.
+/// Begins to bring the beginning of something near the CPU: the 64 bytes or so around its address. On CPUs other than x86-64
+/// that is read there and then.
 #[inline]
-pub(crate) fn prefetch<T>(of: &T) {
+pub fn prefetch<T>(of: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
