@@ -150,16 +150,12 @@ impl Peer for Embedded {
     }
 
     async fn scan(&mut self, rows: usize, found: &mut Found) -> Result<()> {
-        let (mut next, mut left) = (None, rows);
-        loop {
-            let page = self.answer(self.table.scan(Scan::all().resume(next))).await?;
-            page.rows.iter().take(left).for_each(|row| take(row.values(), found));
-            left = left.saturating_sub(page.rows.len());
-            next = page.next;
-            if next.is_none() || left == 0 {
-                return Ok(());
-            }
-        }
+        let each = |found: &mut Found, row: RowView<'_>| {
+            take(row.values(), found);
+            ControlFlow::Continue(())
+        };
+        *found = self.answer(self.table.fold_scan(Scan::all().limit(rows), *found, each)).await?.state;
+        Ok(())
     }
 
     fn counted(&self) -> Option<[u64; 2]> {

@@ -1,18 +1,17 @@
 //! Rows looked at where they are: on the thread of their shard, in the cache that has them, without a copy of anything.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use model::flat::FlatRow;
-use model::{LiveRows, Row, Token};
+use model::{LiveRows, LiveVisitor, Row, Token};
 use smallvec::SmallVec;
 
 use super::rows::to_json;
 use super::select::Selection;
 use super::shape::ColumnInfo;
-use super::sink::{Common, Put, Shown, Sink, Straight};
+use super::sink::{Common, Shown, Sink, Slots};
 use crate::Result;
 
 /// A row while it is looked at, as a `SELECT` gives it.
@@ -20,7 +19,7 @@ use crate::Result;
 pub struct RowView<'r> {
     columns: &'r [ColumnInfo],
     token: Token,
-    values: &'r [Option<Cow<'r, [u8]>>],
+    values: &'r [Option<&'r [u8]>],
 }
 
 /// What has become of a state by the rows that it was shown, and where to go on.
@@ -43,7 +42,7 @@ pub(super) struct Fold<A, F> {
 }
 
 /// Most tables have fewer columns.
-type Values<'a> = SmallVec<[Option<Cow<'a, [u8]>>; 8]>;
+type Values<'a> = SmallVec<[Option<&'a [u8]>; 8]>;
 
 impl<'r> RowView<'r> {
     /// The columns that were selected, in the order of the values.
@@ -59,12 +58,12 @@ impl<'r> RowView<'r> {
     /// The bytes of a column as CQL has them; `None` where it is null or was not selected: see [`super::Row::get`].
     pub fn get(&self, column: &str) -> Option<&'r [u8]> {
         let at = self.columns.iter().position(|info| info.name == column)?;
-        self.values[at].as_deref()
+        self.values[at]
     }
 
     /// The bytes of all columns, `None` where null.
     pub fn values(&self) -> impl Iterator<Item = Option<&'r [u8]>> + use<'r> {
-        self.values.iter().map(Option::as_deref)
+        self.values.iter().copied()
     }
 
     /// All columns as an object of JSON: see [`super::Row::to_json`].
@@ -107,23 +106,28 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
         self.columns = columns.clone();
     }
 
+    /// What was shown was shown.
+    fn begins_again(&mut self) -> bool {
+        false
+    }
+
     #[inline]
     fn take_flat<'a>(&mut self, of: &'a Common, live: &LiveRows, row: FlatRow<'a>) -> Shown {
-        let mut values = Values::new();
-        of.put_key(&mut values);
-        let mut straight = Straight::behind_key(of, &mut values);
-        let taken = live.show(row, &mut straight)?;
+        let mut values = Values::from_elem(None, of.selection.places.len());
+        for (at, value) in &of.shared {
+            values[*at] = Some(&**value);
+        }
+        let mut slotted = Slotted { slots: &of.slots, values: &mut values, clustering: 0 };
+        let taken = live.show(row, &mut slotted)?;
         if taken == Some(true) {
-            straight.finish();
             self.show(of.key().token, &values);
         }
         Ok(taken)
     }
 
     fn take(&mut self, of: &Common, row: Option<&Row>) {
-        let mut values = Values::new();
-        of.put_all(row, &mut values);
-        self.show(of.key().token, &values);
+        let made = of.values_of(row);
+        self.show(of.key().token, &made.iter().map(Option::as_deref).collect());
     }
 
     #[inline]
@@ -134,15 +138,33 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
     fn go_on_at(&mut self, next: Vec<u8>) {
         self.next = Some(next);
     }
+
+    fn take_next(&mut self) -> Option<Vec<u8>> {
+        self.next.take()
+    }
 }
 
-impl<'a> Put<'a> for Values<'a> {
+/// Puts the values of a row where they are selected.
+struct Slotted<'v, 'a> {
+    slots: &'v Slots,
+    values: &'v mut [Option<&'a [u8]>],
+    /// How many clustering columns were seen.
+    clustering: usize,
+}
+
+impl<'a> LiveVisitor<'a> for Slotted<'_, 'a> {
     #[inline]
-    fn put(&mut self, value: Option<&'a [u8]>) {
-        self.push(value.map(Cow::Borrowed));
+    fn clustering_value(&mut self, value: Option<&'a [u8]>) {
+        if let Some(Some(slot)) = self.slots.clustering.get(self.clustering) {
+            self.values[*slot] = value;
+        }
+        self.clustering += 1;
     }
 
-    fn put_made(&mut self, value: Option<Cow<'a, [u8]>>) {
-        self.push(value);
+    #[inline]
+    fn cell(&mut self, column: u16, value: &'a [u8]) {
+        if let Some(Some(slot)) = self.slots.regulars.get(usize::from(column)) {
+            self.values[*slot] = Some(value);
+        }
     }
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use model::flat::FlatRow;
 use model::{
-    Bytes, CqlType, Direction, Fragment, FragmentReader, LiveRows, Next, PartitionKey, PartitionStart,
-    Position, Row, Schema, Slice,
+    Direction, Fragment, FragmentReader, LiveRows, Next, PartitionKey, PartitionStart, Position, Row, Schema,
+    Slice,
 };
 use smallvec::SmallVec;
 use storage::cover::Wanted;
@@ -25,12 +25,19 @@ use storage::{ReadRequest, Table, Tokens};
 use super::resume::Resume;
 use super::select::Selection;
 use super::shape::{Place, Shape};
-use super::sink::{Common, Sink, are_straight};
+use super::sink::{Common, Sink, Slots, are_straight};
 use super::worker::ShardTable;
 use crate::Result;
 
 /// After so many fragments others may go on.
 const TURN: u32 = 512;
+
+/// After so many rows of a partition a scan asks how large it is.
+const LOOK: usize = 256;
+
+/// It leaves one of so many bytes: the rows that are left come as a slice, from the row cache if it has them. What the scan has
+/// read ahead by then, a quarter of this at the most, is read twice.
+const LARGE: u64 = 4 << 20;
 
 /// Said of rows that the row cache has put there itself.
 const WHOLE: &str = "the row cache has whole rows";
@@ -46,7 +53,11 @@ pub(super) struct Packer<S> {
     pub(super) direction: Direction,
     live: LiveRows,
     sink: S,
-    has_rows: bool,
+    /// How many rows of the partition at hand were taken.
+    rows: usize,
+    is_scan: bool,
+    /// The partition that a scan may leave, and where.
+    large: Option<(PartitionKey, Position)>,
     /// Partitions up to this one are left out.
     behind: Option<PartitionKey>,
     /// Whether the partition at hand is behind it.
@@ -75,16 +86,19 @@ impl<S: Sink> Packer<S> {
     ) -> Packer<S> {
         let is_static_compact = shape.clustering_len() < shape.model().clustering.len();
         let is_of_key = |place: &&Place| matches!(place, Place::PartitionKey(_));
+        let takes_flat = !is_static_compact && are_straight(&selection.places, &schema);
         let common = Common {
+            slots: if takes_flat { Slots::new(&selection.places, &schema) } else { Slots::default() },
             key_places: selection.places.iter().take_while(is_of_key).count(),
             schema,
             selection,
             key: None,
             key_parts: Vec::new(),
-            static_row: None,
+            statics: None,
+            shared: Vec::new(),
         };
         Packer {
-            takes_flat: !is_static_compact && are_straight(&common.selection.places, &common.schema),
+            takes_flat,
             shape,
             common,
             is_static_compact,
@@ -92,13 +106,17 @@ impl<S: Sink> Packer<S> {
             direction: Direction::Forward,
             live: LiveRows::new(now),
             sink,
-            has_rows: false,
+            rows: 0,
+            is_scan: false,
+            large: None,
             behind: None,
             is_behind: true,
         }
     }
 
+    /// Takes the rows of a slice, until there are enough.
     pub(super) async fn slice(&mut self, table: &ShardTable, key: PartitionKey, slice: Slice) -> Result<()> {
+        self.is_scan = false;
         let mut stream = table.table.read(&self.request(key, slice)).await?;
         self.take_all(&mut stream).await
     }
@@ -133,18 +151,26 @@ impl<S: Sink> Packer<S> {
         }
     }
 
+    /// Takes the rows of partitions, until there are enough or one is large. Where that one goes on.
     pub(super) async fn scan(
         &mut self,
         table: &ShardTable,
         tokens: Tokens,
         behind: Option<PartitionKey>,
-    ) -> Result<()> {
+    ) -> Result<Option<(PartitionKey, Position)>> {
+        self.is_scan = true;
         let mut stream = match &behind {
             Some(key) if tokens.contain(key.token) => table.table.scan_behind(key, tokens.last).await?,
             _ => table.table.scan(tokens.after, tokens.last).await?,
         };
         self.behind = behind;
-        self.take_all(&mut stream).await
+        loop {
+            self.take_all(&mut stream).await?;
+            match self.large.take() {
+                Some((key, _)) if !self.is_full() && table.table.size_of(&key).await? < LARGE => {}
+                large => return Ok(large),
+            }
+        }
     }
 
     /// Takes what comes until there are enough rows.
@@ -184,7 +210,7 @@ impl<S: Sink> Packer<S> {
                 }
                 left -= 1;
             }
-            if self.is_full() {
+            if self.is_full() || self.large.is_some() {
                 return Ok(Taken::All);
             }
         }
@@ -212,7 +238,7 @@ impl<S: Sink> Packer<S> {
             return false;
         }
         match self.sink.take_flat(&self.common, &self.live, row).expect(WHOLE) {
-            Some(true) => self.has_rows = true,
+            Some(true) => self.rows += 1,
             Some(false) => return false,
             None => {
                 row.decode(place).expect(WHOLE);
@@ -238,13 +264,12 @@ impl<S: Sink> Packer<S> {
         }
         match fragment {
             Fragment::PartitionStart(start) => {
-                let Common { key, key_parts, static_row, .. } = &mut self.common;
-                *key_parts = parts_of(&start.key.bytes, self.shape.key_types());
-                (*key, *static_row, self.has_rows) = (Some(start.key.clone()), None, false);
+                self.common.enter(&start.key, self.shape.key_types());
+                self.rows = 0;
                 self.sink.leave_partition();
             }
             Fragment::PartitionEnd
-                if !self.has_rows && self.with_static_only && self.common.static_row.is_some() =>
+                if self.rows == 0 && self.with_static_only && self.common.statics.is_some() =>
             {
                 self.pack(None);
             }
@@ -255,17 +280,25 @@ impl<S: Sink> Packer<S> {
         }
         match fragment {
             Fragment::Row(row) if !self.is_static_compact => self.pack(Some(row)),
-            Fragment::StaticRow(row) => self.common.static_row = Some(row.clone()),
+            Fragment::StaticRow(row) => self.common.enter_static_row(row),
             _ => {}
         }
     }
 
     fn pack(&mut self, row: Option<&Row>) {
-        self.has_rows = true;
+        self.rows += 1;
         self.sink.take(&self.common, row);
         if self.is_full() && self.common.selection.wants_next {
             self.go_on_behind(row);
         }
+        if let (true, LOOK, Some(row)) = (self.is_scan, self.rows, row) {
+            self.large = Some((self.common.key().clone(), Position::after(row.clustering.clone())));
+        }
+    }
+
+    /// Whoever goes on begins behind a row of a partition, or behind all of it.
+    pub(super) fn go_on_at(&mut self, key: &PartitionKey, position: Option<&Position>) {
+        self.sink.go_on_at(Resume::at(key, position).to_bytes());
     }
 
     /// Whoever goes on begins behind a row, or behind the partition.
@@ -307,21 +340,6 @@ impl<S: Sink> Packer<S> {
             statics: (!self.with_static_only).then_some(statics),
         }
     }
-}
-
-/// The values of the columns of a partition key.
-fn parts_of(key: &Bytes, types: &[CqlType]) -> Vec<Bytes> {
-    if types.len() == 1 {
-        return vec![key.clone()];
-    }
-    let mut at = 0;
-    let next = |_: &CqlType| {
-        let len = key.get(at..at + 2).map(|len| usize::from(u16::from_be_bytes([len[0], len[1]])))?;
-        let part = (at + 2 + len <= key.len()).then(|| key.slice(at + 2..at + 2 + len));
-        at += 2 + len + 1;
-        part
-    };
-    types.iter().map_while(next).collect()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use model::Token;
 use model::flat::put_fragment;
+use model::{Bytes, CqlType, Token};
 use storage::commit_log::{LogPosition, TableId};
 use storage::memtable::{Memtable, MemtableReader};
 use testkit::generate::random::Random;

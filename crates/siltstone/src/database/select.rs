@@ -11,7 +11,6 @@ use storage::{Begun, Tokens};
 
 use super::packer::{Packer, Taken};
 use super::resume::Resume;
-use super::rows::PackedRows;
 use super::shape::Place;
 use super::shards::Work;
 use super::sink::Sink;
@@ -76,7 +75,7 @@ impl Worker {
         sink: S,
     ) -> Result<Work<Answer<S>>> {
         let table = self.table(read.selection.table)?;
-        let memory = READ_MEMORY + table.table.slice_memory() + read.selection.bytes;
+        let memory = (READ_MEMORY + table.table.slice_memory()).saturating_add(read.selection.bytes);
         let admission = self.admission()?;
         if let Some(permit) = admission.try_admit(memory) {
             return self.read_admitted(&table, read, sink, permit);
@@ -120,36 +119,47 @@ impl Worker {
         }))
     }
 
-    /// The rows of this shard's part of some tokens; `None` if the table has changed since the read was made.
-    pub(super) async fn read_scan(&self, read: ScanRead) -> Result<Option<PackedRows>> {
+    /// Gives the rows of this shard's part of some tokens to a sink. If the table has changed since the read was made, or does
+    /// so between two partitions, the sink knows where to go on.
+    pub(super) async fn read_scan<S: Sink>(&self, read: ScanRead, sink: S) -> Result<Answer<S>> {
         let table = self.table(read.selection.table)?;
-        let memory = READ_MEMORY + table.table.scan_memory() + read.selection.bytes;
+        let memory = (READ_MEMORY + table.table.scan_memory()).saturating_add(read.selection.bytes);
         let _permit = self.admission()?.admit(memory).await?;
         let version = read.selection.version;
-        let Ok(mut packer) = self.packer(&table, read.selection, PackedRows::default()) else {
-            return Ok(None);
+        let mut packer = match self.packer(&table, read.selection, sink) {
+            Ok(packer) => packer,
+            Err(sink) => return Ok(Answer::Altered(sink)),
         };
         let Some(tokens) = read.tokens.common(&table.table.tokens()) else {
-            return Ok(Some(PackedRows::default()));
+            return Ok(Answer::Rows(packer.finish()));
         };
-        let Some(resume) = read.resume else {
-            packer.with_static_only = true;
-            packer.scan(&table, tokens, None).await?;
-            return Ok(Some(packer.finish()));
+        let mut at = match read.resume {
+            Some(resume) => {
+                let position = resume.position()?;
+                Some((PartitionKey::new(Bytes::from(resume.key)), position))
+            }
+            None => None,
         };
-        let key = PartitionKey::new(Bytes::from(resume.key.as_slice()));
-        if let Some(position) = resume.position()?.filter(|_| tokens.contain(key.token)) {
-            let slice = Slice { start: position, end: Position::end() };
-            packer.slice(&table, key.clone(), slice).await?;
+        while !packer.is_full() {
+            if table.shape().version != version {
+                at.iter().for_each(|(key, position)| packer.go_on_at(key, position.as_ref()));
+                return Ok(Answer::Altered(packer.finish()));
+            }
+            at = match at {
+                Some((key, Some(start))) if tokens.contain(key.token) => {
+                    packer.slice(&table, key.clone(), Slice { start, end: Position::end() }).await?;
+                    Some((key, None))
+                }
+                behind => {
+                    packer.with_static_only = true;
+                    let large = packer.scan(&table, tokens, behind.map(|(key, _)| key)).await?;
+                    let Some((key, position)) = large else { break };
+                    packer.with_static_only = false;
+                    Some((key, Some(position)))
+                }
+            };
         }
-        if table.shape().version != version {
-            return Ok(None);
-        }
-        packer.with_static_only = true;
-        if !packer.is_full() {
-            packer.scan(&table, tokens, Some(key)).await?;
-        }
-        Ok(Some(packer.finish()))
+        Ok(Answer::Rows(packer.finish()))
     }
 
     /// What makes rows of what is read; the sink again if the table has changed since the read was made.

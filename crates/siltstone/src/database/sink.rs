@@ -10,7 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::flat::{FlatError, FlatRow};
-use model::{Bytes, Cell, Column, LiveRows, LiveVisitor, PartitionKey, Row, Schema, select};
+use model::{Bytes, Cell, Column, CqlType, LiveRows, LiveVisitor, PartitionKey, Row, Schema, select};
+use smallvec::SmallVec;
 
 use super::rows::PackedRows;
 use super::select::Selection;
@@ -23,6 +24,9 @@ const FIRST_REGULAR: u32 = 1 << 16;
 pub(super) trait Sink {
     /// Rows will have these columns.
     fn select(&mut self, _columns: &Arc<[ColumnInfo]>) {}
+
+    /// The columns are about to be others. Whether it has forgotten its rows, which are then read once more.
+    fn begins_again(&mut self) -> bool;
 
     /// The rows behind these are of another partition.
     fn leave_partition(&mut self) {}
@@ -41,6 +45,9 @@ pub(super) trait Sink {
 
     /// Where to go on behind the last row.
     fn go_on_at(&mut self, next: Vec<u8>);
+
+    /// Where it is to be gone on, if that was said.
+    fn take_next(&mut self) -> Option<Vec<u8>>;
 }
 
 /// Whether anything of a row was live; `None` if it has to be decoded to know.
@@ -55,20 +62,29 @@ pub(super) struct Common {
     pub(super) key: Option<PartitionKey>,
     /// The values of the columns of the key.
     pub(super) key_parts: Vec<Bytes>,
-    pub(super) static_row: Option<Row>,
+    /// The values of the static columns that are selected, if the partition has a static row.
+    pub(super) statics: Option<Statics>,
+    /// Of what all its rows have in common: where in the selection, and the value.
+    pub(super) shared: Vec<(usize, Bytes)>,
+    pub(super) slots: Slots,
 }
 
-/// Is given the values of a row, in the order in which they are selected.
-pub(super) trait Put<'a> {
-    fn put(&mut self, value: Option<&'a [u8]>);
-
-    /// The same of one that had to be made.
-    fn put_made(&mut self, value: Option<Cow<'a, [u8]>>);
+/// Where in the selection the columns are that each row has of its own, by their places among those of their kind.
+#[derive(Default)]
+pub(super) struct Slots {
+    pub(super) clustering: Vec<Option<usize>>,
+    pub(super) regulars: Vec<Option<usize>>,
 }
+
+/// The values of static columns, each at its column's place.
+pub(super) type Statics = Vec<Option<Bytes>>;
+
+/// The values of a row that had to be made of what it has.
+pub(super) type Made<'a> = SmallVec<[Option<Cow<'a, [u8]>>; 8]>;
 
 /// Gives the values of a row on while it is visited.
-pub(super) struct Straight<'o, 'a, O> {
-    out: &'o mut O,
+struct Straight<'o, 'a> {
+    out: &'o mut PackedRows,
     of: &'a Common,
     /// The columns that are left.
     places: &'a [Place],
@@ -82,38 +98,69 @@ impl Common {
         self.key.as_ref().expect("rows stand in partitions")
     }
 
+    /// The rows that follow are of this partition.
+    pub(super) fn enter(&mut self, key: &PartitionKey, types: &[CqlType]) {
+        self.key_parts = parts_of(&key.bytes, types);
+        (self.key, self.statics) = (Some(key.clone()), None);
+        self.share();
+    }
+
+    /// Their partition has this static row.
+    pub(super) fn enter_static_row(&mut self, row: &Row) {
+        let mut statics = vec![None; self.schema.statics.len()];
+        for place in self.selection.places.iter() {
+            if let Place::Static(at) = *place {
+                let value = value_of(row, &self.schema.statics, at);
+                statics[usize::from(at)] = value.map(|value| Bytes::from(value.into_owned()));
+            }
+        }
+        self.statics = Some(statics);
+        self.share();
+    }
+
+    fn share(&mut self) {
+        let mut shared = std::mem::take(&mut self.shared);
+        shared.clear();
+        let places = self.selection.places.iter().enumerate();
+        shared.extend(places.filter_map(|(at, place)| Some((at, self.value_without(*place)?.clone()))));
+        self.shared = shared;
+    }
+
     /// The columns of the key that are selected first.
     #[inline]
-    pub(super) fn put_key<'a>(&'a self, out: &mut impl Put<'a>) {
-        self.selection.places[..self.key_places].iter().for_each(|place| self.put_without(*place, out));
+    fn put_key(&self, out: &mut PackedRows) {
+        let places = &self.selection.places[..self.key_places];
+        places.iter().for_each(|place| out.push(self.value_without(*place).map(|value| &**value)));
     }
 
     /// All that is selected of a decoded row, or of a partition without rows.
-    pub(super) fn put_all<'a>(&'a self, row: Option<&'a Row>, out: &mut impl Put<'a>) {
-        for place in self.selection.places.iter() {
-            match *place {
-                Place::Clustering(at) => {
-                    let value = row.and_then(|row| row.clustering.values.get(at)?.as_ref());
-                    out.put(value.map(|value| &**value));
-                }
-                Place::Regular(at) => out.put_made(value_of(row, &self.schema.regulars, at)),
-                of_partition => self.put_without(of_partition, out),
-            }
-        }
+    pub(super) fn values_of<'a>(&'a self, row: Option<&'a Row>) -> Made<'a> {
+        let value = |place: &Place| match *place {
+            Place::Clustering(at) => Some(Cow::Borrowed(&**row?.clustering.values.get(at)?.as_ref()?)),
+            Place::Regular(at) => value_of(row?, &self.schema.regulars, at),
+            of_partition => self.value_without(of_partition).map(|value| Cow::Borrowed(&**value)),
+        };
+        self.selection.places.iter().map(value).collect()
     }
 
     /// The value of a column that all rows of the partition have in common; null for one of the row's own.
     #[inline]
-    fn put_without<'a>(&'a self, place: Place, out: &mut impl Put<'a>) {
+    fn value_without(&self, place: Place) -> Option<&Bytes> {
         match place {
-            Place::PartitionKey(at) => out.put(self.key_parts.get(at).map(|part| &**part)),
-            Place::Static(at) => out.put_made(value_of(self.static_row.as_ref(), &self.schema.statics, at)),
-            Place::Clustering(_) | Place::Regular(_) => out.put(None),
+            Place::PartitionKey(at) => self.key_parts.get(at),
+            Place::Static(at) => self.statics.as_ref()?[usize::from(at)].as_ref(),
+            Place::Clustering(_) | Place::Regular(_) => None,
         }
     }
 }
 
 impl Sink for PackedRows {
+    /// The rows of a page have the same columns.
+    fn begins_again(&mut self) -> bool {
+        *self = PackedRows::default();
+        true
+    }
+
     fn leave_partition(&mut self) {
         self.head = 0;
     }
@@ -144,7 +191,7 @@ impl Sink for PackedRows {
 
     fn take(&mut self, of: &Common, row: Option<&Row>) {
         self.begin(of.key().token, of.selection.rows);
-        of.put_all(row, self);
+        of.values_of(row).iter().for_each(|value| self.push(value.as_deref()));
     }
 
     #[inline]
@@ -155,23 +202,16 @@ impl Sink for PackedRows {
     fn go_on_at(&mut self, next: Vec<u8>) {
         self.next = Some(next);
     }
-}
 
-impl<'a> Put<'a> for PackedRows {
-    #[inline(always)]
-    fn put(&mut self, value: Option<&'a [u8]>) {
-        self.push(value);
-    }
-
-    fn put_made(&mut self, value: Option<Cow<'a, [u8]>>) {
-        self.push(value.as_deref());
+    fn take_next(&mut self) -> Option<Vec<u8>> {
+        self.next.take()
     }
 }
 
-impl<'o, 'a, O: Put<'a>> Straight<'o, 'a, O> {
+impl<'o, 'a> Straight<'o, 'a> {
     /// For a row of which the columns of the key that are selected first are there already.
     #[inline]
-    pub(super) fn behind_key(of: &'a Common, out: &'o mut O) -> Straight<'o, 'a, O> {
+    fn behind_key(of: &'a Common, out: &'o mut PackedRows) -> Straight<'o, 'a> {
         Straight { out, of, places: &of.selection.places[of.key_places..], clustering: 0 }
     }
 
@@ -182,10 +222,10 @@ impl<'o, 'a, O: Put<'a>> Straight<'o, 'a, O> {
             match order_of(*place) {
                 Some(next) if next == column => {
                     self.places = rest;
-                    return self.out.put(value);
+                    return self.out.push(value);
                 }
                 Some(next) if next > column => return,
-                _ => self.of.put_without(*place, self.out),
+                _ => self.out.push(self.of.value_without(*place).map(|value| &**value)),
             }
             self.places = rest;
         }
@@ -193,12 +233,13 @@ impl<'o, 'a, O: Put<'a>> Straight<'o, 'a, O> {
 
     /// Puts what is selected behind the last value.
     #[inline]
-    pub(super) fn finish(self) {
-        self.places.iter().for_each(|place| self.of.put_without(*place, self.out));
+    fn finish(self) {
+        let values = self.places.iter().map(|place| self.of.value_without(*place));
+        values.for_each(|value| self.out.push(value.map(|value| &**value)));
     }
 }
 
-impl<'a, O: Put<'a>> LiveVisitor<'a> for Straight<'_, 'a, O> {
+impl<'a> LiveVisitor<'a> for Straight<'_, 'a> {
     #[inline]
     fn clustering_value(&mut self, value: Option<&'a [u8]>) {
         self.put(self.clustering, value);
@@ -208,6 +249,21 @@ impl<'a, O: Put<'a>> LiveVisitor<'a> for Straight<'_, 'a, O> {
     #[inline]
     fn cell(&mut self, column: u16, value: &'a [u8]) {
         self.put(FIRST_REGULAR + u32::from(column), Some(value));
+    }
+}
+
+impl Slots {
+    pub(super) fn new(places: &[Place], schema: &Schema) -> Slots {
+        let (mut clustering, mut regulars) =
+            (vec![None; schema.clustering.len()], vec![None; schema.regulars.len()]);
+        for (slot, place) in places.iter().enumerate() {
+            match *place {
+                Place::Clustering(at) => clustering[at] = Some(slot),
+                Place::Regular(at) => regulars[usize::from(at)] = Some(slot),
+                Place::PartitionKey(_) | Place::Static(_) => {}
+            }
+        }
+        Slots { clustering, regulars }
     }
 }
 
@@ -233,9 +289,24 @@ fn order_of(place: Place) -> Option<u32> {
 }
 
 /// The value of a column from the live cells of a row.
-fn value_of<'a>(row: Option<&'a Row>, columns: &[Column], at: u16) -> Option<Cow<'a, [u8]>> {
-    let cells = &row?.cells;
+fn value_of<'a>(row: &'a Row, columns: &[Column], at: u16) -> Option<Cow<'a, [u8]>> {
+    let cells = &row.cells;
     let first = cells.partition_point(|cell: &Cell| cell.column < at);
     let count = cells[first..].iter().take_while(|cell| cell.column == at).count();
     select::value_of(&columns[usize::from(at)].data_type, &cells[first..first + count])
+}
+
+/// The values of the columns of a partition key.
+fn parts_of(key: &Bytes, types: &[CqlType]) -> Vec<Bytes> {
+    if types.len() == 1 {
+        return vec![key.clone()];
+    }
+    let mut at = 0;
+    let next = |_: &CqlType| {
+        let len = key.get(at..at + 2).map(|len| usize::from(u16::from_be_bytes([len[0], len[1]])))?;
+        let part = (at + 2 + len <= key.len()).then(|| key.slice(at + 2..at + 2 + len));
+        at += 2 + len + 1;
+        part
+    };
+    types.iter().map_while(next).collect()
 }

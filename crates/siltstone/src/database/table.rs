@@ -333,7 +333,46 @@ impl Table {
     pub fn scan(&self, scan: Scan) -> Pending<Page> {
         let table = self.clone();
         let span = debug_span!("scan", table = self.name());
-        self.pending(span, async move { table.read_scan(&scan).await })
+        self.pending(span, async move {
+            let (columns, packed) = table.scan_into(PackedRows::default(), &scan).await?;
+            Ok(packed.into_page(&columns))
+        })
+    }
+
+    /// Shows the rows of many partitions to a function, in the order of tokens: [`Table::fold`] for a scan. The function goes
+    /// from shard to shard, and runs on one of them at a time. What was shown is not shown again if the table is altered
+    /// meanwhile: the rows behind it then have the columns that it has by then.
+    ///
+    /// ```
+    /// # use siltstone::database::{Batch, Database, Options, Scan, Write};
+    /// # use std::ops::ControlFlow;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 2, ..Options::default() }).wait()?;
+    /// let t = database.create_table("CREATE TABLE ks.t (k int PRIMARY KEY, v text)").wait()?;
+    /// t.write((0..100).map(|k| Write::insert(k, ()).set("v", "silt")).collect::<Batch>()).wait()?;
+    /// let bytes = t.fold_scan(Scan::all().columns(["v"]).limit(usize::MAX), 0, |bytes, row| {
+    ///     *bytes += row.get("v").map_or(0, <[u8]>::len);
+    ///     ControlFlow::Continue(())
+    /// });
+    /// assert_eq!(bytes.wait()?.state, 400);
+    /// # database.close().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Table::scan`].
+    pub fn fold_scan<A: Send + 'static>(
+        &self,
+        scan: Scan,
+        start: A,
+        each: impl FnMut(&mut A, RowView<'_>) -> ControlFlow<()> + Send + 'static,
+    ) -> Pending<Folded<A>> {
+        let table = self.clone();
+        let span = debug_span!("fold_scan", table = self.name());
+        self.pending(span, async move {
+            let (_, fold) = table.scan_into(Fold::new(start, each), &scan).await?;
+            Ok(fold.finish())
+        })
     }
 
     /// Flushes the table: what was written so far is in SSTables then.
@@ -517,42 +556,50 @@ impl Table {
         Ok((columns, SliceRead { selection, token, key, slice, reverse: false, with_static_only }))
     }
 
-    async fn read_scan(&self, scan: &Scan) -> Result<Page> {
-        loop {
-            let shape = self.state.shape();
-            match self.scan_shards(&shape, scan).await? {
-                Some(page) => return Ok(page),
-                None => self.until_altered().await,
-            }
-        }
-    }
-
-    /// Asks one shard after the other until the page is full; `None` if the table was altered meanwhile.
-    async fn scan_shards(&self, shape: &Arc<Shape>, scan: &Scan) -> Result<Option<Page>> {
-        let (columns, mut selection) = self.selection(shape, &scan.page)?;
-        let resume = scan.page.resume.as_deref().map(Resume::parse).transpose()?;
-        let from = resume.as_ref().map(|resume| model::key::token_of(&resume.key));
+    /// Gives the rows of a scan to a sink, shard after shard, until it has enough. Where the table is altered meanwhile, it
+    /// goes on with the columns as they are then, or begins again.
+    async fn scan_into<S: Sink + Send + 'static>(
+        &self,
+        mut sink: S,
+        scan: &Scan,
+    ) -> Result<(Arc<[ColumnInfo]>, S)> {
         let (first, last) = scan.tokens.clone().map_or((Token::MIN, Token::MAX), |range| range.into_inner());
         let tokens = Tokens { after: after(first), last };
-        let mut page = Page { rows: Vec::new(), next: None };
-        for (shard, part) in self.inner.shards.iter().zip(self.inner.ring.parts()) {
-            let is_done = from.is_some_and(|from| part.last < from);
-            if is_done || part.common(&tokens).is_none() {
-                continue;
+        let start = scan.page.resume.as_deref().map(Resume::parse).transpose()?;
+        let (mut left, mut resume) = (tokens, start.clone());
+        'altered: loop {
+            let (columns, selection) = self.selection(&self.state.shape(), &scan.page)?;
+            sink.select(&columns);
+            let from = resume.as_ref().map(|resume| model::key::token_of(&resume.key));
+            for (shard, part) in self.inner.shards.iter().zip(self.inner.ring.parts()) {
+                let is_done = from.is_some_and(|from| part.last < from);
+                if is_done || part.common(&left).is_none() {
+                    continue;
+                }
+                let read = ScanRead { selection: selection.clone(), tokens: left, resume: resume.clone() };
+                match shard.call(async move |worker| worker.read_scan(read, sink).await).await? {
+                    Answer::Rows(with_rows) => sink = with_rows,
+                    Answer::Altered(rest) => {
+                        sink = rest;
+                        match sink.begins_again() {
+                            true => (left, resume) = (tokens, start.clone()),
+                            false => {
+                                resume = sink
+                                    .take_next()
+                                    .map_or(Ok(resume), |next| Resume::parse(&next).map(Some))?
+                            }
+                        }
+                        self.until_altered().await;
+                        continue 'altered;
+                    }
+                }
+                if sink.is_full(&selection) {
+                    break;
+                }
+                left.after = Some(part.last);
             }
-            let read = ScanRead { selection: selection.clone(), tokens, resume: resume.clone() };
-            let call = shard.call(async move |worker| worker.read_scan(read).await);
-            let Some(packed) = call.await? else { return Ok(None) };
-            selection.rows -= packed.starts.len().min(selection.rows);
-            selection.bytes = selection.bytes.saturating_sub(packed.bytes.len());
-            let of_shard = PackedRows::into_page(packed, &columns);
-            page.rows.extend(of_shard.rows);
-            page.next = of_shard.next;
-            if page.next.is_some() {
-                break;
-            }
+            return Ok((columns, sink));
         }
-        Ok(Some(page))
     }
 
     pub(super) fn selection(

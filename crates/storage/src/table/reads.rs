@@ -123,6 +123,24 @@ impl Table {
         self.0.row_cache.known_row(key, row, &self.0.definition.borrow())
     }
 
+    /// How many bytes of data SSTables have of a partition, uncompressed, with those of others that share its token.
+    ///
+    /// # Errors
+    /// What cannot be read of their indexes.
+    pub async fn size_of(&self, key: &PartitionKey) -> Result<u64> {
+        let mut candidates = self.sstables().of_key(key);
+        candidates.settle(key).await?;
+        let mut size = 0;
+        for member in candidates.members() {
+            let start = match key.token.checked_sub(1) {
+                Some(before) => member.sstable.data_above(before).await?,
+                None => 0,
+            };
+            size += member.sstable.data_behind(key).await?.saturating_sub(start);
+        }
+        Ok(size)
+    }
+
     /// Begins the same read, without a wait.
     pub fn begin<'a>(&self, request: Cow<'a, ReadRequest>) -> Begun<'a> {
         self.begin_among(request, None)
