@@ -63,7 +63,8 @@ pub(super) struct ScanRead {
 pub(super) enum Answer<S> {
     /// The sink has the rows.
     Rows(S),
-    /// It has none, as the table has changed since the read was made.
+    /// The table has changed since the read was made, and the sink has none of the rows from where it says that it is to be gone
+    /// on; none at all if it does not say that.
     Altered(S),
 }
 

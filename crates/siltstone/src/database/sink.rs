@@ -1,8 +1,9 @@
 //! Where rows go that were read: into a page, or to a function that looks at them where they are.
 //!
 //! ```text
-//! Packer ──a row as it stands──► Straight ──► values, one by one ──┐
-//!        └──a decoded row────────────────────────────────────────┴──► Sink
+//!        ┌──a row as it stands──► LiveRows::show ──► Straight ──► PackedRows
+//! Packer ┤                                      └──► Slotted  ──► Fold
+//!        └──a decoded row───────► Common::values_of ────────────► both
 //! ```
 
 use std::borrow::Cow;

@@ -581,13 +581,10 @@ impl Table {
                     Answer::Rows(with_rows) => sink = with_rows,
                     Answer::Altered(rest) => {
                         sink = rest;
-                        match sink.begins_again() {
-                            true => (left, resume) = (tokens, start.clone()),
-                            false => {
-                                resume = sink
-                                    .take_next()
-                                    .map_or(Ok(resume), |next| Resume::parse(&next).map(Some))?
-                            }
+                        if sink.begins_again() {
+                            (left, resume) = (tokens, start.clone());
+                        } else if let Some(next) = sink.take_next() {
+                            resume = Some(Resume::parse(&next)?);
                         }
                         self.until_altered().await;
                         continue 'altered;

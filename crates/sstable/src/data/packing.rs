@@ -19,7 +19,7 @@ use crate::parts::compression_info::Compression;
 
 /// So many bytes of data are worth a hop to another thread. A thread is woken twice for each batch and a request is made of
 /// it: with a quarter of this, the kernel took half as much again.
-const BATCH: usize = 512 << 10;
+pub(super) const BATCH: usize = 512 << 10;
 
 /// So many batches are packed, or wait for being taken, at a time. Not the number of cores: see this module's head.
 const IN_FLIGHT: usize = 4;

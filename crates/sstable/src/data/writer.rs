@@ -249,6 +249,7 @@ mod tests {
     use super::*;
     use crate::Version;
     use crate::data::chunk::{Care, DataFile, Stretch};
+    use crate::data::packing::BATCH;
     use crate::parts::compression_info::{Compression, Compressor};
 
     const PATH: &str = "/t/me-1-big-Data.db";
@@ -331,7 +332,7 @@ mod tests {
     fn batches_are_cut_anywhere() {
         let data = data().repeat(4);
         for chunk_len in [4 << 10, 16 << 10, 1 << 20] {
-            for piece in [64 << 10, FULL, FULL + 1, 3 * FULL - 5, data.len()] {
+            for piece in [64 << 10, BATCH, BATCH + 1, 3 * BATCH - 5, data.len()] {
                 run_simulated(SimOptions::default(), async |shard| {
                     let compression = Compression::new(Compressor::Lz4, Version::Nb);
                     let compression = compression.with_chunk_len(chunk_len).unwrap();
@@ -346,7 +347,7 @@ mod tests {
     /// How far a writer says it is does not depend on the threads, and it is never far behind.
     #[test]
     fn what_is_packed_is_told_alike_on_every_shard() {
-        let data = data().repeat(4);
+        let data = data().repeat(16);
         let steps = async |disk: &Disk, path: &Path| {
             let compression = Compression::new(Compressor::Lz4, Version::Nb);
             let file = disk.create(path, IoClass::new(1)).await.unwrap();
@@ -359,7 +360,7 @@ mod tests {
                     writer.flush().await.unwrap();
                 }
                 let (packed, file_len) = writer.packed();
-                assert!(writer.position() - packed <= 6 * FULL as u64 && (file_len > 0) == (packed > 0));
+                assert!(writer.position() - packed <= 6 * BATCH as u64 && (file_len > 0) == (packed > 0));
                 steps.push((packed, file_len));
             }
             steps
