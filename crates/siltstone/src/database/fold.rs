@@ -102,6 +102,8 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Fold<A, F> {
 }
 
 impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
+    const HAS_SLOTS: bool = true;
+
     fn select(&mut self, columns: &Arc<[ColumnInfo]>) {
         self.columns = columns.clone();
     }
@@ -117,7 +119,8 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
         for (at, value) in &of.shared {
             values[*at] = Some(&**value);
         }
-        let mut slotted = Slotted { slots: &of.slots, values: &mut values, clustering: 0 };
+        let slots = of.slots.as_ref().expect("it has slots where rows are not decoded");
+        let mut slotted = Slotted { slots, values: &mut values, clustering: 0 };
         let taken = live.show(row, &mut slotted)?;
         if taken == Some(true) {
             self.show(of.key().token, &values);

@@ -88,7 +88,7 @@ impl<S: Sink> Packer<S> {
         let is_of_key = |place: &&Place| matches!(place, Place::PartitionKey(_));
         let takes_flat = !is_static_compact && are_straight(&selection.places, &schema);
         let common = Common {
-            slots: if takes_flat { Slots::new(&selection.places, &schema) } else { Slots::default() },
+            slots: (takes_flat && S::HAS_SLOTS).then(|| Slots::new(&selection.places, &schema)),
             key_places: selection.places.iter().take_while(is_of_key).count(),
             schema,
             selection,

@@ -23,6 +23,9 @@ const FIRST_REGULAR: u32 = 1 << 16;
 
 /// Takes rows.
 pub(super) trait Sink {
+    /// Whether it takes values of undecoded rows by their [`Slots`].
+    const HAS_SLOTS: bool;
+
     /// Rows will have these columns.
     fn select(&mut self, _columns: &Arc<[ColumnInfo]>) {}
 
@@ -65,13 +68,12 @@ pub(super) struct Common {
     pub(super) key_parts: Vec<Bytes>,
     /// The values of the static columns that are selected, if the partition has a static row.
     pub(super) statics: Option<Statics>,
-    /// Of what all its rows have in common: where in the selection, and the value.
+    /// Of what all its rows have in common: where in the selection, and the value. For sinks that have slots.
     pub(super) shared: Vec<(usize, Bytes)>,
-    pub(super) slots: Slots,
+    pub(super) slots: Option<Slots>,
 }
 
 /// Where in the selection the columns are that each row has of its own, by their places among those of their kind.
-#[derive(Default)]
 pub(super) struct Slots {
     pub(super) clustering: Vec<Option<usize>>,
     pub(super) regulars: Vec<Option<usize>>,
@@ -120,6 +122,9 @@ impl Common {
     }
 
     fn share(&mut self) {
+        if self.slots.is_none() {
+            return;
+        }
         let mut shared = std::mem::take(&mut self.shared);
         shared.clear();
         let places = self.selection.places.iter().enumerate();
@@ -156,6 +161,8 @@ impl Common {
 }
 
 impl Sink for PackedRows {
+    const HAS_SLOTS: bool = false;
+
     /// The rows of a page have the same columns.
     fn begins_again(&mut self) -> bool {
         *self = PackedRows::default();
