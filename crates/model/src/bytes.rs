@@ -14,7 +14,6 @@ pub const MAX_BUFFER: usize = u32::MAX as usize;
 /// A range of a reference-counted buffer.
 ///
 /// Invariant: `start + len` is within the owner's length.
-#[derive(Clone)]
 pub struct Bytes {
     owner: Rc<Vec<u8>>,
     start: u32,
@@ -53,6 +52,22 @@ impl Bytes {
     /// A copy with a buffer of its own, so that it no longer keeps a larger one alive.
     pub fn detached(&self) -> Bytes {
         Bytes::from(self.to_vec())
+    }
+}
+
+impl Clone for Bytes {
+    #[inline]
+    fn clone(&self) -> Bytes {
+        Bytes { owner: Rc::clone(&self.owner), start: self.start, len: self.len }
+    }
+
+    /// Values that follow each other mostly have the same owner, which then is not counted anew.
+    #[inline]
+    fn clone_from(&mut self, other: &Bytes) {
+        if !Rc::ptr_eq(&self.owner, &other.owner) {
+            self.owner = Rc::clone(&other.owner);
+        }
+        (self.start, self.len) = (other.start, other.len);
     }
 }
 
@@ -117,6 +132,19 @@ mod tests {
         assert_eq!(&*part.slice(1..3), b"il");
         assert_eq!(Rc::strong_count(&all.owner), 2);
         assert_eq!(Rc::strong_count(&part.detached().owner), 1);
+    }
+
+    #[test]
+    fn a_copy_in_the_place_of_another_counts_its_owner() {
+        let (silt, stone) = (Bytes::from(b"silt".to_vec()), Bytes::from(b"stone".to_vec()));
+        let mut copy = silt.slice(0..2);
+        copy.clone_from(&silt);
+        assert_eq!((&*copy, Rc::strong_count(&silt.owner)), (&b"silt"[..], 2));
+        copy.clone_from(&stone);
+        assert_eq!(
+            (&*copy, Rc::strong_count(&silt.owner), Rc::strong_count(&stone.owner)),
+            (&b"stone"[..], 1, 2)
+        );
     }
 
     #[test]

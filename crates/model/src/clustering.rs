@@ -19,10 +19,26 @@ use crate::{Bytes, CqlType};
 
 /// The values of a row's clustering columns, or of the first few of them. `None` is null, which only
 /// tables of compact storage hold.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(PartialEq, Eq, Debug, Default)]
 pub struct Clustering {
     /// In the order of the schema's clustering columns.
     pub values: SmallVec<[Option<Bytes>; 2]>,
+}
+
+impl Clone for Clustering {
+    #[inline]
+    fn clone(&self) -> Clustering {
+        Clustering { values: self.values.clone() }
+    }
+
+    /// The prefixes of rows have the same length.
+    #[inline]
+    fn clone_from(&mut self, other: &Clustering) {
+        if self.values.len() != other.values.len() {
+            return self.values.clone_from(&other.values);
+        }
+        self.values.iter_mut().zip(&other.values).for_each(|(value, other)| value.clone_from(other));
+    }
 }
 
 impl Clustering {

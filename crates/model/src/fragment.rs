@@ -263,7 +263,7 @@ impl Validator {
                 _ => return Err(OrderError::Clustering),
             }
         }
-        self.last.prefix.values.clone_from(&to.prefix.values);
+        self.last.prefix.clone_from(to.prefix);
         self.last.weight = to.weight;
         self.has_last = true;
         Ok(())

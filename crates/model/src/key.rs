@@ -58,25 +58,22 @@ const C2: u64 = 0x4cf5_ad43_2745_937f;
 /// `murmur3_x64_128` with seed 0, the tail's bytes sign-extended as Cassandra does.
 pub fn murmur3(key: &[u8]) -> [u64; 2] {
     let (mut h1, mut h2) = (0u64, 0u64);
-    let mut blocks = key.chunks_exact(16);
-    for block in &mut blocks {
-        h1 = (h1 ^ mix_k1(little_endian(&block[..8]))).rotate_left(27).wrapping_add(h2);
+    let (blocks, tail) = key.as_chunks::<16>();
+    for block in blocks {
+        let k = u128::from_le_bytes(*block);
+        h1 = (h1 ^ mix_k1(k as u64)).rotate_left(27).wrapping_add(h2);
         h1 = h1.wrapping_mul(5).wrapping_add(0x52dc_e729);
-        h2 = (h2 ^ mix_k2(little_endian(&block[8..]))).rotate_left(31).wrapping_add(h1);
+        h2 = (h2 ^ mix_k2((k >> 64) as u64)).rotate_left(31).wrapping_add(h1);
         h2 = h2.wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
-    let tail = blocks.remainder();
-    if tail.len() > 8 {
-        h2 ^= mix_k2(signed_tail(&tail[8..]));
+    let (low, high) = tail.split_at(tail.len().min(8));
+    if !high.is_empty() {
+        h2 ^= mix_k2(signed_tail(high));
     }
-    if !tail.is_empty() {
-        h1 ^= mix_k1(signed_tail(&tail[..tail.len().min(8)]));
+    if !low.is_empty() {
+        h1 ^= mix_k1(signed_tail(low));
     }
     finish(h1, h2, key.len() as u64)
-}
-
-fn little_endian(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes.try_into().expect("half a block is 8 bytes"))
 }
 
 fn mix_k1(k: u64) -> u64 {
@@ -87,9 +84,32 @@ fn mix_k2(k: u64) -> u64 {
     k.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
 }
 
-/// Each byte is widened with its sign before it is shifted into place and XORed.
+/// At most 8 bytes, least significant first; each is widened with its sign before it is shifted into place and XORed. So a
+/// byte is inverted where an odd number of negative ones are before it.
+#[inline]
 fn signed_tail(bytes: &[u8]) -> u64 {
-    bytes.iter().enumerate().fold(0, |k, (i, &byte)| k ^ ((byte as i8 as i64 as u64) << (8 * i)))
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let plain = little_endian(bytes);
+    let negative = (plain >> 7) & ONES;
+    let negative_before = (negative << 8).wrapping_mul(ONES);
+    plain ^ (negative_before & ONES).wrapping_mul(0xff)
+}
+
+/// At most 8 bytes, without a loop.
+#[inline]
+fn little_endian(bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let shift = 8 * (bytes.len() - 4);
+            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << shift
+        }
+        _ => match *bytes {
+            [] => 0,
+            [a] => u64::from(a),
+            [a, b] => u64::from(u16::from_le_bytes([a, b])),
+            [a, b, c, ..] => u64::from(u32::from_le_bytes([a, b, c, 0])),
+        },
+    }
 }
 
 fn finish(h1: u64, h2: u64, len: u64) -> [u64; 2] {
@@ -119,6 +139,21 @@ mod tests {
         assert_eq!(token_of(&1i32.to_be_bytes()), -4_069_959_284_402_364_209);
         assert_eq!(token_of(&2i32.to_be_bytes()), -3_248_873_570_005_575_792);
         assert_eq!(token_of(b""), 0);
+    }
+
+    /// Against the definition: byte by byte.
+    #[test]
+    fn tails_are_widened_with_their_signs() {
+        let mut bytes = [0_u8; 8];
+        for round in 0..1_u32 << 16 {
+            // Each bit of a round is the sign of a byte, and all bytes differ.
+            for (at, byte) in bytes.iter_mut().enumerate() {
+                *byte = (round >> at << 7) as u8 | (round.wrapping_mul(0x9e37_79b9) >> at) as u8 & 0x7f;
+            }
+            let tail = &bytes[..1 + (round >> 8) as usize % 8];
+            let widened = tail.iter().enumerate().map(|(at, &byte)| (byte as i8 as i64 as u64) << (8 * at));
+            assert_eq!(signed_tail(tail), widened.fold(0, |tail, byte| tail ^ byte), "{tail:02x?}");
+        }
     }
 
     #[test]

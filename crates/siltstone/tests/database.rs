@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod scanned;
+
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use scanned::{json, scanned};
 use siltstone::Error;
 use siltstone::database::{
-    Batch, Bound, Database, Folded, Options, Page, Row, RowView, Scan, Slice, Table, Value, Write,
+    Batch, Bound, Database, Folded, Options, Page, RowView, Scan, Slice, Table, Value, Write,
 };
 use storage::commit_log::{CommitLogOptions, SyncMode};
 
@@ -23,24 +26,6 @@ fn options(shards: usize) -> Options {
 
 fn open(folder: &Path, shards: usize) -> Database {
     Database::open(folder, options(shards)).wait().unwrap()
-}
-
-fn json(rows: &[Row]) -> Vec<String> {
-    rows.iter().map(|row| row.to_json().unwrap()).collect()
-}
-
-/// All rows, a few a page.
-fn scanned(table: &Table, limit: usize) -> Vec<String> {
-    let (mut rows, mut next) = (Vec::new(), None);
-    loop {
-        let page = table.scan(Scan::all().limit(limit).resume(next)).wait().unwrap();
-        assert!(page.rows.len() <= limit);
-        rows.extend(json(&page.rows));
-        next = page.next;
-        if next.is_none() {
-            return rows;
-        }
-    }
 }
 
 /// What a metric of the database says, all of its lines together.

@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::ops::ControlFlow;
-use std::path::Path;
+mod scanned;
 
-use siltstone::database::{Batch, Database, Options, Row, RowView, Scan, Slice, Table, Write};
+use std::ops::ControlFlow;
+
+use scanned::{json, scanned};
+use siltstone::database::{Batch, Database, Options, RowView, Scan, Slice, Table, Write};
+use tempfile::TempDir;
 
 const CREATE: &str = "CREATE TABLE ks.t (k int, c int, v text, s text static, PRIMARY KEY (k, c))";
 
@@ -15,10 +18,15 @@ const ROWS: [i32; 10] = [1, 3000, 0, 255, 256, 257, 2500, 5001, 7, 600];
 /// How many bytes their values have: three partitions have more than 4 MiB, and one nearly as much.
 const BYTES: [usize; 10] = [10, 1500, 0, 10, 20_000, 20_000, 1500, 5, 10, 10];
 
-fn open(folder: &Path, shards: usize) -> Database {
+/// A database with the table and all its rows, in a folder that goes with the guard.
+fn filled(shards: usize) -> (TempDir, Database, Table) {
+    let folder = tempfile::tempdir().unwrap();
     let options =
         Options { shards, cache: 8 << 20, memtables: 64 << 20, direct_io: false, ..Options::default() };
-    Database::open(folder, options).wait().unwrap()
+    let database = Database::open(folder.path(), options).wait().unwrap();
+    let table = database.create_table(CREATE).wait().unwrap();
+    fill(&table);
+    (folder, database, table)
 }
 
 /// Rows in SSTables that overlap and in the memtable, of which some are deleted; one partition has a static row only.
@@ -42,10 +50,6 @@ fn fill(table: &Table) {
 /// A row by its token and its clustering key.
 type Place = (i64, Option<Vec<u8>>);
 
-fn json(rows: &[Row]) -> Vec<String> {
-    rows.iter().map(|row| row.to_json().unwrap()).collect()
-}
-
 /// All rows, partition by partition, in the order of tokens.
 fn sliced(table: &Table) -> Vec<String> {
     let mut partitions = Vec::new();
@@ -57,20 +61,7 @@ fn sliced(table: &Table) -> Vec<String> {
     partitions.into_iter().flat_map(|(_, rows)| rows).collect()
 }
 
-fn pages(table: &Table, limit: usize) -> Vec<String> {
-    let (mut rows, mut next) = (Vec::new(), None);
-    loop {
-        let page = table.scan(Scan::all().limit(limit).resume(next)).wait().unwrap();
-        assert!(page.rows.len() <= limit);
-        rows.extend(json(&page.rows));
-        next = page.next;
-        if next.is_none() {
-            return rows;
-        }
-    }
-}
-
-/// The same, each time so many rows, or less if it is broken off.
+/// All rows, each time so many, or less if it is broken off.
 fn folded(table: &Table, limit: usize, break_off: usize) -> Vec<String> {
     let (mut all, mut next) = (Vec::new(), None);
     loop {
@@ -92,17 +83,17 @@ fn folded(table: &Table, limit: usize, break_off: usize) -> Vec<String> {
 #[test]
 fn pages_and_rows_looked_at_are_those_of_all_partitions() {
     for shards in [1, 3] {
-        let folder = tempfile::tempdir().unwrap();
-        let database = open(folder.path(), shards);
-        let table = database.create_table(CREATE).wait().unwrap();
-        fill(&table);
+        let (_folder, _database, table) = filled(shards);
         let expected = sliced(&table);
         // One row stands for the partition that has none.
         assert_eq!(expected.len() as i32, ROWS.iter().sum::<i32>() + 1 - 100);
         // What memory has, then what is in an SSTable by itself, then what the row cache has of it.
         for round in 0..3 {
             for limit in [256, 1500, usize::MAX] {
-                assert!(pages(&table, limit) == expected, "{shards} shards, round {round}, pages of {limit}");
+                assert!(
+                    scanned(&table, limit) == expected,
+                    "{shards} shards, round {round}, pages of {limit}"
+                );
                 assert!(folded(&table, limit, usize::MAX) == expected, "round {round}, {limit} a time");
             }
             assert!(folded(&table, usize::MAX, 257) == expected, "{shards} shards, round {round}");
@@ -115,10 +106,7 @@ fn pages_and_rows_looked_at_are_those_of_all_partitions() {
 
 #[test]
 fn a_part_of_the_ring_is_looked_at() {
-    let folder = tempfile::tempdir().unwrap();
-    let database = open(folder.path(), 3);
-    let table = database.create_table(CREATE).wait().unwrap();
-    fill(&table);
+    let (_folder, _database, table) = filled(3);
     let all = table.scan(Scan::all().limit(usize::MAX).limit_bytes(usize::MAX)).wait().unwrap().rows;
     let (first, last) = (all[all.len() / 4].token(), all[all.len() / 2].token());
     let count = |tokens| {
@@ -137,10 +125,7 @@ fn a_part_of_the_ring_is_looked_at() {
 
 #[test]
 fn rows_are_shown_once_while_the_table_is_altered() {
-    let folder = tempfile::tempdir().unwrap();
-    let database = open(folder.path(), 3);
-    let table = database.create_table(CREATE).wait().unwrap();
-    fill(&table);
+    let (_folder, database, table) = filled(3);
     table.flush().wait().unwrap();
     let rows = sliced(&table).len();
     std::thread::scope(|scope| {
@@ -164,7 +149,7 @@ fn rows_are_shown_once_while_the_table_is_altered() {
             assert_eq!(seen.len(), rows);
             assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "in order, each once");
             most = most.max(columns);
-            assert_eq!(pages(&table, usize::MAX).len(), rows);
+            assert_eq!(scanned(&table, usize::MAX).len(), rows);
             rounds += 1;
         }
         altering.join().unwrap();

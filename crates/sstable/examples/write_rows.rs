@@ -11,6 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
+use model::key::token_of;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Column, CqlType, DeletionTime, Fragment, Liveness, PartitionKey, PartitionStart,
@@ -50,17 +51,19 @@ async fn write(shard: &Shard, path: &Path, shape: &Shape) -> Result<f64, siltsto
     let column = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
     let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![column]));
     let (descriptor, options) = (Descriptor::parse(path)?, WriteOptions::new(Version::Oa));
-    let (keys, numbers, values) = (keys(shape.partitions), numbers(shape.rows), values(shape.bytes));
+    let (keys, numbers, values) = (keys(shape.partitions), numbers(0..shape.rows), values(shape.bytes));
     let start = Instant::now();
     let mut writer =
         SSTableWriter::create(shard.disk(), descriptor, &schema, EncodingStats::NONE, options).await?;
     let mut fragment = Fragment::default();
-    for number in keys {
-        let start = PartitionStart { key: key(number), deletion: DeletionTime::LIVE };
+    for at in 0..shape.partitions as usize {
+        let key = PartitionKey::new(nth(&keys, at, 4));
+        let number = i32::from_be_bytes(key.bytes[..].try_into().expect("a key has 4 bytes"));
+        let start = PartitionStart { key, deletion: DeletionTime::LIVE };
         writer.push(&Fragment::PartitionStart(start)).await?;
-        for row in 0..shape.rows {
-            let value = &values[(number as usize * 31 + row as usize) % VALUES];
-            fill(fragment.as_new_row(), numbers.slice(4 * row as usize..4 * row as usize + 4), value.clone());
+        for row in 0..shape.rows as usize {
+            let value = nth(&values, (number as usize * 31 + row) % VALUES, shape.bytes);
+            fill(fragment.as_new_row(), nth(&numbers, row, 4), value);
             writer.push(&fragment).await?;
         }
         writer.push(&Fragment::PartitionEnd).await?;
@@ -70,15 +73,11 @@ async fn write(shard: &Shard, path: &Path, shape: &Shape) -> Result<f64, siltsto
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// The numbers of the keys, in the order of the keys' tokens.
-fn keys(count: i32) -> Vec<i32> {
+/// The keys one after the other, in the order of their tokens.
+fn keys(count: i32) -> Bytes {
     let mut keys: Vec<i32> = (0..count).collect();
-    keys.sort_by_cached_key(|&number| key(number).token);
-    keys
-}
-
-fn key(number: i32) -> PartitionKey {
-    PartitionKey::new(Bytes::from(number.to_be_bytes().to_vec()))
+    keys.sort_by_cached_key(|number| token_of(&number.to_be_bytes()));
+    numbers(keys)
 }
 
 /// Fills a row of nothing, whose memory is that of the row before.
@@ -90,19 +89,24 @@ fn fill(row: &mut Row, number: Bytes, value: Bytes) {
     row.cells.push(Cell { column: 0, ttl, timestamp: TIMESTAMP, local_deletion_time, path, value });
 }
 
-/// The numbers of the rows, one after the other.
-fn numbers(rows: i32) -> Bytes {
-    Bytes::from((0..rows).flat_map(i32::to_be_bytes).collect::<Vec<u8>>())
+/// Numbers as CQL has them, one after the other.
+fn numbers(numbers: impl IntoIterator<Item = i32>) -> Bytes {
+    Bytes::from(numbers.into_iter().flat_map(i32::to_be_bytes).collect::<Vec<u8>>())
+}
+
+/// One of those that stand one after the other, each of so many bytes.
+fn nth(all: &Bytes, at: usize, bytes: usize) -> Bytes {
+    all.slice(bytes * at..bytes * (at + 1))
 }
 
 /// Values of which half repeats and half does not: compressors find something, but not everything. They are made
-/// beforehand, so that making them is not what is measured.
-fn values(bytes: usize) -> Vec<Bytes> {
+/// beforehand, so that making them is not what is measured, and are parts of one buffer, as those of a block that was read.
+fn values(bytes: usize) -> Bytes {
     let mut random = 1_i64;
     let mut next = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 56) as u8
     };
-    let value = |_| (0..bytes).map(|at| if at < bytes / 2 { next() } else { 0 }).collect::<Vec<u8>>();
-    (0..VALUES).map(value).map(Bytes::from).collect()
+    let mut byte = |at: usize| if at % bytes < bytes / 2 { next() } else { 0 };
+    Bytes::from((0..VALUES * bytes).map(&mut byte).collect::<Vec<u8>>())
 }

@@ -12,6 +12,7 @@
 //! with the number of partitions, by what a reader holds of them too: the filter and the summary.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use model::fragment::Validator;
 use model::key::murmur3;
@@ -19,7 +20,7 @@ use model::{
     Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, PartitionStart, RangeTombstoneChange,
     Row, Schema,
 };
-use runtime::{Disk, NewFile};
+use runtime::{Disk, NewFile, offload};
 
 use crate::big::spool::Spool;
 use crate::big::writer::{IndexWriter, WrittenBlock, WrittenPartition};
@@ -451,7 +452,10 @@ impl SSTableWriter {
     async fn end(&mut self) -> Result<()> {
         self.end_head();
         self.settle_change();
-        self.cut_block();
+        // A single block has no place in an index.
+        if self.index.has_blocks() {
+            self.cut_block();
+        }
         let partition = self.partition.take().expect("invariant 2");
         self.codec.put_end_of_partition(self.data.buffer());
         self.collector.partition_end(self.data.position() - partition.start);
@@ -525,6 +529,9 @@ impl SSTableWriter {
     }
 }
 
+/// So many hashes are worth a hop to another thread.
+const MANY_HASHES: usize = 4096;
+
 /// Progress is told every so many bytes.
 const PROGRESS_STEP: u64 = 1 << 20;
 
@@ -586,30 +593,41 @@ impl Filters {
         let (version, chance) = (sealer.descriptor().version, options.bloom_filter_fp_chance);
         let path = sealer.descriptor().path_of(&Component::Filter);
         let filter = FilterBuilder::new(keys, chance, version);
-        let Some(mut filter) = filter.map_err(|error| Error::unfit(&path, error.to_string()))? else {
+        let mut filter = filter.map_err(|error| Error::unfit(&path, error.to_string()))?;
+        if filter.is_none() {
             hashes.discard().await?;
             return Ok(Filters { filter: None, pages: None });
-        };
+        }
         let has_pages = options.bloom_pages && options.partitioner == Partitioner::Murmur3;
         let mut pages = match has_pages.then(|| BloomPagesBuilder::new(keys, chance)).flatten() {
             Some(pages) => Some((sealer.create(Component::BloomPages).await?, pages)),
             None => None,
         };
-        let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         hashes
             .drain(async |piece| {
-                for hash in piece.chunks(16) {
-                    let hash = [half(&hash[..8]), half(&hash[8..])];
-                    filter.add(hash);
-                    pages.iter_mut().for_each(|(_, pages)| pages.add(hash));
+                let hashes: Arc<[[u64; 2]]> = piece.as_chunks().0.iter().map(hash_in).collect();
+                // The one is made meanwhile on another thread, unless that would cost more than it spares.
+                let adding = (hashes.len() >= MANY_HASHES).then(|| {
+                    let (mut filter, hashes) = (filter.take().expect("no other has it"), hashes.clone());
+                    offload(move || {
+                        filter.add_all(&hashes);
+                        filter
+                    })
+                });
+                if let Some((file, pages)) = &mut pages {
+                    hashes.iter().for_each(|&hash| pages.add(hash));
+                    if !pages.is_empty() {
+                        file.append(pages.take_pages()).await?;
+                    }
                 }
-                if let Some((file, pages)) = pages.as_mut().filter(|(_, pages)| !pages.is_empty()) {
-                    file.append(pages.take_pages()).await?;
+                match adding {
+                    Some(adding) => filter = Some(adding.await),
+                    None => filter.as_mut().expect("no other has it").add_all(&hashes),
                 }
                 Ok(())
             })
             .await?;
-        Ok(Filters { filter: Some(filter), pages })
+        Ok(Filters { filter, pages })
     }
 
     /// Writes the rest of BloomPages.db, and gives Filter.db.
@@ -620,6 +638,12 @@ impl Filters {
         }
         Ok(self.filter.map(FilterBuilder::finish))
     }
+}
+
+/// Both halves of a hash, as they were spooled.
+fn hash_in(bytes: &[u8; 16]) -> [u64; 2] {
+    let hash = u128::from_le_bytes(*bytes);
+    [hash as u64, (hash >> 64) as u64]
 }
 
 /// What Statistics.db tells besides what was collected.

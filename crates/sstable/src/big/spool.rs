@@ -6,7 +6,7 @@
 use std::ops::AsyncFnMut;
 use std::path::PathBuf;
 
-use runtime::{Disk, NewFile};
+use runtime::{Disk, NewFile, spawn, yield_now};
 
 use crate::Result;
 use crate::component::INDEX_IO;
@@ -71,12 +71,19 @@ impl Spool {
     pub(crate) async fn drain(&mut self, mut take: impl AsyncFnMut(&[u8]) -> Result<()>) -> Result<()> {
         if let Some(spilled) = self.file.take() {
             let file = self.disk.open(&self.path, INDEX_IO).await?;
-            let mut at = 0;
+            let read = |at: u64| {
+                let (file, len) = (file.clone(), STEP.min(spilled.len() - at));
+                spawn(async move { file.read_exact_at(at, len as usize).await })
+            };
+            let (mut reading, mut at) = (read(0), STEP);
             while at < spilled.len() {
-                let piece = STEP.min(spilled.len() - at);
-                take(&file.read_exact_at(at, piece as usize).await?).await?;
-                at += piece;
+                // The next piece is read while this one is taken.
+                let piece = std::mem::replace(&mut reading, read(at)).await?;
+                yield_now().await;
+                take(&piece).await?;
+                at += STEP;
             }
+            take(&reading.await?).await?;
             self.disk.remove(&self.path).await?;
         }
         take(&self.memory).await?;

@@ -91,7 +91,12 @@ impl IndexWriter {
         self.file.len() + self.out.len() as u64
     }
 
-    /// The next block of the partition that is being written.
+    /// Whether the partition that is being written has blocks yet.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.count > 0
+    }
+
+    /// The next block of the partition that is being written. Its last one is not needed if it is the only one.
     pub(crate) fn block(&mut self, block: WrittenBlock<'_>) {
         let at = self.blocks.len();
         if let Some(fences) = &mut self.fences {

@@ -39,6 +39,8 @@ pub struct Filter {
     hash_count: u32,
     /// 7 where words are big-endian, 0 where the bits are bytes.
     turn: usize,
+    /// 2⁶⁴ divided by the number of bits: remainders by multiplication. 0 where there are no bits.
+    reciprocal: u64,
 }
 
 impl Filter {
@@ -49,8 +51,14 @@ impl Filter {
     pub fn parse(path: &Path, bytes: impl Into<Box<[u8]>>, version: Version) -> Result<Filter> {
         let file = bytes.into();
         let hash_count = check(&file).map_err(|error| error.in_file(path, 0))?;
+        Ok(Filter::new(file, hash_count, version))
+    }
+
+    fn new(file: Box<[u8]>, hash_count: u32, version: Version) -> Filter {
         let turn = if version.has_bytewise_filter() { 0 } else { 7 };
-        Ok(Filter { file, hash_count, turn })
+        let filter = Filter { file, hash_count, turn, reciprocal: 0 };
+        let reciprocal = (1_u128 << 64).checked_div(u128::from(filter.bits())).unwrap_or(0);
+        Filter { reciprocal: reciprocal as u64, ..filter }
     }
 
     /// Whether the key with this hash ([`model::key::murmur3`]) can be in the file. `false` is certain.
@@ -94,10 +102,10 @@ impl Filter {
     /// The bits that belong to this hash: the byte in the file and the bit in it. There must be bits.
     #[inline]
     fn places(&self, [step, first]: [u64; 2]) -> impl Iterator<Item = (usize, u8)> + use<> {
-        let (bits, turn, step) = (self.bits() as i64, self.turn, step as i64);
+        let (bits, reciprocal, turn, step) = (self.bits(), self.reciprocal, self.turn, step as i64);
         let mut probe = first as i64;
         (0..self.hash_count).map(move |_| {
-            let bit = (probe % bits).unsigned_abs() as usize;
+            let bit = remainder(probe.unsigned_abs(), bits, reciprocal) as usize;
             probe = probe.wrapping_add(step);
             (HEADER + ((bit >> 3) ^ turn), 1 << (bit & 7))
         })
@@ -135,8 +143,7 @@ impl FilterBuilder {
         file.put_u32(hash_count);
         file.put_u32(words as u32);
         file.resize(HEADER + words as usize * 8, 0);
-        let turn = if version.has_bytewise_filter() { 0 } else { 7 };
-        Ok(Some(FilterBuilder { filter: Filter { file: file.into_boxed_slice(), hash_count, turn } }))
+        Ok(Some(FilterBuilder { filter: Filter::new(file.into_boxed_slice(), hash_count, version) }))
     }
 
     /// Adds the key with this hash ([`model::key::murmur3`]).
@@ -147,10 +154,25 @@ impl FilterBuilder {
         }
     }
 
+    /// Adds all of these.
+    pub fn add_all(&mut self, hashes: &[[u64; 2]]) {
+        hashes.iter().for_each(|&hash| self.add(hash));
+    }
+
     /// The filter of the keys so far.
     pub fn finish(self) -> Filter {
         self.filter
     }
+}
+
+/// The remainder of a number that is divided by another one, of which the reciprocal is known. Several of these are worked
+/// out at a time, where divisions would wait for each other.
+#[inline]
+fn remainder(number: u64, by: u64, reciprocal: u64) -> u64 {
+    // As the reciprocal is rounded down, the quotient may be too small by one.
+    let quotient = ((u128::from(number) * u128::from(reciprocal)) >> 64) as u64;
+    let rest = number - quotient * by;
+    if rest >= by { rest - by } else { rest }
 }
 
 /// Why no filter can be made.
@@ -262,6 +284,18 @@ mod tests {
             assert!([&b"a"[..], b"bcd", b"\xff"].iter().all(|key| filter.may_contain(murmur3(key))));
             let passed = (0..10_000u32).filter(|n| filter.may_contain(murmur3(&n.to_be_bytes()))).count();
             assert!(passed < 100, "{passed} of 10000 pass a filter of 15 bits in 64");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn remainders_are_those_of_a_division(number in any::<u64>(), words in 1..=MAX_WORDS, few in 1..100_u64) {
+            for by in [64 * words, 64 * few] {
+                let reciprocal = ((1_u128 << 64) / u128::from(by)) as u64;
+                for number in [number, number / by * by, (number / by * by).wrapping_sub(1), 1 << 63, u64::MAX] {
+                    prop_assert_eq!(remainder(number, by, reciprocal), number % by);
+                }
+            }
         }
     }
 

@@ -98,8 +98,7 @@ impl RowCodec {
         if let Some(clustering) = clustering {
             to.put(clustering);
         }
-        // Most rows are about as long as the one before.
-        put_behind_len(vint_len(previous), to, |to| {
+        put_behind_len(vint_len(likely_len(row)), to, |to| {
             to.put_vint(previous);
             self.put_body(row, columns, flags, extended, to);
         });
@@ -290,6 +289,16 @@ pub fn put_deletion_time(deletion: &DeletionTime, version: Version, to: &mut Vec
     }
     to.put_i64(deletion.marked_for_delete_at);
     to.put_u32(deletion.local_deletion_time.min(i64::from(u32::MAX)) as u32);
+}
+
+/// About how many bytes the body of a row takes: its values, and a few bytes for the row and for each of its cells.
+#[inline]
+fn likely_len(row: &Row) -> u64 {
+    let len = |cell: &Cell| match &cell.value {
+        CellValue::Value(value) => 3 + value.len() as u64,
+        CellValue::Tombstone => 5,
+    };
+    4 + row.cells.iter().map(len).sum::<u64>()
 }
 
 /// Appends what `put` appends, behind a vint of how many bytes that is. So many bytes are left for the vint; if it

@@ -45,8 +45,11 @@ impl Line {
     }
 
     /// Its bytes.
-    pub(super) fn encode(&self) -> impl Iterator<Item = u8> {
-        self.0.iter().flat_map(|word| word.to_le_bytes())
+    pub(super) fn encode(&self) -> [u8; LINE] {
+        let mut bytes = [0; LINE];
+        let (words, _) = bytes.as_chunks_mut();
+        words.iter_mut().zip(self.0).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+        bytes
     }
 }
 
@@ -86,7 +89,7 @@ mod tests {
         let number = half.wrapping_mul(GOLDEN) >> 55;
         assert!(eighth.0[number as usize / 64] >> (number % 64) & 1 == 1);
         assert!(line.has(half, 7) && line.has(half, 3) && !line.has(half, 8) && !line.has(!half, 7));
-        let bytes: Vec<u8> = line.encode().collect();
+        let bytes = line.encode();
         assert_eq!(bytes[..10], [0b0001_0110, 1, 1, 0, 1, 0, 0, 0, 1, 0]);
         assert_eq!(Line::decode(bytes[..].try_into().unwrap()), line);
         assert_eq!((size_of::<Line>(), align_of::<Line>()), (LINE, LINE));

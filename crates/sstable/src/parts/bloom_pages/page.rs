@@ -111,7 +111,7 @@ pub(super) fn put_page(span: Span, hashes: u8, keys: &[(Token, u64)], to: &mut V
         lines[part].add(half, hashes);
     }
     let start = to.len();
-    to.extend(lines.iter().flat_map(Line::encode));
+    lines.iter().for_each(|line| to.put(&line.encode()));
     to.put_i64(span.first());
     to.put_i64(span.last());
     seal(to, start);

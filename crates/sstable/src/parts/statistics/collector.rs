@@ -32,8 +32,8 @@ pub struct Collector {
     local_deletion_times: Bounds<i64>,
     ttls: Bounds<u32>,
     drop_times: DropTimesBuilder,
-    partition_sizes: Histogram,
-    cell_counts: Histogram,
+    partition_sizes: Tally,
+    cell_counts: Tally,
     cells_of_partition: u64,
     columns: u64,
     rows: u64,
@@ -55,8 +55,8 @@ impl Collector {
             local_deletion_times: Bounds::new(i64::MAX, i64::MIN),
             ttls: Bounds::new(u32::MAX, u32::MIN),
             drop_times: DropTimesBuilder::new(version),
-            partition_sizes: Histogram::with_steps(version.partition_size_steps()),
-            cell_counts: Histogram::with_steps(version.cell_count_steps()),
+            partition_sizes: Tally::new(version.partition_size_steps()),
+            cell_counts: Tally::new(version.cell_count_steps()),
             cells_of_partition: 0,
             columns: 0,
             rows: 0,
@@ -121,8 +121,8 @@ impl Collector {
         let keys = self.keys.filter(|_| self.version.has_key_range());
         let (first_key, last_key) = keys.map(|(first, last)| (first, last.into_boxed_slice())).unzip();
         let stats = Stats {
-            partition_sizes: self.partition_sizes,
-            cell_counts: self.cell_counts,
+            partition_sizes: self.partition_sizes.histogram,
+            cell_counts: self.cell_counts.histogram,
             commit_log_upper_bound: CommitLogPosition::NONE,
             min_timestamp,
             max_timestamp,
@@ -230,6 +230,37 @@ impl<T: Ord + Copy> Bounds<T> {
     }
 }
 
+/// Counts sizes that often are like the one before.
+#[derive(Clone, Debug)]
+struct Tally {
+    histogram: Histogram,
+    /// The bucket of the size before, and the sizes that it counts: those above the first, up to the second.
+    last: (usize, u64, u64),
+}
+
+impl Tally {
+    fn new(steps: usize) -> Tally {
+        Tally { histogram: Histogram::with_steps(steps), last: (0, 0, 0) }
+    }
+
+    #[inline]
+    fn add(&mut self, size: u64) {
+        let (bucket, above, up_to) = self.last;
+        if above < size && size <= up_to {
+            self.histogram.buckets[bucket] += 1;
+        } else {
+            self.add_elsewhere(size);
+        }
+    }
+
+    fn add_elsewhere(&mut self, size: u64) {
+        let bucket = self.histogram.add(size);
+        let offset = |at: Option<usize>| at.and_then(|at| self.histogram.offsets.get(at));
+        let (above, up_to) = (offset(bucket.checked_sub(1)), offset(Some(bucket)));
+        self.last = (bucket, above.copied().unwrap_or(0), up_to.copied().unwrap_or(u64::MAX));
+    }
+}
+
 /// Between which clusterings everything is.
 #[derive(Clone, Debug)]
 struct Covered {
@@ -325,12 +356,13 @@ impl Positions {
 
     #[inline]
     fn add(&mut self, prefix: &Clustering, weight: Weight) {
+        // The buffers of the rows are shared until the partition ends; the lists of values are used again.
         if !self.has_any {
             self.has_any = true;
-            self.first = Position { prefix: prefix.clone(), weight };
+            self.first.prefix.clone_from(prefix);
+            self.first.weight = weight;
         }
-        // The buffers of the rows are shared until the partition ends; the list of values is used again.
-        self.last.prefix.values.clone_from(&prefix.values);
+        self.last.prefix.clone_from(prefix);
         self.last.weight = weight;
     }
 

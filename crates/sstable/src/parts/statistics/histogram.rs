@@ -42,13 +42,14 @@ impl Histogram {
         Histogram { offsets, buckets: vec![0; steps + 1].into_boxed_slice() }
     }
 
-    /// Counts a value.
+    /// Counts a value; in which bucket.
     ///
     /// # Panics
     /// If there are no buckets.
-    pub fn add(&mut self, value: u64) {
+    pub fn add(&mut self, value: u64) -> usize {
         let bucket = self.offsets.partition_point(|&offset| offset < value);
         self.buckets[bucket] += 1;
+        bucket
     }
 
     pub(super) fn decode(cursor: &mut Cursor) -> Decoded<Histogram> {
@@ -231,7 +232,8 @@ mod tests {
     fn values_are_counted_in_steps_of_a_fifth() {
         let mut histogram = Histogram::with_steps(15);
         assert_eq!(histogram.offsets[..], [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29]);
-        [0, 1, 9, 10, 11, 29, 30, u64::MAX].iter().for_each(|&value| histogram.add(value));
+        let buckets = [0, 1, 9, 10, 11, 29, 30, u64::MAX].map(|value| histogram.add(value));
+        assert_eq!(buckets, [0, 0, 8, 8, 9, 14, 15, 15]);
         assert_eq!(histogram.buckets[..], [2, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 1, 2]);
         assert_eq!(Histogram::with_steps(155).offsets.last(), Some(&3_520_571_548_412));
         assert_eq!(Histogram::with_steps(118).offsets.last(), Some(&4_139_110_981));
