@@ -16,6 +16,7 @@
 //! | [`verify`] | whether an SSTable is sound |
 //! | [`writer`] | a new SSTable, from a stream of fragments |
 
+mod appending;
 pub mod big;
 pub mod cache;
 pub mod component;

@@ -6,9 +6,10 @@
 use std::ops::AsyncFnMut;
 use std::path::PathBuf;
 
-use runtime::{Disk, NewFile, spawn, yield_now};
+use runtime::{Disk, spawn, yield_now};
 
 use crate::Result;
+use crate::appending::Appending;
 use crate::component::INDEX_IO;
 
 /// So much is kept in memory. Bytes.
@@ -23,7 +24,7 @@ pub(crate) struct Spool {
     disk: Disk,
     path: PathBuf,
     memory: Vec<u8>,
-    file: Option<NewFile>,
+    file: Option<Appending>,
     len: u64,
 }
 
@@ -50,14 +51,14 @@ impl Spool {
         self.memory.len() >= LIMIT
     }
 
-    /// Moves what is in memory into the file.
+    /// Begins to move what is in memory into the file.
     ///
     /// # Errors
     /// What the operating system says.
     pub(crate) async fn spill(&mut self) -> Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => self.disk.create(&self.path, INDEX_IO).await?,
+            None => Appending::new(self.disk.create(&self.path, INDEX_IO).await?),
         };
         self.memory = file.append(std::mem::take(&mut self.memory)).await?;
         self.file = Some(file);
@@ -69,7 +70,8 @@ impl Spool {
     /// # Errors
     /// What the operating system says, and what `take` does.
     pub(crate) async fn drain(&mut self, mut take: impl AsyncFnMut(&[u8]) -> Result<()>) -> Result<()> {
-        if let Some(spilled) = self.file.take() {
+        if let Some(mut spilled) = self.file.take() {
+            spilled.idle().await?;
             let file = self.disk.open(&self.path, INDEX_IO).await?;
             let read = |at: u64| {
                 let (file, len) = (file.clone(), STEP.min(spilled.len() - at));
@@ -96,7 +98,8 @@ impl Spool {
     /// # Errors
     /// What the operating system says.
     pub(crate) async fn discard(&mut self) -> Result<()> {
-        if self.file.take().is_some() {
+        if let Some(mut spilled) = self.file.take() {
+            spilled.idle().await?;
             self.disk.remove(&self.path).await?;
         }
         self.clear();

@@ -10,6 +10,7 @@ use runtime::NewFile;
 use super::entry::{OFFSET, Promoted};
 use super::promoted_cursor::put_block_tail;
 use super::spool::Spool;
+use crate::appending::Appending;
 use crate::data::row::put_deletion_time;
 use crate::encode::Encode;
 use crate::parts::fences::FencesBuilder;
@@ -24,7 +25,7 @@ const LONGEST_PROMOTED: u64 = i32::MAX as u64;
 /// Writes Index.db.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
-    file: NewFile,
+    file: Appending,
     version: Version,
     out: Vec<u8>,
     blocks: Spool,
@@ -75,7 +76,7 @@ impl IndexWriter {
         fences: Option<FencesBuilder>,
     ) -> IndexWriter {
         IndexWriter {
-            file,
+            file: Appending::new(file),
             version,
             out: Vec::new(),
             blocks,
@@ -171,7 +172,7 @@ impl IndexWriter {
             let what = format!(
                 "the index of one partition would have {len} bytes, more than 2 GiB: a larger column_index_size makes it smaller"
             );
-            return Err(Error::unfit(self.file.path(), what));
+            return Err(Error::unfit(self.file.idle().await?.path(), what));
         }
         assert_eq!(self.offsets.len(), u64::from(self.count) * OFFSET, "every block has an offset");
         self.out.put_vint(len);
@@ -209,7 +210,7 @@ impl IndexWriter {
     /// What the operating system says.
     pub(crate) async fn finish(mut self) -> Result<(u64, Option<FencesBuilder>)> {
         self.write().await?;
-        self.file.sync().await?;
+        self.file.idle().await?.sync().await?;
         Ok((self.file.len(), self.fences))
     }
 

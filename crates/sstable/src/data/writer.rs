@@ -8,11 +8,12 @@
 //! at the end is packed on the shard's own thread, so that a small SSTable never leaves it. Without compression what is
 //! pending is what goes to the file; its checksums cost less than a hop.
 
-use runtime::{IoError, NewFile, Task};
+use runtime::NewFile;
 
 use super::pack::Packer;
 use super::packing::{Batch, Packing};
 use crate::Result;
+use crate::appending::Appending;
 use crate::parts::compression_info::{CompressionInfo, CompressionInfoBuilder};
 use crate::parts::crc::{Crc, CrcBuilder};
 use crate::parts::digest::Digest;
@@ -37,19 +38,9 @@ pub(crate) struct DataWriter {
 #[derive(Debug)]
 struct Output {
     file: Appending,
-    /// Bytes of the file, those that are being appended too.
-    len: u64,
     /// Bytes of data that these are.
     data_len: u64,
     digest: crc32fast::Hasher,
-}
-
-/// A file with at most one append under way.
-enum Appending {
-    Idle(NewFile, Vec<u8>),
-    Busy(Task<std::result::Result<(NewFile, Vec<u8>), IoError>>),
-    /// An append failed, and took the file with it.
-    Failed,
 }
 
 #[derive(Debug)]
@@ -92,8 +83,7 @@ impl DataWriter {
     }
 
     fn new(file: NewFile, form: Form, full: usize) -> DataWriter {
-        let file = Appending::Idle(file, Vec::new());
-        let output = Output { file, len: 0, data_len: 0, digest: crc32fast::Hasher::new() };
+        let output = Output { file: Appending::new(file), data_len: 0, digest: crc32fast::Hasher::new() };
         DataWriter { form, output, pending: Vec::new(), full, start: 0 }
     }
 
@@ -112,7 +102,7 @@ impl DataWriter {
     /// How many bytes of data are packed, and how many bytes of the file they are. The rest follows later; how much
     /// that is depends on what was written alone, not on the speed of anything.
     pub(crate) fn packed(&self) -> (u64, u64) {
-        (self.output.data_len, self.output.len)
+        (self.output.data_len, self.output.file.len())
     }
 
     /// Whether so much is at hand that [`DataWriter::flush`] is worth it.
@@ -165,8 +155,8 @@ impl DataWriter {
                 Checks::Plain(crc.finish())
             }
         };
-        output.file.idle().await?.0.sync().await?;
-        Ok(Sealed { digest: Digest(output.digest.finalize()), checks, file_len: output.len, data_len })
+        output.file.idle().await?.sync().await?;
+        Ok(Sealed { digest: Digest(output.digest.finalize()), checks, file_len: output.file.len(), data_len })
     }
 }
 
@@ -184,7 +174,6 @@ impl Output {
         batch.chunk_lens.iter().for_each(|&len| info.push(len));
         self.digest.combine(&batch.digest);
         self.data_len += batch.data_len();
-        self.len += batch.packed.len() as u64;
         batch.packed = self.file.append(batch.packed).await?;
         Ok(batch)
     }
@@ -194,49 +183,8 @@ impl Output {
         crc.update(data);
         self.digest.update(data);
         self.data_len += data.len() as u64;
-        self.len = self.data_len;
         *data = self.file.append(std::mem::take(data)).await?;
         Ok(())
-    }
-}
-
-impl Appending {
-    /// The file and an empty buffer, once nothing is under way.
-    async fn idle(&mut self) -> Result<(&mut NewFile, &mut Vec<u8>)> {
-        if let Appending::Busy(task) = self {
-            let done = task.await;
-            *self = Appending::Failed;
-            let (file, buffer) = done?;
-            *self = Appending::Idle(file, buffer);
-        }
-        match self {
-            Appending::Idle(file, buffer) => Ok((file, buffer)),
-            _ => panic!("after an error a writer is abandoned"),
-        }
-    }
-
-    /// Begins to append; an empty buffer to go on with.
-    async fn append(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>> {
-        let buffer = std::mem::take(self.idle().await?.1);
-        if let Appending::Idle(mut file, _) = std::mem::replace(self, Appending::Failed) {
-            *self = Appending::Busy(runtime::spawn(async move {
-                let bytes = file.append(bytes).await?;
-                Ok((file, bytes))
-            }));
-        }
-        // The request begins.
-        runtime::yield_now().await;
-        Ok(buffer)
-    }
-}
-
-impl std::fmt::Debug for Appending {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Appending::Idle(..) => "Idle",
-            Appending::Busy(_) => "Busy",
-            Appending::Failed => "Failed",
-        })
     }
 }
 
