@@ -113,6 +113,10 @@ struct Reading {
     #[arg(long, default_value = "1000")]
     count: u64,
 
+    /// How often these are done.
+    #[arg(long, default_value = "1")]
+    rounds: u64,
+
     /// How many rows a scan goes through at the most.
     #[arg(long, default_value = "4294967295")]
     scan_rows: usize,
@@ -179,9 +183,10 @@ fn load(settings: &Settings) -> Result<()> {
 }
 
 fn read(reading: &Reading) -> Result<Measured> {
-    let Reading { settings, case, warm, from, count, scan_rows } = reading;
+    let Reading { settings, case, warm, from, count, rounds, scan_rows } = reading;
     let (rows, case) = (settings.of_rows(), *case);
-    let plan = Plan { case, rows, warm: *warm, from: *from, count: *count, scan_rows: *scan_rows };
+    let (warm, from, count, rounds, scan_rows) = (*warm, *from, *count, *rounds, *scan_rows);
+    let plan = Plan { case, rows, warm, from, count, rounds, scan_rows };
     match settings.peer {
         PeerName::Siltstone => plan.run_alone(|| siltstone::Embedded::open(settings)),
         PeerName::SiltstoneWithin => siltstone::Embedded::run_within(settings, &plan),

@@ -76,6 +76,7 @@ pub(crate) struct Plan {
     pub(crate) warm: u64,
     pub(crate) from: u64,
     pub(crate) count: u64,
+    pub(crate) rounds: u64,
     pub(crate) scan_rows: usize,
 }
 
@@ -112,7 +113,8 @@ impl Plan {
         mark("begin");
         let began = Instant::now();
         if self.case != Case::Open {
-            for number in self.from..self.from + self.count {
+            let numbers = self.from..self.from + self.count;
+            for number in (0..self.rounds).flat_map(|_| numbers.clone()) {
                 self.one(&mut peer, number, &mut found).await?;
             }
         }
@@ -120,7 +122,7 @@ impl Plan {
         mark("end");
         let counted =
             peer.counted().zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]);
-        Ok(Measured { open_seconds, seconds, operations: self.count, warmed, found, counted })
+        Ok(Measured { open_seconds, seconds, operations: self.count * self.rounds, warmed, found, counted })
     }
 
     async fn one<P: Peer>(&self, peer: &mut P, number: u64, found: &mut Found) -> Result<()> {

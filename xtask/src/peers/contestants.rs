@@ -108,6 +108,8 @@ pub struct Task {
     pub from: u64,
     /// How many are.
     pub count: u64,
+    /// How often.
+    pub rounds: u64,
     /// Rows that a scan goes through.
     pub scan: u32,
 }
@@ -286,13 +288,14 @@ impl Program {
     }
 
     fn reading(&self, mut command: Command, work: &Task) -> Command {
-        let Task { contestant, dataset, case, memory, warm, from, count, scan } = *work;
+        let Task { contestant, dataset, case, memory, warm, from, count, rounds, scan } = *work;
         let folder = self.folder(contestant, dataset);
         command.arg("read");
         arguments(&mut command, contestant, dataset, &folder);
         command.arg(format!("--case={case}")).arg(format!("--memory={memory}"));
         command.arg(format!("--warm={warm}")).arg(format!("--from={from}"));
-        command.arg(format!("--count={count}")).arg(format!("--scan-rows={scan}"));
+        command.arg(format!("--count={count}")).arg(format!("--rounds={rounds}"));
+        command.arg(format!("--scan-rows={scan}"));
         command
     }
 

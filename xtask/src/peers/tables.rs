@@ -159,7 +159,7 @@ pub fn page(tables: &str, options: &Options) -> String {
            (`cache_index_and_filter_blocks`, two-level index, partitioned filters); its filters have 10 bits a key.\n\
          - **Siltstone, 64 KiB blocks** has the blocks that Cassandra and ScyllaDB write by themselves. Those of a `Database` have 4 KiB.\n\
          - **All in memory**: caches of 1 GiB, and each read is done before. Instructions are callgrind's, of all threads of the process: the\n  \
-           difference between some operations and thrice as many, divided. Rows a second are the median of {runs} runs in turn, on {cores} cores\n  \
+           difference between some operations done once and done again and again, divided. Rows a second are the median of {runs} runs in turn, on {cores} cores\n  \
            that others used as well: they are good for large ratios only; in brackets the ratio to the first column. A read of an absent row counts as one.\n\
          - **Siltstone** is `siltstone::Database` with one shard: a read hops to the thread of the shard and back. Rows come by `Table::get`, and\n  \
            those of slices and scans are looked at by `Table::fold` and `Table::fold_scan`, as the peers' are by their iterators. **`run_on`** is\n  \

@@ -77,11 +77,10 @@ impl Encoder<'_> {
             return Err(Error::Usage(what));
         }
         let names = &self.shape.schema.partition_key;
-        let parts = values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of));
-        let mut parts = parts.collect::<Result<Vec<_>>>()?;
+        let mut parts = values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of));
         let bytes = match &self.shape.model().partition_key {
-            CqlType::Composite(_) => composite(&parts),
-            _ => parts.pop(),
+            CqlType::Composite(_) => composite(&parts.collect::<Result<Vec<_>>>()?),
+            _ => parts.next().transpose()?,
         };
         let fits = |bytes: &Vec<u8>| !bytes.is_empty() && bytes.len() <= LONGEST_KEY;
         bytes.filter(fits).ok_or_else(|| {

@@ -60,9 +60,15 @@ pub(super) struct Draft {
 /// Bytes for the first few fragments.
 const FIRST: usize = 512;
 
-/// So many rows before it is looked at, a row is brought near the CPU, with the end of the one before it: there are too many
-/// instructions between two rows for a CPU to see the next one by itself.
+/// So many rows before it is looked at, a row is brought near the CPU: there are too many instructions between two rows for a
+/// CPU to see the next one by itself.
 const AHEAD: usize = 4;
+
+/// So many lines of a row are brought. Who looks at the end of a longer one goes there line by line, which a CPU foresees.
+const LINES: usize = 4;
+
+/// Bytes of a line of the CPU's caches.
+const LINE: usize = 64;
 
 /// The top bit of a number.
 const IS_CHANGE: u32 = 1 << 31;
@@ -299,7 +305,8 @@ impl View {
         let bring = |first: usize, end: usize, ahead: usize| {
             let at = if is_forward { first + ahead } else { end.wrapping_sub(1 + ahead) };
             if let Some(number) = numbers.get(at) {
-                prefetch(&all[(u32::from_le_bytes(*number) & !IS_CHANGE) as usize]);
+                let row = &all[(u32::from_le_bytes(*number) & !IS_CHANGE) as usize..];
+                row.chunks(LINE).take(LINES).for_each(|line| prefetch(&line[0]));
             }
         };
         (1..AHEAD).for_each(|ahead| bring(*first, *end, ahead));
