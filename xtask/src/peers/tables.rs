@@ -17,9 +17,6 @@ const BEHIND: &str = "\
   read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding and the answer are what
   it has more than the table ([0030](../decisions/0030-no-task-for-what-is-there.md)). With io_uring a process does not come to its end under
   callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
-- **Ten times Cassandra's**: through `run_on` rows of reversed slices come 9.6 times as fast as from a warm Cassandra; all else is read ten
-  to fourteen times as fast. Two prints differ by as much as is missing: it is the memory that is waited for, whoever reads
-  ([0036](../decisions/0036-rows-brought-near.md)).
 - **Absent rows**: the peers have a filter of all rows. Filters of Cassandra's format have partitions only, so the block is read from
   disk. In memory the row cache tells it ([0034](../decisions/0034-one-row-is-looked-up.md)).
 - **All rows from disk**: the table was printed with scans in pages. A page ends in the middle of what was read ahead, and the next page
