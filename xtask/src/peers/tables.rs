@@ -19,8 +19,6 @@ const BEHIND: &str = "\
   callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
 - **Absent rows**: the peers have a filter of all rows. Filters of Cassandra's format have partitions only, so the block is read from
   disk. In memory the row cache tells it ([0034](../decisions/0034-one-row-is-looked-up.md)).
-- **All rows from disk**: the table was printed with scans in pages. A page ends in the middle of what was read ahead, and the next page
-  reads its block again. On its shard, where a scan is one reader, each byte is read once.
 - **KiB of a row**: blocks of ours fit into 4 KiB too ([0033](../decisions/0033-blocks-that-fit.md)), and are read with what the device's
   alignment of 512 bytes adds at both ends. RocksDB finds one row in twenty-five in blocks that it has just read.
 - **Load**: a batch is encoded by who writes it and applied by the shard, one after the other here, as each is waited for before the next
