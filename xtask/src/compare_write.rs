@@ -277,9 +277,9 @@ fn page(tables: &str, runs: u32) -> String {
          - *convert* reads what Cassandra wrote and writes it again, from the start of the process to its end.\n\
          - All results were dumped and are equal, but for the places of flushed rows: a flush knows the earliest timestamp before\n  \
            it writes, and takes 6 bytes less for a row. The writers, ours too, take rows as they come.\n\
-         - Half of each value does not compress. Memory is that of the whole process; in the last two lines it is mostly the\n  \
-           list of keys of the program that makes the rows up. That program makes each row in the memory of the one before, of\n  \
-           keys and values that are parts of a buffer, as those of a block that was read are.\n"
+         - Half of each value does not compress. Memory is that of the whole process, with the keys, numbers and values that\n  \
+           the program makes up beforehand: 2 to 10 MB. It makes each row in the memory of the one before, and keys and values are\n  \
+           parts of a buffer, as those of a block that was read are.\n"
     )
 }
 

@@ -146,7 +146,7 @@ mod tests {
     fn tails_are_widened_with_their_signs() {
         let mut bytes = [0_u8; 8];
         for round in 0..1_u32 << 16 {
-            // Each bit of a round is the sign of a byte, and all bytes differ.
+            // Each bit of a round is the sign of a byte.
             for (at, byte) in bytes.iter_mut().enumerate() {
                 *byte = (round >> at << 7) as u8 | (round.wrapping_mul(0x9e37_79b9) >> at) as u8 & 0x7f;
             }

@@ -606,8 +606,8 @@ impl Filters {
         hashes
             .drain(async |piece| {
                 let hashes: Arc<[[u64; 2]]> = piece.as_chunks().0.iter().map(hash_in).collect();
-                // The one is made meanwhile on another thread, unless that would cost more than it spares.
-                let adding = (hashes.len() >= MANY_HASHES).then(|| {
+                // With pages to be made, the filter is made meanwhile on another thread.
+                let adding = (pages.is_some() && hashes.len() >= MANY_HASHES).then(|| {
                     let (mut filter, hashes) = (filter.take().expect("no other has it"), hashes.clone());
                     offload(move || {
                         filter.add_all(&hashes);

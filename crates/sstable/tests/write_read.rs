@@ -465,6 +465,39 @@ fn many_partitions_without_a_filter_leave_nothing() {
     .unwrap();
 }
 
+/// The first and last position of one block may be more than is kept in memory.
+#[test]
+fn partitions_of_very_long_keys_are_written() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let disk = shard.disk();
+        disk.create_dir_all(Path::new("/t")).await.unwrap();
+        let liveness = Liveness { timestamp: 1, ..Liveness::NONE };
+        let row = |first: u8| {
+            let long = Bytes::from(vec![first; 600_000]);
+            Fragment::Row(Row { liveness, ..Row::new([long].into_iter().collect()) })
+        };
+        let mut keys: Vec<_> = (0..6_u8).map(|key| PartitionKey::new(Bytes::from(vec![key]))).collect();
+        keys.sort();
+        let partition = |(rows, key): (u8, PartitionKey)| {
+            let start = Fragment::PartitionStart(PartitionStart { key, deletion: DeletionTime::LIVE });
+            let rows = (0..rows % 3).map(row);
+            [start].into_iter().chain(rows).chain([Fragment::PartitionEnd]).collect::<Vec<_>>()
+        };
+        // No row, one and two of them, twice.
+        let fragments: Vec<_> = (0..6).zip(keys).flat_map(partition).collect();
+        let schema = Rc::new(Schema::new(CqlType::Blob, vec![CqlType::Blob], Vec::new(), Vec::new()));
+        let path = Path::new("/t/oa-1-big-Data.db");
+        let (descriptor, options) = (Descriptor::parse(path).unwrap(), WriteOptions::new(Version::Oa));
+        write(disk, &descriptor, &schema, options, EncodingStats::NONE, &fragments).await.unwrap();
+        let names = disk.list(Path::new("/t")).unwrap();
+        assert!(!names.iter().any(|path| path.extension().is_some_and(|end| end == "tmp")), "{names:?}");
+        let table = SSTable::open(disk, path, &OpenOptions::new(Cache::new(1 << 20))).await.unwrap();
+        assert!(collect(&mut table.scan()).await.unwrap() == meant(&fragments));
+        look_up(&table, &meant(&fragments)).await.unwrap().unwrap();
+    })
+    .unwrap();
+}
+
 /// Bare names are those of files in the current folder.
 #[test]
 fn what_is_abandoned_in_the_current_folder_is_gone() {

@@ -64,11 +64,11 @@ impl Default for StoreOptions {
 }
 
 /// What goes on beside reads and writes takes so much, in bytes: one compaction, one flush, and the tail of the log.
-const WORK: usize = 8 << 20;
+const WORK: usize = 16 << 20;
 
 impl StoreOptions {
     /// Bytes of memory that a store takes when all that it may take is in use: caches, memtables twice, as one is
-    /// flushed while the next is filled, reads, and 8 MiB of work. What the allocator loses between them is not in it:
+    /// flushed while the next is filled, reads, and 16 MiB of work. What the allocator loses between them is not in it:
     /// about a tenth more.
     pub fn memory(&self) -> usize {
         self.cache + 2 * self.memtables + self.admission.memory + WORK

@@ -12,7 +12,7 @@ use crate::Result;
 use crate::appending::Appending;
 use crate::component::INDEX_IO;
 
-/// So much is kept in memory. Bytes.
+/// So much is kept in memory; as much again while it is appended to the file. Bytes.
 const LIMIT: usize = 1 << 20;
 /// So much is read back at a time. Bytes.
 const STEP: u64 = 256 << 10;
@@ -106,9 +106,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Forgets all bytes; nothing may have been spilled.
-    pub(crate) fn clear(&mut self) {
-        assert!(self.file.is_none(), "what was spilled is drained");
+    /// Forgets what is in memory, once nothing is left in the file.
+    fn clear(&mut self) {
         self.memory.clear();
         self.len = 0;
     }

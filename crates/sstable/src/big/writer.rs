@@ -152,8 +152,9 @@ impl IndexWriter {
             if let Some(fences) = &mut self.fences {
                 fences.end_entry(None, partition.data);
             }
-            self.blocks.clear();
-            self.offsets.clear();
+            // One block of very long keys may have been spilled.
+            self.blocks.discard().await?;
+            self.offsets.discard().await?;
         } else {
             self.promoted(partition).await?;
         }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Rows go on being encoded while batches are packed, and one append is under way: see [`super::packing`]. What is left
-//! at the end is packed on the shard's own thread, so that a small SSTable never leaves it. Without compression what is
+//! at the end is packed on the shard's own thread, so that the data of a small SSTable never leaves it. Without compression what is
 //! pending is what goes to the file; its checksums cost less than a hop.
 
 use runtime::NewFile;

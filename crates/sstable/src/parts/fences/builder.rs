@@ -19,7 +19,8 @@ pub(super) const GROUPS: u8 = 2;
 /// Builds fences.
 ///
 /// For each partition, in the order of Index.db: [`FencesBuilder::entry`], once where its entry begins is known,
-/// [`FencesBuilder::block`] for each of its blocks, before that or after it, and [`FencesBuilder::end_entry`].
+/// [`FencesBuilder::block`] for each of its blocks, if they are two or more, before that or after it, and
+/// [`FencesBuilder::end_entry`].
 ///
 /// Pages are finished as they fill. What is kept until the end is a key or prefix for each of them, and what is kept of
 /// one partition is about a hundredth of its index.
