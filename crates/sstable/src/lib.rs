@@ -31,6 +31,7 @@ pub mod parts;
 pub mod ranges;
 pub mod reader;
 pub mod reverse;
+mod seek;
 pub mod sstable;
 pub mod verify;
 pub mod version;

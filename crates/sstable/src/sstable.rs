@@ -32,6 +32,7 @@ use crate::parts::usage::Usage;
 use crate::ranges::RangesReader;
 use crate::reader::PartitionReader;
 use crate::reverse::{PlaceOfBlocks, ReverseReader};
+use crate::seek::Sought;
 use crate::writer::is_unsealed;
 use crate::{Error, Result, Version};
 
@@ -137,6 +138,7 @@ impl SSTable {
         let binding = opener.binding((data.file.file().len(), index_file.len())).await;
         let open = async |file, version, of| Fences::open(file, options.cache.clone(), version, of).await;
         let fences = opener.own(&Component::Fences, options.fences && has_tokens, &binding, open).await;
+        let fences_bytes = fences.as_ref().map_or(0, Fences::memory_bytes);
         let fencing = Rc::new(Fencing::new(fences));
         let open =
             async |file, version, of| BloomPages::open(file, options.filter_pages.clone(), version, of).await;
@@ -167,7 +169,8 @@ impl SSTable {
             + statistics.memory_bytes()
             + data.file.memory_bytes()
             + index.summary.memory_bytes()
-            + index.filter.memory_bytes();
+            + index.filter.memory_bytes()
+            + fences_bytes;
         Ok(Rc::new(SSTable {
             reserved: options.cache.reserve(bytes),
             descriptor,
@@ -369,6 +372,13 @@ impl SSTable {
         if !whole && let Some(reader) = self.read_by_fences(key, slice, options).await? {
             return Ok(Some(reader));
         }
+        if !options.reverse {
+            match self.seek(key, slice, options).await? {
+                Sought::There(reader) => return Ok(Some(PartitionReader::Forward(reader))),
+                Sought::Absent => return Ok(None),
+                Sought::Unknown => {}
+            }
+        }
         let Some(place) = self.index.look_up(key).await? else {
             return Ok(None);
         };
@@ -517,10 +527,21 @@ impl SSTable {
             let reader = ReverseReader::whole(self.clone(), key.clone(), range, slice.clone(), options);
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
+        Ok(PartitionReader::Forward(Box::new(self.forward(key, range, slice, options))))
+    }
+
+    /// Reads a slice of the partition that has this range, from its head on.
+    pub(crate) fn forward(
+        &self,
+        key: &PartitionKey,
+        range: Range<u64>,
+        slice: &Slice,
+        options: ReadOptions,
+    ) -> DataReader {
         let pace = self.pace(options, FIRST_GUESS);
         let reader = DataReader::partition(self.data.clone(), range, pace, slice.clone());
         let reader = reader.expecting(key).to_its_end().without_more();
-        Ok(PartitionReader::forward(if options.static_row { reader } else { reader.without_static_row() }))
+        if options.static_row { reader } else { reader.without_static_row() }
     }
 
     async fn read_blocks(

@@ -243,7 +243,7 @@ fn fences_that_lie_are_given_up_where_blocks_contradict() {
         let questions = few(&plain).await;
         let expected = answers(&plain, &questions).await;
         let (fences, bytes) = build(disk, path).await;
-        let trailer = bytes.len() - 4 - 95;
+        let trailer = bytes.len() - 4 - 112;
         let (mut given_up, mut differ) = (0, 0);
         for at in (0..trailer).filter(|at| bytes[*at] != 0) {
             let mut lying = bytes.clone();

@@ -69,7 +69,7 @@ impl Fences {
         let written = write_fences(shard.disk(), table, |done| progress.set(done)).await?;
         Ok(match written {
             Some(bytes) => format!("{} KiB", bytes.div_ceil(1024)),
-            None => "not needed, as the index is small".to_owned(),
+            None => "not needed, as index and data are small".to_owned(),
         })
     }
 }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::{
-    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    Bytes, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Schema, Slice,
 };
 
@@ -216,6 +216,21 @@ impl DataReader {
     pub fn without_static_row(mut self) -> DataReader {
         self.with_static = false;
         self
+    }
+
+    /// The key of the partition that begins here, of which nothing has been popped.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub(crate) async fn first_key(&mut self) -> Result<Bytes> {
+        loop {
+            let (source, at) = self.window.source();
+            match self.data.codec.partition_head(source, at) {
+                Ok((head, _)) => return Ok(head.key),
+                Err(error) => self.window.wants(&self.data.file, error)?,
+            }
+            self.fill().await?;
+        }
     }
 
     /// The place in the data behind what was decoded last; behind the static row after a partition's start.

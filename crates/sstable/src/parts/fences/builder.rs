@@ -2,11 +2,11 @@
 
 use model::{DeletionTime, Token};
 
-use super::entries::{Large, TokenFence, put_group, put_key};
+use super::entries::{Large, PlaceFence, Spot, TokenFence, put_group, put_key};
 use super::page::Pages;
 use super::trailer::{TRAILER, put_trailer};
 use super::tree::TreeBuilder;
-use super::{LONGEST, STRETCH};
+use super::{LONGEST, MOST_SPOTS, STRETCH};
 use crate::Version;
 use crate::big::entry::Promoted;
 use crate::parts::binding::Binding;
@@ -15,6 +15,7 @@ use crate::parts::binding::Binding;
 pub(super) const TOKENS: u8 = 0;
 pub(super) const KEYS: u8 = 1;
 pub(super) const GROUPS: u8 = 2;
+pub(super) const PLACES: u8 = 3;
 
 /// Builds fences.
 ///
@@ -31,6 +32,10 @@ pub struct FencesBuilder {
     tokens: TreeBuilder,
     keys: TreeBuilder,
     groups: TreeBuilder,
+    places: TreeBuilder,
+    /// The last place, and its partitions, to which others are added yet.
+    place: Option<PlaceFence>,
+    spots: Vec<[u8; Spot::BYTES]>,
     last_token: Option<Token>,
     /// The stretch of Index.db that has the last fence.
     last_stretch: Option<u64>,
@@ -38,6 +43,8 @@ pub struct FencesBuilder {
     last_large: Option<Token>,
     /// The current entry.
     token: Token,
+    /// Whether its token is another one than that of the entry before it.
+    is_new_token: bool,
     key: Vec<u8>,
     at: u64,
     noted: Noted,
@@ -70,10 +77,14 @@ impl FencesBuilder {
             tokens: TreeBuilder::new(TOKENS),
             keys: TreeBuilder::new(KEYS),
             groups: TreeBuilder::new(GROUPS),
+            places: TreeBuilder::new(PLACES),
+            place: None,
+            spots: Vec::new(),
             last_token: None,
             last_stretch: None,
             last_large: None,
             token: 0,
+            is_new_token: true,
             key: Vec::new(),
             at: 0,
             noted: Noted::default(),
@@ -87,9 +98,9 @@ impl FencesBuilder {
     pub fn entry(&mut self, token: Token, key: &[u8], at: u64) {
         assert!(self.last_token.is_none_or(|last| last <= token), "partitions ascend by their token");
         // Entries of one token never stand on two sides of a fence: the first entry of the next token is one.
-        let is_new_token = self.last_token.replace(token) != Some(token);
+        self.is_new_token = self.last_token.replace(token) != Some(token);
         let stretch = at / STRETCH;
-        if is_new_token && self.last_stretch.replace(stretch) != Some(stretch) {
+        if self.is_new_token && self.last_stretch.replace(stretch) != Some(stretch) {
             let mut entry = Vec::new();
             TokenFence { token, at }.put(&mut entry);
             self.tokens.push(&entry, &entry, &mut self.pages);
@@ -116,6 +127,7 @@ impl FencesBuilder {
     /// The current partition, which begins at `data` of the uncompressed data, is at its end. If it is not large, its
     /// blocks are forgotten.
     pub fn end_entry(&mut self, promoted: Option<&Promoted>, data: u64) {
+        self.add_place(data, promoted.is_some());
         let fits = !self.noted.is_unfit && self.key.len() <= LONGEST;
         if let Some(promoted) = promoted.filter(|promoted| fits && is_large(promoted)) {
             self.large(promoted, data);
@@ -125,9 +137,11 @@ impl FencesBuilder {
         self.noted.is_unfit = false;
     }
 
-    /// Whether fences would spare a read anything: there is a large partition, or Index.db is no single stretch.
+    /// Whether fences would spare a read anything: there is a large partition, or Index.db or the data is no single
+    /// stretch.
     pub fn is_worthwhile(&self) -> bool {
-        self.keys.len() > 0 || self.tokens.len() > 1
+        // The last place is not among them yet.
+        self.keys.len() > 0 || self.tokens.len() > 1 || self.places.len() > 0
     }
 
     /// The pages that are finished, to be appended to the file.
@@ -137,8 +151,44 @@ impl FencesBuilder {
 
     /// The rest of the file.
     pub fn finish(mut self, binding: Binding) -> Vec<u8> {
-        let trees = [self.tokens, self.keys, self.groups].map(|tree| tree.finish(&mut self.pages));
+        self.end_place();
+        let trees = [self.tokens, self.keys, self.groups, self.places];
+        let trees = trees.map(|tree| tree.finish(&mut self.pages));
         self.pages.finish(|pages| put_trailer(&trees, &binding, self.version, pages), TRAILER)
+    }
+
+    /// Adds the current partition to the last place, or begins another one with it.
+    fn add_place(&mut self, data: u64, has_blocks: bool) {
+        let is_near = |place: &PlaceFence| data / STRETCH == place.data / STRETCH;
+        let has_room = self.spots.len() < MOST_SPOTS;
+        match &mut self.place {
+            Some(place) if is_near(place) && has_room && !has_blocks && !place.has_blocks => {}
+            // Those of one token are never on two sides of a fence. What does not fit is told of none: Index.db has all.
+            Some(place) if !self.is_new_token => place.has_blocks = true,
+            _ => {
+                self.end_place();
+                self.place = Some(PlaceFence { token: self.token, data, has_blocks });
+            }
+        }
+        if let Some(place) = &self.place
+            && !place.has_blocks
+        {
+            // Both lie within one stretch.
+            self.spots.push(Spot::new(self.token, (data - place.data) as u16).encode());
+        }
+    }
+
+    fn end_place(&mut self) {
+        if let Some(place) = self.place.take() {
+            let mut entry = Vec::new();
+            place.put(&mut entry);
+            let separator = entry.len();
+            if !place.has_blocks {
+                entry.extend_from_slice(self.spots.as_flattened());
+            }
+            self.places.push(&entry, &entry[..separator], &mut self.pages);
+        }
+        self.spots.clear();
     }
 
     fn large(&mut self, promoted: &Promoted, data: u64) {

@@ -1,19 +1,22 @@
-//! The entries of the three trees.
+//! The entries of the four trees.
 //!
 //! ```text
 //! tokens   i64 token, vint place of its first entry in Index.db
 //! keys     i64 token, vint key length, key, vint ordinal, vint place of its entry in Index.db, vint position in the
 //!          data, vint length of the partition's head, deletion, vint number of blocks, vint bytes from the entry's
 //!          start to the first block, vint bytes of all blocks
+//! places   i64 token, vint 2 · position in the data of its first partition + 1 if that has blocks; otherwise, of each
+//!          partition up to the next place, u16 the last two bytes of its token, u16 where it begins, counted from the first
 //! groups   vint 2 · ordinal + 1 if a tombstone is open, vint number of the first block, vint place of it from the
 //!          partition's first block, [deletion that is open before it], its first clustering prefix
 //! ```
 //!
 //! Tokens ascend; keys ascend by token, then by bytes; groups by ordinal, then both by number and by prefix. The
-//! separators of tokens and groups are whole entries, that of a key ends behind the key, which is empty where the token
+//! separators of tokens and groups are whole entries, those of places end before the partitions, that of a key ends behind the key, which is empty where the token
 //! tells enough. Deletions and prefixes are coded as in Index.db, so that the version of the SSTable decides.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use model::{Bytes, DeletionTime, Position, Schema, Token};
 
@@ -47,6 +50,96 @@ impl TokenFence {
     #[inline]
     pub(super) fn token_of(bytes: &[u8]) -> Decoded<Token> {
         Cursor::new(bytes).i64()
+    }
+}
+
+/// From which place of the data on the partitions of a token and of those after it are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PlaceFence {
+    /// The token. All partitions before the place have lower ones.
+    pub(crate) token: Token,
+    /// Where in the uncompressed data the first partition with this token begins.
+    pub(crate) data: u64,
+    /// Whether that has blocks in Index.db. Where it has none, no other one up to the next fence has.
+    pub(crate) has_blocks: bool,
+}
+
+impl PlaceFence {
+    pub(super) fn put(&self, to: &mut Vec<u8>) {
+        to.put_i64(self.token);
+        to.put_vint(self.data << 1 | u64::from(self.has_blocks));
+    }
+
+    /// The fence, and how many bytes it takes; tags follow.
+    pub(super) fn decode(bytes: &[u8]) -> Decoded<(PlaceFence, usize)> {
+        let mut cursor = Cursor::new(bytes);
+        let (token, lead) = (cursor.i64()?, cursor.vint()?);
+        Ok((PlaceFence { token, data: lead >> 1, has_blocks: lead & 1 == 1 }, cursor.position()))
+    }
+}
+
+/// One of the partitions of a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Spot {
+    /// What of its token tells it from most others.
+    tag: u16,
+    /// Where it begins, in bytes from the place.
+    at: u16,
+}
+
+impl Spot {
+    pub(super) const BYTES: usize = 4;
+
+    pub(super) fn new(token: Token, at: u16) -> Spot {
+        Spot { tag: Spot::tag(token), at }
+    }
+
+    fn tag(token: Token) -> u16 {
+        token as u16
+    }
+
+    pub(super) fn encode(self) -> [u8; Spot::BYTES] {
+        (u32::from(self.tag) << 16 | u32::from(self.at)).to_be_bytes()
+    }
+
+    fn decode(bytes: [u8; Spot::BYTES]) -> Spot {
+        let both = u32::from_be_bytes(bytes);
+        Spot { tag: (both >> 16) as u16, at: both as u16 }
+    }
+}
+
+/// Where in the data the partitions of a token are, if there are any.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Near {
+    /// Before them.
+    pub(crate) fence: PlaceFence,
+    /// The partitions up to the end.
+    spots: Bytes,
+    /// Where the next fence is, if there is one.
+    pub(crate) end: Option<u64>,
+}
+
+impl Near {
+    pub(super) fn shared(bytes: &Bytes, next: Option<&Bytes>) -> Decoded<Near> {
+        let (fence, len) = PlaceFence::decode(bytes)?;
+        let end = next.map(|next| PlaceFence::decode(next)).transpose()?.map(|(next, _)| next.data);
+        Ok(Near { fence, spots: bytes.slice(len..bytes.len()), end })
+    }
+
+    /// The ranges of the partitions that can be of a token, in data of so many bytes: none, or mostly one.
+    pub(crate) fn ranges(&self, token: Token, data_len: u64) -> impl Iterator<Item = Range<u64>> {
+        let spots = self.spots.as_chunks().0;
+        let start = |bytes: &[u8; 4]| self.fence.data + u64::from(Spot::decode(*bytes).at);
+        let end = self.end.unwrap_or(data_len);
+        (0..)
+            .zip(spots)
+            .filter(move |(_, bytes)| Spot::decode(**bytes).tag == Spot::tag(token))
+            .map(move |(number, bytes): (usize, _)| start(bytes)..spots.get(number + 1).map_or(end, start))
+    }
+
+    /// Whether another token cannot be told from this one here.
+    pub(crate) fn is_alike(token: Token, other: Token) -> bool {
+        Spot::tag(token) == Spot::tag(other)
     }
 }
 
@@ -226,6 +319,40 @@ mod tests {
                     }
                 });
             }
+        }
+    }
+
+    #[test]
+    fn places_come_back() {
+        for has_blocks in [false, true] {
+            let (fence, behind) = (
+                PlaceFence { token: -3, data: 70_000, has_blocks },
+                PlaceFence { token: 9, data: 1 << 50, has_blocks },
+            );
+            let (mut bytes, mut next) = (Vec::new(), Vec::new());
+            fence.put(&mut bytes);
+            behind.put(&mut next);
+            let spots = [Spot::new(-3, 0), Spot::new(0x1_0007, 30), Spot::new(7, 5), Spot::new(8, 60_000)];
+            bytes.extend(spots.map(Spot::encode).as_flattened());
+            let next = Bytes::from(&next[..]);
+            let near = Near::shared(&Bytes::from(&bytes[..]), Some(&next)).unwrap();
+            assert_eq!((near.fence, near.end), (fence, Some(1 << 50)));
+            let ends = |near: &Near, token| {
+                near.ranges(token, 131_000).map(|range| (range.start, range.end)).collect::<Vec<_>>()
+            };
+            assert_eq!(ends(&near, -3), [(70_000, 70_030)]);
+            assert_eq!(
+                ends(&near, 7),
+                [(70_030, 70_005), (70_005, 130_000)],
+                "who reads it refuses the first"
+            );
+            assert_eq!((ends(&near, 8), ends(&near, 9)), (vec![(130_000, 1 << 50)], vec![]));
+            let last = Near::shared(&Bytes::from(&bytes[..]), None).unwrap();
+            assert_eq!(ends(&last, 8), [(130_000, 131_000)]);
+            survives_corruption(&bytes, |bytes| drop(Near::shared(&Bytes::from(bytes), Some(&next))));
+            survives_corruption(&next, |next| {
+                drop(Near::shared(&Bytes::from(&bytes[..]), Some(&Bytes::from(next))));
+            });
         }
     }
 

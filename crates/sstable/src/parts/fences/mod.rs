@@ -2,19 +2,22 @@
 //!
 //! ```text
 //! tokens   per 4 KiB of Index.db    the first token that begins there, where its entry is
+//! places   per 4 KiB of the data    the first token that begins there, where its partition is; of each partition up to
+//!                                   the next fence, two bytes of its token and where it begins
 //! keys     per large partition      token, key, its ordinal, all that its entry in Index.db tells
 //! groups   per 4 KiB of its blocks  ordinal, number and place of the first block that begins there, its first
 //!                                   clustering prefix, the range tombstone that is open before it
 //! ```
 //!
 //! A partition is large if its blocks take more than 4 KiB. The 4 KiB of the tokens are counted from the start of
-//! Index.db, those of the groups from the partition's first block.
+//! Index.db, those of the places from the start of the uncompressed data, those of the groups from the partition's
+//! first block. A partition with blocks has a place for itself.
 //!
 //! | module | idea |
 //! |---|---|
 //! | `page` | pages with a checksum, and the nodes in them |
 //! | `tree` | static trees of nodes: built from their leaves up, descended from their root |
-//! | `entries` | the entries of the three trees |
+//! | `entries` | the entries of the four trees |
 //! | `trailer` | the end of the file: where the trees are, and which SSTable they are of |
 //! | `builder` | fences from the entries and blocks of Index.db, in their order |
 //! | `rebuild` | the same for an SSTable that has none, and what tells whether they are right |
@@ -34,16 +37,22 @@ mod trailer;
 mod tree;
 
 pub use builder::FencesBuilder;
-pub(crate) use entries::{Group, Large};
+pub(crate) use entries::{Group, Large, Near};
 pub use file::write_fences;
 pub(crate) use reader::{Fences, Fencing};
 pub(crate) use rebuild::rebuild;
 pub(crate) use trailer::is_of;
 
+/// Between two places are not more partitions than that, so that each node has several entries.
+const MOST_SPOTS: usize = 300;
+
+/// How many trees there are.
+const TREES: usize = 4;
+
 /// Bytes of a page of Fences.db.
 pub(crate) const PAGE: u64 = STRETCH;
 
-/// Of how many bytes of Index.db a fence tells the first.
+/// Of how many bytes of Index.db, or of the data, a fence tells the first.
 const STRETCH: u64 = 4096;
 
 /// What is longer, a key or a clustering prefix, has no place among the fences, so that each node has several

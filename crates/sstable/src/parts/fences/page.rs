@@ -94,6 +94,17 @@ impl Node {
         Ok(Node { bytes, count })
     }
 
+    /// The same node by itself: without what else is in its page.
+    pub(super) fn detached(&self) -> Decoded<Node> {
+        let end = self.range(&self.bytes, self.count - 1)?.end;
+        Ok(Node { bytes: self.bytes.slice(0..end).detached(), count: self.count })
+    }
+
+    /// Bytes of the node, and of what else is in its buffer.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// How many entries there are, at least one.
     pub(super) fn len(&self) -> usize {
         self.count

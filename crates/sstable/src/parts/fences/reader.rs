@@ -10,8 +10,10 @@ use std::rc::Rc;
 use model::{Bytes, PartitionKey, Position, Schema, Token};
 use runtime::{Cache, File};
 
-use super::builder::{GROUPS, KEYS, TOKENS};
-use super::entries::{Group, Large, TokenFence, compare_key};
+use super::TREES;
+use super::builder::{GROUPS, KEYS, PLACES, TOKENS};
+use super::entries::{Group, Large, Near, TokenFence, compare_key};
+use super::page::Node;
 use super::trailer::decode_trailer;
 use super::tree::{Descent, Landed, Tree};
 use crate::cache::cached_file::CachedFile;
@@ -23,7 +25,7 @@ use crate::parts::usage::Usage;
 use crate::{Error, Result, Version};
 
 /// Fences of up to so many bytes are read whole when their SSTable is opened.
-const SMALL: u64 = 1 << 20;
+const SMALL: u64 = 512 << 10;
 
 /// The fences of an SSTable as long as they are to be trusted.
 #[derive(Debug)]
@@ -74,7 +76,9 @@ pub(crate) struct Fences {
     file: CachedFile,
     version: Version,
     index_len: u64,
-    trees: [Tree; 3],
+    trees: [Tree; TREES],
+    /// Their roots, as far as they are in the page of the trailer: what every read looks at.
+    roots: [Option<Node>; TREES],
 }
 
 impl fmt::Debug for Fences {
@@ -102,7 +106,13 @@ impl Fences {
         }
         let page = file.read(len - PAGE as u64..len).await.map_err(|error| error.to_string())?;
         let trees = decode_trailer(&page, len, &binding, version)?;
-        Ok(Fences { file, version, index_len: binding.index_len, trees })
+        let roots = roots(&trees, &page, len - PAGE as u64).map_err(|error| error.what())?;
+        Ok(Fences { file, version, index_len: binding.index_len, trees, roots })
+    }
+
+    /// What is held in memory beside what the cache has, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.roots.iter().flatten().map(Node::memory_bytes).sum()
     }
 
     /// The file, for errors.
@@ -117,6 +127,13 @@ impl Fences {
         let Some(floor) = landed.floor else { return Ok(None) };
         let decode = |entry: &Bytes| self.decoded(TokenFence::decode(entry));
         Ok(Some((decode(&floor)?, landed.next.as_ref().map(decode).transpose()?)))
+    }
+
+    /// Between which places of the data all partitions with this token are. `None` if all tokens are above it.
+    pub(crate) async fn near(&self, token: Token) -> Result<Option<Near>> {
+        let landed = self.find(PLACES, |entry| Ok(TokenFence::token_of(entry)? > token)).await?;
+        let near = landed.floor.map(|floor| Near::shared(&floor, landed.next.as_ref()));
+        self.decoded(near.transpose())
     }
 
     /// What Index.db tells of a partition, if it is a large one.
@@ -177,10 +194,16 @@ impl Fences {
         let Some(mut descent) = Descent::new(number, &self.trees[usize::from(number)]) else {
             return Ok(Landed::default());
         };
+        if let Some(root) = &self.roots[usize::from(number)] {
+            match self.decoded(descent.step(root, &is_after))? {
+                ControlFlow::Break(landed) => return Ok(landed),
+                ControlFlow::Continue(further) => descent = further,
+            }
+        }
         loop {
-            let start = descent.node() / PAGE as u64 * PAGE as u64;
+            let start = descent.place() / PAGE as u64 * PAGE as u64;
             let page = self.page(start).await?;
-            let step = descent.step(&page, &is_after);
+            let step = descent.node_in(&page).and_then(|node| descent.step(&node, &is_after));
             match step.map_err(|error| self.corrupt(start, error))? {
                 ControlFlow::Break(landed) => return Ok(landed),
                 ControlFlow::Continue(further) => descent = further,
@@ -200,4 +223,14 @@ impl Fences {
     fn corrupt(&self, start: u64, error: DecodeError) -> Error {
         error.in_file(self.path(), start)
     }
+}
+
+/// The roots of trees that are in a page, which begins at `start` of the file.
+fn roots(trees: &[Tree; TREES], page: &Bytes, start: u64) -> Decoded<[Option<Node>; TREES]> {
+    let mut roots = [const { None }; TREES];
+    for (number, (tree, root)) in (0..).zip(trees.iter().zip(&mut roots)) {
+        let descent = Descent::new(number, tree).filter(|descent| descent.place() >= start);
+        *root = descent.map(|descent| descent.node_in(page)?.detached()).transpose()?;
+    }
+    Ok(roots)
 }

@@ -58,7 +58,7 @@ pub(crate) async fn rebuild(
     Ok(is_worthwhile)
 }
 
-/// Adds the blocks of an entry that may be a large one.
+/// Adds the blocks of an entry, if it is a large one.
 async fn add_blocks(
     builder: &mut FencesBuilder,
     file: &CachedFile,
@@ -71,7 +71,7 @@ async fn add_blocks(
     }
     let promoted = Promoted::read(file, entry.promoted.clone(), version).await?;
     if !is_large(&promoted) {
-        return Ok(None);
+        return Ok(Some(promoted));
     }
     let mut walk = BlockWalk::new(promoted.clone(), version);
     let mut open = DeletionTime::LIVE;

@@ -164,6 +164,40 @@ async fn check_tokens(made: &Made, fences: &Fences) {
     }
 }
 
+async fn check_places(made: &Made, fences: &Fences) {
+    let entries = &made.partitions;
+    let mut without_blocks = 0;
+    for token in entries.iter().flat_map(|entry| [entry.token - 1, entry.token, entry.token + 1]) {
+        let Some(near) = fences.near(token).await.unwrap() else {
+            assert!(token < entries[0].token);
+            continue;
+        };
+        let (fence, end) = (near.fence, near.end);
+        assert!(fence.token <= token && end.is_none_or(|end| end > fence.data));
+        let within = |entry: &&Partition| (fence.data..end.unwrap_or(u64::MAX)).contains(&entry.data);
+        assert!(entries.iter().filter(|entry| entry.token == token).all(|entry| within(&entry)));
+        let within: Vec<&Partition> = entries.iter().filter(within).collect();
+        assert_eq!((within[0].data, within[0].token), (fence.data, fence.token));
+        let is_near = |other: &Partition| other.data / STRETCH == fence.data / STRETCH;
+        let fits = |other: &&Partition| is_near(other) && other.promoted.is_none();
+        assert_eq!(fence.has_blocks, !within.iter().all(fits));
+        // One with blocks is among others only if it has the token of the one before it.
+        let is_late = |pair: &[&Partition]| pair[1].promoted.is_some() && pair[0].token != pair[1].token;
+        assert!(!within.windows(2).any(is_late));
+        assert!(within.windows(2).all(|pair| is_near(pair[1]) || pair[0].token == pair[1].token));
+        let ranges: Vec<_> = near.ranges(token, u64::MAX).collect();
+        let of_token = |number: &usize| within[*number].token == token;
+        let expected = (0..within.len()).filter(of_token).map(|number| {
+            let next = within.get(number + 1).map(|next| next.data);
+            within[number].data..next.or(end).unwrap_or(u64::MAX)
+        });
+        // Tokens are near each other here, so that their last bytes tell them apart.
+        assert!(if fence.has_blocks { ranges.is_empty() } else { ranges.into_iter().eq(expected) });
+        without_blocks += usize::from(!fence.has_blocks);
+    }
+    assert!(without_blocks > 0);
+}
+
 async fn check_large(made: &Made, fences: &Fences) -> usize {
     let mut large = 0;
     for partition in &made.partitions {
@@ -224,6 +258,7 @@ fn check(seed: u64, count: usize, cache: usize) {
         let file = shard.disk().open(Path::new("/me-1-big-Fences.db"), IoClass::new(6)).await.unwrap();
         let fences = Fences::open(file, Cache::new(cache), VERSION, made.binding()).await.unwrap();
         check_tokens(&made, &fences).await;
+        check_places(&made, &fences).await;
         let large = check_large(&made, &fences).await;
         assert!(large > 0 && large < count / 3, "{large} large partitions");
     })
@@ -239,7 +274,7 @@ fn lookups_find_what_went_in() {
     check(78, 100, 0);
 }
 
-/// Beyond 1 MiB only the last page is read when fences are opened, and each lookup reads what it needs.
+/// Beyond 512 KiB only the last page is read when fences are opened, and each lookup reads what it needs.
 #[test]
 fn large_fences_are_read_by_pages() {
     let mut builder = FencesBuilder::new(VERSION);
@@ -268,6 +303,36 @@ fn large_fences_are_read_by_pages() {
         assert_eq!(fences.token(-1).await.unwrap(), None);
     })
     .unwrap();
+}
+
+/// So many keys of one token as anybody likes: what does not fit is left to Index.db.
+#[test]
+fn a_crowd_of_one_token_has_no_place() {
+    for (count, has_blocks) in [(MOST_SPOTS, false), (MOST_SPOTS + 1, true), (9000, true)] {
+        let mut builder = FencesBuilder::new(VERSION);
+        let mut file = Vec::new();
+        let tokens = std::iter::repeat_n(5, count).chain([6, 7]);
+        for (number, token) in (0..).zip(tokens) {
+            builder.entry(token, &[1], number * 10);
+            builder.end_entry(None, number);
+            file.extend(builder.take_pages());
+        }
+        let binding = Binding { digest: None, data_len: 1, index_len: 1 << 20 };
+        file.extend(builder.finish(binding));
+        run_simulated(SimOptions::default(), async |shard| {
+            shard.disk().as_simulated().unwrap().add_file("/f", file.clone());
+            let file = shard.disk().open(Path::new("/f"), IoClass::new(6)).await.unwrap();
+            let fences = Fences::open(file, Cache::new(1 << 20), VERSION, binding).await.unwrap();
+            let near = fences.near(5).await.unwrap().unwrap();
+            assert_eq!((near.fence.data, near.fence.has_blocks), (0, has_blocks));
+            assert_eq!(near.ranges(5, 1 << 20).count(), if has_blocks { 0 } else { count });
+            let (near, end) = (fences.near(7).await.unwrap().unwrap(), count as u64 + 2);
+            assert_eq!((near.fence.token, near.fence.has_blocks), (6, false));
+            let starts = [6, 7, 8].map(|token| near.ranges(token, end).map(|range| range.start).next());
+            assert_eq!(starts, [Some(end - 2), Some(end - 1), None]);
+        })
+        .unwrap();
+    }
 }
 
 /// What takes no room on a page is left out, and nothing else.

@@ -1,14 +1,15 @@
 //! The end of Fences.db: where its trees are, and which SSTable it is of.
 //!
 //! ```text
-//! trailer   3 × tree: u64 place of the root, u8 levels, u64 entries      tokens, keys, groups
+//! trailer   4 × tree: u64 place of the root, u8 levels, u64 entries      tokens, keys, groups, places
 //!           u8 1 if there is a Digest.crc32, u32 its number, u64 length of Data.db, u64 length of Index.db
 //!           2 bytes: the version of the SSTable, in letters
-//!           u64 pages of this file, u8 format of this file (1), 8 bytes "siltfenc"
+//!           u64 pages of this file, u8 format of this file (2), 8 bytes "siltfenc"
 //! ```
 //!
 //! It stands right before the checksum of the last page.
 
+use super::TREES;
 use super::tree::Tree;
 use crate::Version;
 use crate::decode::{Cursor, Decoded};
@@ -17,13 +18,13 @@ use crate::parts::binding::Binding;
 use crate::parts::sealed_page::{END, Kind};
 
 /// Bytes of the trailer before its end.
-const TREES_AND_BINDING: usize = 3 * 17 + Binding::BYTES;
+const TREES_AND_BINDING: usize = TREES * 17 + Binding::BYTES;
 /// Bytes of the trailer.
 pub(super) const TRAILER: usize = TREES_AND_BINDING + END;
-const FENCES: Kind = Kind { format: 1, magic: b"siltfenc" };
+const FENCES: Kind = Kind { format: 2, magic: b"siltfenc" };
 
 /// Appends a trailer.
-pub(super) fn put_trailer(trees: &[Tree; 3], binding: &Binding, version: Version, pages: u64) -> Vec<u8> {
+pub(super) fn put_trailer(trees: &[Tree; TREES], binding: &Binding, version: Version, pages: u64) -> Vec<u8> {
     let mut to = Vec::with_capacity(TRAILER);
     for tree in trees {
         to.put_u64(tree.root);
@@ -42,7 +43,7 @@ pub(super) fn decode_trailer(
     len: u64,
     binding: &Binding,
     version: Version,
-) -> Result<[Tree; 3], &'static str> {
+) -> Result<[Tree; TREES], &'static str> {
     let trailer = FENCES.trailer(page, len, TREES_AND_BINDING)?;
     let (trees, difference) = decode(trailer, binding, version).map_err(|error| error.what())?;
     difference.map_or(Ok(trees), Err)
@@ -54,10 +55,14 @@ pub(crate) fn is_of(page: &[u8], len: u64, binding: &Binding, version: Version) 
 }
 
 /// The trees, and what is not as it should be in the binding.
-fn decode(trailer: &[u8], binding: &Binding, version: Version) -> Decoded<([Tree; 3], Option<&'static str>)> {
+fn decode(
+    trailer: &[u8],
+    binding: &Binding,
+    version: Version,
+) -> Decoded<([Tree; TREES], Option<&'static str>)> {
     let mut cursor = Cursor::new(trailer);
     let mut tree = || Ok(Tree { root: cursor.u64()?, levels: cursor.u8()?, entries: cursor.u64()? });
-    let trees = [tree()?, tree()?, tree()?];
+    let trees = [tree()?, tree()?, tree()?, tree()?];
     Ok((trees, binding.difference(version, &mut cursor)?))
 }
 
@@ -68,13 +73,13 @@ mod tests {
 
     const BINDING: Binding = Binding { digest: Some(7), data_len: 1000, index_len: 60 };
 
-    fn page() -> (Vec<u8>, [Tree; 3]) {
-        let trees = [1, 2, 3].map(|n| Tree { root: n, levels: n as u8, entries: 9 * n });
+    fn page() -> (Vec<u8>, [Tree; TREES]) {
+        let trees = [1, 2, 3, 4].map(|n| Tree { root: n, levels: n as u8, entries: 9 * n });
         let put = |pages| put_trailer(&trees, &BINDING, Version::Me, pages);
         (Pages::default().finish(put, TRAILER), trees)
     }
 
-    fn decode(page: &[u8]) -> Result<[Tree; 3], &'static str> {
+    fn decode(page: &[u8]) -> Result<[Tree; TREES], &'static str> {
         decode_trailer(page, page.len() as u64, &BINDING, Version::Me)
     }
 

@@ -107,7 +107,7 @@ fn inner_level(tree: u8, level: u8, below: &[(Vec<u8>, u64)], pages: &mut Pages)
 
 /// On the way from the root of a tree to the last entry that is not after what is looked for.
 ///
-/// [`Descent::node`] says which node to read; [`Descent::step`] goes down by it.
+/// [`Descent::place`] says which node to read; [`Descent::step`] goes down by it.
 #[derive(Debug)]
 pub(super) struct Descent {
     tree: u8,
@@ -133,19 +133,22 @@ impl Descent {
     }
 
     /// Where in the file the next node is.
-    pub(super) fn node(&self) -> u64 {
+    pub(super) fn place(&self) -> u64 {
         self.place
     }
 
-    /// Goes one level down. `page` is the one with the node, and `is_after` says of a key, with whatever follows
-    /// it, whether it is after what is looked for.
+    /// The node, in the page that it is in.
+    pub(super) fn node_in(&self, page: &Bytes) -> Decoded<Node> {
+        Node::decode(page, (self.place % PAGE as u64) as usize, self.tree, self.level)
+    }
+
+    /// Goes one level down, by the node. `is_after` says of a key, with whatever follows it, whether it is after what is
+    /// looked for.
     pub(super) fn step(
         mut self,
-        page: &Bytes,
+        node: &Node,
         mut is_after: impl FnMut(&[u8]) -> Decoded<bool>,
     ) -> Decoded<ControlFlow<Landed, Descent>> {
-        let at = (self.place % PAGE as u64) as usize;
-        let node = Node::decode(page, at, self.tree, self.level)?;
         if self.level == 0 {
             let count = node.count_until(is_after)?;
             let floor = count.checked_sub(1).map(|number| node.entry(number)).transpose()?;
@@ -210,9 +213,10 @@ mod tests {
     fn find(file: &[u8], tree: &Tree, wanted: &[u8]) -> (Landed, usize) {
         let Some(mut descent) = Descent::new(7, tree) else { return (Landed::default(), 0) };
         for reads in 1.. {
-            let start = descent.node() as usize / PAGE * PAGE;
+            let start = descent.place() as usize / PAGE * PAGE;
             let page = Bytes::from(&file[start..start + PAGE]);
-            match descent.step(&page, |entry| Ok(&key(entry)?[..] > wanted)).unwrap() {
+            let node = descent.node_in(&page).unwrap();
+            match descent.step(&node, |entry| Ok(&key(entry)?[..] > wanted)).unwrap() {
                 ControlFlow::Break(landed) => return (landed, reads),
                 ControlFlow::Continue(further) => descent = further,
             }
