@@ -30,8 +30,11 @@ use crate::numbers::rounded;
 use crate::random::Random;
 use crate::throughput::{self, Meters, Until};
 
-/// Of what is sustained that share is the constant rate.
+/// Of what is sustained at the most, where one SSTable is enough, that share is the constant rate.
 const SHARE: f64 = 1.0 / 3.0;
+
+/// No more than this share of what is sustained where all are read at once: above it their queues would be measured.
+const SHARE_OF_OFF: f64 = 0.6;
 
 /// How many reads are under way at once while it is found out what is sustained.
 const CONCURRENCY: u32 = 100;
@@ -53,7 +56,7 @@ Examples:
 
 Exit codes: 0 if all went well, 1 for bad data, I/O errors and other counts than there must be, 2 for wrong arguments.")]
 pub struct SingleKey {
-    /// Reads a second. Without it a third of what the first case sustains.
+    /// Reads a second. Without it a third of the most that is sustained, which is where one SSTable is enough.
     #[arg(long, value_name = "N", value_parser = positive)]
     rate: Option<f64>,
 
@@ -105,7 +108,7 @@ impl SingleKey {
             }
             let rate = match self.rate {
                 Some(rate) => rate,
-                None => self.sustained(&shard, folder).await? * SHARE,
+                None => self.constant_rate(&shard, folder).await?,
             };
             let all = self.measure(&shard, folder, rate).await?;
             match self.output_format {
@@ -121,10 +124,17 @@ impl SingleKey {
         all.filter(|case| *case == Case::Off || self.cases.is_empty() || self.cases.contains(case)).collect()
     }
 
-    /// How many reads a second the first case sustains.
-    async fn sustained(&self, shard: &Shard, folder: &Path) -> Result<f64> {
-        let table = self.open(shard, folder, Case::Off).await?;
-        let operation = Rc::new(self.reads(&table, Case::Off));
+    /// A third of the most that is sustained, as far as the first case comes with it.
+    async fn constant_rate(&self, shard: &Shard, folder: &Path) -> Result<f64> {
+        let most = self.sustained(shard, folder, Case::Best).await?;
+        let all_at_once = self.sustained(shard, folder, Case::Off).await?;
+        Ok((most * SHARE).min(all_at_once * SHARE_OF_OFF))
+    }
+
+    /// How many reads a second a case sustains.
+    async fn sustained(&self, shard: &Shard, folder: &Path, case: Case) -> Result<f64> {
+        let table = self.open(shard, folder, case).await?;
+        let operation = Rc::new(self.reads(&table, case));
         let meters = Meters { disk: shard.disk().clone(), cache: Cache::new(0) };
         let time = self.duration.min(Duration::from_secs(2));
         let line = throughput::run(&operation, CONCURRENCY, Until::Elapsed(time), &meters).await;

@@ -22,6 +22,7 @@ use model::{
 };
 use runtime::{Disk, NewFile, offload};
 
+use crate::appending::Appending;
 use crate::big::spool::Spool;
 use crate::big::writer::{IndexWriter, WrittenBlock, WrittenPartition};
 use crate::component::{Component, Descriptor};
@@ -135,7 +136,7 @@ pub struct SSTableWriter {
     index: IndexWriter,
     summary: SummaryBuilder,
     /// Fences.db, once there is enough to begin it.
-    fences: Option<NewFile>,
+    fences: Option<Appending>,
     /// The hash of each key: the filter's size is known only at the end.
     hashes: Spool,
     collector: Collector,
@@ -484,14 +485,13 @@ impl SSTableWriter {
     }
 
     async fn flush_fences(&mut self) -> Result<()> {
-        let Some(pages) =
-            self.index.fences().map(FencesBuilder::take_pages).filter(|pages| !pages.is_empty())
-        else {
+        let Some(builder) = self.index.fences().filter(|builder| builder.is_full()) else {
             return Ok(());
         };
+        let pages = builder.take_pages();
         let mut file = match self.fences.take() {
             Some(file) => file,
-            None => self.sealer.create(Component::Fences).await?,
+            None => Appending::new(self.sealer.create(Component::Fences).await?),
         };
         file.append(pages).await?;
         self.fences = Some(file);
@@ -678,7 +678,7 @@ fn binding(sealed: &Sealed, index_len: u64) -> Binding {
 /// The rest of Fences.db, or all of it, if it spares reads anything.
 async fn write_fences(
     sealer: &mut Sealer,
-    begun: Option<NewFile>,
+    begun: Option<Appending>,
     builder: Option<FencesBuilder>,
     binding: Binding,
 ) -> Result<()> {
@@ -687,10 +687,10 @@ async fn write_fences(
     };
     let mut file = match begun {
         Some(file) => file,
-        None => sealer.create(Component::Fences).await?,
+        None => Appending::new(sealer.create(Component::Fences).await?),
     };
     file.append(builder.finish(binding)).await?;
-    Ok(file.sync().await?)
+    Ok(file.idle().await?.sync().await?)
 }
 
 async fn write_parts(

@@ -17,6 +17,9 @@ pub(super) const KEYS: u8 = 1;
 pub(super) const GROUPS: u8 = 2;
 pub(super) const PLACES: u8 = 3;
 
+/// So many bytes of pages are a request. Bytes.
+const FULL: usize = 64 << 10;
+
 /// Builds fences.
 ///
 /// For each partition, in the order of Index.db: [`FencesBuilder::entry`], once where its entry begins is known,
@@ -142,6 +145,11 @@ impl FencesBuilder {
     pub fn is_worthwhile(&self) -> bool {
         // The last place is not among them yet.
         self.keys.len() > 0 || self.tokens.len() > 1 || self.places.len() > 0
+    }
+
+    /// Whether so many pages are finished that appending them to the file is worth a request.
+    pub fn is_full(&self) -> bool {
+        self.pages.ready() >= FULL
     }
 
     /// The pages that are finished, to be appended to the file.

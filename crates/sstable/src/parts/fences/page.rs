@@ -168,6 +168,11 @@ impl Pages {
         self.taken + (self.out.len() / PAGE) as u64
     }
 
+    /// Bytes of the pages that nobody has taken yet.
+    pub(super) fn ready(&self) -> usize {
+        self.out.len()
+    }
+
     /// The bytes of the pages so far, to be appended to the file.
     ///
     /// # Panics

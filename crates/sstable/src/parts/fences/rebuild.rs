@@ -47,9 +47,8 @@ pub(crate) async fn rebuild(
         builder.entry(token, &entry.key, entry.at);
         let promoted = add_blocks(&mut builder, &blocks, codec, version, &entry).await?;
         builder.end_entry(promoted.as_ref(), entry.data);
-        let pages = builder.take_pages();
-        if !pages.is_empty() {
-            take(pages).await?;
+        if builder.is_full() {
+            take(builder.take_pages()).await?;
         }
         progress(entries.position());
     }
