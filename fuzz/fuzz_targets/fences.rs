@@ -43,8 +43,11 @@ async fn fences(shard: &Shard) -> Vec<u8> {
 async fn read(shard: &Shard) {
     let options = OpenOptions::new(Cache::new(1 << 20));
     let table = SSTable::open(shard.disk(), Path::new(DATA), &options).await.expect("fences do no harm");
-    for key in [1_i32, 2] {
+    for key in [1_i32, 2, 77] {
         let key = table.key(Bytes::from(key.to_be_bytes().to_vec()));
+        if let Ok(Some(mut reader)) = table.read(&key, &Slice::all(), ReadOptions::default()).await {
+            while let Ok(Some(_)) = reader.next().await {}
+        }
         for (row, reverse) in [(0_i32, false), (9000, false), (9001, true), (30_000, true)] {
             let at: Clustering = [row.to_be_bytes().to_vec()].into_iter().collect();
             let slice = Slice { start: Position::before(at.clone()), end: Position::after(at) };

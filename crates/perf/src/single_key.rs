@@ -56,7 +56,8 @@ Examples:
 
 Exit codes: 0 if all went well, 1 for bad data, I/O errors and other counts than there must be, 2 for wrong arguments.")]
 pub struct SingleKey {
-    /// Reads a second. Without it a third of the most that is sustained, which is where one SSTable is enough.
+    /// Reads a second. Without it a third of the most that is sustained, which is where one SSTable is enough, and no more
+    /// than three fifths of what is sustained where all are read.
     #[arg(long, value_name = "N", value_parser = positive)]
     rate: Option<f64>,
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! key → bloom filter → summary → index page → where the partition is
-//! key → fences: the summary's part, and of a large partition all that the index page would tell
+//! key → fences: the summary's part, and of a large partition all that the index page would tell; small ones are looked
+//!       for in the data at once (`seek.rs`)
 //! slice → promoted index → which of its blocks, where they are, which tombstone is open there
 //! ```
 

@@ -3,18 +3,19 @@
 //! ```text
 //! token ──► fences: the place before it, and of each partition there two bytes of its token and where it begins
 //!             none ends as this token does            it is not there, and nothing is read
-//!             one does                                its key is compared: mostly it is the one
+//!             one does                                its key is compared: mostly it is the one, else Index.db is asked
 //! ```
 //!
 //! So such a partition is one request, and nothing of Index.db has to be read or kept.
 
+use std::ops::Range;
+
 use model::{PartitionKey, Slice};
 
-use crate::Result;
 use crate::data::reader::DataReader;
-use crate::index::token_for;
-use crate::parts::fences::{Fences, Near};
+use crate::parts::fences::Fences;
 use crate::sstable::{ReadOptions, SSTable};
+use crate::{Error, Result};
 
 /// What became of looking for a partition.
 pub(crate) enum Sought {
@@ -22,13 +23,13 @@ pub(crate) enum Sought {
     There(Box<DataReader>),
     /// It is in none of the SSTable's data.
     Absent,
-    /// The fences do not say where it would be, or are of no use.
+    /// Index.db is to be asked: the fences do not say where it would be, or are of no use.
     Unknown,
 }
 
 impl SSTable {
-    /// Looks for a slice of a partition, whose rows ascend, where the fences say that it has to be. Where they lead to
-    /// something else, they are given up.
+    /// Looks for a slice of a partition, whose rows ascend, where the fences say that it has to be. Where they contradict
+    /// Index.db, they are given up.
     ///
     /// # Errors
     /// What the operating system says of the data.
@@ -40,38 +41,56 @@ impl SSTable {
     ) -> Result<Sought> {
         let fencing = &self.index().fencing;
         let Some(fences) = fencing.get() else { return Ok(Sought::Unknown) };
-        match self.seek_by(&fences, key, slice, options).await {
-            Ok(sought) => Ok(sought),
-            Err(error) => fencing.give_up(error).map(|()| Sought::Unknown),
-        }
-    }
-
-    async fn seek_by(
-        &self,
-        fences: &Fences,
-        key: &PartitionKey,
-        slice: &Slice,
-        options: ReadOptions,
-    ) -> Result<Sought> {
-        let Some(near) = fences.near(key.token).await? else {
-            return Ok(Sought::Absent);
+        let near = match fences.near(key.token).await {
+            Ok(Some(near)) => near,
+            Ok(None) => return Ok(fences.if_absent()),
+            Err(error) => return fencing.give_up(error).map(|()| Sought::Unknown),
         };
         if near.fence.has_blocks {
             return Ok(Sought::Unknown);
         }
+        let mut looked_at = Vec::new();
         for range in near.ranges(key.token, self.data().file.len()) {
-            if range.is_empty() || range.end > self.data().file.len() {
-                return Err(fences.wrong("the places of partitions do not ascend"));
-            }
-            let mut reader = self.forward(key, range, slice, options);
-            let found = reader.first_key().await?;
-            if found == key.bytes {
+            looked_at.push(range.start);
+            if let Some(reader) = self.at(key, range, slice, options).await? {
                 return Ok(Sought::There(Box::new(reader)));
             }
-            if !Near::is_alike(key.token, token_for(self.data().partitioner, &found)) {
-                return Err(fences.wrong("another partition stands where the fences send a reader"));
-            }
         }
-        Ok(Sought::Absent)
+        if !looked_at.is_empty() {
+            // Another token ends as this one does, or the data is damaged, or the fences lie: Index.db knows.
+            let place = self.index().look_up(key).await?;
+            if place.is_some_and(|place| !looked_at.contains(&place.start)) {
+                fencing.give_up(fences.wrong("a partition is not where the fences send a reader"))?;
+            }
+            return Ok(Sought::Unknown);
+        }
+        Ok(fences.if_absent())
+    }
+
+    /// The reader of the partition that has this range, if it is that of the key, and its beginning is sound.
+    async fn at(
+        &self,
+        key: &PartitionKey,
+        range: Range<u64>,
+        slice: &Slice,
+        options: ReadOptions,
+    ) -> Result<Option<DataReader>> {
+        if range.is_empty() || range.end > self.data().file.len() {
+            return Ok(None);
+        }
+        let mut reader = self.forward(key, range, slice, options);
+        match reader.first_key().await {
+            Ok(found) => Ok((found == key.bytes).then_some(reader)),
+            Err(error @ Error::Io(_)) => Err(error),
+            // Who reads by the index says what is wrong.
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+impl Fences {
+    /// What it means that they know no such partition. Without a digest they may be those of another SSTable.
+    fn if_absent(&self) -> Sought {
+        if self.has_digest() { Sought::Absent } else { Sought::Unknown }
     }
 }

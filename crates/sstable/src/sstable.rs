@@ -333,8 +333,8 @@ impl SSTable {
 
     /// A slice of one partition; `None` if the partition is not there, or the slice ends before it begins.
     ///
-    /// Reads the index as far as it must; of the data, as the result is read, only the blocks that can
-    /// hold rows of the slice.
+    /// Reads the index as far as it must, or the beginning of the partition if it is a small one; of the data, as the result
+    /// is read, only the blocks that can hold rows of the slice.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.
@@ -353,7 +353,7 @@ impl SSTable {
         }
         let found = self.read_filtered(key, slice, options).await?;
         if found.is_none() && probe == Probe::Unread {
-            // The index has told, for the same request. What the filter says is there from now on.
+            // The index or the fences have told. What the filter says is there from now on.
             self.filter().may_contain(key).await?;
         }
         Ok(found)

@@ -2,7 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::path::{Path, PathBuf};
+
 use runtime::{Cache, Shard, ShardOptions, run};
+use siltstone_sstable::component::Descriptor;
+use siltstone_sstable::parts::fences::write_fences;
 use siltstone_sstable::{Error, OpenOptions, SSTable};
 use testkit::allocator::{Watched, held};
 use testkit::fixtures;
@@ -16,23 +20,50 @@ async fn compare_all(shard: Shard) -> usize {
     // The first one opens what the process keeps.
     let all = fixtures::all();
     for fixture in all.iter().take(1).chain(&all) {
-        let cache = Cache::new(0);
-        let options = OpenOptions::new(cache.clone());
-        let before = held();
-        let sstable = match SSTable::open(shard.disk(), &fixture.data, &options).await {
-            Err(Error::Unsupported { .. }) => continue,
-            opened => opened.unwrap(),
-        };
-        let (is, said) = (held() - before, sstable.memory_bytes());
-        assert_eq!(cache.reserved(), said);
-        let name = &fixture.name;
-        assert!(is <= said + said / 10, "{name}: {is} bytes are held, {said} were said");
-        assert!(said <= is + is / 3, "{name}: {is} bytes are held, {said} were said");
-        drop(sstable);
-        assert_eq!(cache.reserved(), 0);
-        count += 1;
+        count += usize::from(compare(&shard, &fixture.name, &fixture.data).await);
+    }
+    let folders: Vec<_> = all.iter().step_by(5).map(|_| tempfile::tempdir().unwrap()).collect();
+    let mut fenced = Vec::new();
+    for (fixture, folder) in all.iter().step_by(5).zip(&folders) {
+        fenced.extend(with_fences(&shard, &fixture.data, folder.path()).await);
+    }
+    for data in fenced {
+        compare(&shard, &format!("{} with fences", data.display()), &data).await;
     }
     count
+}
+
+/// Opens an SSTable and compares; whether it could be opened.
+async fn compare(shard: &Shard, name: &str, data: &Path) -> bool {
+    let cache = Cache::new(0);
+    let options = OpenOptions::new(cache.clone());
+    // What the cache and the process keep once pages have been read is not the SSTable's.
+    drop(SSTable::open(shard.disk(), data, &options).await);
+    let before = held();
+    let sstable = match SSTable::open(shard.disk(), data, &options).await {
+        Err(Error::Unsupported { .. }) => return false,
+        opened => opened.unwrap(),
+    };
+    let (is, said) = (held() - before, sstable.memory_bytes());
+    assert_eq!(cache.reserved(), said);
+    assert!(is <= said + said / 10, "{name}: {is} bytes are held, {said} were said");
+    assert!(said <= is + is / 3, "{name}: {is} bytes are held, {said} were said");
+    drop(sstable);
+    assert_eq!(cache.reserved(), 0);
+    true
+}
+
+/// A copy of an SSTable, with fences if they are of use.
+async fn with_fences(shard: &Shard, data: &Path, to: &Path) -> Option<PathBuf> {
+    let descriptor = Descriptor::parse(data).unwrap();
+    for component in descriptor.list(shard.disk()).unwrap() {
+        let path = descriptor.path_of(&component);
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+    let data = to.join(data.file_name().unwrap());
+    let table = SSTable::open(shard.disk(), &data, &OpenOptions::new(Cache::new(1 << 20))).await.ok()?;
+    write_fences(shard.disk(), &table, |_| {}).await.ok()??;
+    Some(data)
 }
 
 /// One test, because the counts are those of the process.

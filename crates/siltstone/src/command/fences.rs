@@ -18,12 +18,12 @@ const CACHE: usize = 2 << 20;
 
 /// Write Fences.db beside SSTables: with it, a read of few rows needs fewer requests.
 ///
-/// It tells where in Index.db to look, and of large partitions where in their index: then a cold read of one row is
-/// two requests, one to Index.db and one to Data.db. Index.db is read once; no other file is changed, and none is
+/// It tells where small partitions begin in Data.db, and of large ones where in their index to look: then a cold read of
+/// one row is one request to Data.db, of a large partition one to Index.db before. Index.db is read once; no other file is changed, and none is
 /// needed to read an SSTable: what Cassandra and ScyllaDB do not know they pass over. Fences are bound to their
 /// SSTable by its digest, and are not used for another.
 ///
-/// Nothing is written where fences would not help: where Index.db is small and no partition has a large index.
+/// Nothing is written where fences would not help: where there is next to no data and no partition with a large index.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

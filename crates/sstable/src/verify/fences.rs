@@ -23,18 +23,17 @@ async fn content(file: &File, last: &[u8], of: Owner<'_>, report: &mut Report) {
     }
     let (mut at, mut wrong) = (0, None);
     let take = async |pages: Vec<u8>| {
-        let end = at + pages.len() as u64;
-        if end > file.len() {
-            wrong.get_or_insert(at);
-        } else if wrong.is_none() && !pages.is_empty() {
-            let found = file.read_exact_at(at, pages.len()).await?;
-            let differs = |page: &usize| {
-                found[page * PAGE as usize..][..PAGE as usize]
-                    != pages[page * PAGE as usize..][..PAGE as usize]
-            };
-            wrong = (0..pages.len() / PAGE as usize).find(differs).map(|page| at + page as u64 * PAGE);
+        let there = file.len().saturating_sub(at).min(pages.len() as u64) as usize;
+        if wrong.is_none() && there > 0 {
+            let found = file.read_exact_at(at, there).await?;
+            let both = found.chunks(PAGE as usize).zip(pages.chunks(PAGE as usize));
+            let place = both.zip((at..).step_by(PAGE as usize)).find(|((found, page), _)| found != page);
+            wrong = place.map(|(_, place)| place);
         }
-        at = end;
+        if there < pages.len() {
+            wrong.get_or_insert(at + there as u64);
+        }
+        at += pages.len() as u64;
         Ok::<(), Error>(())
     };
     let rebuilt = rebuild(of.index, &of.data.codec, of.version, binding, take, |_| {}).await;

@@ -167,7 +167,7 @@ impl FencesBuilder {
 
     /// Adds the current partition to the last place, or begins another one with it.
     fn add_place(&mut self, data: u64, has_blocks: bool) {
-        let is_near = |place: &PlaceFence| data / STRETCH == place.data / STRETCH;
+        let is_near = |place: &PlaceFence| place.data <= data && data / STRETCH == place.data / STRETCH;
         let has_room = self.spots.len() < MOST_SPOTS;
         match &mut self.place {
             Some(place) if is_near(place) && has_room && !has_blocks && !place.has_blocks => {}

@@ -5,7 +5,7 @@
 //! keys     i64 token, vint key length, key, vint ordinal, vint place of its entry in Index.db, vint position in the
 //!          data, vint length of the partition's head, deletion, vint number of blocks, vint bytes from the entry's
 //!          start to the first block, vint bytes of all blocks
-//! places   i64 token, vint 2 · position in the data of its first partition + 1 if that has blocks; otherwise, of each
+//! places   i64 token, vint 2 · position in the data of its first partition + 1 if Index.db has to be asked; otherwise, of each
 //!          partition up to the next place, u16 the last two bytes of its token, u16 where it begins, counted from the first
 //! groups   vint 2 · ordinal + 1 if a tombstone is open, vint number of the first block, vint place of it from the
 //!          partition's first block, [deletion that is open before it], its first clustering prefix
@@ -60,7 +60,8 @@ pub(crate) struct PlaceFence {
     pub(crate) token: Token,
     /// Where in the uncompressed data the first partition with this token begins.
     pub(crate) data: u64,
-    /// Whether that has blocks in Index.db. Where it has none, no other one up to the next fence has.
+    /// Whether Index.db has to be asked: because the first partition has blocks there, or one of several of that token has,
+    /// or these do not fit. Otherwise no partition up to the next fence has blocks.
     pub(crate) has_blocks: bool,
 }
 
@@ -70,7 +71,7 @@ impl PlaceFence {
         to.put_vint(self.data << 1 | u64::from(self.has_blocks));
     }
 
-    /// The fence, and how many bytes it takes; tags follow.
+    /// The fence, and how many bytes it takes; the partitions follow.
     pub(super) fn decode(bytes: &[u8]) -> Decoded<(PlaceFence, usize)> {
         let mut cursor = Cursor::new(bytes);
         let (token, lead) = (cursor.i64()?, cursor.vint()?);
@@ -135,11 +136,6 @@ impl Near {
             .zip(spots)
             .filter(move |(_, bytes)| Spot::decode(**bytes).tag == Spot::tag(token))
             .map(move |(number, bytes): (usize, _)| start(bytes)..spots.get(number + 1).map_or(end, start))
-    }
-
-    /// Whether another token cannot be told from this one here.
-    pub(crate) fn is_alike(token: Token, other: Token) -> bool {
-        Spot::tag(token) == Spot::tag(other)
     }
 }
 

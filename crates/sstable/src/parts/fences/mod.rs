@@ -11,7 +11,7 @@
 //!
 //! A partition is large if its blocks take more than 4 KiB. The 4 KiB of the tokens are counted from the start of
 //! Index.db, those of the places from the start of the uncompressed data, those of the groups from the partition's
-//! first block. A partition with blocks has a place for itself.
+//! first block. With a partition with blocks, and behind it, another place begins.
 //!
 //! | module | idea |
 //! |---|---|
@@ -37,7 +37,7 @@ mod trailer;
 mod tree;
 
 pub use builder::FencesBuilder;
-pub(crate) use entries::{Group, Large, Near};
+pub(crate) use entries::{Group, Large};
 pub use file::write_fences;
 pub(crate) use reader::{Fences, Fencing};
 pub(crate) use rebuild::rebuild;

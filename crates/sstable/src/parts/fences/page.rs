@@ -100,7 +100,7 @@ impl Node {
         Ok(Node { bytes: self.bytes.slice(0..end).detached(), count: self.count })
     }
 
-    /// Bytes of the node, and of what else is in its buffer.
+    /// Bytes of a detached node.
     pub(super) fn memory_bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -27,6 +27,14 @@ use crate::{Error, Result, Version};
 /// Fences of up to so many bytes are read whole when their SSTable is opened.
 const SMALL: u64 = 512 << 10;
 
+/// Of larger ones so many bytes at their end: there are the upper levels of the trees.
+const TAIL: u64 = 32 << 10;
+
+/// What is resident of open fences beside the roots: the file, its name, the places in memory. Bytes.
+const RESIDENT: usize = 1200;
+/// And of a root beside its bytes.
+const ROOT: usize = 40;
+
 /// The fences of an SSTable as long as they are to be trusted.
 #[derive(Debug)]
 pub(crate) struct Fencing {
@@ -76,6 +84,7 @@ pub(crate) struct Fences {
     file: CachedFile,
     version: Version,
     index_len: u64,
+    has_digest: bool,
     trees: [Tree; TREES],
     /// Their roots, as far as they are in the page of the trailer: what every read looks at.
     roots: [Option<Node>; TREES],
@@ -96,23 +105,29 @@ impl Fences {
         binding: Binding,
     ) -> std::result::Result<Fences, String> {
         let len = file.len();
-        let is_small = len <= SMALL && len <= cache.capacity() as u64 / 2;
+        let cached = cache.capacity() as u64;
+        let is_small = len <= SMALL && len <= cached / 2;
         let file = CachedFile::checked(file, cache, is_sound);
         if len < PAGE as u64 || !len.is_multiple_of(PAGE as u64) {
             return Err("it is cut off".to_owned());
         }
-        if is_small {
-            file.prefetch(0..len).await.map_err(|error| error.to_string())?;
-        }
+        let at_once = if is_small { len } else { TAIL.min(cached / 2) };
+        file.prefetch(len - at_once.min(len)..len).await.map_err(|error| error.to_string())?;
         let page = file.read(len - PAGE as u64..len).await.map_err(|error| error.to_string())?;
         let trees = decode_trailer(&page, len, &binding, version)?;
         let roots = roots(&trees, &page, len - PAGE as u64).map_err(|error| error.what())?;
-        Ok(Fences { file, version, index_len: binding.index_len, trees, roots })
+        let (index_len, has_digest) = (binding.index_len, binding.digest.is_some());
+        Ok(Fences { file, version, index_len, has_digest, trees, roots })
     }
 
     /// What is held in memory beside what the cache has, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.roots.iter().flatten().map(Node::memory_bytes).sum()
+        RESIDENT + self.roots.iter().flatten().map(|root| ROOT + root.memory_bytes()).sum::<usize>()
+    }
+
+    /// Whether they are bound to the data by its digest.
+    pub(crate) fn has_digest(&self) -> bool {
+        self.has_digest
     }
 
     /// The file, for errors.
@@ -195,7 +210,8 @@ impl Fences {
             return Ok(Landed::default());
         };
         if let Some(root) = &self.roots[usize::from(number)] {
-            match self.decoded(descent.step(root, &is_after))? {
+            let start = descent.place() / PAGE as u64 * PAGE as u64;
+            match descent.step(root, &is_after).map_err(|error| self.corrupt(start, error))? {
                 ControlFlow::Break(landed) => return Ok(landed),
                 ControlFlow::Continue(further) => descent = further,
             }
@@ -229,7 +245,8 @@ impl Fences {
 fn roots(trees: &[Tree; TREES], page: &Bytes, start: u64) -> Decoded<[Option<Node>; TREES]> {
     let mut roots = [const { None }; TREES];
     for (number, (tree, root)) in (0..).zip(trees.iter().zip(&mut roots)) {
-        let descent = Descent::new(number, tree).filter(|descent| descent.place() >= start);
+        let descent =
+            Descent::new(number, tree).filter(|descent| descent.place() / PAGE as u64 == start / PAGE as u64);
         *root = descent.map(|descent| descent.node_in(page)?.detached()).transpose()?;
     }
     Ok(roots)

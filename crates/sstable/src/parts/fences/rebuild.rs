@@ -37,12 +37,9 @@ pub(crate) async fn rebuild(
     let mut last = None;
     while let Some(entry) = entries.next().await? {
         let token = token_for(Partitioner::Murmur3, &entry.key);
-        if last.replace(token).is_some_and(|last| last > token) {
-            return Err(Error::corrupt(
-                index.path(),
-                entry.at,
-                "the partitions of the index are out of order",
-            ));
+        if last.replace((token, entry.data)).is_some_and(|(last, data)| last > token || data >= entry.data) {
+            let what = "the partitions of the index are out of order";
+            return Err(Error::corrupt(index.path(), entry.at, what));
         }
         builder.entry(token, &entry.key, entry.at);
         let promoted = add_blocks(&mut builder, &blocks, codec, version, &entry).await?;
