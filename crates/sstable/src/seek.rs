@@ -49,22 +49,21 @@ impl SSTable {
         if near.fence.has_blocks {
             return Ok(Sought::Unknown);
         }
-        let mut looked_at = Vec::new();
-        for range in near.ranges(key.token, self.data().file.len()) {
-            looked_at.push(range.start);
+        let ranges = || near.ranges(key.token, self.data().file.len());
+        for range in ranges() {
             if let Some(reader) = self.at(key, range, slice, options).await? {
                 return Ok(Sought::There(Box::new(reader)));
             }
         }
-        if !looked_at.is_empty() {
-            // Another token ends as this one does, or the data is damaged, or the fences lie: Index.db knows.
-            let place = self.index().look_up(key).await?;
-            if place.is_some_and(|place| !looked_at.contains(&place.start)) {
-                fencing.give_up(fences.wrong("a partition is not where the fences send a reader"))?;
-            }
-            return Ok(Sought::Unknown);
+        if ranges().next().is_none() {
+            return Ok(fences.if_absent());
         }
-        Ok(fences.if_absent())
+        // Another token ends as this one does, or the data is damaged, or the fences lie: Index.db knows.
+        let place = self.index().look_up(key).await?;
+        if place.is_some_and(|place| ranges().all(|range| range.start != place.start)) {
+            fencing.give_up(fences.wrong("a partition is not where the fences send a reader"))?;
+        }
+        Ok(Sought::Unknown)
     }
 
     /// The reader of the partition that has this range, if it is that of the key, and its beginning is sound.
