@@ -84,9 +84,16 @@ impl From<&[u8]> for Bytes {
     }
 }
 
+thread_local! {
+    static NOTHING: Rc<Vec<u8>> = Rc::default();
+}
+
 impl Default for Bytes {
+    /// None at all: all of a thread share one buffer.
     fn default() -> Bytes {
-        Bytes::from(Vec::new())
+        // A thread that ends has it no more.
+        let owner = NOTHING.try_with(Rc::clone).unwrap_or_default();
+        Bytes { owner, start: 0, len: 0 }
     }
 }
 
@@ -132,6 +139,12 @@ mod tests {
         assert_eq!(&*part.slice(1..3), b"il");
         assert_eq!(Rc::strong_count(&all.owner), 2);
         assert_eq!(Rc::strong_count(&part.detached().owner), 1);
+    }
+
+    #[test]
+    fn nothing_is_one_buffer() {
+        let [one, other] = [Bytes::default(), Bytes::default()];
+        assert!(one.is_empty() && Rc::ptr_eq(&one.owner, &other.owner));
     }
 
     #[test]

@@ -139,6 +139,12 @@ impl Schema {
         }
     }
 
+    /// Whether nothing of a partition's rows is before the first or behind the second of these.
+    pub fn is_all(&self, (start, end): (&Position, &Position)) -> bool {
+        let is_at = |position: &Position, edge: Position| self.compare(position, &edge).is_eq();
+        is_at(start, Position::start()) && is_at(end, Position::end())
+    }
+
     /// The key of the row that a slice is of, if it is a slice of one row: a full clustering key without nulls.
     pub fn row_of<'a>(&self, slice: &'a Slice) -> Option<&'a Clustering> {
         let (start, end) = (&slice.start, &slice.end);

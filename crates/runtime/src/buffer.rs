@@ -12,7 +12,6 @@
 //! ```
 
 use std::cell::RefCell;
-use std::cmp::Reverse;
 
 /// The least capacity of a buffer that is kept, and the most, in bytes.
 const KEPT_CAPACITY: [usize; 2] = [4 << 10, 512 << 10];
@@ -43,7 +42,7 @@ struct Kept {
 pub fn buffer_of(len: usize) -> Vec<u8> {
     // What is a little small to be kept is cut off one that is.
     let capacity = if len < WORTH_ONE { len } else { len.max(KEPT_CAPACITY[0]) };
-    let mut buffer = kept(capacity, Reverse).unwrap_or_default();
+    let mut buffer = kept(capacity, Wanted::Filled(len)).unwrap_or_default();
     if buffer.len() < len {
         buffer.resize(len, 0);
     }
@@ -52,7 +51,7 @@ pub fn buffer_of(len: usize) -> Vec<u8> {
 
 /// An empty buffer of at least that capacity, in bytes: one that [`reuse`] was told of, or a new one.
 pub fn buffer(capacity: usize) -> Vec<u8> {
-    match kept(capacity, |len| len) {
+    match kept(capacity, Wanted::Empty) {
         Some(mut buffer) => {
             buffer.clear();
             buffer
@@ -61,13 +60,21 @@ pub fn buffer(capacity: usize) -> Vec<u8> {
     }
 }
 
-/// One that is kept, or a new one that will be. Of those that suit alike it is the one whose length comes first in this
-/// order: what is short has to be filled for who wants it long.
-fn kept<O: Ord>(capacity: usize, order: impl Fn(usize) -> O) -> Option<Vec<u8>> {
+/// What a buffer is wanted for. What is short has to be filled for who wants it long.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// As a buffer of so many bytes: the longest of those that suit alike.
+    Filled(usize),
+    /// To be filled from its beginning on: the shortest of them.
+    Empty,
+}
+
+/// One that is kept, or a new one that will be.
+fn kept(capacity: usize, wanted: Wanted) -> Option<Vec<u8>> {
     if capacity < KEPT_CAPACITY[0] || capacity > KEPT_CAPACITY[1] {
         return None;
     }
-    let kept = KEPT.with_borrow_mut(|kept| kept.take(capacity, order));
+    let kept = KEPT.with_borrow_mut(|kept| kept.take(capacity, wanted));
     Some(kept.unwrap_or_else(|| Vec::with_capacity(capacity.next_multiple_of(STEP))))
 }
 
@@ -82,14 +89,24 @@ pub fn reuse(buffer: Vec<u8>) {
 
 impl Kept {
     /// The smallest that is large enough, unless most of it would be idle.
-    fn take<O: Ord>(&mut self, capacity: usize, order: impl Fn(usize) -> O) -> Option<Vec<u8>> {
-        let fits =
-            |buffer: &Vec<u8>| buffer.capacity() >= capacity && buffer.capacity() <= 2 * capacity + STEP;
-        let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
-        let (place, _) = buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?;
+    fn take(&mut self, capacity: usize, wanted: Wanted) -> Option<Vec<u8>> {
+        let place = self.last_that_fits(capacity, wanted).or_else(|| {
+            let fits =
+                |buffer: &Vec<u8>| buffer.capacity() >= capacity && buffer.capacity() <= 2 * capacity + STEP;
+            let order = |len| if wanted == Wanted::Empty { len } else { usize::MAX - len };
+            let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
+            Some(buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?.0)
+        })?;
         let buffer = self.buffers.swap_remove(place);
         self.bytes -= buffer.capacity();
         Some(buffer)
+    }
+
+    /// The last one that came, if there can be none that suits better: mostly it was used for the same.
+    fn last_that_fits(&self, capacity: usize, wanted: Wanted) -> Option<usize> {
+        let (last, Wanted::Filled(len)) = (self.buffers.last()?, wanted) else { return None };
+        let fits = (capacity..capacity + STEP).contains(&last.capacity()) && last.len() >= len;
+        fits.then(|| self.buffers.len() - 1)
     }
 
     /// Keeps it, in the place of those that came first.
@@ -118,7 +135,7 @@ pub(crate) fn allocate(len: usize, alignment: usize) -> (Vec<u8>, usize) {
         Vec::with_capacity(len + alignment - 1)
     } else {
         let capacity = len + alignment - 1;
-        kept(capacity, |len| len).unwrap_or_else(|| Vec::with_capacity(capacity))
+        kept(capacity, Wanted::Empty).unwrap_or_else(|| Vec::with_capacity(capacity))
     };
     let base = padding(&buf, alignment);
     if buf.len() < base {

@@ -10,12 +10,16 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
-use quick_cache::unsync::{Cache as ClockPro, DefaultLifecycle};
+use quick_cache::unsync::Cache as ClockPro;
 use quick_cache::{OptionsBuilder, Weighter};
 
+mod accounts;
 mod recent;
 
+use accounts::Accounts;
 use recent::Recent;
+
+pub use accounts::Account;
 
 /// Names a thing in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,12 +79,13 @@ pub struct Look<'a> {
     of: &'a Inner,
 }
 
-type Entries = ClockPro<CacheKey, Entry, ByBytes, BuildHasherDefault<KeyHasher>>;
+type Entries = ClockPro<CacheKey, Entry, ByBytes, BuildHasherDefault<KeyHasher>, Accounts>;
 
 struct Inner {
     capacity: usize,
     reserved: Cell<usize>,
     entries: RefCell<Entries>,
+    accounts: Accounts,
     recent: Recent,
     hits: Cell<u64>,
     misses: Cell<u64>,
@@ -106,16 +111,14 @@ impl Cache {
             .estimated_items_capacity((capacity / 4096).max(16))
             .build()
             .expect("both capacities are set");
-        let entries = ClockPro::with_options(
-            options,
-            ByBytes,
-            BuildHasherDefault::default(),
-            DefaultLifecycle::default(),
-        );
+        let accounts = Accounts::default();
+        let entries =
+            ClockPro::with_options(options, ByBytes, BuildHasherDefault::default(), accounts.clone());
         Self(Rc::new(Inner {
             capacity,
             reserved: Cell::default(),
             entries: RefCell::new(entries),
+            accounts,
             recent: Recent::new(capacity),
             hits: Cell::default(),
             misses: Cell::default(),
@@ -170,9 +173,10 @@ impl Cache {
     pub fn insert<T: 'static>(&self, key: CacheKey, value: Rc<T>, weight: usize) {
         let weight = (weight + Self::PER_VALUE) as u64;
         self.0.keep_to_budget();
+        self.remove(key);
         let mut entries = self.0.entries.borrow_mut();
-        let replaced = usize::from(entries.contains_key(&key));
-        let before = entries.len() - replaced;
+        let before = entries.len();
+        self.0.accounts.add(key.owner, weight);
         entries.insert(key, Entry { value, weight });
         assert!(entries.weight() <= entries.capacity(), "invariant 1 of the cache");
         let taken_in = usize::from(entries.contains_key(&key));
@@ -183,13 +187,30 @@ impl Cache {
     /// Drops the value under this key; whether there was one.
     pub fn remove(&self, key: CacheKey) -> bool {
         let removed = self.0.entries.borrow_mut().remove(&key);
+        removed.iter().for_each(|(key, entry)| self.0.accounts.subtract(key.owner, entry.weight));
         removed.is_some()
     }
 
-    /// Drops all values of an owner. Looks at every value of the cache; values of an owner that is gone would also
-    /// go by themselves, being asked for no more.
-    pub fn remove_owner(&self, owner: u64) {
-        self.0.entries.borrow_mut().retain(|key, _| key.owner != owner);
+    /// Drops those values of an owner that are like this. Looks at every value of the cache, unless the owner has none.
+    ///
+    /// # Panics
+    /// If the owner has values of another type.
+    pub fn remove_all<T: 'static>(&self, owner: u64, is_like_this: impl Fn(u64, &T) -> bool) {
+        if self.account(owner).values == 0 {
+            return;
+        }
+        self.0.entries.borrow_mut().retain(|key, entry| {
+            let goes = key.owner == owner && is_like_this(key.index, entry.value_of(*key));
+            if goes {
+                self.0.accounts.subtract(owner, entry.weight);
+            }
+            !goes
+        });
+    }
+
+    /// What an owner has in the cache.
+    pub fn account(&self, owner: u64) -> Account {
+        self.0.accounts.of(owner)
     }
 
     /// Takes this much of the budget for what has to stay in memory, however much is left, and evicts what it has to.
@@ -229,6 +250,14 @@ impl Cache {
     }
 }
 
+impl Entry {
+    /// The value, which is under this key.
+    fn value_of<T: 'static>(&self, key: CacheKey) -> &T {
+        let value = self.value.downcast_ref();
+        value.unwrap_or_else(|| panic!("values of two types are cached under {key:?}"))
+    }
+}
+
 impl Look<'_> {
     /// The value under this key, if it is there.
     ///
@@ -238,10 +267,7 @@ impl Look<'_> {
     pub fn get<T: 'static>(&self, key: CacheKey) -> Option<&T> {
         let found = self.entries.get(&key);
         count(if found.is_some() { &self.of.hits } else { &self.of.misses }, 1);
-        found.map(|entry| {
-            let value = entry.value.downcast_ref();
-            value.unwrap_or_else(|| panic!("values of two types are cached under {key:?}"))
-        })
+        found.map(|entry| entry.value_of(key))
     }
 }
 
@@ -380,15 +406,19 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_goes_with_all_its_values() {
+    fn values_of_an_owner_go_together() {
         let cache = Cache::new(10_000);
         for index in 0..10 {
             cache.insert(CacheKey { owner: index % 2, index }, Rc::new(index), 10);
         }
-        cache.remove_owner(0);
-        assert_eq!((cache.used(), cache.stats().items), (5 * (10 + Cache::PER_VALUE), 5));
+        cache.remove_all(0, |index, value: &u64| index == *value && index != 4);
+        let bytes = 10 + Cache::PER_VALUE;
+        assert_eq!((cache.used(), cache.stats().items), (6 * bytes, 6));
+        assert_eq!(cache.account(0), Account { values: 1, bytes });
+        assert_eq!(cache.account(1), Account { values: 5, bytes: 5 * bytes });
         assert_eq!(cache.get::<u64>(CacheKey { owner: 0, index: 2 }), None);
         assert_eq!(cache.get::<u64>(CacheKey { owner: 1, index: 3 }).as_deref(), Some(&3));
+        cache.remove_all(2, |_, _: &String| unreachable!("nobody has any"));
     }
 
     #[test]
@@ -426,8 +456,15 @@ mod tests {
                 }
                 assert!(cache.used() <= capacity);
             }
-            let kept = (0..500).filter_map(|index| cache.get::<usize>(key(index)));
-            assert_eq!(kept.map(|weight| *weight + Cache::PER_VALUE).sum::<usize>(), cache.used());
+            let kept: Vec<_> = (0..500).filter_map(|index| cache.get::<usize>(key(index))).collect();
+            let bytes = kept.iter().map(|weight| **weight + Cache::PER_VALUE).sum();
+            assert_eq!(bytes, cache.used());
+            assert_eq!(cache.account(1), Account { values: kept.len(), bytes });
+            let reserved = cache.reserve(capacity / 2);
+            assert_eq!(cache.account(1), Account { values: cache.stats().items, bytes: cache.used() });
+            drop(reserved);
+            cache.remove_all(1, |_, _: &usize| true);
+            assert_eq!((cache.account(1), cache.used()), (Account::default(), 0));
         }
     }
 

@@ -52,7 +52,7 @@ impl SSTable {
         let ranges = || near.ranges(key.token, self.data().file.len());
         for range in ranges() {
             if let Some(reader) = self.at(key, range, slice, options).await? {
-                return Ok(Sought::There(Box::new(reader)));
+                return Ok(Sought::There(reader));
             }
         }
         if ranges().next().is_none() {
@@ -73,7 +73,7 @@ impl SSTable {
         range: Range<u64>,
         slice: &Slice,
         options: ReadOptions,
-    ) -> Result<Option<DataReader>> {
+    ) -> Result<Option<Box<DataReader>>> {
         if range.is_empty() || range.end > self.data().file.len() {
             return Ok(None);
         }

@@ -527,7 +527,7 @@ impl SSTable {
             let reader = ReverseReader::whole(self.clone(), key.clone(), range, slice.clone(), options);
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
-        Ok(PartitionReader::Forward(Box::new(self.forward(key, range, slice, options))))
+        Ok(PartitionReader::Forward(self.forward(key, range, slice, options)))
     }
 
     /// Reads a slice of the partition that has this range, from its head on.
@@ -537,11 +537,11 @@ impl SSTable {
         range: Range<u64>,
         slice: &Slice,
         options: ReadOptions,
-    ) -> DataReader {
+    ) -> Box<DataReader> {
         let pace = self.pace(options, FIRST_GUESS);
         let reader = DataReader::partition(self.data.clone(), range, pace, slice.clone());
         let reader = reader.expecting(key).to_its_end().without_more();
-        if options.static_row { reader } else { reader.without_static_row() }
+        Box::new(if options.static_row { reader } else { reader.without_static_row() })
     }
 
     async fn read_blocks(

@@ -30,8 +30,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use model::{Direction, PartitionKey, Position, Schema};
-use runtime::{Cache, CacheKey, SingleFlight};
+use model::{Bytes, Direction, PartitionKey, Position, Schema, Token};
+use runtime::{Account, Cache, CacheKey, SingleFlight};
 
 use crate::definition::Definition;
 use crate::memtable::Memtable;
@@ -48,18 +48,22 @@ mod part;
 mod part_reader;
 mod reader;
 mod sorted;
+mod stretch;
 mod watch;
+mod whole;
 
 pub use keeper::RowKeeper;
 pub use known::{KeptRow, Known};
 pub use part_reader::PartReader;
 pub use reader::CachedReader;
 
-use directory::{Directory, Found};
+use directory::{Directory, Found, agree};
 use filler::Limits;
 use part::Part;
 use reader::{Flight, Shared};
+use stretch::Draft;
 use watch::{Watch, Watchers};
+use whole::Whole;
 
 /// The rows of one table that are kept. Clones are the same.
 #[derive(Clone)]
@@ -70,10 +74,16 @@ struct Inner {
     /// Under which the parts are in the cache.
     owner: u64,
     next: Cell<u64>,
+    /// Under which partitions are there that are kept whole, each at its token.
+    wholes: u64,
+    /// Whether there was any since all was dropped.
+    has_wholes: Cell<bool>,
     limits: Limits,
     directory: RefCell<Rc<Directory>>,
     watchers: Watchers,
     flights: SingleFlight<Flight, Shared>,
+    /// Memory for whoever encodes rows next.
+    scratch: RefCell<Draft>,
     /// Reads of slices and rows that were there whole: most that there are.
     hits: Cell<u64>,
     /// All else that it has done.
@@ -107,6 +117,8 @@ pub struct RowCacheStats {
     pub invalidations: u64,
     /// How many parts there are.
     pub parts: usize,
+    /// How many of them are whole partitions.
+    pub wholes: usize,
     /// The bytes that they take, with the directory of them.
     pub bytes: usize,
 }
@@ -118,10 +130,13 @@ impl RowCache {
             cache: context.cache.clone(),
             owner: context.disk.unique_id(),
             next: Cell::new(0),
+            wholes: context.disk.unique_id(),
+            has_wholes: Cell::new(false),
             limits: Limits::of(context.cache.capacity()),
             directory: RefCell::new(Rc::new(Directory::new(schema))),
             watchers: Watchers::default(),
             flights: SingleFlight::new(),
+            scratch: RefCell::default(),
             hits: Cell::default(),
             stats: Cell::default(),
         }))
@@ -145,17 +160,23 @@ impl RowCache {
         }
         let (schema, wants_static_row) =
             (&definition.schema, request.static_row && !definition.schema.statics.is_empty());
+        if let Some(whole) = self.find_whole(&request.key) {
+            self.count_read(true, false);
+            let view = whole::stretch_of(&whole).view(&request.slice, schema, request.direction);
+            return Some(Cached::Part(PartReader::new(&request.key, view)));
+        }
         let known = match self.find(&request.key, request.beginning(), request.direction) {
             Found::Part(part) => Some(part),
             Found::Gap(_) => None,
         };
         let has_rows =
             known.as_ref().is_some_and(|part| part.reaches(schema, request.end(), request.direction));
-        let whole = known.as_ref().filter(|part| has_rows && !wants_static_row && part.is_free_of_ranges());
+        let whole =
+            known.as_ref().filter(|part| has_rows && !wants_static_row && part.stretch.is_free_of_ranges());
         if let Some(part) = whole {
             self.count_read(true, false);
-            let (key, slice, direction) = (&request.key, &request.slice, request.direction);
-            return Some(Cached::Part(PartReader::new(key, part, slice, schema, direction)));
+            let view = part.view(&request.slice, schema, request.direction);
+            return Some(Cached::Part(PartReader::new(&request.key, view)));
         }
         let has_all = has_rows && (!wants_static_row || self.find_static_row(&request.key).is_some());
         let fills = request.caching == Caching::Full;
@@ -165,7 +186,7 @@ impl RowCache {
             if of_key.is_empty() || !fills || !self.0.cache.was_asked_for(self.hash_of(request)) {
                 self.count_read(false, true);
                 let is_kept = fills && !of_key.is_empty() && !self.0.cache.is_full();
-                let keeper = is_kept.then(|| RowKeeper::new(self, request));
+                let keeper = is_kept.then(|| RowKeeper::new(self));
                 return Some(Cached::Row(of_key, keeper));
             }
             members = Some(of_key);
@@ -180,6 +201,7 @@ impl RowCache {
         self.0.watchers.changed(|key| memtable.has(key));
         let touched = self.directory().touched(memtable);
         self.invalidate(touched);
+        self.drop_wholes(memtable.partitions(), |key| memtable.has(key), || memtable.keys());
     }
 
     /// The SSTables of the table say less now of some partitions: deletions were purged, with what they deleted. What is
@@ -187,8 +209,9 @@ impl RowCache {
     /// between.
     pub(crate) fn purged(&self, is_purged: impl Fn(&PartitionKey) -> bool) {
         self.0.watchers.changed(&is_purged);
-        let parts = self.directory().all_of(is_purged);
+        let parts = self.directory().all_of(&is_purged);
         self.invalidate(parts);
+        self.drop_wholes(usize::MAX, is_purged, Vec::new);
     }
 
     /// The SSTables of the table say something else now: some came from elsewhere, or their rows have other columns. To
@@ -197,12 +220,16 @@ impl RowCache {
         self.0.watchers.changed(|_| true);
         let all = self.directory().all();
         self.invalidate(all);
+        self.drop_wholes(usize::MAX, |_| true, Vec::new);
+        self.0.has_wholes.set(false);
     }
 
     /// What the cache has done so far, and what it has.
     pub fn stats(&self) -> RowCacheStats {
         let (parts, bytes) = self.directory().size();
-        RowCacheStats { hits: self.0.hits.get(), parts, bytes, ..self.0.stats.get() }
+        let Account { values: wholes, bytes: of_wholes } = self.0.cache.account(self.0.wholes);
+        let (parts, bytes) = (parts + wholes, bytes + of_wholes - wholes * Cache::PER_VALUE);
+        RowCacheStats { hits: self.0.hits.get(), parts, wholes, bytes, ..self.0.stats.get() }
     }
 
     fn directory(&self) -> Rc<Directory> {
@@ -254,6 +281,12 @@ impl RowCache {
         Some(part)
     }
 
+    /// The partition, if it is kept whole.
+    fn find_whole(&self, key: &PartitionKey) -> Option<Rc<Whole>> {
+        let look = self.0.has_wholes.get().then(|| self.0.cache.get::<Whole>(self.key_of_whole(key.token)));
+        look.flatten().filter(|whole| whole::is_of(whole, &key.bytes))
+    }
+
     /// The part is used again. It may have been evicted while somebody still holds it, and is as true as before.
     fn touch(&self, part: &Part) {
         if let Some(link) = part.link.get() {
@@ -264,12 +297,12 @@ impl RowCache {
     /// Takes a part in, if the read that made it still sees what the table has, and has not put in too much.
     fn keep(&self, key: &PartitionKey, part: &Rc<Part>, watch: &Watch) {
         let weight = Directory::weight(key, part);
-        let Some(left) = watch.allowance.get().checked_sub(weight) else {
-            watch.allowance.set(0);
-            return;
-        };
-        if self.is_stale(watch) {
-            return;
+        let Some(left) = self.allowance_left(weight, watch) else { return };
+        if let Some(whole) = self.find_whole(key) {
+            if agree(whole::head_of(&whole), part.stretch.head) {
+                return;
+            }
+            self.0.cache.remove(self.key_of_whole(key.token));
         }
         let number = self.0.next.get();
         self.0.next.set(number + 1);
@@ -278,6 +311,51 @@ impl RowCache {
         self.remove(gone);
         self.0.cache.insert(self.key_of(number), part.clone(), weight);
         self.count(|stats| stats.insertions += 1);
+    }
+
+    /// Takes a partition in, in the place of all that is kept of it, on the same conditions.
+    fn keep_whole(&self, key: &PartitionKey, whole: &Rc<Whole>, watch: &Watch) {
+        let weight = whole::weight(whole);
+        let Some(left) = self.allowance_left(weight, watch) else { return };
+        watch.allowance.set(left);
+        let parts = self.directory().of_partition(key);
+        parts.iter().for_each(|part| self.directory().remove(part));
+        self.remove(parts);
+        self.0.has_wholes.set(true);
+        self.0.cache.insert(self.key_of_whole(key.token), whole.clone(), weight);
+        self.count(|stats| stats.insertions += 1);
+    }
+
+    /// What a read may put in after something of this weight; `None` if that is too much, or no longer true.
+    fn allowance_left(&self, weight: usize, watch: &Watch) -> Option<usize> {
+        let left = watch.allowance.get().checked_sub(weight);
+        if left.is_none() {
+            watch.allowance.set(0);
+        }
+        left.filter(|_| !self.is_stale(watch))
+    }
+
+    /// Drops partitions that are kept whole and have become untrue: so many, all of which are like this and among these.
+    fn drop_wholes(
+        &self,
+        count: usize,
+        is_untrue: impl Fn(&PartitionKey) -> bool,
+        untrue: impl FnOnce() -> Vec<PartitionKey>,
+    ) {
+        let (cache, owner) = (&self.0.cache, self.0.wholes);
+        let before = cache.account(owner).values;
+        if before > 0 && count < cache.stats().items {
+            for key in untrue() {
+                cache.remove(self.key_of_whole(key.token));
+            }
+        } else if before > 0 {
+            cache.remove_all(owner, |token, whole: &Whole| {
+                let bytes = Bytes::from(whole::key_of(whole));
+                is_untrue(&PartitionKey { token: token as Token, bytes })
+            });
+        }
+        let dropped = before - cache.account(owner).values;
+        self.count(|stats| stats.invalidations += dropped as u64);
     }
 
     fn invalidate(&self, parts: Vec<Rc<Part>>) {
@@ -295,6 +373,22 @@ impl RowCache {
 
     fn key_of(&self, number: u64) -> CacheKey {
         CacheKey { owner: self.0.owner, index: number }
+    }
+
+    fn key_of_whole(&self, token: Token) -> CacheKey {
+        CacheKey { owner: self.0.wholes, index: token as u64 }
+    }
+
+    /// An empty draft, with the memory of an earlier one.
+    fn take_scratch(&self) -> Draft {
+        self.0.scratch.take()
+    }
+
+    /// Its memory is used again, unless it is large.
+    fn give_back(&self, draft: Draft) {
+        if let Some(draft) = draft.emptied() {
+            self.0.scratch.replace(draft);
+        }
     }
 
     fn count_read(&self, from_cache: bool, from_sstables: bool) {
@@ -330,6 +424,7 @@ impl Drop for Inner {
             let number = part.link.get().map_or(0, |link| link.number);
             self.cache.remove(CacheKey { owner: self.owner, index: number });
         }
+        self.cache.remove_all(self.wholes, |_, _: &Whole| true);
     }
 }
 

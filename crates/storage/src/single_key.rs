@@ -157,11 +157,6 @@ pub(crate) async fn read_newest_first(
     if !is_one_row(request, schema) {
         return Ok(None);
     }
-    if let ([only], true) = (members, memtables.is_empty()) {
-        let source = open(request, only, 1).await?;
-        let sstables = source.into_iter().collect();
-        return Ok(Some(NewestFirst { memtables: Vec::new(), sstables, is_all: true }));
-    }
     let Some(mut cover) = Cover::new(schema, &request.wanted, request.static_row) else { return Ok(None) };
     if members.len() > 1 && !adaptive.goes_newest_first() {
         return Ok(None);
@@ -226,9 +221,9 @@ pub(crate) async fn open_all(request: &ReadRequest, members: &[Rc<Member>]) -> R
 }
 
 /// What an SSTable has of a request, one of so many, if it has the partition.
-async fn open(request: &ReadRequest, member: &Member, count: usize) -> Result<Option<Source>> {
+pub(crate) async fn open(request: &ReadRequest, member: &Member, count: usize) -> Result<Option<Source>> {
     let reader = open_reader(request, member, count).await?;
-    Ok(reader.map(|reader| Source::SSTable(Box::new(reader))))
+    Ok(reader.map(Source::SSTable))
 }
 
 /// The same, known to be of an SSTable. The filters of all members were asked: [`crate::SSTableSet::of_key`].

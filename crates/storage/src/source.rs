@@ -38,7 +38,7 @@ pub enum Source {
     /// A memtable of the table's columns of today, or of earlier ones.
     Memtable(Box<Mapped<MemtableReader>>),
     /// A slice of an SSTable's partition.
-    SSTable(Box<Mapped<PartitionReader>>),
+    SSTable(Mapped<PartitionReader>),
     /// Many partitions of an SSTable.
     Scan(Box<Mapped<DataReader>>),
     /// A slice of what all SSTables say together of a partition.

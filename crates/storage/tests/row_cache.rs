@@ -250,6 +250,7 @@ fn slice(table: &statements::Table, random: &mut Random) -> Slice {
 #[test]
 fn whatever_is_cached_the_rows_are_the_same() {
     let (mut all, mut all_known) = (RowCacheStats::default(), [0; 2]);
+    let mut with_wholes = [0; 2];
     for seed in 0..300 {
         let options = SimOptions {
             seed,
@@ -259,6 +260,7 @@ fn whatever_is_cached_the_rows_are_the_same() {
         };
         let (stats, known) = run_simulated(options, async |shard| Trial::run(&shard, seed).await).unwrap();
         (0..2).for_each(|at| all_known[at] += known[at]);
+        with_wholes[usize::from(stats.wholes > 0)] += 1;
         all.hits += stats.hits;
         all.partial_hits += stats.partial_hits;
         all.misses += stats.misses;
@@ -266,7 +268,8 @@ fn whatever_is_cached_the_rows_are_the_same() {
         all.insertions += stats.insertions;
         all.invalidations += stats.invalidations;
     }
-    println!("{all:?}, {all_known:?}");
+    println!("{all:?}, {all_known:?}, {with_wholes:?}");
+    assert!(with_wholes.iter().all(|count| *count > 50), "{with_wholes:?}");
     assert!(all_known.iter().all(|count| *count > 300), "{all_known:?}");
     assert!(
         [all.hits, all.partial_hits, all.misses, all.insertions].iter().all(|count| *count > 1000),

@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use model::{Fragment, FragmentReader, LiveRows, Mutation, Next, Row, Slice, flat};
+use model::{Fragment, FragmentReader, LiveRows, Mutation, Next, Slice, flat};
 use runtime::{Shard, Signal};
 use siltstone::{Error, Result};
 use sstable::{Version, WriteOptions};
 use storage::admission::AdmissionOptions;
 use storage::commit_log::TableId;
 use storage::compactor::CompactionOptions;
+use storage::row_cache::Known;
 use storage::{Caching, Definition, Generations, ReadRequest, Store, StoreOptions, Table};
 
-use super::rows;
+use super::rows::{self, Found};
 use crate::defaults::write_options;
 use crate::random::Random;
 use crate::throughput::Meters;
@@ -182,17 +183,30 @@ impl Bench {
         }
     }
 
-    /// What is said of the row of a partition, if it is there.
-    async fn read<T>(&self, sequence: u32, look: impl Fn(&Row) -> T) -> Result<Option<T>> {
-        let mut request = ReadRequest::new(rows::key(sequence), Slice::all());
+    /// What is said of the row of a partition at a time in seconds, if it is there. Memory is asked first, as whoever reads one
+    /// row does.
+    async fn read<T>(&self, sequence: u32, look: impl Fn(Found<'_>, i64) -> T) -> Result<Option<T>> {
+        let (key, now) = (rows::key(sequence), self.shard.clock().now_seconds());
+        if !self.setup.bypass_cache {
+            match self.table.known_row(&key, &[]) {
+                Known::Unknown => {}
+                Known::Absent => return Ok(None),
+                Known::Row(row) => return Ok(Some(look(Found::Flat(row.flat()), now))),
+            }
+        }
+        let mut request = ReadRequest::new(key, Slice::all());
         request.static_row = false;
         if self.setup.bypass_cache {
             request.caching = Caching::Bypass;
         }
         let mut stream = self.table.read(&request).await?;
-        let mut live = LiveRows::new(self.shard.clock().now_seconds());
+        let mut live = LiveRows::new(now);
         let (mut found, mut fragment) = (None, Fragment::default());
         loop {
+            stream.pop_flat(&mut |row| {
+                found = Some(look(Found::Flat(row), now));
+                true
+            });
             match stream.pop(&mut fragment)? {
                 Next::Fragment => {}
                 Next::Fill => {
@@ -204,7 +218,7 @@ impl Bench {
             if live.keeps(&mut fragment)
                 && let Fragment::Row(row) = &fragment
             {
-                found = Some(look(row));
+                found = Some(look(Found::Decoded(row), now));
             }
         }
     }
@@ -219,7 +233,8 @@ impl Bench {
     async fn count(&self, sequence: u32) -> Result<()> {
         self.counted.until(|| self.counting.borrow_mut().insert(sequence).then_some(())).await;
         let done = async {
-            let before = self.read(sequence, |row| row.cells.clone()).await?.unwrap_or_default();
+            let before =
+                self.read(sequence, |found: Found<'_>, now| found.cells(now)).await?.unwrap_or_default();
             self.write(&rows::count(sequence, self.next_timestamp(), &before)).await
         };
         let done = done.await;

@@ -2,10 +2,14 @@
 
 use std::rc::Rc;
 
+use model::flat::{CellView, FlatRow, RowVisitor};
 use model::merge::counter::encode;
 use model::time::NO_DELETION_TIME;
 use model::types::counter::{CounterContext, Shard, ShardKind};
-use model::{Bytes, Cell, CellValue, Clustering, Column, CqlType, Mutation, PartitionKey, Row, Schema};
+use model::{
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, Liveness, Mutation,
+    PartitionKey, Row, Schema,
+};
 
 /// How many columns there are beside the key: C0 to C4.
 pub const COLUMNS: u16 = 5;
@@ -71,20 +75,88 @@ pub fn count(sequence: u32, timestamp: i64, before: &[Cell]) -> Mutation {
     })
 }
 
+/// A row that was found, as it stands in memory or decoded.
+#[derive(Clone, Copy, Debug)]
+pub enum Found<'a> {
+    /// As it stands.
+    Flat(FlatRow<'a>),
+    /// Decoded, without what is deleted or expired.
+    Decoded(&'a Row),
+}
+
+impl Found<'_> {
+    /// Its cells, those that a `SELECT` at `now` (seconds) would see.
+    pub fn cells(self, now: i64) -> Vec<Cell> {
+        let mut place = Fragment::default();
+        let row = match self {
+            Found::Decoded(row) => row,
+            Found::Flat(row) => match row.decode(&mut place).map(|()| &place) {
+                Ok(Fragment::Row(row)) => row,
+                _ => return Vec::new(),
+            },
+        };
+        row.cells.iter().filter(|cell| cell.is_live(now)).cloned().collect()
+    }
+}
+
 /// Whether a row has all five values, and no others.
-pub fn is_whole(row: &Row) -> bool {
-    row.cells.len() == usize::from(COLUMNS)
-        && (0..COLUMNS).zip(&row.cells).all(|(column, cell)| match &cell.value {
-            CellValue::Value(found) => cell.column == column && **found == value(column)[..],
-            CellValue::Tombstone => false,
-        })
+pub fn is_whole(found: Found<'_>, now: i64) -> bool {
+    match found {
+        Found::Decoded(row) => {
+            row.cells.len() == usize::from(COLUMNS)
+                && (0..COLUMNS).zip(&row.cells).all(|(column, cell)| match &cell.value {
+                    CellValue::Value(found) => cell.column == column && **found == value(column)[..],
+                    CellValue::Tombstone => false,
+                })
+        }
+        Found::Flat(row) => {
+            let mut compared = Compared { now, next: 0, differ: false };
+            row.visit(&mut compared).is_ok() && compared.next == COLUMNS && !compared.differ
+        }
+    }
 }
 
 /// Whether a row has counted, as often in each column.
-pub fn has_counted(row: &Row) -> bool {
-    let Some((clock, _)) = row.cells.first().and_then(own) else { return false };
+pub fn has_counted(found: Found<'_>, now: i64) -> bool {
+    let cells = found.cells(now);
+    let Some((clock, _)) = cells.first().and_then(own) else { return false };
     let is_right = |cell: &Cell| own(cell) == Some((clock, clock * (i64::from(cell.column) + 1)));
-    row.cells.len() == usize::from(COLUMNS) && row.cells.iter().all(is_right)
+    cells.len() == usize::from(COLUMNS) && cells.iter().all(is_right)
+}
+
+/// Compares the cells of a row with those that it must have.
+struct Compared {
+    now: i64,
+    /// The column of the next one.
+    next: u16,
+    differ: bool,
+}
+
+impl<'a> RowVisitor<'a> for Compared {
+    fn clustering_value(&mut self, _: Option<&'a [u8]>) {
+        self.differ = true;
+    }
+
+    fn marker(&mut self, _: Liveness) {}
+
+    fn deletions(&mut self, _: DeletionTime, _: DeletionTime) {
+        self.differ = true;
+    }
+
+    fn complex_deletions(&mut self, _: Vec<(u16, DeletionTime)>) {
+        self.differ = true;
+    }
+
+    fn cells(&mut self, _: usize) {}
+
+    fn cell(&mut self, cell: CellView<'a>) {
+        let is_right = cell.column == self.next
+            && self.next < COLUMNS
+            && cell.is_live(self.now)
+            && cell.value == Some(&value(cell.column)[..]);
+        self.differ |= !is_right;
+        self.next += 1;
+    }
 }
 
 /// The share of a summary in bytes of the data, as ScyllaDB has it, in partitions between two of its keys: each key has its
@@ -111,16 +183,34 @@ fn of(sequence: u32, timestamp: i64, local_deletion_time: i64, value: impl Fn(u1
 
 #[cfg(test)]
 mod tests {
+    use model::flat;
+
     use super::*;
+
+    /// A row as it is decoded and as it stands in memory, which is the same.
+    fn both(row: &Row, look: impl Fn(Found<'_>, i64) -> bool) -> bool {
+        let mut bytes = Vec::new();
+        flat::put_fragment(&Fragment::Row(row.clone()), &mut bytes);
+        let bytes = Bytes::from(bytes);
+        let seen = look(Found::Decoded(row), 1);
+        assert_eq!(look(Found::Flat(FlatRow::new(&bytes, &bytes)), 1), seen);
+        seen
+    }
 
     #[test]
     fn a_row_is_known_again() {
         let mut row = update(7, 1).rows.remove(0);
-        assert!(is_whole(&row) && !has_counted(&row));
+        assert!(both(&row, is_whole) && !both(&row, has_counted));
         row.cells[3].value = row.cells[2].value.clone();
-        assert!(!is_whole(&row));
-        assert!(!is_whole(&deletion(7, 1, 1).rows[0]));
-        assert!(!is_whole(&Row::new(Clustering::empty())));
+        assert!(!both(&row, is_whole));
+        let mut less = update(7, 1).rows.remove(0);
+        less.cells.pop();
+        assert!(!both(&less, is_whole));
+        let mut more = update(7, 1).rows.remove(0);
+        more.cells.push(Cell { column: 5, ..more.cells[4].clone() });
+        assert!(!both(&more, is_whole));
+        assert!(!both(&deletion(7, 1, 1).rows[0], is_whole));
+        assert!(!both(&Row::new(Clustering::empty()), is_whole));
     }
 
     #[test]
@@ -128,9 +218,10 @@ mod tests {
         let once = count(7, 1, &[]).rows.remove(0);
         let mut twice = count(7, 2, &once.cells).rows.remove(0);
         assert_eq!(own(&twice.cells[4]), Some((2, 10)));
-        assert!(has_counted(&once) && has_counted(&twice) && !is_whole(&once));
+        assert!(both(&once, has_counted) && both(&twice, has_counted) && !both(&once, is_whole));
+        assert_eq!(Found::Decoded(&twice).cells(1), twice.cells);
         twice.cells[1] = once.cells[1].clone();
-        assert!(!has_counted(&twice));
+        assert!(!both(&twice, has_counted));
     }
 
     #[test]

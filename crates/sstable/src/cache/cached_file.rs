@@ -125,9 +125,8 @@ impl CachedFile {
         let len = (range.end - range.start) as usize;
         if end == first + 1 {
             // Most reads are of one page that is there.
-            if let Some(page) = self.cached(first) {
-                self.count(PageStats { hits: 1, ..PageStats::default() });
-                return Ok(Bytes::new(&page, skipped..skipped + len));
+            if let Some(page) = self.at_hand(first) {
+                return Ok(page.slice(skipped..skipped + len));
             }
             let page = self.pages(first..end).await?.next().expect("one page was asked for");
             return Ok(Bytes::new(&page, skipped..skipped + len));
@@ -135,6 +134,14 @@ impl CachedFile {
         let mut joined = Vec::with_capacity(((end - first) * PAGE) as usize);
         self.pages(first..end).await?.for_each(|page| joined.extend_from_slice(&page));
         Ok(Bytes::new(&Rc::new(joined), skipped..skipped + len))
+    }
+
+    /// A page that is cached, whole.
+    #[inline]
+    pub fn at_hand(&self, number: u64) -> Option<Bytes> {
+        let page = self.cached(number)?;
+        self.count(PageStats { hits: 1, ..PageStats::default() });
+        Some(Bytes::new(&page, 0..page.len()))
     }
 
     /// The bytes of a range that somebody else keeps: its pages are taken from the cache if all are there, and are not

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
+use model::Bytes;
 use runtime::{File, Window, buffer_of, reuse};
 
 use super::sums::{BadSum, Sums, Units};
@@ -55,7 +56,7 @@ pub struct Stretch {
 impl Stretch {
     /// No bytes at all, at a place of the data.
     pub fn empty(start: u64) -> Stretch {
-        Stretch { owner: Rc::new(Vec::new()), bytes: 0..0, start }
+        Stretch { owner: Bytes::default().parts().0.clone(), bytes: 0..0, start }
     }
 
     /// Where the bytes end in the uncompressed data.

@@ -475,6 +475,10 @@ impl DataReader {
             if !self.open.is_live() {
                 self.ready.push_back(tombstone(slice.end.clone(), DeletionTime::LIVE));
             }
+            if self.ready.is_empty() {
+                *place = Fragment::PartitionEnd;
+                return Ok(Next::Fragment);
+            }
             self.ready.push_back(Fragment::PartitionEnd);
         }
         Ok(place.pop_from(&mut self.ready))

@@ -94,7 +94,7 @@ impl Directory {
 
     /// What a part of this partition will take with its place.
     pub(super) fn weight(key: &PartitionKey, part: &Part) -> usize {
-        part.weight() + size_of::<Link>() + PLACE + key.bytes.len()
+        part.weight() + PLACE + key.bytes.len()
     }
 
     /// What is known of the rows from a position on, which is beside rows, in a direction.
@@ -161,7 +161,7 @@ impl Directory {
             return None;
         }
         let partition = self.partition_to_be(key)?;
-        let mut gone = partition.disagreeing(part.head);
+        let mut gone = partition.disagreeing(part.stretch.head);
         gone.extend(self.overlapping(&partition, part));
         gone.iter().for_each(|part| self.remove(part));
         // Removing the last part has removed the partition.
@@ -213,6 +213,11 @@ impl Directory {
         wanted.flat_map(|partition| partition.parts()).collect()
     }
 
+    /// All parts of a partition.
+    pub(super) fn of_partition(&self, key: &PartitionKey) -> Vec<Rc<Part>> {
+        self.partition(key).map_or_else(Vec::new, |partition| partition.parts())
+    }
+
     fn touched_of(&self, partition: &Partition, memtable: &Memtable) -> Vec<Rc<Part>> {
         let key = &partition.key;
         let Some(touched) = memtable.touched(key) else { return Vec::new() };
@@ -252,10 +257,13 @@ impl Directory {
 
     fn is_covered(&self, key: &PartitionKey, part: &Part) -> bool {
         match &part.scope {
-            Scope::Static => self.find_static_row(key).is_some_and(|known| agree(known.head, part.head)),
-            Scope::Rows { start, end, .. } => match self.find(key, start, Direction::Forward) {
+            Scope::Static => {
+                self.find_static_row(key).is_some_and(|known| agree(known.stretch.head, part.stretch.head))
+            }
+            Scope::Rows { start, end } => match self.find(key, start, Direction::Forward) {
                 Found::Part(known) => {
-                    agree(known.head, part.head) && self.schema.compare(known.ends().1, end).is_ge()
+                    agree(known.stretch.head, part.stretch.head)
+                        && self.schema.compare(known.ends().1, end).is_ge()
                 }
                 Found::Gap(_) => false,
             },
@@ -265,7 +273,7 @@ impl Directory {
     fn overlapping(&self, partition: &Partition, part: &Part) -> Vec<Rc<Part>> {
         match &part.scope {
             Scope::Static => partition.of_static_row.borrow().upgrade().into_iter().collect(),
-            Scope::Rows { start, end, .. } => {
+            Scope::Rows { start, end } => {
                 let parts = partition.of_rows.borrow();
                 let (first, behind) = (self.ending_behind(&parts, start).0, self.starting_from(&parts, end));
                 parts.between(first, behind).filter_map(Entry::part).collect()
@@ -347,7 +355,7 @@ impl Partition {
     fn disagreeing(&self, head: Option<DeletionTime>) -> Vec<Rc<Part>> {
         let of_static_row = self.of_static_row.borrow().upgrade();
         let any = of_static_row.or_else(|| self.of_rows.borrow().iter().next().and_then(Entry::part));
-        if any.is_none_or(|part| agree(part.head, head)) { Vec::new() } else { self.parts() }
+        if any.is_none_or(|part| agree(part.stretch.head, head)) { Vec::new() } else { self.parts() }
     }
 }
 
@@ -355,7 +363,7 @@ impl Part {
     /// The start and the end of a part of rows; of a static row, which has neither, before and after nothing.
     pub(super) fn ends(&self) -> (&Position, &Position) {
         match &self.scope {
-            Scope::Rows { start, end, .. } => (start, end),
+            Scope::Rows { start, end } => (start, end),
             Scope::Static => unreachable!("a static row is not among the rows"),
         }
     }
@@ -370,7 +378,7 @@ impl Drop for Part {
 }
 
 /// A partition that is not there is not deleted.
-fn agree(a: Option<DeletionTime>, b: Option<DeletionTime>) -> bool {
+pub(super) fn agree(a: Option<DeletionTime>, b: Option<DeletionTime>) -> bool {
     a.unwrap_or(DeletionTime::LIVE) == b.unwrap_or(DeletionTime::LIVE)
 }
 
@@ -378,7 +386,7 @@ fn agree(a: Option<DeletionTime>, b: Option<DeletionTime>) -> bool {
 mod tests {
     use model::{Bytes, Clustering, CqlType, Fragment, Row};
 
-    use super::super::part::Draft;
+    use super::super::stretch::Draft;
     use super::*;
 
     fn position(at: u8) -> Position {

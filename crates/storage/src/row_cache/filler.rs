@@ -5,8 +5,10 @@ use std::rc::Rc;
 use model::{DeletionTime, Direction, Fragment, PartitionKey, Position, RangeTombstoneChange, Schema, Slice};
 
 use super::RowCache;
-use super::part::{Draft, Part, behind};
+use super::part::{Part, behind};
+use super::stretch::{Draft, Stretch};
 use super::watch::Watch;
+use super::whole;
 use crate::table::ReadRequest;
 
 /// How large parts are, in bytes of fragments, and how much one read may put into the cache.
@@ -142,8 +144,16 @@ impl Filler {
             Direction::Forward => ((&from, &self.at), self.open_at_edge),
             Direction::Reverse => ((&self.at, &from), self.open),
         };
-        let part = Rc::new(Part::of_rows(self.head, ends, open, &mut self.draft, self.direction));
+        let is_whole = !self.draft.has_changes()
+            && open.is_live()
+            && self.schema.statics.is_empty()
+            && self.schema.is_all(ends);
         self.open_at_edge = self.open;
+        if is_whole {
+            let stretch = self.filling.keep_whole(self.head, &mut self.draft, self.direction);
+            return Some(Rc::new(Part::of_all(stretch)));
+        }
+        let part = Rc::new(Part::of_rows(self.head, ends, open, &mut self.draft, self.direction));
         self.filling.keep(&part);
         Some(part)
     }
@@ -184,6 +194,13 @@ impl Filling {
     /// Whether a flush has changed the partition since the read began.
     pub(super) fn is_stale(&self) -> bool {
         self.cache.is_stale(&self.watch)
+    }
+
+    /// Keeps what came in this direction as all of the partition.
+    fn keep_whole(&self, head: Option<DeletionTime>, draft: &mut Draft, direction: Direction) -> Stretch {
+        let whole = whole::of_partition(&self.key, head, draft, direction);
+        self.cache.keep_whole(&self.key, &whole, &self.watch);
+        whole::stretch_of(&whole)
     }
 
     fn keep(&self, part: &Rc<Part>) {

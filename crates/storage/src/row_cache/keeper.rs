@@ -3,63 +3,116 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use model::{Fragment, Schema};
+use model::merge::Merge;
+use model::{Fragment, FragmentReader, Next, Schema};
 
 use super::RowCache;
 use super::filler::{Filler, Filling, Taken};
 use super::part_reader::PartReader;
+use super::stretch::View;
+use super::watch::Watch;
+use super::whole;
+use crate::source::Source;
 use crate::table::ReadRequest;
+use crate::{Result, single_key};
 
 /// Keeps a row. A flush of whatever partition that comes before it does is too much: it is kept the next time.
-pub struct RowKeeper(Filling);
+pub struct RowKeeper {
+    cache: RowCache,
+    watch: Watch,
+}
 
 impl RowKeeper {
     /// From now on what SSTables say is noticed.
-    pub(super) fn new(cache: &RowCache, request: &ReadRequest) -> RowKeeper {
-        let watch = Rc::new(cache.watch());
-        RowKeeper(Filling { cache: cache.clone(), key: request.key.clone(), watch })
+    pub(super) fn new(cache: &RowCache) -> RowKeeper {
+        RowKeeper { cache: cache.clone(), watch: cache.watch() }
     }
 
-    /// Keeps what all SSTables together say of a row: all fragments of the read, or none if no SSTable has the partition.
-    /// What was kept may be read in their place, if it is all.
-    pub(crate) fn keep(
+    /// Keeps what all SSTables together say of a row, the fragments of this stream: none if no SSTable has the partition.
+    /// Gives them back, mostly out of what was kept: what was read is let go of only when nothing points into it any more,
+    /// so that its buffer is used again.
+    pub(crate) async fn keep(
         self,
         request: &ReadRequest,
         schema: &Rc<Schema>,
-        fragments: &VecDeque<Fragment>,
-    ) -> Option<PartReader> {
-        let RowKeeper(filling) = self;
-        if !filling.is_wanted() {
-            return None;
+        mut stream: Merge<Source>,
+    ) -> Result<Source> {
+        if schema.clustering.is_empty() && schema.statics.is_empty() {
+            return Ok(Source::Part(self.keep_whole(request, stream).await?));
         }
-        let mut filler = Filler::new(&filling, schema, request);
-        let mut static_row = None;
-        let mut is_whole = true;
-        for fragment in fragments {
-            match fragment {
-                Fragment::PartitionStart(start) => filler.head(Some(start.deletion)),
-                Fragment::StaticRow(_) => static_row = Some(fragment),
-                // What the slice closes at its end is not said by the SSTables.
-                Fragment::RangeTombstone(change)
-                    if schema.compare(&change.position, request.end()).is_eq() => {}
-                Fragment::Row(_) | Fragment::RangeTombstone(_) => {
-                    is_whole = is_whole && filler.push(fragment) == Taken::Yes;
-                }
-                Fragment::PartitionEnd => {}
+        let fragments = single_key::gather(&mut stream).await?;
+        let filling = Filling { cache: self.cache, key: request.key.clone(), watch: Rc::new(self.watch) };
+        let view = match filling.is_wanted() {
+            true => keep_part(&filling, request, schema, &fragments),
+            false => None,
+        };
+        Ok(match view {
+            Some(view) => Source::Part(PartReader::new(&request.key, view)),
+            None => Source::Held(fragments),
+        })
+    }
+
+    /// Of a table without clustering columns a row is all of its partition. If it is not kept, it is read from the same
+    /// bytes.
+    async fn keep_whole(self, request: &ReadRequest, mut stream: Merge<Source>) -> Result<PartReader> {
+        let RowKeeper { cache, watch } = self;
+        let mut head = None;
+        let mut draft = cache.take_scratch();
+        let mut fragment = Fragment::default();
+        loop {
+            match stream.pop(&mut fragment)? {
+                Next::Fill => stream.fill().await?,
+                Next::End => break,
+                Next::Fragment => match &fragment {
+                    Fragment::PartitionStart(start) => head = Some(start.deletion),
+                    Fragment::Row(_) => draft.push(&fragment),
+                    Fragment::StaticRow(_) | Fragment::RangeTombstone(_) | Fragment::PartitionEnd => {}
+                },
             }
         }
-        let wants_static_row = request.static_row && !schema.statics.is_empty();
-        if wants_static_row {
-            filler.static_row(static_row);
+        let is_small = draft.bytes() <= cache.limits().row;
+        let whole = whole::of_partition(&request.key, head, &mut draft, request.direction);
+        cache.give_back(draft);
+        if is_small {
+            cache.keep_whole(&request.key, &whole, &watch);
         }
-        let part = if is_whole { filler.close(request.end().clone()) } else { None };
-        let part = part.filter(|part| !wants_static_row && part.is_free_of_ranges())?;
-        Some(PartReader::new(&request.key, &part, &request.slice, schema, request.direction))
+        let stretch = whole::stretch_of(&whole);
+        Ok(PartReader::new(&request.key, stretch.view_of(0..stretch.len(), request.direction)))
     }
+}
+
+fn keep_part(
+    filling: &Filling,
+    request: &ReadRequest,
+    schema: &Rc<Schema>,
+    fragments: &VecDeque<Fragment>,
+) -> Option<View> {
+    let mut filler = Filler::new(filling, schema, request);
+    let mut static_row = None;
+    let mut is_whole = true;
+    for fragment in fragments {
+        match fragment {
+            Fragment::PartitionStart(start) => filler.head(Some(start.deletion)),
+            Fragment::StaticRow(_) => static_row = Some(fragment),
+            // What the slice closes at its end is not said by the SSTables.
+            Fragment::RangeTombstone(change) if schema.compare(&change.position, request.end()).is_eq() => {}
+            Fragment::Row(_) | Fragment::RangeTombstone(_) => {
+                is_whole = is_whole && filler.push(fragment) == Taken::Yes;
+            }
+            Fragment::PartitionEnd => {}
+        }
+    }
+    let wants_static_row = request.static_row && !schema.statics.is_empty();
+    if wants_static_row {
+        filler.static_row(static_row);
+    }
+    let part = if is_whole { filler.close(request.end().clone()) } else { None };
+    let part = part.filter(|part| !wants_static_row && part.stretch.is_free_of_ranges())?;
+    Some(part.view(&request.slice, schema, request.direction))
 }
 
 impl std::fmt::Debug for RowKeeper {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("RowKeeper").field(&self.0.key).finish()
+        f.debug_struct("RowKeeper").finish_non_exhaustive()
     }
 }

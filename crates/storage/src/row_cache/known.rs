@@ -1,16 +1,19 @@
 //! A row that the cache has, or of which it has that it is not there: found without a request, a stream or a copy.
 //!
 //! ```text
-//! key ──► the parts of its partition ──► the part around the row ──► the row in it
+//! key ──► the partition, if it is kept whole ─────────────────────────────► the row in it
+//!    └──► else the parts of its partition ──► the part around the row ──┘
 //! ```
 
 use std::rc::Rc;
 
 use model::flat::FlatRow;
-use model::{DeletionTime, PartitionKey};
+use model::{DeletionTime, PartitionKey, Schema};
 
 use super::RowCache;
 use super::part::Part;
+use super::stretch::Stretch;
+use super::whole;
 use crate::definition::Definition;
 
 /// What memory says of a row.
@@ -26,20 +29,20 @@ pub enum Known {
 
 /// A row where it stands in the cache.
 pub struct KeptRow {
-    part: Rc<Part>,
+    stretch: Stretch,
     at: usize,
 }
 
 impl KeptRow {
     /// The deletion of its partition, which may hide it.
     pub fn partition_deletion(&self) -> DeletionTime {
-        self.part.head.unwrap_or(DeletionTime::LIVE)
+        self.stretch.head.unwrap_or(DeletionTime::LIVE)
     }
 
     /// The row with all that is in it, be it deleted or expired.
     #[inline]
     pub fn flat(&self) -> FlatRow<'_> {
-        self.part.flat_row(self.at)
+        self.stretch.flat_row(self.at)
     }
 }
 
@@ -52,18 +55,29 @@ impl RowCache {
         if !definition.caches_rows || !Rc::ptr_eq(directory.schema(), schema) {
             return Known::Unknown;
         }
+        if let Some(whole) = self.find_whole(key) {
+            self.count_read(true, false);
+            return Known::of(&whole::stretch_of(&whole), schema, row);
+        }
         let look = |part: &Rc<Part>| {
-            if !part.is_free_of_ranges() {
+            if !part.stretch.is_free_of_ranges() {
                 return Known::Unknown;
             }
             self.touch(part);
             self.count_read(true, false);
-            match part.place_of_row(schema, row) {
-                Some(at) => Known::Row(KeptRow { part: part.clone(), at }),
-                None => Known::Absent,
-            }
+            Known::of(&part.stretch, schema, row)
         };
         directory.find_row(key, row, look).unwrap_or(Known::Unknown)
+    }
+}
+
+impl Known {
+    /// What a stretch that covers the row and is [free of ranges](Stretch::is_free_of_ranges) says of it.
+    fn of(stretch: &Stretch, schema: &Schema, row: &[&[u8]]) -> Known {
+        match stretch.place_of_row(schema, row) {
+            Some(at) => Known::Row(KeptRow { stretch: stretch.clone(), at }),
+            None => Known::Absent,
+        }
     }
 }
 

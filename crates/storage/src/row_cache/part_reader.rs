@@ -1,15 +1,13 @@
-//! A slice that one part of the cache has whole, and no range tombstone touches: most reads of rows that are kept.
+//! A slice that one stretch of the cache has whole, and no range tombstone touches: most reads of rows that are kept.
 //!
 //! What other reads need, the way from part to gap, the list of who waits, copies of the request, this one does without.
 
-use std::rc::Rc;
-
 use model::flat::FlatRow;
-use model::{DeletionTime, Direction, Fragment, Next, PartitionKey, PartitionStart, Schema, Slice};
+use model::{DeletionTime, Fragment, Next, PartitionKey, PartitionStart};
 
-use super::part::{Part, View};
+use super::stretch::View;
 
-/// Reads a slice of a part.
+/// Reads a slice of a stretch.
 pub struct PartReader {
     key: PartitionKey,
     view: View,
@@ -23,16 +21,11 @@ enum State {
 }
 
 impl PartReader {
-    /// The slice of the partition in a part that covers it and is [free of ranges](Part::is_free_of_ranges).
-    pub(super) fn new(
-        key: &PartitionKey,
-        part: &Rc<Part>,
-        slice: &Slice,
-        schema: &Schema,
-        direction: Direction,
-    ) -> PartReader {
-        let state = if part.head.is_some() { State::AtHead } else { State::Ended };
-        PartReader { key: key.clone(), view: part.view(slice, schema, direction), state }
+    /// What a view shows, which has all of the slice, of a stretch that is
+    /// [free of ranges](super::stretch::Stretch::is_free_of_ranges).
+    pub(super) fn new(key: &PartitionKey, view: View) -> PartReader {
+        let state = if view.head().is_some() { State::AtHead } else { State::Ended };
+        PartReader { key: key.clone(), view, state }
     }
 
     /// Puts the next fragment into `place`. There is nothing to wait for.

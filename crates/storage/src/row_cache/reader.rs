@@ -18,7 +18,8 @@ use super::RowCache;
 use super::directory::Found;
 use super::filler::{Filler, Filling};
 use super::gap::{Gap, Step, nowhere};
-use super::part::{Part, View};
+use super::part::Part;
+use super::stretch::View;
 use crate::sstable_set::{Candidates, Member, SSTableSet};
 use crate::table::ReadRequest;
 use crate::{Error, Result};
@@ -140,7 +141,7 @@ impl CachedReader {
         }
         let Some(part) = self.filling.cache.find_static_row(&self.filling.key) else { return false };
         self.sources.cache = true;
-        self.tell_static_row(part.head, part.static_row());
+        self.tell_static_row(part.stretch.head, part.static_row());
         true
     }
 
@@ -165,7 +166,7 @@ impl CachedReader {
     fn enter(&mut self, part: &Rc<Part>) {
         let behind = self.clipped(part.far_end(self.request.direction));
         let view = part.view(&self.ahead(&behind), &self.schema, self.request.direction);
-        self.teller.head(part.head);
+        self.teller.head(part.stretch.head);
         self.teller.change(&self.at, view.entry());
         self.state = State::Inside(view, behind);
     }
@@ -273,7 +274,7 @@ impl CachedReader {
         self.filling.cache.count_shared();
         if self.wants_static_row {
             let of_static_row = step.of_static_row.as_ref();
-            self.tell_static_row(step.part.head, of_static_row.and_then(|part| part.static_row()));
+            self.tell_static_row(step.part.stretch.head, of_static_row.and_then(|part| part.static_row()));
         }
         self.enter(&step.part);
     }

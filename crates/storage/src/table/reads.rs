@@ -59,7 +59,7 @@ pub enum Begun<'a> {
     /// Its first fragments, or all of them, are in memory.
     Ready(Merge<Source>),
     /// SSTables are asked first.
-    Unread(Box<Unread<'a>>),
+    Unread(Unread<'a>),
 }
 
 /// A read that has to ask SSTables before it has anything to tell.
@@ -203,7 +203,7 @@ impl Table {
             return Begun::Ready(Merge::new(schema, request.direction, sources));
         }
         let (table, schema) = (self.clone(), schema.clone());
-        Begun::Unread(Box::new(Unread { table, schema, request, members, keeper, memtables: sources }))
+        Begun::Unread(Unread { table, schema, request, members, keeper, memtables: sources })
     }
 
     /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`.
@@ -276,6 +276,20 @@ impl Unread<'_> {
     pub async fn open(self) -> Result<Merge<Source>> {
         let Unread { table, schema, request, members: mut candidates, keeper, memtables: mut sources } = self;
         candidates.settle(&request.key).await?;
+        if let ([only], true) = (candidates.members(), sources.is_empty())
+            && single_key::is_one_row(&request, &schema)
+        {
+            let source = single_key::open(&request, only, 1).await?;
+            if source.is_none() {
+                candidates.note_absent(&request.key).await?;
+            }
+            let stream =
+                source.map_or_else(|| Merge::new(&schema, request.direction, Vec::new()), Merge::of_one);
+            return Ok(match keeper {
+                Some(keeper) => Merge::of_one(keeper.keep(&request, &schema, stream).await?),
+                None => stream,
+            });
+        }
         let (adaptive, members) = (&table.0.adaptive, candidates.members());
         if members.is_empty() {
             return Ok(Merge::new(&schema, request.direction, sources));
@@ -292,13 +306,12 @@ impl Unread<'_> {
             candidates.note_absent(&request.key).await?;
         }
         if let (Some(keeper), true) = (keeper, is_all) {
-            // What was read is let go of only when nothing points into it any more, so that its buffer is used again.
-            let mut merged = Merge::new(&schema, request.direction, read);
-            let row = single_key::gather(&mut merged).await?;
-            read = vec![match keeper.keep(&request, &schema, &row) {
-                Some(reader) => Source::Part(reader),
-                None => Source::Held(row),
-            }];
+            let stream = Merge::new(&schema, request.direction, read);
+            let row = keeper.keep(&request, &schema, stream).await?;
+            if sources.is_empty() {
+                return Ok(Merge::of_one(row));
+            }
+            read = vec![row];
         }
         read.append(&mut sources);
         Ok(Merge::new(&schema, request.direction, read))

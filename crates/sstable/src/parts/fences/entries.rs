@@ -49,7 +49,10 @@ impl TokenFence {
     /// The token alone, of an entry or separator: all that a search looks at.
     #[inline]
     pub(super) fn token_of(bytes: &[u8]) -> Decoded<Token> {
-        Cursor::new(bytes).i64()
+        match bytes.first_chunk() {
+            Some(token) => Ok(Token::from_be_bytes(*token)),
+            None => Cursor::new(bytes).i64(),
+        }
     }
 }
 

@@ -96,7 +96,7 @@ impl Node {
 
     /// The same node by itself: without what else is in its page.
     pub(super) fn detached(&self) -> Decoded<Node> {
-        let end = self.range(&self.bytes, self.count - 1)?.end;
+        let end = self.range(self.count - 1)?.end;
         Ok(Node { bytes: self.bytes.slice(0..end).detached(), count: self.count })
     }
 
@@ -114,34 +114,42 @@ impl Node {
     ///
     /// # Panics
     /// If there is no such entry.
+    #[inline]
     pub(super) fn entry(&self, number: usize) -> Decoded<Bytes> {
-        let bytes: &[u8] = &self.bytes;
-        Ok(self.bytes.slice(self.range(bytes, number)?))
+        Ok(self.bytes.slice(self.range(number)?))
     }
 
     /// How many entries come before the first one that `is_after` says true of.
+    #[inline]
     pub(super) fn count_until(&self, mut is_after: impl FnMut(&[u8]) -> Decoded<bool>) -> Decoded<usize> {
         let (mut low, mut high) = (0, self.count);
-        let bytes: &[u8] = &self.bytes;
+        let (ends, entries) = self.parts();
         while low < high {
             let middle = low.midpoint(high);
-            if is_after(&bytes[self.range(bytes, middle)?])? { high = middle } else { low = middle + 1 }
+            let Some(entry) = entries.get(range(ends, middle)) else { return Err(self.out_of_order()) };
+            if is_after(entry)? { high = middle } else { low = middle + 1 }
         }
         Ok(low)
     }
 
+    /// Where the entries end, and the entries.
+    #[inline]
+    fn parts(&self) -> (&[[u8; 2]], &[u8]) {
+        let (ends, entries) = self.bytes[HEAD..].split_at(2 * self.count);
+        (ends.as_chunks().0, entries)
+    }
+
     /// Where an entry is in the node's bytes.
     #[inline]
-    fn range(&self, bytes: &[u8], number: usize) -> Decoded<Range<usize>> {
+    fn range(&self, number: usize) -> Decoded<Range<usize>> {
         assert!(number < self.count, "an entry that the node has");
-        let ends = &bytes[HEAD..].as_chunks::<2>().0[..self.count];
-        let first = HEAD + 2 * self.count;
-        let start = first + if number == 0 { 0 } else { usize::from(u16::from_be_bytes(ends[number - 1])) };
-        let end = first + usize::from(u16::from_be_bytes(ends[number]));
-        if start > end || end > bytes.len() {
+        let (ends, entries) = self.parts();
+        let range = range(ends, number);
+        if range.start > range.end || range.end > entries.len() {
             return Err(self.out_of_order());
         }
-        Ok(start..end)
+        let first = HEAD + 2 * self.count;
+        Ok(first + range.start..first + range.end)
     }
 
     #[cold]
@@ -149,6 +157,14 @@ impl Node {
         let at = self.bytes.parts().1.start;
         DecodeError::Invalid { at, what: "the entries of a node are out of order" }
     }
+}
+
+/// Where an entry is among the entries, by their ends; they may lie.
+#[inline]
+fn range(ends: &[[u8; 2]], number: usize) -> Range<usize> {
+    let end = |number: usize| usize::from(u16::from_be_bytes(ends[number]));
+    let start = if number == 0 { 0 } else { end(number - 1) };
+    start..end(number)
 }
 
 /// Pages on their way to the file.

@@ -229,7 +229,10 @@ impl Fences {
 
     /// The page that begins at `start`.
     async fn page(&self, start: u64) -> Result<Bytes> {
-        self.file.read(start..start.saturating_add(PAGE as u64)).await
+        match self.file.at_hand(start / PAGE as u64) {
+            Some(page) => Ok(page),
+            None => self.file.read(start..start.saturating_add(PAGE as u64)).await,
+        }
     }
 
     fn decoded<T>(&self, decoded: Decoded<T>) -> Result<T> {

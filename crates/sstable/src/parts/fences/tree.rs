@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use model::Bytes;
 
 use super::page::{Node, NodeBuilder, Pages};
-use crate::decode::{Cursor, Decoded};
+use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
 use crate::parts::sealed_page::PAGE;
 
@@ -155,25 +155,26 @@ impl Descent {
             let next = if count < node.len() { Some(node.entry(count)?) } else { self.next };
             return Ok(ControlFlow::Break(Landed { floor, next }));
         }
-        let count = node.count_until(|entry| is_after(split(entry)?.1))?;
+        let count = node.count_until(|entry| is_after(separator(entry)?))?;
         if count < node.len() {
             let entry = node.entry(count)?;
-            let separator = split(&entry)?.1.len();
+            let separator = separator(&entry)?.len();
             self.next = Some(entry.slice(entry.len() - separator..entry.len()));
         }
         let Some(number) = count.checked_sub(1) else {
             return Ok(ControlFlow::Break(Landed { floor: None, next: self.next }));
         };
-        let place = split(&node.entry(number)?)?.0;
+        let place = Cursor::new(&node.entry(number)?).vint()?;
         Ok(ControlFlow::Continue(Descent { place, level: self.level - 1, ..self }))
     }
 }
 
-/// The place of a child, and its separator.
-fn split(entry: &[u8]) -> Decoded<(u64, &[u8])> {
-    let mut cursor = Cursor::new(entry);
-    let place = cursor.vint()?;
-    Ok((place, cursor.rest()))
+/// The separator of a child, without its place: all that a search looks at.
+#[inline]
+fn separator(entry: &[u8]) -> Decoded<&[u8]> {
+    // The first byte of a vint begins with as many ones as bytes follow.
+    let place = entry.first().map_or(1, |first| 1 + first.leading_ones() as usize);
+    entry.get(place..).ok_or(DecodeError::Truncated { needed: place })
 }
 
 #[cfg(test)]

@@ -1,0 +1,415 @@
+//! A stretch of a partition, as all SSTables tell it together: its fragments, encoded, in one piece of memory.
+//!
+//! ```text
+//! ...                what the stretch is of: a part, or a whole partition
+//! fragments          as `model::flat` has them, ascending
+//! 4 bytes each       where a fragment begins; the top bit: it is a range tombstone
+//! ```
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use model::flat::{FlatRow, compare_at, compare_to_row_at, fragment_at, put_fragment};
+use model::{Bytes, DeletionTime, Direction, Fragment, Position, Schema, Slice};
+use runtime::prefetch;
+
+/// All that SSTables have of a stretch of a partition, whose ends stand beside rows.
+///
+/// Invariants:
+/// 1. Its fragments are rows and range tombstones strictly between its ends, ascending; of a static row they are that row,
+///    or none if there is none.
+/// 2. It holds no buffer but its own.
+#[derive(Clone, Debug)]
+pub(super) struct Stretch {
+    /// The deletion of the partition; `None` if no SSTable has the partition.
+    pub(super) head: Option<DeletionTime>,
+    /// The range tombstone in force behind its start.
+    pub(super) open: DeletionTime,
+    /// Whether there are range tombstones among the fragments.
+    pub(super) has_changes: bool,
+    pub(super) bytes: Bytes,
+    /// Where the numbers behind the fragments begin.
+    pub(super) numbers_at: u32,
+}
+
+/// What a stretch is made of, encoded one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    bytes: Vec<u8>,
+    numbers: Vec<u32>,
+}
+
+/// Bytes for the first few fragments.
+const FIRST: usize = 512;
+
+/// A draft with no more bytes than these is kept for the next row.
+const SMALL: usize = 16 << 10;
+
+/// So many rows before it is looked at, a row is brought near the CPU: there are too many instructions between two rows for a
+/// CPU to see the next one by itself.
+const AHEAD: usize = 4;
+
+/// So many lines of a row are brought. Who looks at the end of a longer one goes there line by line, which a CPU foresees.
+const LINES: usize = 4;
+
+/// Bytes of a line of the CPU's caches.
+const LINE: usize = 64;
+
+/// The top bit of a number.
+const IS_CHANGE: u32 = 1 << 31;
+
+/// Said of what this module wrote itself and nobody else could change.
+pub(super) const OWN: &str = "a stretch decodes what was encoded for it";
+
+impl Stretch {
+    /// What it has of a slice, in a direction.
+    pub(super) fn view(&self, slice: &Slice, schema: &Schema, direction: Direction) -> View {
+        let first = self.first(0..self.len(), |at| self.compare(at, schema, &slice.start).is_gt());
+        let end = self.first_from(first, |at| self.compare(at, schema, &slice.end).is_ge());
+        self.view_of(first..end.max(first), direction)
+    }
+
+    /// These fragments of it, in a direction.
+    pub(super) fn view_of(&self, fragments: Range<usize>, direction: Direction) -> View {
+        View { stretch: self.clone(), left: (fragments.start, fragments.end), direction }
+    }
+
+    /// The place of the row with this clustering key, if there is one. The stretch is [free of ranges](Stretch::is_free_of_ranges).
+    pub(super) fn place_of_row(&self, schema: &Schema, row: &[&[u8]]) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match compare_to_row_at(&self.bytes, self.place(middle), &schema.clustering, row).expect(OWN) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Some(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// The row that has this place.
+    #[inline]
+    pub(super) fn flat_row(&self, at: usize) -> FlatRow<'_> {
+        FlatRow::new(&self.bytes, &self.bytes[self.place(at)..])
+    }
+
+    /// Whether no range tombstone is open anywhere in it.
+    pub(super) fn is_free_of_ranges(&self) -> bool {
+        !self.has_changes && self.open.is_live()
+    }
+
+    /// How many fragments there are.
+    pub(super) fn len(&self) -> usize {
+        (self.bytes.len() - self.numbers_at as usize) / size_of::<u32>()
+    }
+
+    fn number(&self, at: usize) -> u32 {
+        let at = self.numbers_at as usize + at * size_of::<u32>();
+        let bytes = self.bytes[at..at + size_of::<u32>()].try_into();
+        u32::from_le_bytes(bytes.expect("the slice has the length"))
+    }
+
+    /// Where a fragment begins.
+    #[inline]
+    fn place(&self, at: usize) -> usize {
+        (self.number(at) & !IS_CHANGE) as usize
+    }
+
+    pub(super) fn fragment(&self, at: usize) -> Fragment {
+        let mut fragment = Fragment::default();
+        self.take_fragment(at, &mut fragment);
+        fragment
+    }
+
+    #[inline]
+    fn take_fragment(&self, at: usize, place: &mut Fragment) {
+        fragment_at(&self.bytes, self.place(at), place).expect(OWN);
+    }
+
+    /// Where a fragment stands beside a position.
+    #[inline]
+    pub(super) fn compare(&self, at: usize, schema: &Schema, position: &Position) -> Ordering {
+        compare_at(&self.bytes, self.place(at), &schema.clustering, position).expect(OWN)
+    }
+
+    /// The first fragment of these that is like this, as all after it are; the one behind them if none is.
+    pub(super) fn first(&self, among: Range<usize>, is_like_this: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut high) = (among.start, among.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            match is_like_this(middle) {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        low
+    }
+
+    /// The same from a fragment on, near which it is expected.
+    pub(super) fn first_from(&self, from: usize, is_like_this: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut step) = (from, 1);
+        while low + step <= self.len() && !is_like_this(low + step - 1) {
+            low += step;
+            step *= 2;
+        }
+        self.first(low..self.len().min(low + step - 1), is_like_this)
+    }
+
+    /// The range tombstone in force just before a fragment.
+    fn open_before(&self, at: usize) -> DeletionTime {
+        let changes = if self.has_changes { at } else { 0 };
+        let change = (0..changes).rev().find(|before| self.number(*before) & IS_CHANGE != 0);
+        match change.map(|change| self.fragment(change)) {
+            Some(Fragment::RangeTombstone(change)) => change.deletion,
+            _ => self.open,
+        }
+    }
+}
+
+/// Gives out what a stretch has of a slice.
+pub(super) struct View {
+    stretch: Stretch,
+    /// The fragments that are left: the first one, and the one behind the last.
+    left: (usize, usize),
+    direction: Direction,
+}
+
+impl View {
+    /// The deletion of the partition, if there is one.
+    pub(super) fn head(&self) -> Option<DeletionTime> {
+        self.stretch.head
+    }
+
+    /// The range tombstone in force where the slice begins, as the view runs.
+    pub(super) fn entry(&self) -> DeletionTime {
+        match self.direction {
+            Direction::Forward => self.stretch.open_before(self.left.0),
+            Direction::Reverse => self.stretch.open_before(self.left.1),
+        }
+    }
+
+    /// Puts the next row or range tombstone into `place`; whether there is one.
+    #[inline]
+    pub(super) fn next(&mut self, place: &mut Fragment) -> bool {
+        let (first, end) = &mut self.left;
+        if first == end {
+            return false;
+        }
+        match self.direction {
+            Direction::Forward => {
+                self.stretch.take_fragment(*first, place);
+                *first += 1;
+            }
+            Direction::Reverse => {
+                *end -= 1;
+                self.stretch.take_fragment(*end, place);
+                if let Fragment::RangeTombstone(change) = place {
+                    change.deletion = self.stretch.open_before(*end);
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.left.0 == self.left.1
+    }
+
+    /// Gives the next rows as they stand, up to a range tombstone, as long as `take` wants more. Whether it does.
+    #[inline]
+    pub(super) fn next_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) -> bool {
+        let (first, end) = &mut self.left;
+        let is_forward = self.direction == Direction::Forward;
+        let all: &[u8] = &self.stretch.bytes;
+        let (numbers, _) = all[self.stretch.numbers_at as usize..].as_chunks();
+        let bring = |first: usize, end: usize, ahead: usize| {
+            let at = if is_forward { first + ahead } else { end.wrapping_sub(1 + ahead) };
+            if let Some(number) = numbers.get(at) {
+                let row = &all[(u32::from_le_bytes(*number) & !IS_CHANGE) as usize..];
+                row.chunks(LINE).take(LINES).for_each(|line| prefetch(&line[0]));
+            }
+        };
+        (1..AHEAD).for_each(|ahead| bring(*first, *end, ahead));
+        while first < end {
+            bring(*first, *end, AHEAD);
+            let number = u32::from_le_bytes(numbers[if is_forward { *first } else { *end - 1 }]);
+            if number & IS_CHANGE != 0 {
+                return true;
+            }
+            if is_forward {
+                *first += 1;
+            } else {
+                *end -= 1;
+            }
+            if !take(FlatRow::new(&self.stretch.bytes, &all[number as usize..])) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Draft {
+    /// Appends a fragment.
+    pub(super) fn push(&mut self, fragment: &Fragment) {
+        let is_change = matches!(fragment, Fragment::RangeTombstone(_));
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(FIRST);
+        }
+        let at = u32::try_from(self.bytes.len()).expect("stretches are smaller than 2 GiB");
+        self.numbers.push(at | if is_change { IS_CHANGE } else { 0 });
+        put_fragment(fragment, &mut self.bytes);
+    }
+
+    /// Takes the last fragment out again.
+    pub(super) fn pop(&mut self) {
+        if let Some(number) = self.numbers.pop() {
+            self.bytes.truncate((number & !IS_CHANGE) as usize);
+        }
+    }
+
+    /// Whether there are range tombstones.
+    pub(super) fn has_changes(&self) -> bool {
+        self.numbers.iter().any(|number| number & IS_CHANGE != 0)
+    }
+
+    /// Bytes of fragments.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// How many fragments there are.
+    pub(super) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// All of it behind so many bytes of something else, ascending; and where the numbers begin. Leaves it empty.
+    pub(super) fn seal(&mut self, before: &[u8], direction: Direction) -> (Vec<u8>, u32) {
+        let length = before.len() + self.bytes.len() + self.numbers.len() * size_of::<u32>();
+        let mut out = Vec::with_capacity(length);
+        out.extend_from_slice(before);
+        match direction {
+            Direction::Forward => {
+                self.numbers.iter_mut().for_each(|number| *number += before.len() as u32);
+                out.extend_from_slice(&self.bytes);
+            }
+            Direction::Reverse => self.reverse(&mut out),
+        }
+        let numbers_at = out.len() as u32;
+        self.numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        self.bytes.clear();
+        self.numbers.clear();
+        (out, numbers_at)
+    }
+
+    /// The draft without what is in it, if its memory is not too large to be kept for the next one.
+    pub(super) fn emptied(mut self) -> Option<Draft> {
+        self.bytes.clear();
+        self.numbers.clear();
+        (self.bytes.capacity() <= SMALL).then_some(self)
+    }
+
+    fn reverse(&mut self, out: &mut Vec<u8>) {
+        let mut end = self.bytes.len();
+        for number in self.numbers.iter_mut().rev() {
+            let start = (*number & !IS_CHANGE) as usize;
+            *number = out.len() as u32 | (*number & IS_CHANGE);
+            out.extend_from_slice(&self.bytes[start..end]);
+            end = start;
+        }
+        self.numbers.reverse();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Clustering, CqlType, RangeTombstoneChange, Row};
+
+    use super::*;
+
+    const LIVE: DeletionTime = DeletionTime::LIVE;
+
+    fn prefix(at: u8) -> Clustering {
+        std::iter::once(vec![at]).collect()
+    }
+
+    fn row(at: u8) -> Fragment {
+        Fragment::Row(Row::new(prefix(at)))
+    }
+
+    fn deletion(at: i64) -> DeletionTime {
+        DeletionTime { marked_for_delete_at: at, local_deletion_time: at }
+    }
+
+    fn change(position: Position, deletion: DeletionTime) -> Fragment {
+        Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
+    }
+
+    /// A deletion is in force from the start on up to 2, and another from 4 to 6.
+    fn fragments() -> Vec<Fragment> {
+        let (from, to) = (Position::before(prefix(4)), Position::after(prefix(6)));
+        let until = Position::after(prefix(2));
+        vec![row(1), change(until, LIVE), row(3), change(from, deletion(2)), row(5), change(to, LIVE), row(9)]
+    }
+
+    fn stretch(direction: Direction) -> Stretch {
+        let mut draft = Draft::default();
+        match direction {
+            Direction::Forward => fragments().iter().for_each(|fragment| draft.push(fragment)),
+            Direction::Reverse => fragments().iter().rev().for_each(|fragment| draft.push(fragment)),
+        }
+        draft.push(&row(200));
+        draft.pop();
+        let has_changes = draft.has_changes();
+        let (bytes, numbers_at) = draft.seal(b"before", direction);
+        Stretch { head: None, open: deletion(1), has_changes, bytes: bytes.into(), numbers_at }
+    }
+
+    fn given(slice: &Slice, direction: Direction) -> (DeletionTime, Vec<Fragment>) {
+        let schema = Schema::new(CqlType::Blob, vec![CqlType::Blob], Vec::new(), Vec::new());
+        let both = [Direction::Forward, Direction::Reverse].map(|drafted| {
+            let mut view = stretch(drafted).view(slice, &schema, direction);
+            let entry = view.entry();
+            let next = || {
+                let mut place = Fragment::default();
+                view.next(&mut place).then_some(place)
+            };
+            (entry, std::iter::from_fn(next).collect())
+        });
+        assert_eq!(both[0], both[1], "it does not matter how it was drafted");
+        both[0].clone()
+    }
+
+    #[test]
+    fn a_view_tells_what_is_in_force_either_way() {
+        let all = Slice::all();
+        assert_eq!(given(&all, Direction::Forward), (deletion(1), fragments()));
+        let mut reversed = fragments();
+        let below = [deletion(1), LIVE, deletion(2)];
+        let changes = reversed.iter_mut().filter_map(|fragment| match fragment {
+            Fragment::RangeTombstone(change) => Some(change),
+            _ => None,
+        });
+        changes.zip(below).for_each(|(change, below)| change.deletion = below);
+        reversed.reverse();
+        assert_eq!(given(&all, Direction::Reverse), (LIVE, reversed));
+    }
+
+    #[test]
+    fn a_view_of_a_slice_begins_with_what_is_in_force_there() {
+        let slice = Slice { start: Position::before(prefix(3)), end: Position::before(prefix(5)) };
+        let from = Position::before(prefix(4));
+        let forward = vec![row(3), change(from.clone(), deletion(2))];
+        assert_eq!(given(&slice, Direction::Forward), (LIVE, forward));
+        let reverse = vec![change(from.clone(), LIVE), row(3)];
+        assert_eq!(given(&slice, Direction::Reverse), (deletion(2), reverse));
+        // A change at an end is outside, and in force behind it.
+        let inside = Slice { start: from, end: Position::after(prefix(6)) };
+        assert_eq!(given(&inside, Direction::Forward), (deletion(2), vec![row(5)]));
+        assert_eq!(given(&inside, Direction::Reverse), (deletion(2), vec![row(5)]));
+        let nothing = Slice::of_prefix(prefix(7));
+        assert_eq!(given(&nothing, Direction::Forward), (LIVE, Vec::new()));
+    }
+}
