@@ -9,7 +9,8 @@
 //! What is kept is what *all* SSTables of the table say together of a stretch of a partition, or of its static row:
 //! with tombstones and expired cells, and that there is nothing, where there is nothing. A large partition is kept in
 //! *parts* of a few KiB. Each is one value of the shard's cache, which weighs it against pages of indexes and all
-//! else; a directory knows which there are.
+//! else; a directory knows which there are. A small one that was read whole is kept *whole*, and needs no directory: its
+//! token is its key in the cache.
 //!
 //! Rows are the business of memtables until they are in an SSTable, so a write changes nothing here. What does is the
 //! moment at which the set of SSTables is replaced:
@@ -57,7 +58,7 @@ pub use known::{KeptRow, Known};
 pub use part_reader::PartReader;
 pub use reader::CachedReader;
 
-use directory::{Directory, Found, agree};
+use directory::{Directory, Found};
 use filler::Limits;
 use part::Part;
 use reader::{Flight, Shared};
@@ -298,11 +299,8 @@ impl RowCache {
     fn keep(&self, key: &PartitionKey, part: &Rc<Part>, watch: &Watch) {
         let weight = Directory::weight(key, part);
         let Some(left) = self.allowance_left(weight, watch) else { return };
-        if let Some(whole) = self.find_whole(key) {
-            if agree(whole::head_of(&whole), part.stretch.head) {
-                return;
-            }
-            self.0.cache.remove(self.key_of_whole(key.token));
+        if self.find_whole(key).is_some() {
+            return;
         }
         let number = self.0.next.get();
         self.0.next.set(number + 1);

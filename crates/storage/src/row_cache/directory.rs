@@ -378,7 +378,7 @@ impl Drop for Part {
 }
 
 /// A partition that is not there is not deleted.
-pub(super) fn agree(a: Option<DeletionTime>, b: Option<DeletionTime>) -> bool {
+fn agree(a: Option<DeletionTime>, b: Option<DeletionTime>) -> bool {
     a.unwrap_or(DeletionTime::LIVE) == b.unwrap_or(DeletionTime::LIVE)
 }
 

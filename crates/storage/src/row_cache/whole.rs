@@ -86,7 +86,7 @@ pub(super) fn stretch_of(whole: &Rc<Whole>) -> Stretch {
 }
 
 /// The deletion of the partition; `None` if no SSTable has the partition.
-pub(super) fn head_of(whole: &Whole) -> Option<DeletionTime> {
+fn head_of(whole: &Whole) -> Option<DeletionTime> {
     match whole[6] {
         ABSENT => None,
         LIVE => Some(DeletionTime::LIVE),
