@@ -23,6 +23,7 @@
 //! | `rebuild` | the same for an SSTable that has none, and what tells whether they are right |
 //! | `file` | what is rebuilt becomes a file |
 //! | `reader` | lookups |
+//! | `top` | the nodes above the leaves, as one list in memory |
 //!
 //! Nobody else knows this component, and nothing is lost with it: where it is missing, damaged or of another SSTable,
 //! reads go without. The bytes are a function of Index.db and the binding: who builds them again gets the same ones.
@@ -33,6 +34,7 @@ mod file;
 mod page;
 mod reader;
 mod rebuild;
+mod top;
 mod trailer;
 mod tree;
 

@@ -14,6 +14,7 @@ use super::TREES;
 use super::builder::{GROUPS, KEYS, PLACES, TOKENS};
 use super::entries::{Group, Large, Near, TokenFence, compare_key};
 use super::page::Node;
+use super::top::Top;
 use super::trailer::decode_trailer;
 use super::tree::{Descent, Landed, Tree};
 use crate::cache::cached_file::CachedFile;
@@ -30,9 +31,9 @@ const SMALL: u64 = 512 << 10;
 /// Of larger ones so many bytes at their end: there are the upper levels of the trees.
 const TAIL: u64 = 32 << 10;
 
-/// What is resident of open fences beside the roots: the file, its name, the places in memory. Bytes.
+/// What is resident of open fences beside roots and tops: the file, its name, the places in memory. Bytes.
 const RESIDENT: usize = 1200;
-/// And of a root beside its bytes.
+/// And of one of those beside its bytes.
 const ROOT: usize = 40;
 
 /// The fences of an SSTable as long as they are to be trusted.
@@ -86,7 +87,9 @@ pub(crate) struct Fences {
     index_len: u64,
     has_digest: bool,
     trees: [Tree; TREES],
-    /// Their roots, as far as they are in the page of the trailer: what every read looks at.
+    /// Of those by tokens the nodes above the leaves, as far as they were read when the file was opened.
+    tops: [Option<Top>; TREES],
+    /// The roots of the others, as far as they are in the page of the trailer: what every read looks at.
     roots: [Option<Node>; TREES],
 }
 
@@ -115,14 +118,23 @@ impl Fences {
         file.prefetch(len - at_once.min(len)..len).await.map_err(|error| error.to_string())?;
         let page = file.read(len - PAGE as u64..len).await.map_err(|error| error.to_string())?;
         let trees = decode_trailer(&page, len, &binding, version)?;
-        let roots = roots(&trees, &page, len - PAGE as u64).map_err(|error| error.what())?;
+        let mut tops = [const { None }; TREES];
+        for number in [TOKENS, PLACES] {
+            let tree = &trees[usize::from(number)];
+            let top = Top::of(tree, number, |page| file.at_hand(page)).map_err(|error| error.what())?;
+            tops[usize::from(number)] = top;
+        }
+        let mut roots = roots(&trees, &page, len - PAGE as u64).map_err(|error| error.what())?;
+        roots.iter_mut().zip(&tops).filter(|(_, top)| top.is_some()).for_each(|(root, _)| *root = None);
         let (index_len, has_digest) = (binding.index_len, binding.digest.is_some());
-        Ok(Fences { file, version, index_len, has_digest, trees, roots })
+        Ok(Fences { file, version, index_len, has_digest, trees, tops, roots })
     }
 
     /// What is held in memory beside what the cache has, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        RESIDENT + self.roots.iter().flatten().map(|root| ROOT + root.memory_bytes()).sum::<usize>()
+        let tops = self.tops.iter().flatten().map(|top| ROOT + top.memory_bytes()).sum::<usize>();
+        let roots = self.roots.iter().flatten().map(|root| ROOT + root.memory_bytes()).sum::<usize>();
+        RESIDENT + tops + roots
     }
 
     /// Whether they are bound to the data by its digest.
@@ -138,7 +150,7 @@ impl Fences {
     /// The fence before all entries with this token, and the one behind them, if there is one: no entry with the token
     /// is elsewhere. `None` if all tokens are above it.
     pub(crate) async fn token(&self, token: Token) -> Result<Option<(TokenFence, Option<TokenFence>)>> {
-        let landed = self.find(TOKENS, |entry| Ok(TokenFence::token_of(entry)? > token)).await?;
+        let landed = self.find_token(TOKENS, token).await?;
         let Some(floor) = landed.floor else { return Ok(None) };
         let decode = |entry: &Bytes| self.decoded(TokenFence::decode(entry));
         Ok(Some((decode(&floor)?, landed.next.as_ref().map(decode).transpose()?)))
@@ -146,7 +158,7 @@ impl Fences {
 
     /// Between which places of the data all partitions with this token are. `None` if all tokens are above it.
     pub(crate) async fn near(&self, token: Token) -> Result<Option<Near>> {
-        let landed = self.find(PLACES, |entry| Ok(TokenFence::token_of(entry)? > token)).await?;
+        let landed = self.find_token(PLACES, token).await?;
         let near = landed.floor.map(|floor| Near::shared(&floor, landed.next.as_ref()));
         self.decoded(near.transpose())
     }
@@ -205,19 +217,37 @@ impl Fences {
         Ok((floor, next.map(decode).transpose()?.filter(of_partition)))
     }
 
+    async fn find_token(&self, number: u8, token: Token) -> Result<Landed> {
+        let is_after = |entry: &[u8]| Ok(TokenFence::token_of(entry)? > token);
+        let Some(top) = &self.tops[usize::from(number)] else { return self.find(number, is_after).await };
+        let Some((descent, next)) = top.find(token) else { return Ok(Landed::default()) };
+        let start = descent.page() * PAGE as u64;
+        let page = self.page(start).await?;
+        let step = descent.node_in(&page).and_then(|node| descent.step(&node, is_after));
+        let ControlFlow::Break(mut landed) = step.map_err(|error| self.corrupt(start, error))? else {
+            unreachable!("behind a leaf there is no other node");
+        };
+        if let (None, Some(next)) = (&landed.next, next) {
+            let mut separator = Vec::new();
+            next.put(&mut separator);
+            landed.next = Some(Bytes::from(separator));
+        }
+        Ok(landed)
+    }
+
     async fn find(&self, number: u8, is_after: impl Fn(&[u8]) -> Decoded<bool>) -> Result<Landed> {
         let Some(mut descent) = Descent::new(number, &self.trees[usize::from(number)]) else {
             return Ok(Landed::default());
         };
         if let Some(root) = &self.roots[usize::from(number)] {
-            let start = descent.place() / PAGE as u64 * PAGE as u64;
+            let start = descent.page() * PAGE as u64;
             match descent.step(root, &is_after).map_err(|error| self.corrupt(start, error))? {
                 ControlFlow::Break(landed) => return Ok(landed),
                 ControlFlow::Continue(further) => descent = further,
             }
         }
         loop {
-            let start = descent.place() / PAGE as u64 * PAGE as u64;
+            let start = descent.page() * PAGE as u64;
             let page = self.page(start).await?;
             let step = descent.node_in(&page).and_then(|node| descent.step(&node, &is_after));
             match step.map_err(|error| self.corrupt(start, error))? {
@@ -248,8 +278,7 @@ impl Fences {
 fn roots(trees: &[Tree; TREES], page: &Bytes, start: u64) -> Decoded<[Option<Node>; TREES]> {
     let mut roots = [const { None }; TREES];
     for (number, (tree, root)) in (0..).zip(trees.iter().zip(&mut roots)) {
-        let descent =
-            Descent::new(number, tree).filter(|descent| descent.place() / PAGE as u64 == start / PAGE as u64);
+        let descent = Descent::new(number, tree).filter(|descent| descent.page() == start / PAGE as u64);
         *root = descent.map(|descent| descent.node_in(page)?.detached()).transpose()?;
     }
     Ok(roots)

@@ -128,13 +128,22 @@ pub(super) struct Landed {
 impl Descent {
     /// At the root of a tree that has entries.
     pub(super) fn new(number: u8, tree: &Tree) -> Option<Descent> {
-        let level = tree.levels.checked_sub(1)?;
-        Some(Descent { tree: number, place: tree.root, level, next: None })
+        Some(Descent::at(number, tree.root, tree.levels.checked_sub(1)?))
+    }
+
+    /// At a node of a tree, which is at this place and of this level. Leaves are of level 0.
+    pub(super) fn at(number: u8, place: u64, level: u8) -> Descent {
+        Descent { tree: number, place, level, next: None }
     }
 
     /// Where in the file the next node is.
     pub(super) fn place(&self) -> u64 {
         self.place
+    }
+
+    /// The number of the page that it is in.
+    pub(super) fn page(&self) -> u64 {
+        self.place / PAGE as u64
     }
 
     /// The node, in the page that it is in.
