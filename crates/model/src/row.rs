@@ -91,6 +91,15 @@ impl Row {
         }
     }
 
+    /// Bytes of the values of all cells.
+    pub fn value_bytes(&self) -> usize {
+        let bytes = |cell: &Cell| match &cell.value {
+            CellValue::Value(value) => value.len(),
+            CellValue::Tombstone => 0,
+        };
+        self.cells.iter().map(bytes).sum()
+    }
+
     /// Whether a `SELECT` at `now` (seconds) would find the row: by its marker or a live cell.
     pub fn is_live(&self, now: i64) -> bool {
         self.liveness.is_live(now) || self.cells.iter().any(|cell| cell.is_live(now))

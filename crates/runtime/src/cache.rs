@@ -139,6 +139,17 @@ impl Cache {
         })
     }
 
+    /// The same for who asks elsewhere, or again, if it is not there: that is no miss.
+    ///
+    /// # Panics
+    /// If it is of another type.
+    #[inline]
+    pub fn find<T: 'static>(&self, key: CacheKey) -> Option<Rc<T>> {
+        let value = Rc::clone(&self.0.entries.borrow().get(&key)?.value);
+        count(&self.0.hits, 1);
+        Some(value.downcast().unwrap_or_else(|_| panic!("values of two types are cached under {key:?}")))
+    }
+
     /// The value under this key is used again, if it is still there, by somebody who has it already.
     #[inline]
     pub fn touch(&self, key: CacheKey) {
@@ -173,8 +184,13 @@ impl Cache {
     pub fn insert<T: 'static>(&self, key: CacheKey, value: Rc<T>, weight: usize) {
         let weight = (weight + Self::PER_VALUE) as u64;
         self.0.keep_to_budget();
-        self.remove(key);
         let mut entries = self.0.entries.borrow_mut();
+        // What is remembered of a key after its eviction must stay: only what is there is taken out.
+        if entries.contains_key(&key)
+            && let Some((_, entry)) = entries.remove(&key)
+        {
+            self.0.accounts.subtract(key.owner, entry.weight);
+        }
         let before = entries.len();
         self.0.accounts.add(key.owner, weight);
         entries.insert(key, Entry { value, weight });
@@ -525,6 +541,21 @@ mod tests {
             }
         }
         assert!(used_again() >= 45, "only {} of 50 are left", used_again());
+    }
+
+    #[test]
+    fn what_comes_back_after_its_eviction_is_known_again() {
+        let cache = Cache::new(100 * (4096 + Cache::PER_VALUE));
+        let insert = |index: u64| cache.insert(key(index), Rc::new(index), 4096);
+        let is_there = |index: u64| cache.find::<u64>(key(index)).is_some();
+        (0..300).for_each(insert);
+        let gone: Vec<u64> = (0..300).filter(|index| !is_there(*index)).collect();
+        let back = &gone[gone.len() - 10..];
+        back.iter().for_each(|index| insert(*index));
+        // It was asked for twice, and what comes next is asked for once.
+        (1000..1300).for_each(insert);
+        let left = back.iter().filter(|index| is_there(**index)).count();
+        assert!(left >= 8, "{left} of 10 are left");
     }
 
     #[test]

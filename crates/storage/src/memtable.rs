@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use model::merge::RowMerger;
-use model::{DeletionTime, Mutation, PartitionKey, Row, Schema};
+use model::{DeletionTime, Mutation, PartitionKey, Row, Schema, Token};
 use sstable::parts::statistics::EncodingStats;
 
 use crate::commit_log::LogPosition;
@@ -132,6 +132,11 @@ impl Memtable {
     /// The keys of its partitions, in order.
     pub fn keys(&self) -> Vec<PartitionKey> {
         self.partitions.borrow().keys().cloned().collect()
+    }
+
+    /// Their tokens, ascending.
+    pub fn tokens(&self) -> Vec<Token> {
+        self.partitions.borrow().keys().map(|key| key.token).collect()
     }
 }
 

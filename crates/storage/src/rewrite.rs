@@ -156,7 +156,7 @@ impl Table {
         match transaction.commit().await {
             Ok(committed) => {
                 self.set_members(gone, &new);
-                self.row_cache().purged(|key| purged.has(key));
+                self.row_cache().purged(purged.keys());
                 self.stay(gone);
                 committed.remove_old().await?;
                 Ok(new)
@@ -197,8 +197,9 @@ impl Purged {
         }
     }
 
-    fn has(&self, key: &PartitionKey) -> bool {
-        self.is_any || self.keys.contains(key)
+    /// `None` if it may be any.
+    fn keys(&self) -> Option<&BTreeSet<PartitionKey>> {
+        (!self.is_any).then_some(&self.keys)
     }
 }
 

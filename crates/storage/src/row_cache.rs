@@ -29,9 +29,10 @@
 //! it kept while the cache is full: a row takes the place of others when it is asked for again.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use model::{Bytes, Direction, PartitionKey, Position, Schema, Token};
+use model::{Direction, PartitionKey, Position, Schema, Token};
 use runtime::{Account, Cache, CacheKey, SingleFlight};
 
 use crate::definition::Definition;
@@ -75,7 +76,7 @@ struct Inner {
     /// Under which the parts are in the cache.
     owner: u64,
     next: Cell<u64>,
-    /// Under which partitions are there that are kept whole, each at its token.
+    /// The owner of the partitions that are kept whole, each at its token.
     wholes: u64,
     /// Whether there was any since all was dropped.
     has_wholes: Cell<bool>,
@@ -93,7 +94,7 @@ struct Inner {
 
 /// How a slice is read that the cache may have.
 pub(crate) enum Cached {
-    /// From one part, which has all of it.
+    /// From one part, which has all of it, or from the whole partition.
     Part(PartReader),
     /// It is a row that is not there: from those of these SSTables that matter, and to be kept if there is a keeper.
     Row(Candidates, Option<RowKeeper>),
@@ -172,9 +173,8 @@ impl RowCache {
         };
         let has_rows =
             known.as_ref().is_some_and(|part| part.reaches(schema, request.end(), request.direction));
-        let whole =
-            known.as_ref().filter(|part| has_rows && !wants_static_row && part.stretch.is_free_of_ranges());
-        if let Some(part) = whole {
+        let covers = |part: &&Rc<Part>| has_rows && !wants_static_row && part.stretch.is_free_of_ranges();
+        if let Some(part) = known.as_ref().filter(covers) {
             self.count_read(true, false);
             let view = part.view(&request.slice, schema, request.direction);
             return Some(Cached::Part(PartReader::new(&request.key, view)));
@@ -202,17 +202,21 @@ impl RowCache {
         self.0.watchers.changed(|key| memtable.has(key));
         let touched = self.directory().touched(memtable);
         self.invalidate(touched);
-        self.drop_wholes(memtable.partitions(), |key| memtable.has(key), || memtable.keys());
+        self.drop_wholes(|| memtable.tokens());
     }
 
-    /// The SSTables of the table say less now of some partitions: deletions were purged, with what they deleted. What is
-    /// older than these may be written yet, and is seen then. To be called when the set is replaced, without a wait
-    /// between.
-    pub(crate) fn purged(&self, is_purged: impl Fn(&PartitionKey) -> bool) {
-        self.0.watchers.changed(&is_purged);
-        let parts = self.directory().all_of(&is_purged);
+    /// The SSTables of the table say less now of these partitions, of all if there are no keys: deletions were purged, with
+    /// what they deleted. What is older than these may be written yet, and is seen then. To be called when the set is
+    /// replaced, without a wait between.
+    pub(crate) fn purged(&self, keys: Option<&BTreeSet<PartitionKey>>) {
+        let Some(keys) = keys else { return self.clear() };
+        if keys.is_empty() {
+            return;
+        }
+        self.0.watchers.changed(|key| keys.contains(key));
+        let parts = keys.iter().flat_map(|key| self.directory().of_partition(key)).collect();
         self.invalidate(parts);
-        self.drop_wholes(usize::MAX, is_purged, Vec::new);
+        self.drop_wholes(|| keys.iter().map(|key| key.token).collect());
     }
 
     /// The SSTables of the table say something else now: some came from elsewhere, or their rows have other columns. To
@@ -221,7 +225,8 @@ impl RowCache {
         self.0.watchers.changed(|_| true);
         let all = self.directory().all();
         self.invalidate(all);
-        self.drop_wholes(usize::MAX, |_| true, Vec::new);
+        self.count(|stats| stats.invalidations += self.0.cache.account(self.0.wholes).values as u64);
+        self.0.cache.remove_all(self.0.wholes, |_, _: &Whole| true);
         self.0.has_wholes.set(false);
     }
 
@@ -284,8 +289,11 @@ impl RowCache {
 
     /// The partition, if it is kept whole.
     fn find_whole(&self, key: &PartitionKey) -> Option<Rc<Whole>> {
-        let look = self.0.has_wholes.get().then(|| self.0.cache.get::<Whole>(self.key_of_whole(key.token)));
-        look.flatten().filter(|whole| whole::is_of(whole, &key.bytes))
+        if !self.0.has_wholes.get() {
+            return None;
+        }
+        let whole = self.0.cache.find(self.key_of_whole(key.token))?;
+        whole::is_of(&whole, &key.bytes).then_some(whole)
     }
 
     /// The part is used again. It may have been evicted while somebody still holds it, and is as true as before.
@@ -333,24 +341,20 @@ impl RowCache {
         left.filter(|_| !self.is_stale(watch))
     }
 
-    /// Drops partitions that are kept whole and have become untrue: so many, all of which are like this and among these.
-    fn drop_wholes(
-        &self,
-        count: usize,
-        is_untrue: impl Fn(&PartitionKey) -> bool,
-        untrue: impl FnOnce() -> Vec<PartitionKey>,
-    ) {
+    /// Drops the partitions that are kept whole and have one of these tokens, which ascend.
+    fn drop_wholes(&self, tokens: impl FnOnce() -> Vec<Token>) {
         let (cache, owner) = (&self.0.cache, self.0.wholes);
         let before = cache.account(owner).values;
-        if before > 0 && count < cache.stats().items {
-            for key in untrue() {
-                cache.remove(self.key_of_whole(key.token));
+        if before == 0 {
+            return;
+        }
+        let tokens = tokens();
+        if tokens.len() < cache.stats().items {
+            for token in tokens {
+                cache.remove(self.key_of_whole(token));
             }
-        } else if before > 0 {
-            cache.remove_all(owner, |token, whole: &Whole| {
-                let bytes = Bytes::from(whole::key_of(whole));
-                is_untrue(&PartitionKey { token: token as Token, bytes })
-            });
+        } else {
+            cache.remove_all(owner, |index, _: &Whole| tokens.binary_search(&(index as Token)).is_ok());
         }
         let dropped = before - cache.account(owner).values;
         self.count(|stats| stats.invalidations += dropped as u64);
@@ -429,5 +433,36 @@ impl Drop for Inner {
 impl std::fmt::Debug for RowCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("RowCache").field(&self.stats()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Bytes, CqlType, DeletionTime};
+    use runtime::{SimOptions, run_simulated};
+
+    use super::*;
+
+    #[test]
+    fn of_two_keys_with_one_token_the_later_one_is_kept() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(1 << 20));
+            let schema = Rc::new(Schema::new(CqlType::Blob, Vec::new(), Vec::new(), Vec::new()));
+            let cache = RowCache::new(&context, &schema);
+            let [silt, clay] =
+                [b"silt", b"clay"].map(|bytes| PartitionKey { token: 7, bytes: Bytes::from(&bytes[..]) });
+            for (key, other) in [(&silt, &clay), (&clay, &silt), (&clay, &silt)] {
+                let (watch, head) = (cache.watch(), Some(DeletionTime::LIVE));
+                let whole = whole::of_partition(key, head, &mut Draft::default(), Direction::Forward);
+                cache.keep_whole(key, &whole, &watch);
+                assert!(cache.find_whole(key).is_some() && cache.find_whole(other).is_none());
+                assert_eq!(cache.stats().wholes, 1);
+            }
+            cache.drop_wholes(|| vec![6, 8]);
+            assert_eq!(cache.stats().wholes, 1);
+            cache.purged(Some(&BTreeSet::from([silt])));
+            assert_eq!((cache.stats().wholes, cache.stats().invalidations), (0, 1));
+        })
+        .unwrap();
     }
 }

@@ -246,7 +246,14 @@ pub(crate) async fn open_reader(
 
 /// Reads a source to its end.
 pub(crate) async fn gather(source: &mut impl FragmentReader<Error = Error>) -> Result<VecDeque<Fragment>> {
-    let mut fragments = VecDeque::new();
+    gather_behind(VecDeque::new(), source).await
+}
+
+/// The same behind what came from it before.
+pub(crate) async fn gather_behind(
+    mut fragments: VecDeque<Fragment>,
+    source: &mut impl FragmentReader<Error = Error>,
+) -> Result<VecDeque<Fragment>> {
     let mut fragment = Fragment::default();
     loop {
         match source.pop(&mut fragment)? {

@@ -43,7 +43,7 @@ pub enum Source {
     Scan(Box<Mapped<DataReader>>),
     /// A slice of what all SSTables say together of a partition.
     Cached(Box<CachedReader>),
-    /// A slice that one part of the row cache has.
+    /// A slice that one stretch of the row cache has.
     Part(PartReader),
     /// What was read already.
     Held(VecDeque<Fragment>),

@@ -695,11 +695,9 @@ fn a_small_partition_is_kept_whole() {
         }
         assert_eq!(known(&table, &of(7, one(4)), 0).map(|rows| rows.len()), Some(1));
         assert_eq!(known(&table, &of(7, one(9)), 0).map(|rows| rows.len()), Some(0));
-        // Another key with the same token is another partition, and takes its place.
+        // Another key with the same token is another partition.
         let other = PartitionKey { token: key(7).token, bytes: Bytes::from(b"silt".to_vec()) };
         assert_eq!(read(&table, &ReadRequest::new(other, Slice::all())).await.0, 0);
-        assert_eq!(read(&table, &of(7, Slice::all())).await.0, 5);
-        assert_eq!(read(&table, &of(7, Slice::all())).await, (5, 0));
     });
 }
 
@@ -741,5 +739,32 @@ fn parts_and_whole_partitions_do_not_stay_together() {
         assert_eq!(together.iter().map(Vec::len).collect::<Vec<_>>(), [5, 2]);
         assert_eq!((table.row_cache().stats().parts, table.row_cache().stats().wholes), (1, 1));
         assert_eq!(read_slice(&table, Slice::all()).await, (5, 0));
+    });
+}
+
+#[test]
+fn a_row_without_a_clustering_key_is_kept_unless_it_is_large() {
+    simulated(async |shard| {
+        let regulars = schema().regulars.clone();
+        let schema = Schema::new(CqlType::Int, Vec::new(), Vec::new(), regulars);
+        let table = open(&shard, definition(&Rc::new(schema)), 4 * MIB).await;
+        for (number, len) in [(1, 200_000), (2, 100)] {
+            let row = Row { clustering: Clustering::empty(), ..row(0, 1, len) };
+            let mutation = Mutation { rows: vec![row], deletion: deletion(0), ..Mutation::new(key(number)) };
+            table.apply(mutation, 0, NO_POSITION);
+        }
+        flush(&table).await;
+        for (number, len, wholes) in [(1, 200_000, 0), (1, 200_000, 0), (2, 100, 1)] {
+            let request = ReadRequest::new(key(number), Slice::all());
+            let before = table.context().disk.stats();
+            let rows = selected(&table, &request, 0).await;
+            assert!(table.context().disk.stats().since(&before).total().requests > 0);
+            assert_eq!(rows[0].regulars[0].as_ref().map(|value| value.len()), Some(len));
+            assert_eq!((rows.len(), table.row_cache().stats().wholes), (1, wholes));
+            // With the deletion, which is older than the row.
+            let first = table.read(&request).await.unwrap().next().await.unwrap();
+            let start = PartitionStart { key: key(number), deletion: deletion(0) };
+            assert_eq!(first, Some(Fragment::PartitionStart(start)));
+        }
     });
 }

@@ -139,7 +139,7 @@ impl CachedFile {
     /// A page that is cached, whole.
     #[inline]
     pub fn at_hand(&self, number: u64) -> Option<Bytes> {
-        let page = self.cached(number)?;
+        let page: Page = self.0.cache.find(self.key(number))?;
         self.count(PageStats { hits: 1, ..PageStats::default() });
         Some(Bytes::new(&page, 0..page.len()))
     }

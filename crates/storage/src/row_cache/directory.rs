@@ -203,14 +203,7 @@ impl Directory {
 
     /// All parts.
     pub(super) fn all(&self) -> Vec<Rc<Part>> {
-        self.all_of(|_| true)
-    }
-
-    /// All parts of some partitions.
-    pub(super) fn all_of(&self, is_wanted: impl Fn(&PartitionKey) -> bool) -> Vec<Rc<Part>> {
-        let partitions = self.partitions.borrow();
-        let wanted = partitions.values().filter(|partition| is_wanted(&partition.key));
-        wanted.flat_map(|partition| partition.parts()).collect()
+        self.partitions.borrow().values().flat_map(|partition| partition.parts()).collect()
     }
 
     /// All parts of a partition.

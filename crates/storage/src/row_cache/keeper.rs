@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::merge::Merge;
-use model::{Fragment, FragmentReader, Next, Schema};
+use model::{DeletionTime, Direction, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Schema};
 
 use super::RowCache;
 use super::filler::{Filler, Filling, Taken};
 use super::part_reader::PartReader;
-use super::stretch::View;
+use super::stretch::{Draft, View};
 use super::watch::Watch;
 use super::whole;
 use crate::source::Source;
@@ -38,7 +38,7 @@ impl RowKeeper {
         mut stream: Merge<Source>,
     ) -> Result<Source> {
         if schema.clustering.is_empty() && schema.statics.is_empty() {
-            return Ok(Source::Part(self.keep_whole(request, stream).await?));
+            return self.keep_whole(request, stream).await;
         }
         let fragments = single_key::gather(&mut stream).await?;
         let filling = Filling { cache: self.cache, key: request.key.clone(), watch: Rc::new(self.watch) };
@@ -52,33 +52,52 @@ impl RowKeeper {
         })
     }
 
-    /// Of a table without clustering columns a row is all of its partition. If it is not kept, it is read from the same
-    /// bytes.
-    async fn keep_whole(self, request: &ReadRequest, mut stream: Merge<Source>) -> Result<PartReader> {
+    /// Of a table without clustering columns a row is all of its partition.
+    async fn keep_whole(self, request: &ReadRequest, mut stream: Merge<Source>) -> Result<Source> {
         let RowKeeper { cache, watch } = self;
         let mut head = None;
         let mut draft = cache.take_scratch();
         let mut fragment = Fragment::default();
         loop {
             match stream.pop(&mut fragment)? {
-                Next::Fill => stream.fill().await?,
+                Next::Fill => {
+                    stream.fill().await?;
+                    continue;
+                }
                 Next::End => break,
-                Next::Fragment => match &fragment {
-                    Fragment::PartitionStart(start) => head = Some(start.deletion),
-                    Fragment::Row(_) => draft.push(&fragment),
-                    Fragment::StaticRow(_) | Fragment::RangeTombstone(_) | Fragment::PartitionEnd => {}
-                },
+                Next::Fragment => {}
+            }
+            match &fragment {
+                Fragment::PartitionStart(start) => head = Some(start.deletion),
+                Fragment::Row(row) if row.value_bytes() <= cache.limits().row => draft.push(&fragment),
+                Fragment::PartitionEnd => {}
+                // Too large, or nothing that such a table should have: it is given as it is.
+                Fragment::Row(_) | Fragment::StaticRow(_) | Fragment::RangeTombstone(_) => {
+                    let held = held(&request.key, head, draft, fragment);
+                    return Ok(Source::Held(single_key::gather_behind(held, &mut stream).await?));
+                }
             }
         }
-        let is_small = draft.bytes() <= cache.limits().row;
         let whole = whole::of_partition(&request.key, head, &mut draft, request.direction);
         cache.give_back(draft);
-        if is_small {
-            cache.keep_whole(&request.key, &whole, &watch);
-        }
+        cache.keep_whole(&request.key, &whole, &watch);
         let stretch = whole::stretch_of(&whole);
-        Ok(PartReader::new(&request.key, stretch.view_of(0..stretch.len(), request.direction)))
+        let view = stretch.view_of(0..stretch.len(), request.direction);
+        Ok(Source::Part(PartReader::new(&request.key, view)))
     }
+}
+
+/// What was told of a partition up to a fragment, which is the last one.
+fn held(
+    key: &PartitionKey,
+    head: Option<DeletionTime>,
+    mut draft: Draft,
+    last: Fragment,
+) -> VecDeque<Fragment> {
+    let stretch = whole::stretch_of(&whole::of_partition(key, head, &mut draft, Direction::Forward));
+    let start = head.map(|deletion| PartitionStart { key: key.clone(), deletion });
+    let rows = (0..stretch.len()).map(|at| stretch.fragment(at));
+    start.map(Fragment::PartitionStart).into_iter().chain(rows).chain([last]).collect()
 }
 
 fn keep_part(

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 4 bytes            where the numbers begin
-//! 2 bytes            the length of the key
+//! 4 bytes            the length of the key
 //! 1 byte             0 no SSTable has the partition, 1 it is there, 2 there is a deletion of it
 //! [16 bytes]         that one's timestamp, and when it was written
 //! key
@@ -23,7 +23,10 @@ use super::stretch::{Draft, Stretch};
 pub(super) type Whole = Vec<u8>;
 
 /// Bytes in front of the key, without a deletion.
-const HEAD: usize = 7;
+const HEAD: usize = 9;
+
+/// Where it is told whether the partition is there.
+const STATE: usize = 8;
 
 /// Bytes of a deletion.
 const DELETION: usize = 16;
@@ -46,8 +49,7 @@ pub(super) fn of_partition(
     assert!(!draft.has_changes(), "what has range tombstones is not kept whole");
     let mut before = SmallVec::<[u8; 64]>::new();
     before.extend_from_slice(&[0; 4]);
-    let length = u16::try_from(key.bytes.len()).expect("keys are shorter than 64 KiB");
-    before.extend_from_slice(&length.to_le_bytes());
+    before.extend_from_slice(&(key.bytes.len() as u32).to_le_bytes());
     match head {
         None => before.push(ABSENT),
         Some(DeletionTime::LIVE) => before.push(LIVE),
@@ -70,8 +72,8 @@ pub(super) fn is_of(whole: &Whole, key: &[u8]) -> bool {
 
 /// The key of the partition.
 pub(super) fn key_of(whole: &Whole) -> &[u8] {
-    let start = if whole[6] == DELETED { HEAD + DELETION } else { HEAD };
-    &whole[start..][..usize::from(u16::from_le_bytes(number(whole, 4)))]
+    let start = if whole[STATE] == DELETED { HEAD + DELETION } else { HEAD };
+    &whole[start..][..u32::from_le_bytes(number(whole, 4)) as usize]
 }
 
 /// All that there is of it.
@@ -87,7 +89,7 @@ pub(super) fn stretch_of(whole: &Rc<Whole>) -> Stretch {
 
 /// The deletion of the partition; `None` if no SSTable has the partition.
 fn head_of(whole: &Whole) -> Option<DeletionTime> {
-    match whole[6] {
+    match whole[STATE] {
         ABSENT => None,
         LIVE => Some(DeletionTime::LIVE),
         _ => Some(DeletionTime {

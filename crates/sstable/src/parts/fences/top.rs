@@ -9,7 +9,7 @@ use super::entries::TokenFence;
 use super::tree::{Descent, Tree};
 use crate::decode::{Cursor, Decoded};
 
-/// With more leaves than that it is not worth its memory: 24 bytes for each.
+/// More leaves than what is in memory of a file can tell of are made up: nodes that share those below them.
 const MOST: usize = 1 << 14;
 
 /// The leaves of a tree.
