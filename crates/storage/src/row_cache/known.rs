@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use model::flat::FlatRow;
-use model::{DeletionTime, PartitionKey, Schema};
+use model::{Bytes, DeletionTime, PartitionKey, Schema};
 
 use super::RowCache;
 use super::part::Part;
@@ -29,20 +29,22 @@ pub enum Known {
 
 /// A row where it stands in the cache.
 pub struct KeptRow {
-    stretch: Stretch,
+    partition_deletion: DeletionTime,
+    bytes: Bytes,
+    /// Where it begins in the bytes.
     at: usize,
 }
 
 impl KeptRow {
     /// The deletion of its partition, which may hide it.
     pub fn partition_deletion(&self) -> DeletionTime {
-        self.stretch.head.unwrap_or(DeletionTime::LIVE)
+        self.partition_deletion
     }
 
     /// The row with all that is in it, be it deleted or expired.
     #[inline]
     pub fn flat(&self) -> FlatRow<'_> {
-        self.stretch.flat_row(self.at)
+        FlatRow::new(&self.bytes, &self.bytes[self.at..])
     }
 }
 
@@ -73,9 +75,13 @@ impl RowCache {
 
 impl Known {
     /// What a stretch that covers the row and is [free of ranges](Stretch::is_free_of_ranges) says of it.
+    #[inline]
     fn of(stretch: &Stretch, schema: &Schema, row: &[&[u8]]) -> Known {
         match stretch.place_of_row(schema, row) {
-            Some(at) => Known::Row(KeptRow { stretch: stretch.clone(), at }),
+            Some(at) => {
+                let partition_deletion = stretch.head.unwrap_or(DeletionTime::LIVE);
+                Known::Row(KeptRow { partition_deletion, bytes: stretch.bytes.clone(), at })
+            }
             None => Known::Absent,
         }
     }

@@ -74,27 +74,25 @@ impl Stretch {
         View { stretch: self.clone(), left: (fragments.start, fragments.end), direction }
     }
 
-    /// The place of the row with this clustering key, if there is one. The stretch is [free of ranges](Stretch::is_free_of_ranges).
+    /// Where in the bytes the row with this clustering key begins, if there is one. The stretch is
+    /// [free of ranges](Stretch::is_free_of_ranges).
+    #[inline]
     pub(super) fn place_of_row(&self, schema: &Schema, row: &[&[u8]]) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
-            match compare_to_row_at(&self.bytes, self.place(middle), &schema.clustering, row).expect(OWN) {
+            let place = self.place(middle);
+            match compare_to_row_at(&self.bytes, place, &schema.clustering, row).expect(OWN) {
                 Ordering::Less => low = middle + 1,
-                Ordering::Equal => return Some(middle),
+                Ordering::Equal => return Some(place),
                 Ordering::Greater => high = middle,
             }
         }
         None
     }
 
-    /// The row that has this place.
-    #[inline]
-    pub(super) fn flat_row(&self, at: usize) -> FlatRow<'_> {
-        FlatRow::new(&self.bytes, &self.bytes[self.place(at)..])
-    }
-
     /// Whether no range tombstone is open anywhere in it.
+    #[inline]
     pub(super) fn is_free_of_ranges(&self) -> bool {
         !self.has_changes && self.open.is_live()
     }
