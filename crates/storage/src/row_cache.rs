@@ -162,7 +162,9 @@ impl RowCache {
         }
         let (schema, wants_static_row) =
             (&definition.schema, request.static_row && !definition.schema.statics.is_empty());
-        if let Some(whole) = self.find_whole(&request.key) {
+        if self.0.has_wholes.get()
+            && let Some(whole) = self.find_whole(&request.key)
+        {
             self.count_read(true, false);
             let view = whole::stretch_of(&whole).view(&request.slice, schema, request.direction);
             return Some(Cached::Part(PartReader::new(&request.key, view)));
@@ -289,14 +291,12 @@ impl RowCache {
 
     /// The partition, if it is kept whole.
     fn find_whole(&self, key: &PartitionKey) -> Option<Rc<Whole>> {
-        if !self.0.has_wholes.get() {
-            return None;
-        }
         let whole = self.0.cache.find(self.key_of_whole(key.token))?;
         whole::is_of(&whole, &key.bytes).then_some(whole)
     }
 
     /// The part is used again. It may have been evicted while somebody still holds it, and is as true as before.
+    #[inline]
     fn touch(&self, part: &Part) {
         if let Some(link) = part.link.get() {
             self.0.cache.touch(self.key_of(link.number));
@@ -307,7 +307,7 @@ impl RowCache {
     fn keep(&self, key: &PartitionKey, part: &Rc<Part>, watch: &Watch) {
         let weight = Directory::weight(key, part);
         let Some(left) = self.allowance_left(weight, watch) else { return };
-        if self.find_whole(key).is_some() {
+        if self.0.has_wholes.get() && self.find_whole(key).is_some() {
             return;
         }
         let number = self.0.next.get();

@@ -25,6 +25,8 @@ pub(super) struct Directory {
     schema: Rc<Schema>,
     /// By their tokens: of two partitions with one token the second is not kept.
     partitions: RefCell<BTreeMap<Token, Rc<Partition>>>,
+    /// The one of these that was asked for a row last: where there are parts it is mostly asked again.
+    last: RefCell<Option<Rc<Partition>>>,
     parts: Cell<usize>,
     bytes: Cell<usize>,
 }
@@ -78,6 +80,7 @@ impl Directory {
         Directory {
             schema: schema.clone(),
             partitions: RefCell::default(),
+            last: RefCell::default(),
             parts: Cell::new(0),
             bytes: Cell::new(0),
         }
@@ -120,16 +123,14 @@ impl Directory {
         }
     }
 
-    /// What `look` finds in the part that has the row with this clustering key, or has that there is none; `None` if no
-    /// part is of the row.
-    pub(super) fn find_row<T>(
-        &self,
-        key: &PartitionKey,
-        row: &[&[u8]],
-        look: impl FnOnce(&Rc<Part>) -> T,
-    ) -> Option<T> {
-        let partitions = self.partitions.borrow();
-        let partition = partitions.get(&key.token).filter(|partition| partition.key == *key)?;
+    /// The part that has the row with this clustering key, or has that there is none; `None` if no part is of the row.
+    #[inline]
+    pub(super) fn find_row(&self, key: &PartitionKey, row: &[&[u8]]) -> Option<Rc<Part>> {
+        let mut last = self.last.borrow_mut();
+        if last.as_ref().is_none_or(|partition| partition.key.token != key.token) {
+            *last = self.partitions.borrow().get(&key.token).cloned();
+        }
+        let partition = last.as_ref().filter(|partition| partition.key == *key)?;
         let parts = partition.of_rows.borrow();
         let rank = self.schema.rank_of_row(row);
         // Ends of parts are beside rows: none is at this one.
@@ -141,7 +142,7 @@ impl Directory {
         let near = parts.partition_point(|entry| entry.rank < rank);
         let last = parts.place_before(parts.partition_point_near(near, starts_before))?;
         let part = parts.get(last).and_then(Entry::part)?;
-        self.schema.compare_to_row(part.ends().1, row).is_gt().then(|| look(&part))
+        self.schema.compare_to_row(part.ends().1, row).is_gt().then_some(part)
     }
 
     /// What is known of the static row.
@@ -187,6 +188,7 @@ impl Directory {
             Scope::Rows { start, .. } => self.take_out(partition, start),
         }
         if partition.is_empty() {
+            self.last.take();
             self.partitions.borrow_mut().remove(&partition.key.token);
         }
     }

@@ -11,7 +11,6 @@ use model::flat::FlatRow;
 use model::{Bytes, DeletionTime, PartitionKey, Schema};
 
 use super::RowCache;
-use super::part::Part;
 use super::stretch::Stretch;
 use super::whole;
 use crate::definition::Definition;
@@ -57,19 +56,20 @@ impl RowCache {
         if !definition.caches_rows || !Rc::ptr_eq(directory.schema(), schema) {
             return Known::Unknown;
         }
-        if let Some(whole) = self.find_whole(key) {
+        if self.0.has_wholes.get()
+            && let Some(whole) = self.find_whole(key)
+        {
             self.count_read(true, false);
             return Known::of(&whole::stretch_of(&whole), schema, row);
         }
-        let look = |part: &Rc<Part>| {
-            if !part.stretch.is_free_of_ranges() {
-                return Known::Unknown;
+        match directory.find_row(key, row) {
+            Some(part) if part.stretch.is_free_of_ranges() => {
+                self.touch(&part);
+                self.count_read(true, false);
+                Known::of(&part.stretch, schema, row)
             }
-            self.touch(part);
-            self.count_read(true, false);
-            Known::of(&part.stretch, schema, row)
-        };
-        directory.find_row(key, row, look).unwrap_or(Known::Unknown)
+            _ => Known::Unknown,
+        }
     }
 }
 
