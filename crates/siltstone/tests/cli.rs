@@ -479,6 +479,28 @@ fn fences_are_written_beside_an_sstable() {
 }
 
 #[test]
+fn rows_are_told_beside_an_sstable() {
+    let Some(table) = fixtures::table("cassandra/me/large/sstables/large_none") else { return };
+    let (source, folder) = (table.join("me-1-big-Data.db"), tempfile::tempdir().unwrap());
+    let to = folder.path().to_str().unwrap();
+    let small_blocks = ["--column-index-size-in-kb", "1", "--no-bloom-rows"];
+    let converted = on(&source, &[&["convert", "--to", "me"], &small_blocks[..], &["@", to]].concat());
+    assert_eq!(code(&converted), 0, "{}", stderr(&converted));
+    let data = folder.path().join("me-1-big-Data.db");
+    let row: &[&str] = &["read", "@", "--key", "[\"1\"]", "--from", "[9001]", "--to", "[9001]"];
+    let plain = on(&data, row);
+    let output = on(folder.path(), &["fences", "--rows", "@"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stdout(&output).contains("me-1-big-BloomRows.db: 20 KiB\n"), "{}", stdout(&output));
+    assert_eq!(stdout(&on(&data, row)), stdout(&plain));
+    let info = on(&data, &["info", "@"]);
+    assert!(stdout(&info).contains("bloom rows   20 KiB, in use\n"), "{}", stdout(&info));
+    assert!(stdout(&on(&data, &["verify", "@"])).contains("me-1-big: sound: "));
+    let again = on(&data, &["fences", "--rows", "@"]);
+    assert_eq!(stdout(&again).matches("in use already").count(), 2, "{}", stdout(&again));
+}
+
+#[test]
 fn tables_of_indexes_have_no_fences() {
     let Some(table) = fixtures::table("cassandra/me/small/sstables/idx/.idx_v") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -487,5 +509,5 @@ fn tables_of_indexes_have_no_fences() {
     copy(&table, &hidden);
     let output = on(&hidden, &["fences", "@"]);
     assert_eq!(code(&output), 1);
-    assert!(stderr(&output).contains("has no tokens, and so no fences"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("has no tokens, and so no Fences.db"), "{}", stderr(&output));
 }

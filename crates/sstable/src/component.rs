@@ -43,6 +43,8 @@ pub enum Component {
     Fences,
     /// The bloom filter once more, in pages: known to nobody else, and never missed.
     BloomPages,
+    /// Which rows large partitions have: known to nobody else, and never missed.
+    BloomRows,
     /// The names of the components.
     Toc,
     /// One that is not known here, such as `Scylla.db` or that of an index: legal, kept, not read.
@@ -51,7 +53,7 @@ pub enum Component {
 
 /// Known components in the order in which the files of a new SSTable are made durable. Once the last of
 /// them is there, so are all others; unknown ones come before it.
-pub const SEALING_ORDER: [Component; 11] = [
+pub const SEALING_ORDER: [Component; 12] = [
     Component::Data,
     Component::Index,
     Component::Filter,
@@ -61,6 +63,7 @@ pub const SEALING_ORDER: [Component; 11] = [
     Component::Summary,
     Component::Fences,
     Component::BloomPages,
+    Component::BloomRows,
     Component::Statistics,
     Component::Toc,
 ];
@@ -69,7 +72,7 @@ pub const SEALING_ORDER: [Component; 11] = [
 pub const DATA_IO: IoClass = IoClass::new(1);
 /// Reads of Index.db.
 pub const INDEX_IO: IoClass = IoClass::new(2);
-/// Reads of Filter.db and BloomPages.db.
+/// Reads of Filter.db, BloomPages.db and BloomRows.db.
 pub const FILTER_IO: IoClass = IoClass::new(3);
 /// Reads of Summary.db.
 pub const SUMMARY_IO: IoClass = IoClass::new(4);
@@ -98,6 +101,7 @@ impl Component {
             Component::Digest => "Digest.crc32",
             Component::Fences => "Fences.db",
             Component::BloomPages => "BloomPages.db",
+            Component::BloomRows => "BloomRows.db",
             Component::Toc => "TOC.txt",
             Component::Other(name) => name,
         }
@@ -135,7 +139,7 @@ impl Component {
 
     /// Whether TOC.txt names it where it is there. What is our own comes and goes while the other files stay as they are.
     pub fn is_listed(&self) -> bool {
-        !matches!(self, Component::Fences | Component::BloomPages)
+        !matches!(self, Component::Fences | Component::BloomPages | Component::BloomRows)
     }
 
     fn is_other(&self) -> bool {
@@ -147,7 +151,7 @@ impl Component {
         match self {
             Component::Data => DATA_IO,
             Component::Index => INDEX_IO,
-            Component::Filter | Component::BloomPages => FILTER_IO,
+            Component::Filter | Component::BloomPages | Component::BloomRows => FILTER_IO,
             Component::Summary => SUMMARY_IO,
             Component::Fences => FENCES_IO,
             _ => METADATA_IO,

@@ -12,10 +12,10 @@ use model::key::murmur3;
 use runtime::{Cache, Disk, Reserved, SingleFlight};
 
 use crate::component::Descriptor;
+use crate::opener::Opener;
 use crate::parts::bloom_pages::{BloomPages, Probe};
 use crate::parts::filter::Filter;
 use crate::parts::usage::Usage;
-use crate::sstable::Opener;
 use crate::{Error, Result};
 
 /// About what the names of an SSTable take in memory. Bytes.

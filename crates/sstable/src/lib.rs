@@ -27,6 +27,7 @@ pub mod error;
 pub mod forwarding;
 pub mod index;
 pub mod key_filter;
+mod opener;
 pub mod parts;
 pub mod ranges;
 pub mod reader;

@@ -13,19 +13,16 @@ use crate::big::promoted_cursor::{Block, BlockIndex, Search};
 use crate::cache::cached_file::{CachedFile, PageStats};
 use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::component::{Component, Descriptor};
-use crate::data::chunk::DataFile;
 use crate::data::read_ahead::PAGE;
 use crate::data::reader::{Blocks, Data, DataReader, Pace};
 use crate::forwarding::ForwardingReader;
 use crate::index::{Index, Place, token_for};
 use crate::key_filter::KeyFilter;
+use crate::opener::Opener;
 use crate::parts::binding::Binding;
 use crate::parts::bloom_pages::{BloomPages, FilterPages, Probe};
-use crate::parts::compression_info::CompressionInfo;
-use crate::parts::crc::Crc;
-use crate::parts::digest::Digest;
+use crate::parts::bloom_rows::{self, Absences, BloomRows};
 use crate::parts::fences::{Fences, Fencing, rebuild};
-use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::{Summary, SummaryBuilder};
 use crate::parts::usage::Usage;
@@ -33,7 +30,6 @@ use crate::ranges::RangesReader;
 use crate::reader::PartitionReader;
 use crate::reverse::{PlaceOfBlocks, ReverseReader};
 use crate::seek::Sought;
-use crate::writer::is_unsealed;
 use crate::{Error, Result, Version};
 
 /// Every how many partitions a summary that is rebuilt has an entry: Cassandra's default.
@@ -60,6 +56,8 @@ pub struct OpenOptions {
     pub fences: bool,
     /// Whether BloomPages.db is used, if there is one. Default true.
     pub bloom_pages: bool,
+    /// Whether BloomRows.db is used, if there is one, and fences are. Default true.
+    pub bloom_rows: bool,
     /// Where the pages of filters are. Clones of these options share it. Default the cache, with some at hand.
     pub filter_pages: FilterPages,
 }
@@ -68,7 +66,14 @@ impl OpenOptions {
     /// The defaults, with this cache.
     pub fn new(cache: Cache) -> OpenOptions {
         let filter_pages = FilterPages::new(&cache);
-        OpenOptions { cache, read_buffer: 256 << 10, fences: true, bloom_pages: true, filter_pages }
+        OpenOptions {
+            cache,
+            read_buffer: 256 << 10,
+            fences: true,
+            bloom_pages: true,
+            bloom_rows: true,
+            filter_pages,
+        }
     }
 }
 
@@ -134,18 +139,11 @@ impl SSTable {
             }
             None => rebuild_summary(&index_file, partitioner).await?,
         };
-        let has_tokens = partitioner == Partitioner::Murmur3;
-        let binding = opener.binding((data.file.file().len(), index_file.len())).await;
-        let open = async |file, version, of| Fences::open(file, options.cache.clone(), version, of).await;
-        let fences = opener.own(&Component::Fences, options.fences && has_tokens, &binding, open).await;
-        let fences_bytes = fences.as_ref().map_or(0, Fences::memory_bytes);
-        let fencing = Rc::new(Fencing::new(fences));
-        let open =
-            async |file, version, of| BloomPages::open(file, options.filter_pages.clone(), version, of).await;
-        let bloom_pages =
-            opener.own(&Component::BloomPages, options.bloom_pages && has_tokens, &binding, open).await;
+        let own = Own::open(&opener, options, &data, index_file.len()).await;
+        let own_bytes = own.memory_bytes();
+        let fencing = Rc::new(Fencing::new(own.fences));
         let index = Index {
-            filter: KeyFilter::open(&opener, &options.cache, bloom_pages).await?,
+            filter: KeyFilter::open(&opener, &options.cache, own.bloom_pages).await?,
             summary,
             pages: index_pages(disk, &pages, &options.cache, partitioner),
             fenced_pages: index_pages(disk, &pages, &options.cache, partitioner),
@@ -159,6 +157,7 @@ impl SSTable {
                 groups: disk.unique_id(),
                 flights: SingleFlight::new(),
                 fencing,
+                rows: own.bloom_rows,
             },
             partitioner,
             schema,
@@ -170,7 +169,7 @@ impl SSTable {
             + data.file.memory_bytes()
             + index.summary.memory_bytes()
             + index.filter.memory_bytes()
-            + fences_bytes;
+            + own_bytes;
         Ok(Rc::new(SSTable {
             reserved: options.cache.reserve(bytes),
             descriptor,
@@ -248,6 +247,14 @@ impl SSTable {
     /// What became of Fences.db.
     pub fn fences_state(&self) -> Usage {
         self.index.fencing.state()
+    }
+
+    /// What became of BloomRows.db. Reads the end of the file, if no row was asked for yet that is worth it.
+    pub async fn bloom_rows_state(&self) -> Usage {
+        match &self.index.blocks.rows {
+            Ok(rows) => rows.usage().await,
+            Err(usage) => usage.clone(),
+        }
     }
 
     /// A partition key of this table, from its serialized bytes.
@@ -505,13 +512,29 @@ impl SSTable {
         take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
         progress: impl FnMut(u64),
     ) -> Result<bool> {
+        let binding = self.binding(disk).await?;
+        rebuild(&self.index_file, &self.data.codec, self.version(), binding, take, progress).await
+    }
+
+    /// Hands out what BloomRows.db has to be, piece by piece; `false` if it would tell of no row.
+    pub(crate) async fn rebuild_bloom_rows(
+        &self,
+        disk: &Disk,
+        take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
+        progress: impl FnMut(u64),
+    ) -> Result<bool> {
+        let binding = self.binding(disk).await?;
+        bloom_rows::rebuild(&self.index_file, &self.data, self.version(), binding, take, progress).await
+    }
+
+    /// What a component of our own is bound to.
+    async fn binding(&self, disk: &Disk) -> Result<Binding> {
         let digest = Opener { disk, descriptor: &self.descriptor }.digest().await?;
-        let binding = Binding {
+        Ok(Binding {
             digest: digest.map(|digest| digest.0),
             data_len: self.data.file.file().len(),
             index_len: self.index_file.len(),
-        };
-        rebuild(&self.index_file, &self.data.codec, self.version(), binding, take, progress).await
+        })
     }
 
     async fn read_partition(
@@ -566,7 +589,8 @@ impl SSTable {
         let pace = self.pace(options, found.first_end - found.bytes.start);
         let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
         Ok(PartitionReader::forward(if !wants_head {
-            DataReader::blocks(data, start, blocks, pace, slice.clone()).without_more()
+            let reader = DataReader::blocks(data, start, blocks, pace, slice.clone()).without_more();
+            reader.noting(self.absences(slice).filter(|_| !bytes.is_empty()))
         } else if head.end == bytes.start && !bytes.is_empty() {
             let pace = self.pace(options, found.first_end);
             let range = head.start..bytes.end;
@@ -574,6 +598,12 @@ impl SSTable {
         } else {
             DataReader::head_and_blocks(data, head, blocks, pace, slice.clone()).expecting(key)
         }))
+    }
+
+    /// What wants to know whether the row of a slice is there, if the slice is of one.
+    fn absences(&self, slice: &Slice) -> Option<Rc<Absences>> {
+        let rows = self.index.blocks.rows.as_ref().ok()?;
+        self.schema().row_of(slice).map(|_| rows.absences().clone())
     }
 
     /// Where the wanted rows begin within the `first` bytes.
@@ -623,149 +653,35 @@ impl SSTable {
 /// How much of a partition without index blocks to read where little may be wanted. Bytes.
 const FIRST_GUESS: u64 = 16 << 10;
 
-/// Reads the components of one SSTable.
-pub(crate) struct Opener<'a> {
-    pub(crate) disk: &'a Disk,
-    pub(crate) descriptor: &'a Descriptor,
+/// The components of our own, or what became of them.
+struct Own {
+    fences: std::result::Result<Fences, Usage>,
+    bloom_rows: std::result::Result<BloomRows, Usage>,
+    bloom_pages: std::result::Result<BloomPages, Usage>,
 }
 
-impl Opener<'_> {
-    pub(crate) async fn components(&self) -> Result<Vec<Component>> {
-        match self.read(&Component::Toc).await? {
-            Some((path, bytes)) => Component::parse_toc(&path, &bytes),
-            None if is_unsealed(self.disk, self.descriptor) => {
-                Err(self.missing(&Component::Toc, "it is still being written, or its writer was cut off"))
-            }
-            None => self.descriptor.list(self.disk),
-        }
+impl Own {
+    async fn open(opener: &Opener<'_>, options: &OpenOptions, data: &Data, index_len: u64) -> Own {
+        let binding = opener.binding((data.file.file().len(), index_len)).await;
+        let has_tokens = data.partitioner == Partitioner::Murmur3;
+        let cache = || options.cache.clone();
+        let open = async |file, version, of| Fences::open(file, cache(), version, of).await;
+        let fences = opener.own(&Component::Fences, options.fences && has_tokens, &binding, open).await;
+        // Nobody else leads to the rows.
+        let is_wanted = options.bloom_rows && fences.is_ok() && bloom_rows::can_tell(&data.schema);
+        let open = async |file, version, of| Ok(BloomRows::new(file, cache(), version, of));
+        let bloom_rows = opener.own(&Component::BloomRows, is_wanted, &binding, open).await;
+        let is_wanted = options.bloom_pages && has_tokens;
+        let open =
+            async |file, version, of| BloomPages::open(file, options.filter_pages.clone(), version, of).await;
+        let bloom_pages = opener.own(&Component::BloomPages, is_wanted, &binding, open).await;
+        Own { fences, bloom_rows, bloom_pages }
     }
 
-    pub(crate) async fn statistics(&self) -> Result<Statistics> {
-        match self.read(&Component::Statistics).await? {
-            Some((path, bytes)) => Statistics::parse(&path, &bytes, self.descriptor.version),
-            None => Err(self.missing(&Component::Statistics, "it tells the columns and their types")),
-        }
-    }
-
-    async fn data(&self, statistics: &Statistics, components: &[Component]) -> Result<Data> {
-        let file = self.data_file(components).await?;
-        Ok(Data::new(file, statistics, self.descriptor.version))
-    }
-
-    /// Data.db, compressed or not.
-    pub(crate) async fn data_file(&self, components: &[Component]) -> Result<DataFile> {
-        let file = self.open(&Component::Data, "it holds the rows").await?;
-        if let Some(info) = self.compression_info(components, file.len()).await? {
-            return Ok(DataFile::compressed(file, info));
-        }
-        let crc = self.crc(file.len()).await?;
-        Ok(DataFile::plain(file, crc))
-    }
-
-    /// CompressionInfo.db; `None` where the data is not compressed.
-    async fn compression_info(
-        &self,
-        components: &[Component],
-        data_len: u64,
-    ) -> Result<Option<CompressionInfo>> {
-        match self.read(&Component::CompressionInfo).await? {
-            Some((path, bytes)) => {
-                CompressionInfo::parse(&path, &bytes, self.descriptor.version, data_len).map(Some)
-            }
-            None if components.contains(&Component::CompressionInfo) => {
-                Err(self.missing(&Component::CompressionInfo, "without it compressed data cannot be read"))
-            }
-            None => Ok(None),
-        }
-    }
-
-    pub(crate) async fn crc(&self, data_len: u64) -> Result<Option<Rc<Crc>>> {
-        let Some((path, bytes)) = self.read(&Component::Crc).await? else {
-            return Ok(None);
-        };
-        let crc = Crc::parse(&path, &bytes, self.descriptor.version)?;
-        crc.of_data(&path, data_len).map(Rc::new).map(Some)
-    }
-
-    pub(crate) async fn filter(&self) -> Result<Option<Filter>> {
-        match self.read(&Component::Filter).await? {
-            Some((path, bytes)) => Filter::parse(&path, bytes, self.descriptor.version).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    pub(crate) async fn summary(&self, partitioner: Partitioner) -> Result<Option<Summary>> {
-        match self.read(&Component::Summary).await? {
-            Some((path, bytes)) => {
-                Summary::parse(&path, &bytes, self.descriptor.version, partitioner).map(Some)
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// What the components of our own have to be of, if there are any.
-    async fn binding(&self, (data_len, index_len): (u64, u64)) -> std::result::Result<Binding, Usage> {
-        let is_there = |component: &Component| self.disk.exists(&self.descriptor.path_of(component));
-        if ![Component::Fences, Component::BloomPages].iter().any(is_there) {
-            return Err(Usage::Absent);
-        }
-        match self.digest().await {
-            Ok(digest) => Ok(Binding { digest: digest.map(|digest| digest.0), data_len, index_len }),
-            Err(error) => Err(Usage::Ignored { why: error.to_string() }),
-        }
-    }
-
-    /// A component that is of this SSTable, if it is wanted and there; what is wrong with it keeps nothing from being read.
-    async fn own<T>(
-        &self,
-        component: &Component,
-        is_wanted: bool,
-        binding: &std::result::Result<Binding, Usage>,
-        open: impl AsyncFnOnce(File, Version, Binding) -> std::result::Result<T, String>,
-    ) -> std::result::Result<T, Usage> {
-        if !is_wanted {
-            return Err(Usage::Off);
-        }
-        if !self.disk.exists(&self.descriptor.path_of(component)) {
-            return Err(Usage::Absent);
-        }
-        let binding = binding.clone()?;
-        let opened = match self.open(component, "it was there").await {
-            Ok(file) => open(file, self.descriptor.version, binding).await,
-            Err(error) => Err(error.to_string()),
-        };
-        opened.map_err(|why| Usage::Ignored { why })
-    }
-
-    /// Digest.crc32, if it is there.
-    pub(crate) async fn digest(&self) -> Result<Option<Digest>> {
-        let parse = |(path, bytes): (std::path::PathBuf, Vec<u8>)| {
-            Digest::parse(&path, &bytes, self.descriptor.version)
-        };
-        self.read(&Component::Digest).await?.map(parse).transpose()
-    }
-
-    /// All of a component, if it is there.
-    pub(crate) async fn read(&self, component: &Component) -> Result<Option<(std::path::PathBuf, Vec<u8>)>> {
-        let path = self.descriptor.path_of(component);
-        if !self.disk.exists(&path) {
-            return Ok(None);
-        }
-        let file = self.disk.open(&path, component.io_class()).await?;
-        let bytes = file.read_exact_at(0, file.len() as usize).await?.to_vec();
-        Ok(Some((path, bytes)))
-    }
-
-    pub(crate) async fn open(&self, component: &Component, why: &str) -> Result<File> {
-        let path = self.descriptor.path_of(component);
-        if !self.disk.exists(&path) {
-            return Err(self.missing(component, why));
-        }
-        Ok(self.disk.open(&path, component.io_class()).await?)
-    }
-
-    pub(crate) fn missing(&self, component: &Component, why: &str) -> Error {
-        Error::missing(&self.descriptor.path_of(component), format!("this file is missing; {why}"))
+    /// What stays in memory of fences and rows; the filter counts its pages itself. Bytes.
+    fn memory_bytes(&self) -> usize {
+        let rows = self.bloom_rows.as_ref().map_or(0, |_| BloomRows::RESIDENT);
+        self.fences.as_ref().map_or(0, Fences::memory_bytes) + rows
     }
 }
 

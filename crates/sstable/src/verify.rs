@@ -5,18 +5,20 @@
 //! | `components` | each small component for itself; TOC.txt against the files that are there |
 //! | `rows` | one pass over Data.db: checksums, digest, the coding and the order of everything in it |
 //! | `index` | Index.db against the partitions, Summary.db against Index.db |
-//! | `fences`, `bloom_pages` | Fences.db and BloomPages.db, if there are any, against Index.db; `pages` what they share |
+//! | `fences`, `bloom_pages` | Fences.db and BloomPages.db, if there are any, against Index.db |
+//! | `bloom_rows` | BloomRows.db, if there is one, against both; `pages` what the three share |
 //! | `blocks` | the index of each large partition against its rows |
 //! | `totals` | Statistics.db against the data |
 //! | `values` | values against their types |
 //!
 //! What contradicts is a *problem*. What is legal, but unusual or not checked, is a *note*: components
 //! that may be missing and are, unknown ones, values that their types do not allow. A verification goes
-//! on behind a problem as far as that makes sense. Everything is read once from its start to its end;
-//! memory is that of the small components and of a few requests.
+//! on behind a problem as far as that makes sense. Everything is read once from its start to its end, and large
+//! partitions once more where BloomRows.db tells of their rows; memory is that of the small components and of a few requests.
 
 mod blocks;
 mod bloom_pages;
+mod bloom_rows;
 mod components;
 mod fences;
 mod index;
@@ -43,11 +45,12 @@ use crate::cache::cached_file::CachedFile;
 use crate::component::{Component, Descriptor};
 use crate::data::chunk::DataFile;
 use crate::data::reader::Data;
+use crate::opener::Opener;
 use crate::parts::digest::Digest;
 use crate::parts::filter::Filter;
 use crate::parts::statistics::Statistics;
 use crate::parts::summary::Summary;
-use crate::sstable::{OpenOptions, Opener};
+use crate::sstable::OpenOptions;
 use crate::{Result, Version};
 
 /// Index.db is read this many bytes at a time.
@@ -81,8 +84,7 @@ struct Verifier<'a> {
 
 impl Verifier<'_> {
     async fn run(mut self, components: Components, progress: &mut dyn FnMut(u64, u64)) -> Report {
-        let Components { statistics, data, is_readable, digest, index, summary, filter, fences, bloom_pages } =
-            components;
+        let Components { statistics, data, is_readable, digest, index, summary, filter, own } = components;
         let index_file = index.clone();
         let order = statistics.as_ref().map(|statistics| Order {
             partitioner: statistics.validation.partitioner,
@@ -103,11 +105,14 @@ impl Verifier<'_> {
                 self.rows(data.clone(), &statistics, order, index, filter, progress).await;
                 if let Some(index) = &index_file {
                     let of = Owner { data: &data, index, partitioner, digest, version: self.version() };
-                    if let Some(file) = fences {
+                    if let Some(file) = own.fences {
                         fences::check(&file, of, &mut self.report).await;
                     }
-                    if let Some(file) = bloom_pages {
+                    if let Some(file) = own.bloom_pages {
                         bloom_pages::check(&file, of, &mut self.report).await;
+                    }
+                    if let Some(file) = own.bloom_rows {
+                        bloom_rows::check(&file, of, &mut self.report).await;
                     }
                 }
                 self.digest(&data.file, digest);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! push ──► data::writer   rows, encoded, packed into chunks              Data.db, CompressionInfo.db or CRC.db
-//!      ├─► big::writer    every column_index_size bytes of a partition   Index.db
+//!      ├─► big::writer    every column_index_size bytes of a partition   Index.db, Fences.db, BloomRows.db
 //!      ├─► a hash a key, a sample of the keys                            Filter.db, BloomPages.db, Summary.db
 //!      └─► the collector: least and greatest of everything               Statistics.db
 //! seal ──► names for all of them, TOC.txt last
@@ -22,7 +22,6 @@ use model::{
 };
 use runtime::{Disk, NewFile, offload};
 
-use crate::appending::Appending;
 use crate::big::spool::Spool;
 use crate::big::writer::{IndexWriter, WrittenBlock, WrittenPartition};
 use crate::component::{Component, Descriptor};
@@ -32,6 +31,7 @@ use crate::data::writer::{Checks, DataWriter, Sealed};
 use crate::encode::Encode;
 use crate::parts::binding::Binding;
 use crate::parts::bloom_pages::BloomPagesBuilder;
+use crate::parts::bloom_rows::{BloomRowsBuilder, can_tell, hash_of};
 use crate::parts::compression_info::{Compression, CompressionInfoBuilder, Compressor};
 use crate::parts::fences::FencesBuilder;
 use crate::parts::filter::{Filter, FilterBuilder};
@@ -39,6 +39,7 @@ use crate::parts::statistics::{Collector, EncodingStats, Header, Partitioner, St
 use crate::parts::summary::SummaryBuilder;
 use crate::{Error, Result, Version};
 
+mod growing;
 pub mod limits;
 mod seal;
 
@@ -46,6 +47,7 @@ pub use limits::Limits;
 pub(crate) use seal::is_unsealed;
 pub use seal::{remove_leftovers, unsealed};
 
+use growing::Growing;
 use seal::{BLOCKS, HASHES, OFFSETS, Sealer};
 
 /// How to write an SSTable. Named as Cassandra's options are.
@@ -68,6 +70,8 @@ pub struct WriteOptions {
     /// Whether to write the filter once more in pages, where it is larger than one. Default yes. Tables of a secondary
     /// index have none.
     pub bloom_pages: bool,
+    /// Whether to write which rows large partitions have, where there are fences. Default yes.
+    pub bloom_rows: bool,
     /// The level in leveled compaction that it belongs to. Default 0.
     pub level: u32,
     /// When what is in it was repaired, in milliseconds since the epoch. Default 0: it was not.
@@ -91,6 +95,7 @@ impl WriteOptions {
             min_index_interval: 128,
             fences: true,
             bloom_pages: true,
+            bloom_rows: true,
             level: 0,
             repaired_at: 0,
             pending_repair: None,
@@ -135,8 +140,9 @@ pub struct SSTableWriter {
     data: DataWriter,
     index: IndexWriter,
     summary: SummaryBuilder,
-    /// Fences.db, once there is enough to begin it.
-    fences: Option<Appending>,
+    /// Fences.db and BloomRows.db, once there is enough to begin them.
+    fences: Growing,
+    rows: Growing,
     /// The hash of each key: the filter's size is known only at the end.
     hashes: Spool,
     collector: Collector,
@@ -186,7 +192,7 @@ impl SSTableWriter {
         limits.check_table(schema, &options).map_err(unfit)?;
         let packer = options.compression.clone().map(Packer::new).transpose().map_err(unfit)?;
         let mut sealer = Sealer::begin(disk, descriptor).await?;
-        match Files::create(disk, &mut sealer, packer, &options).await {
+        match Files::create(disk, &mut sealer, packer, schema, &options).await {
             Ok(files) => Ok(SSTableWriter::assemble(sealer, files, limits, schema, encoding, options)),
             Err(error) => {
                 // Whatever is left says no more than the error.
@@ -220,7 +226,8 @@ impl SSTableWriter {
             data: files.data,
             index: files.index,
             summary: SummaryBuilder::new(options.min_index_interval),
-            fences: None,
+            fences: Growing::new(Component::Fences),
+            rows: Growing::new(Component::BloomRows),
             hashes: files.hashes,
             collector: Collector::new(schema, version),
             partitions: 0,
@@ -316,8 +323,8 @@ impl SSTableWriter {
     /// # Errors
     /// What the operating system says.
     pub async fn abandon(self) -> Result<()> {
-        let SSTableWriter { sealer, data, index, fences, hashes, .. } = self;
-        drop((data, index, fences, hashes));
+        let SSTableWriter { sealer, data, index, fences, rows, hashes, .. } = self;
+        drop((data, index, fences, rows, hashes));
         sealer.abandon().await
     }
 
@@ -370,6 +377,9 @@ impl SSTableWriter {
             return;
         }
         let at = self.begin_item(|codec, to| codec.put_row_prefix(&row.clustering, to));
+        if let Some(rows) = self.index.rows() {
+            rows.row(hash_of(&self.last));
+        }
         let previous = self.since_previous(at);
         self.codec.put_row(row, &self.last, previous, self.data.buffer());
         self.collector.row(row, false);
@@ -397,6 +407,9 @@ impl SSTableWriter {
         let opens = (!deletion.is_live()).then_some(deletion);
         let kinds = (closes.is_some(), opens.is_some());
         let at = self.begin_item(|codec, to| codec.put_marker_prefix(&position, kinds.0, kinds.1, to));
+        if let Some(rows) = self.index.rows() {
+            rows.marker();
+        }
         let previous = self.since_previous(at);
         self.codec.put_marker(&position, closes.as_ref(), opens.as_ref(), previous, self.data.buffer());
         self.collector.range_tombstone(&position, closes, opens);
@@ -481,35 +494,42 @@ impl SSTableWriter {
             self.hashes.spill().await?;
         }
         self.index.flush().await?;
-        self.flush_fences().await
+        self.flush_own().await
     }
 
-    async fn flush_fences(&mut self) -> Result<()> {
-        let Some(builder) = self.index.fences().filter(|builder| builder.is_full()) else {
-            return Ok(());
-        };
-        let pages = builder.take_pages();
-        let mut file = match self.fences.take() {
-            Some(file) => file,
-            None => Appending::new(self.sealer.create(Component::Fences).await?),
-        };
-        file.append(pages).await?;
-        self.fences = Some(file);
+    /// Writes pages of our own components, where they are many.
+    async fn flush_own(&mut self) -> Result<()> {
+        if let Some(builder) = self.index.fences().filter(|builder| builder.is_full()) {
+            self.fences.append(&mut self.sealer, builder.take_pages()).await?;
+        }
+        if let Some(builder) = self.index.rows().filter(|builder| builder.is_full()) {
+            self.rows.append(&mut self.sealer, builder.take_pages()).await?;
+        }
         Ok(())
     }
 
     async fn seal_all(self) -> Result<Written> {
         let SSTableWriter {
-            mut sealer, data, index, fences, summary, mut hashes, collector, partitions, ..
+            mut sealer,
+            data,
+            index,
+            fences,
+            rows,
+            summary,
+            mut hashes,
+            collector,
+            partitions,
+            ..
         } = self;
         let facts = Facts { schema: &self.schema, encoding: self.encoding, options: &self.options };
         let end = async {
             // The last batches of the data are packed meanwhile.
             let filters = Filters::build(&mut sealer, &mut hashes, partitions, &self.options).await?;
             let sealed = data.finish().await?;
-            let (index_len, builder) = index.finish().await?;
+            let (index_len, of_fences, of_rows) = index.finish().await?;
             let binding = binding(&sealed, index_len);
-            write_fences(&mut sealer, fences, builder, binding).await?;
+            write_fences(&mut sealer, fences, of_fences, binding).await?;
+            write_bloom_rows(&mut sealer, rows, of_rows, &binding).await?;
             let filter = filters.finish(&binding, sealer.descriptor().version).await?;
             let statistics = facts.statistics(collector, &sealed);
             write_parts(&mut sealer, &sealed, filter, summary, statistics).await?;
@@ -547,6 +567,7 @@ impl Files {
         disk: &Disk,
         sealer: &mut Sealer,
         packer: Option<Packer>,
+        schema: &Schema,
         options: &WriteOptions,
     ) -> Result<Files> {
         let version = sealer.descriptor().version;
@@ -559,10 +580,12 @@ impl Files {
         };
         let fences = options.fences && options.partitioner == Partitioner::Murmur3;
         let fences = fences.then(|| FencesBuilder::new(version));
+        let rows = options.bloom_rows && can_tell(schema);
+        let rows = rows.then(BloomRowsBuilder::default);
         let file = sealer.create(Component::Index).await?;
         let spools =
             [BLOCKS, OFFSETS].map(|part| Spool::new(disk, sealer.spool_path(&Component::Index, part)));
-        let index = IndexWriter::new(file, spools, version, fences);
+        let index = IndexWriter::new(file, spools, version, fences, rows);
         let hashes = Spool::new(disk, sealer.spool_path(&Component::Filter, HASHES));
         Ok(Files { data, index, hashes })
     }
@@ -678,19 +701,28 @@ fn binding(sealed: &Sealed, index_len: u64) -> Binding {
 /// The rest of Fences.db, or all of it, if it spares reads anything.
 async fn write_fences(
     sealer: &mut Sealer,
-    begun: Option<Appending>,
+    file: Growing,
     builder: Option<FencesBuilder>,
     binding: Binding,
 ) -> Result<()> {
-    let Some(builder) = builder.filter(|builder| begun.is_some() || builder.is_worthwhile()) else {
-        return Ok(());
-    };
-    let mut file = match begun {
-        Some(file) => file,
-        None => Appending::new(sealer.create(Component::Fences).await?),
-    };
-    file.append(builder.finish(binding)).await?;
-    Ok(file.idle().await?.sync().await?)
+    match builder.filter(|builder| file.has_begun() || builder.is_worthwhile()) {
+        Some(builder) => file.finish(sealer, builder.finish(binding)).await,
+        None => Ok(()),
+    }
+}
+
+/// The rest of BloomRows.db, or all of it, if it tells of any row.
+async fn write_bloom_rows(
+    sealer: &mut Sealer,
+    file: Growing,
+    builder: Option<BloomRowsBuilder>,
+    binding: &Binding,
+) -> Result<()> {
+    let version = sealer.descriptor().version;
+    match builder.filter(|builder| file.has_begun() || builder.is_worthwhile()) {
+        Some(builder) => file.finish(sealer, builder.finish(binding, version)).await,
+        None => Ok(()),
+    }
 }
 
 async fn write_parts(

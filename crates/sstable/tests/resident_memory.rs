@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use runtime::{Cache, Shard, ShardOptions, run};
 use siltstone_sstable::component::Descriptor;
+use siltstone_sstable::parts::bloom_rows::write_bloom_rows;
 use siltstone_sstable::parts::fences::write_fences;
 use siltstone_sstable::{Error, OpenOptions, SSTable};
 use testkit::allocator::{Watched, held};
@@ -53,7 +54,7 @@ async fn compare(shard: &Shard, name: &str, data: &Path) -> bool {
     true
 }
 
-/// A copy of an SSTable, with fences if they are of use.
+/// A copy of an SSTable, with fences if they are of use, and then with which rows its large partitions have.
 async fn with_fences(shard: &Shard, data: &Path, to: &Path) -> Option<PathBuf> {
     let descriptor = Descriptor::parse(data).unwrap();
     for component in descriptor.list(shard.disk()).unwrap() {
@@ -63,6 +64,7 @@ async fn with_fences(shard: &Shard, data: &Path, to: &Path) -> Option<PathBuf> {
     let data = to.join(data.file_name().unwrap());
     let table = SSTable::open(shard.disk(), &data, &OpenOptions::new(Cache::new(1 << 20))).await.ok()?;
     write_fences(shard.disk(), &table, |_| {}).await.ok()??;
+    write_bloom_rows(shard.disk(), &table, |_| {}).await.unwrap();
     Some(data)
 }
 

@@ -24,6 +24,29 @@ impl CqlType {
         }
     }
 
+    /// Whether values that are equal in this order are the same bytes, whatever bytes they are.
+    pub fn is_equal_by_bytes(&self) -> bool {
+        match self {
+            CqlType::Reversed(base) => base.is_equal_by_bytes(),
+            CqlType::Text
+            | CqlType::Ascii
+            | CqlType::Blob
+            | CqlType::Int
+            | CqlType::BigInt
+            | CqlType::SmallInt
+            | CqlType::TinyInt
+            | CqlType::Timestamp
+            | CqlType::Date
+            | CqlType::Time
+            | CqlType::Inet
+            | CqlType::Uuid
+            | CqlType::TimeUuid
+            | CqlType::LexicalUuid => true,
+            // A number has many forms, a truth too, and all that is composed of others may have such.
+            _ => false,
+        }
+    }
+
     fn compare_others(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
             CqlType::SmallInt => compare_ints(a, b, i16::from_be_bytes),

@@ -1,4 +1,4 @@
-//! `siltstone sstable fences`: Fences.db for SSTables that have none.
+//! `siltstone sstable fences`: Fences.db and BloomRows.db for SSTables that have none.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use clap::Args;
 use runtime::{Cache, Shard, ShardOptions};
 use siltstone::{Error, Result};
 use sstable::component::Component;
+use sstable::parts::bloom_rows::write_bloom_rows;
 use sstable::parts::fences::write_fences;
 use sstable::parts::usage::Usage;
 use sstable::{OpenOptions, SSTable};
@@ -28,6 +29,7 @@ const CACHE: usize = 2 << 20;
 #[command(after_help = "\
 Examples:
   siltstone sstable fences /backup/events-1f
+  siltstone sstable fences --rows /backup/events-1f
   siltstone sstable fences --force /backup/events-1f/oa-7-big-Data.db
 
 Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
@@ -38,6 +40,11 @@ pub(super) struct Fences {
     /// Write them anew where there are fences already.
     #[arg(long)]
     force: bool,
+
+    /// Write BloomRows.db as well: which rows large partitions have. With it, a row that is not there costs no request to the data.
+    /// The data of large partitions is read for it.
+    #[arg(long)]
+    rows: bool,
 }
 
 impl Fences {
@@ -50,14 +57,33 @@ impl Fences {
         for file in siltstone::paths::all_data_files(shard.disk(), &self.paths.paths)? {
             let table = SSTable::open(shard.disk(), &file, &options).await?;
             let path = table.descriptor().path_of(&Component::Fences);
-            println!("{}: {}", path.display(), self.write(shard, &table, &path).await?);
+            let written = self.write(&path, &table, table.fences_state(), async |progress| {
+                write_fences(shard.disk(), &table, |done| progress.set(done)).await
+            });
+            println!("{}: {}", path.display(), written.await?);
+            if !self.rows {
+                continue;
+            }
+            // Rows are not looked for without fences, which may be new.
+            let table = SSTable::open(shard.disk(), &file, &options).await?;
+            let path = table.descriptor().path_of(&Component::BloomRows);
+            let written = self.write(&path, &table, table.bloom_rows_state().await, async |progress| {
+                write_bloom_rows(shard.disk(), &table, |done| progress.set(done)).await
+            });
+            println!("{}: {}", path.display(), written.await?);
         }
         Ok(())
     }
 
-    /// Writes the fences of one SSTable; what became of them.
-    async fn write(&self, shard: &Shard, table: &SSTable, path: &Path) -> Result<String> {
-        match table.fences_state() {
+    /// Writes a component of an SSTable, of which that much is known; what became of it.
+    async fn write(
+        &self,
+        path: &Path,
+        table: &SSTable,
+        state: Usage,
+        write: impl AsyncFnOnce(&mut Progress) -> sstable::Result<Option<u64>>,
+    ) -> Result<String> {
+        match state {
             state @ Usage::InUse { .. } if !self.force => return Ok(format!("{state} already")),
             Usage::Ignored { why } if !self.force => {
                 let what = format!("there is one, which is ignored: {why}; --force replaces it");
@@ -66,10 +92,9 @@ impl Fences {
             _ => {}
         }
         let mut progress = Progress::new(&table.descriptor().to_string(), table.index_len());
-        let written = write_fences(shard.disk(), table, |done| progress.set(done)).await?;
-        Ok(match written {
+        Ok(match write(&mut progress).await? {
             Some(bytes) => format!("{} KiB", bytes.div_ceil(1024)),
-            None => "not needed, as index and data are small".to_owned(),
+            None => "not needed".to_owned(),
         })
     }
 }

@@ -53,6 +53,11 @@ pub(super) struct Shape {
     /// readers pass over it.
     #[arg(long)]
     no_bloom_pages: bool,
+
+    /// Do not write which rows large partitions have: a file beside the others, by which siltstone reads no data for a row
+    /// that is not there. Other readers pass over it.
+    #[arg(long)]
+    no_bloom_rows: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -96,6 +101,7 @@ impl Shape {
             min_index_interval: self.min_index_interval,
             fences: !self.no_fences,
             bloom_pages: !self.no_bloom_pages,
+            bloom_rows: !self.no_bloom_rows,
             ..Target::new(version)
         })
     }

@@ -1,6 +1,8 @@
 //! The search in a large partition's index with its fences: they name the group of blocks, which is read with one
 //! request, and tell of the next group what is needed to know that it is not.
 //!
+//! Where BloomRows.db tells that a single row is not in the group, nothing is read at all.
+//!
 //! A group stays in memory as [`PackedBlocks`], and the pages of Index.db that it was read from do not. Positions of
 //! blocks are compared as they are encoded. A group that is not what the fences say is an error that names them; who
 //! asked gives them up then, and asks again without.
@@ -14,6 +16,7 @@ use runtime::CacheKey;
 use super::packed_blocks::{Edge, PackedBlocks};
 use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL};
 use crate::Result;
+use crate::parts::bloom_rows::hash_of;
 use crate::parts::fences::{Fences, Group};
 
 /// Most edges have no more bytes.
@@ -41,6 +44,9 @@ impl PromotedCursor<'_> {
     /// The blocks that can hold rows of the slice.
     pub(super) async fn find_by_fences(&self, fenced: Fenced<'_>, slice: &Slice) -> Result<Found> {
         let (lower, mut next) = match self.around(fenced, &slice.start).await? {
+            (Some(group), next) if self.is_denied(fenced, &group, next.as_ref(), slice).await? => {
+                return Ok(Found::nothing(group.number, self.promoted().head_len, DeletionTime::LIVE));
+            }
             (Some(group), next) => {
                 self.prefetch_both(fenced, &group, next.as_ref(), &slice.end).await?;
                 let mut blocks = self.blocks(fenced, &group, next.as_ref()).await?;
@@ -61,6 +67,29 @@ impl PromotedCursor<'_> {
         let (group, next) = fenced.fences.group_of(fenced.ordinal, group.number).await?;
         let blocks = self.blocks(fenced, &group, next.as_ref()).await?;
         self.found(fenced, (blocks, next), 0, slice).await
+    }
+
+    /// Whether the slice is of a single row, which the group is known not to have; nor has it a range tombstone.
+    async fn is_denied(
+        &self,
+        fenced: Fenced<'_>,
+        group: &Group,
+        next: Option<&Group>,
+        slice: &Slice,
+    ) -> Result<bool> {
+        let Some(rows) = self.index().rows.as_ref().ok().filter(|rows| rows.is_worth_asking()) else {
+            return Ok(false);
+        };
+        let Some(row) = self.schema().row_of(slice) else { return Ok(false) };
+        // The slice begins before its row, with which the next group may begin.
+        if let Some(next) = next
+            && !self.is_behind(fenced, next, &slice.end)?
+        {
+            return Ok(false);
+        }
+        let mut place = Vec::with_capacity(EDGE);
+        self.codec().put_row_prefix(row, &mut place);
+        Ok(rows.denies(fenced.ordinal, group.at, hash_of(&place)).await)
     }
 
     /// The block of this number.

@@ -31,7 +31,9 @@ use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
 use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
+use crate::parts::bloom_rows::BloomRows;
 use crate::parts::fences::Fencing;
+use crate::parts::usage::Usage;
 use crate::{Error, Result, Version};
 
 /// A width is written relative to this, whatever size of blocks was configured.
@@ -157,6 +159,8 @@ pub struct BlockIndex {
     pub(crate) flights: GroupFlights,
     /// What is told of the blocks besides.
     pub(crate) fencing: Rc<Fencing>,
+    /// And of their rows; otherwise why nothing is.
+    pub(crate) rows: std::result::Result<BloomRows, Usage>,
 }
 
 /// Reads of groups that are under way, by their places in Index.db.

@@ -125,6 +125,7 @@ impl<'a> Opened<'a> {
             version: VERSION,
             groups: 1 << 41,
             flights: SingleFlight::new(),
+            rows: Err(crate::parts::usage::Usage::Absent),
             fencing,
         };
         Opened { shard, partition, index, promoted }

@@ -13,6 +13,7 @@ use super::spool::Spool;
 use crate::appending::Appending;
 use crate::data::row::put_deletion_time;
 use crate::encode::Encode;
+use crate::parts::bloom_rows::BloomRowsBuilder;
 use crate::parts::fences::FencesBuilder;
 use crate::{Error, Result, Version};
 
@@ -34,6 +35,7 @@ pub(crate) struct IndexWriter {
     /// The range tombstone that is open where the next block begins.
     open: DeletionTime,
     fences: Option<FencesBuilder>,
+    rows: Option<BloomRowsBuilder>,
 }
 
 /// A partition that is written to its end.
@@ -67,13 +69,14 @@ pub(crate) struct WrittenBlock<'a> {
 }
 
 impl IndexWriter {
-    /// Writes to `file`, and shows the entries to `fences`. What of a partition's blocks and their offsets has no room
+    /// Writes to `file`, and shows the entries to `fences`, and their blocks to `rows`, which needs fences. What of a partition's blocks and their offsets has no room
     /// in memory is spooled for a while.
     pub(crate) fn new(
         file: NewFile,
         [blocks, offsets]: [Spool; 2],
         version: Version,
         fences: Option<FencesBuilder>,
+        rows: Option<BloomRowsBuilder>,
     ) -> IndexWriter {
         IndexWriter {
             file: Appending::new(file),
@@ -83,6 +86,7 @@ impl IndexWriter {
             offsets,
             count: 0,
             open: DeletionTime::LIVE,
+            rows: rows.filter(|_| fences.is_some()),
             fences,
         }
     }
@@ -102,6 +106,9 @@ impl IndexWriter {
         let at = self.blocks.len();
         if let Some(fences) = &mut self.fences {
             fences.block(self.count, at, block.first, self.open);
+        }
+        if let Some(rows) = &mut self.rows {
+            rows.block(at, !self.open.is_live());
         }
         // An offset that does not fit is part of an index that is refused in the end.
         self.offsets.append(|to| to.put_u32(at as u32));
@@ -149,9 +156,7 @@ impl IndexWriter {
         self.out.put_vint(partition.data);
         if self.count < 2 {
             self.out.put_vint(0);
-            if let Some(fences) = &mut self.fences {
-                fences.end_entry(None, partition.data);
-            }
+            self.end_entry(None, partition.data);
             // One block of very long keys may have been spilled.
             self.blocks.discard().await?;
             self.offsets.discard().await?;
@@ -182,9 +187,7 @@ impl IndexWriter {
         let (count, start) = (self.count, self.position());
         let map = start + self.blocks.len();
         let promoted = Promoted { head_len, deletion, count, blocks: start..map, map, ordinal: None };
-        if let Some(fences) = &mut self.fences {
-            fences.end_entry(Some(&promoted), data);
-        }
+        self.end_entry(Some(&promoted), data);
         let IndexWriter { file, out, blocks, offsets, .. } = self;
         for spool in [blocks, offsets] {
             spool
@@ -205,14 +208,27 @@ impl IndexWriter {
         self.fences.as_mut()
     }
 
-    /// Writes all that is left and makes it durable; how many bytes the file has, and its fences.
+    /// The rows so far, where they are to be told.
+    #[inline]
+    pub(crate) fn rows(&mut self) -> Option<&mut BloomRowsBuilder> {
+        self.rows.as_mut()
+    }
+
+    /// Writes all that is left and makes it durable; how many bytes the file has, its fences, and its rows.
     ///
     /// # Errors
     /// What the operating system says.
-    pub(crate) async fn finish(mut self) -> Result<(u64, Option<FencesBuilder>)> {
+    pub(crate) async fn finish(mut self) -> Result<(u64, Option<FencesBuilder>, Option<BloomRowsBuilder>)> {
         self.write().await?;
         self.file.idle().await?.sync().await?;
-        Ok((self.file.len(), self.fences))
+        Ok((self.file.len(), self.fences, self.rows))
+    }
+
+    fn end_entry(&mut self, promoted: Option<&Promoted>, data: u64) {
+        let is_large = self.fences.as_mut().is_some_and(|fences| fences.end_entry(promoted, data));
+        if let Some(rows) = &mut self.rows {
+            rows.end(is_large);
+        }
     }
 
     async fn write(&mut self) -> Result<()> {

@@ -22,6 +22,7 @@ pub use super::window::Pace;
 use super::window::Window;
 use crate::decode::DecodeError;
 use crate::index::token_for;
+use crate::parts::bloom_rows::Absences;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::{Error, Result, Version};
 
@@ -121,6 +122,8 @@ pub struct DataReader {
     open: DeletionTime,
     /// The one that was in force when the slice was entered.
     open_at_entry: Option<DeletionTime>,
+    /// Who wants to know whether there is a row, until that is known.
+    absences: Option<Rc<Absences>>,
 }
 
 impl DataReader {
@@ -191,6 +194,7 @@ impl DataReader {
             then,
             open,
             open_at_entry,
+            absences: None,
         }
     }
 
@@ -215,6 +219,12 @@ impl DataReader {
     /// Leaves the static row out, wherever it stands among what is read.
     pub fn without_static_row(mut self) -> DataReader {
         self.with_static = false;
+        self
+    }
+
+    /// Tells whether there is a row.
+    pub(crate) fn noting(mut self, absences: Option<Rc<Absences>>) -> DataReader {
+        self.absences = absences;
         self
     }
 
@@ -359,7 +369,10 @@ impl DataReader {
             };
             match step {
                 Step::Over => {}
-                Step::Row => return Ok(self.give(place)),
+                Step::Row => {
+                    self.note(false);
+                    return Ok(self.give(place));
+                }
                 Step::Change(deletion) => {
                     let next = self.give(place);
                     self.open = deletion;
@@ -469,6 +482,7 @@ impl DataReader {
 
     fn end_of_slice(&mut self, place: &mut Fragment) -> Result<Next> {
         self.state = State::Done;
+        self.note(true);
         let opening = self.enter();
         self.ready.extend(opening);
         if let Plan::Slice(slice) = &self.plan {
@@ -482,6 +496,14 @@ impl DataReader {
             self.ready.push_back(Fragment::PartitionEnd);
         }
         Ok(place.pop_from(&mut self.ready))
+    }
+
+    /// A row was found, or there is none.
+    #[inline]
+    fn note(&mut self, is_absent: bool) {
+        if let Some(absences) = self.absences.take() {
+            absences.note(is_absent);
+        }
     }
 
     fn wants(&mut self, error: DecodeError) -> Result<Next> {

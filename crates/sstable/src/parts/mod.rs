@@ -9,8 +9,11 @@
 //! | [`crc`] | CRC.db | the checksums of an uncompressed Data.db |
 //! | [`digest`] | Digest.crc32 | the checksum of Data.db as a whole |
 //! | [`fences`] | Fences.db | where to look in Index.db; read by pages |
+//! | [`bloom_pages`] | BloomPages.db | can this key be here? Read by pages |
+//! | [`bloom_rows`] | BloomRows.db | can this row be in a large partition? Read by pages |
 //! | [`binding`] | | which SSTable a component of our own is of |
 //! | [`usage`] | | whether such a component is used, and why not |
+//! | `beside` | | how one is written for an SSTable that is there already |
 //!
 //! A parser is a pure function over bytes that are at hand. It never panics, whatever the bytes are,
 //! and reserves no more memory than a small multiple of their length.
@@ -18,8 +21,10 @@
 //! What is written comes from a builder that is shown partitions, chunks or bytes as they go by, and is
 //! then encoded, by a pure function as well: byte by byte what Cassandra writes.
 
+pub(crate) mod beside;
 pub mod binding;
 pub mod bloom_pages;
+pub mod bloom_rows;
 pub mod compression_info;
 pub mod crc;
 pub mod digest;

@@ -6,11 +6,11 @@ use runtime::File;
 use super::report::Report;
 use crate::component::Component;
 use crate::data::chunk::DataFile;
+use crate::opener::Opener;
 use crate::parts::digest::Digest;
 use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::Summary;
-use crate::sstable::Opener;
 use crate::{Error, Result};
 
 /// What could be opened.
@@ -23,8 +23,14 @@ pub(super) struct Components {
     pub(super) index: Option<File>,
     pub(super) summary: Option<Summary>,
     pub(super) filter: Option<Filter>,
+    pub(super) own: Own,
+}
+
+/// Those of our own.
+pub(super) struct Own {
     pub(super) fences: Option<File>,
     pub(super) bloom_pages: Option<File>,
+    pub(super) bloom_rows: Option<File>,
 }
 
 impl Components {
@@ -40,9 +46,12 @@ impl Components {
         let filter = report.take(opener.filter().await)?.flatten();
         let digest = report.take(opener.digest().await)?.flatten();
         let index = report.take(opener.open(&Component::Index, "it tells where the partitions are").await)?;
-        let fences = own(opener, &Component::Fences, report).await?;
-        let bloom_pages = own(opener, &Component::BloomPages, report).await?;
-        Ok(Components { statistics, data, is_readable, digest, index, summary, filter, fences, bloom_pages })
+        let own = Own {
+            fences: own(opener, &Component::Fences, report).await?,
+            bloom_pages: own(opener, &Component::BloomPages, report).await?,
+            bloom_rows: own(opener, &Component::BloomRows, report).await?,
+        };
+        Ok(Components { statistics, data, is_readable, digest, index, summary, filter, own })
     }
 }
 

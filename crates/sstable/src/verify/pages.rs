@@ -1,5 +1,7 @@
 //! What the components of our own have in common: pages with checksums, and the SSTable that they are of.
 
+use std::rc::Rc;
+
 use runtime::File;
 
 use super::report::Report;
@@ -13,7 +15,7 @@ use crate::{Error, Result, Version};
 /// The SSTable that such a component has to be of.
 #[derive(Clone, Copy)]
 pub(super) struct Owner<'a> {
-    pub(super) data: &'a Data,
+    pub(super) data: &'a Rc<Data>,
     pub(super) index: &'a File,
     pub(super) partitioner: Partitioner,
     pub(super) digest: Option<Digest>,
@@ -41,6 +43,51 @@ impl Owner<'_> {
             report.error(error);
             None
         })
+    }
+}
+
+/// Such a component beside what it has to be, page by page.
+pub(super) struct Comparison<'a> {
+    file: &'a File,
+    /// Where the pages so far end.
+    at: u64,
+    /// The first page that is another one.
+    wrong: Option<u64>,
+}
+
+impl Comparison<'_> {
+    /// Before the first page.
+    pub(super) fn new(file: &File) -> Comparison<'_> {
+        Comparison { file, at: 0, wrong: None }
+    }
+
+    /// The next pages that there have to be.
+    pub(super) async fn take(&mut self, pages: Vec<u8>) -> Result<()> {
+        let there = self.file.len().saturating_sub(self.at).min(pages.len() as u64) as usize;
+        if self.wrong.is_none() && there > 0 {
+            let found = self.file.read_exact_at(self.at, there).await?;
+            let both = found.chunks(PAGE).zip(pages.chunks(PAGE));
+            let place = both.zip((self.at..).step_by(PAGE)).find(|((found, page), _)| found != page);
+            self.wrong = place.map(|(_, place)| place);
+        }
+        if there < pages.len() {
+            self.wrong.get_or_insert(self.at + there as u64);
+        }
+        self.at += pages.len() as u64;
+        Ok(())
+    }
+
+    /// Tells what is wrong, if all pages came; `source` makes them.
+    pub(super) fn settle(self, source: &str, report: &mut Report) {
+        match self.wrong {
+            Some(at) => {
+                report.wrong(self.file.path(), at, format!("a page is not what {source} makes of it"));
+            }
+            None if self.at != self.file.len() => {
+                report.wrong(self.file.path(), self.at, format!("pages follow that {source} does not make"));
+            }
+            None => {}
+        }
     }
 }
 

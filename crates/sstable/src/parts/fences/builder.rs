@@ -128,16 +128,18 @@ impl FencesBuilder {
     }
 
     /// The current partition, which begins at `data` of the uncompressed data, is at its end. If it is not large, its
-    /// blocks are forgotten.
-    pub fn end_entry(&mut self, promoted: Option<&Promoted>, data: u64) {
+    /// blocks are forgotten. Whether it is, and has fences of its own.
+    pub fn end_entry(&mut self, promoted: Option<&Promoted>, data: u64) -> bool {
         self.add_place(data, promoted.is_some());
         let fits = !self.noted.is_unfit && self.key.len() <= LONGEST;
-        if let Some(promoted) = promoted.filter(|promoted| fits && is_large(promoted)) {
+        let large = promoted.filter(|promoted| fits && is_large(promoted));
+        if let Some(promoted) = large {
             self.large(promoted, data);
         }
         self.noted.blocks.clear();
         self.noted.prefixes.clear();
         self.noted.is_unfit = false;
+        large.is_some()
     }
 
     /// Whether fences would spare a read anything: there is a large partition, or Index.db or the data is no single
@@ -221,7 +223,7 @@ impl FencesBuilder {
     }
 }
 
-/// Whether a partition has fences of its own.
-pub(super) fn is_large(promoted: &Promoted) -> bool {
+/// Whether a partition has fences of its own, if what they tell of it is not too long.
+pub(crate) fn is_large(promoted: &Promoted) -> bool {
     promoted.blocks.end - promoted.blocks.start > STRETCH
 }

@@ -39,6 +39,7 @@ mod trailer;
 mod tree;
 
 pub use builder::FencesBuilder;
+pub(crate) use builder::is_large;
 pub(crate) use entries::{Group, Large};
 pub use file::write_fences;
 pub(crate) use reader::{Fences, Fencing};
@@ -51,15 +52,12 @@ const MOST_SPOTS: usize = 300;
 /// How many trees there are.
 const TREES: usize = 4;
 
-/// Bytes of a page of Fences.db.
-pub(crate) const PAGE: u64 = STRETCH;
-
 /// Of how many bytes of Index.db, or of the data, a fence tells the first.
-const STRETCH: u64 = 4096;
+pub(crate) const STRETCH: u64 = 4096;
 
 /// What is longer, a key or a clustering prefix, has no place among the fences, so that each node has several
 /// entries. Bytes.
-const LONGEST: usize = 1000;
+pub(crate) const LONGEST: usize = 1000;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,168 @@
+//! The components of one SSTable, each opened or read for itself.
+
+use std::rc::Rc;
+
+use runtime::{Disk, File};
+
+use crate::component::{Component, Descriptor};
+use crate::data::chunk::DataFile;
+use crate::data::reader::Data;
+use crate::parts::binding::Binding;
+use crate::parts::compression_info::CompressionInfo;
+use crate::parts::crc::Crc;
+use crate::parts::digest::Digest;
+use crate::parts::filter::Filter;
+use crate::parts::statistics::{Partitioner, Statistics};
+use crate::parts::summary::Summary;
+use crate::parts::usage::Usage;
+use crate::writer::is_unsealed;
+use crate::{Error, Result, Version};
+
+/// Reads the components of one SSTable.
+pub(crate) struct Opener<'a> {
+    pub(crate) disk: &'a Disk,
+    pub(crate) descriptor: &'a Descriptor,
+}
+
+impl Opener<'_> {
+    pub(crate) async fn components(&self) -> Result<Vec<Component>> {
+        match self.read(&Component::Toc).await? {
+            Some((path, bytes)) => Component::parse_toc(&path, &bytes),
+            None if is_unsealed(self.disk, self.descriptor) => {
+                Err(self.missing(&Component::Toc, "it is still being written, or its writer was cut off"))
+            }
+            None => self.descriptor.list(self.disk),
+        }
+    }
+
+    pub(crate) async fn statistics(&self) -> Result<Statistics> {
+        match self.read(&Component::Statistics).await? {
+            Some((path, bytes)) => Statistics::parse(&path, &bytes, self.descriptor.version),
+            None => Err(self.missing(&Component::Statistics, "it tells the columns and their types")),
+        }
+    }
+
+    pub(crate) async fn data(&self, statistics: &Statistics, components: &[Component]) -> Result<Data> {
+        let file = self.data_file(components).await?;
+        Ok(Data::new(file, statistics, self.descriptor.version))
+    }
+
+    /// Data.db, compressed or not.
+    pub(crate) async fn data_file(&self, components: &[Component]) -> Result<DataFile> {
+        let file = self.open(&Component::Data, "it holds the rows").await?;
+        if let Some(info) = self.compression_info(components, file.len()).await? {
+            return Ok(DataFile::compressed(file, info));
+        }
+        let crc = self.crc(file.len()).await?;
+        Ok(DataFile::plain(file, crc))
+    }
+
+    /// CompressionInfo.db; `None` where the data is not compressed.
+    async fn compression_info(
+        &self,
+        components: &[Component],
+        data_len: u64,
+    ) -> Result<Option<CompressionInfo>> {
+        match self.read(&Component::CompressionInfo).await? {
+            Some((path, bytes)) => {
+                CompressionInfo::parse(&path, &bytes, self.descriptor.version, data_len).map(Some)
+            }
+            None if components.contains(&Component::CompressionInfo) => {
+                Err(self.missing(&Component::CompressionInfo, "without it compressed data cannot be read"))
+            }
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) async fn crc(&self, data_len: u64) -> Result<Option<Rc<Crc>>> {
+        let Some((path, bytes)) = self.read(&Component::Crc).await? else {
+            return Ok(None);
+        };
+        let crc = Crc::parse(&path, &bytes, self.descriptor.version)?;
+        crc.of_data(&path, data_len).map(Rc::new).map(Some)
+    }
+
+    pub(crate) async fn filter(&self) -> Result<Option<Filter>> {
+        match self.read(&Component::Filter).await? {
+            Some((path, bytes)) => Filter::parse(&path, bytes, self.descriptor.version).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) async fn summary(&self, partitioner: Partitioner) -> Result<Option<Summary>> {
+        match self.read(&Component::Summary).await? {
+            Some((path, bytes)) => {
+                Summary::parse(&path, &bytes, self.descriptor.version, partitioner).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What the components of our own have to be of, if there are any.
+    pub(crate) async fn binding(
+        &self,
+        (data_len, index_len): (u64, u64),
+    ) -> std::result::Result<Binding, Usage> {
+        let is_there = |component: &Component| self.disk.exists(&self.descriptor.path_of(component));
+        if ![Component::Fences, Component::BloomPages, Component::BloomRows].iter().any(is_there) {
+            return Err(Usage::Absent);
+        }
+        match self.digest().await {
+            Ok(digest) => Ok(Binding { digest: digest.map(|digest| digest.0), data_len, index_len }),
+            Err(error) => Err(Usage::Ignored { why: error.to_string() }),
+        }
+    }
+
+    /// A component that is of this SSTable, if it is wanted and there; what is wrong with it keeps nothing from being read.
+    pub(crate) async fn own<T>(
+        &self,
+        component: &Component,
+        is_wanted: bool,
+        binding: &std::result::Result<Binding, Usage>,
+        open: impl AsyncFnOnce(File, Version, Binding) -> std::result::Result<T, String>,
+    ) -> std::result::Result<T, Usage> {
+        if !is_wanted {
+            return Err(Usage::Off);
+        }
+        if !self.disk.exists(&self.descriptor.path_of(component)) {
+            return Err(Usage::Absent);
+        }
+        let binding = binding.clone()?;
+        let opened = match self.open(component, "it was there").await {
+            Ok(file) => open(file, self.descriptor.version, binding).await,
+            Err(error) => Err(error.to_string()),
+        };
+        opened.map_err(|why| Usage::Ignored { why })
+    }
+
+    /// Digest.crc32, if it is there.
+    pub(crate) async fn digest(&self) -> Result<Option<Digest>> {
+        let parse = |(path, bytes): (std::path::PathBuf, Vec<u8>)| {
+            Digest::parse(&path, &bytes, self.descriptor.version)
+        };
+        self.read(&Component::Digest).await?.map(parse).transpose()
+    }
+
+    /// All of a component, if it is there.
+    pub(crate) async fn read(&self, component: &Component) -> Result<Option<(std::path::PathBuf, Vec<u8>)>> {
+        let path = self.descriptor.path_of(component);
+        if !self.disk.exists(&path) {
+            return Ok(None);
+        }
+        let file = self.disk.open(&path, component.io_class()).await?;
+        let bytes = file.read_exact_at(0, file.len() as usize).await?.to_vec();
+        Ok(Some((path, bytes)))
+    }
+
+    pub(crate) async fn open(&self, component: &Component, why: &str) -> Result<File> {
+        let path = self.descriptor.path_of(component);
+        if !self.disk.exists(&path) {
+            return Err(self.missing(component, why));
+        }
+        Ok(self.disk.open(&path, component.io_class()).await?)
+    }
+
+    pub(crate) fn missing(&self, component: &Component, why: &str) -> Error {
+        Error::missing(&self.descriptor.path_of(component), format!("this file is missing; {why}"))
+    }
+}

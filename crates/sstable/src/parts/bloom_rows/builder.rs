@@ -1,0 +1,272 @@
+//! BloomRows.db from the rows and blocks of large partitions, as these go by.
+
+use super::directory::{Directory, Lines, Stretches};
+use super::{HASHES, LINES, NUMBER_AT, ROWS_OF_TEN_LINES, line_of};
+use crate::Version;
+use crate::encode::Encode;
+use crate::parts::binding::Binding;
+use crate::parts::bloom_pages::Line;
+use crate::parts::fences::STRETCH;
+use crate::parts::sealed_page::seal;
+
+/// So many bytes of pages are a request. Bytes.
+const FULL: usize = 64 << 10;
+
+/// Builds the lines.
+///
+/// For each partition, in the order of Index.db: [`BloomRowsBuilder::row`] and [`BloomRowsBuilder::marker`] for what a block
+/// has, [`BloomRowsBuilder::block`] behind it, and [`BloomRowsBuilder::end`].
+///
+/// Pages are finished as they fill. What is kept besides are the hashes of a stretch's rows, and eight bytes a stretch.
+#[derive(Debug, Default)]
+pub(crate) struct BloomRowsBuilder {
+    /// Hashes of the rows since the last block.
+    rows: Vec<[u64; 2]>,
+    /// Whether there was a marker since.
+    has_marker: bool,
+    /// The stretch that is being filled.
+    current: Option<Current>,
+    /// The lines of the current partition's stretches.
+    stretches: Vec<Lines>,
+    directory: Directory,
+    /// Lines of the page that is being filled, encoded.
+    page: Vec<u8>,
+    /// Pages that nobody has taken yet.
+    pages: Vec<u8>,
+    /// How many lines there are, and how many pages of them are finished.
+    lines: u32,
+    ended: u32,
+}
+
+/// Blocks whose places in the index are within one stretch.
+#[derive(Debug)]
+struct Current {
+    number: u64,
+    rows: Vec<[u64; 2]>,
+    /// Whether range tombstones are in it, so that not all of it is rows.
+    is_untold: bool,
+}
+
+impl BloomRowsBuilder {
+    /// A row of the block that is being filled, by its hash.
+    #[inline]
+    pub(crate) fn row(&mut self, hash: [u64; 2]) {
+        self.rows.push(hash);
+    }
+
+    /// The block that is being filled has the marker of a range tombstone.
+    pub(crate) fn marker(&mut self) {
+        self.has_marker = true;
+    }
+
+    /// The rows since the last block are those of one that begins `at` bytes behind the partition's first one in Index.db.
+    /// `is_open` if a range tombstone is open before it.
+    pub(crate) fn block(&mut self, at: u64, is_open: bool) {
+        let number = at / STRETCH;
+        if self.current.as_ref().is_some_and(|current| current.number != number) {
+            self.end_stretch();
+        }
+        let current =
+            self.current.get_or_insert_with(|| Current { number, rows: Vec::new(), is_untold: false });
+        current.rows.append(&mut self.rows);
+        current.is_untold |= is_open || std::mem::take(&mut self.has_marker);
+    }
+
+    /// The partition is at its end. Only of those that the fences know is anything kept.
+    pub(crate) fn end(&mut self, is_large: bool) {
+        if is_large {
+            self.end_stretch();
+            let first = self.directory.stretches.len() as u32;
+            let count = self.stretches.len() as u32;
+            self.directory.stretches.append(&mut self.stretches);
+            self.directory.partitions.push(Stretches { first, count });
+        }
+        self.current = None;
+        self.stretches.clear();
+        self.rows.clear();
+        self.has_marker = false;
+    }
+
+    /// Whether any row is told.
+    pub(crate) fn is_worthwhile(&self) -> bool {
+        self.directory.stretches.iter().any(|lines| lines.count > 0)
+    }
+
+    /// Whether so many pages are finished that appending them to the file is worth a request.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pages.len() >= FULL
+    }
+
+    /// The pages that are finished, to be appended to the file.
+    pub(crate) fn take_pages(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.pages)
+    }
+
+    /// The rest of the file.
+    pub(crate) fn finish(mut self, binding: &Binding, version: Version) -> Vec<u8> {
+        if !self.page.is_empty() {
+            self.end_page();
+        }
+        self.directory.pages = self.ended;
+        self.directory.hashes = HASHES;
+        self.directory.put(binding, version, &mut self.pages);
+        self.pages
+    }
+
+    fn end_stretch(&mut self) {
+        let Some(Current { number, rows, is_untold }) = self.current.take() else { return };
+        let lines = if is_untold { Lines::default() } else { self.add(&rows) };
+        self.stretches.resize(number as usize, Lines::default());
+        self.stretches.push(lines);
+        // The room is wanted again.
+        self.current = None;
+    }
+
+    /// Adds as many lines as these rows need.
+    fn add(&mut self, rows: &[[u64; 2]]) -> Lines {
+        let count = (rows.len() * 10).div_ceil(ROWS_OF_TEN_LINES);
+        let first = self.lines;
+        let (Ok(count), false) = (u32::try_from(count), rows.is_empty()) else { return Lines::default() };
+        // So many lines have no numbers: the rows behind them are not told.
+        let Some(end) = first.checked_add(count) else { return Lines::default() };
+        let mut lines = vec![Line::default(); count as usize];
+        for &hash in rows {
+            lines[line_of(hash, count) as usize].add(hash[1], HASHES);
+        }
+        for line in lines {
+            self.page.put(&line.encode());
+            self.lines += 1;
+            if self.lines.is_multiple_of(LINES) {
+                self.end_page();
+            }
+        }
+        assert_eq!(self.lines, end, "every line has a number");
+        Lines { first, count }
+    }
+
+    fn end_page(&mut self) {
+        let start = self.pages.len();
+        self.pages.append(&mut self.page);
+        self.pages.resize(start + NUMBER_AT, 0);
+        self.pages.put_u32(self.ended);
+        self.ended += 1;
+        seal(&mut self.pages, start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::key::murmur3;
+
+    use super::super::directory::Trailer;
+    use super::*;
+    use crate::parts::bloom_pages::LINE;
+    use crate::parts::sealed_page::PAGE;
+
+    const BINDING: Binding = Binding { digest: Some(7), data_len: 1000, index_len: 60 };
+    const VERSION: Version = Version::Oa;
+
+    fn hash(row: u64) -> [u64; 2] {
+        murmur3(&row.to_be_bytes())
+    }
+
+    /// Adds these rows in blocks of ten, each of which takes 40 bytes of the index from `at` on; where the next one is.
+    fn add(builder: &mut BloomRowsBuilder, rows: std::ops::Range<u64>, mut at: u64) -> u64 {
+        for row in rows.clone() {
+            builder.row(hash(row));
+            if row % 10 == 9 || row + 1 == rows.end {
+                builder.block(at, false);
+                at += 40;
+            }
+        }
+        at
+    }
+
+    fn finish(builder: BloomRowsBuilder) -> (Directory, Vec<u8>) {
+        let file = builder.finish(&BINDING, VERSION);
+        let (pages, last) = file.split_at(file.len() - PAGE);
+        let trailer = Trailer::decode(last, file.len() as u64, &BINDING, VERSION).unwrap();
+        let directory = Directory::decode(trailer, &pages[pages.len() - trailer.len() as usize..]).unwrap();
+        (directory, file)
+    }
+
+    fn may_have(directory: &Directory, file: &[u8], (ordinal, at): (u64, u64), row: u64) -> bool {
+        let Some(lines) = directory.lines(ordinal, at / STRETCH) else { return true };
+        let line = (lines.first + line_of(hash(row), lines.count)) as usize;
+        let start = line / LINES as usize * PAGE + line % LINES as usize * LINE;
+        Line::decode(file[start..][..LINE].try_into().unwrap()).has(hash(row)[1], directory.hashes)
+    }
+
+    #[test]
+    fn all_rows_pass_and_one_of_a_hundred_others() {
+        let mut builder = BloomRowsBuilder::default();
+        let counts = [50_000, 2000, 30_011];
+        let mut first = 0;
+        for count in counts {
+            add(&mut builder, first..first + count, 0);
+            builder.end(true);
+            first += count;
+        }
+        assert!(builder.is_worthwhile());
+        let (directory, file) = finish(builder);
+        assert!(file.len() as u64 * 16 < first * 23, "{} bytes", file.len());
+        assert_eq!(directory.partitions.len(), 3);
+        let (mut first, mut passed) = (0, 0);
+        for (ordinal, count) in (0..).zip(counts) {
+            for row in 0..count {
+                let place = (ordinal, row / 10 * 40);
+                assert!(may_have(&directory, &file, place, first + row), "row {row} of {ordinal}");
+                passed += u32::from(may_have(&directory, &file, place, first + row + 1_000_000));
+            }
+            first += count;
+        }
+        let chance = f64::from(passed) / first as f64;
+        assert!((0.006..0.0115).contains(&chance), "{chance}");
+    }
+
+    #[test]
+    fn what_has_range_tombstones_is_not_told() {
+        let mut builder = BloomRowsBuilder::default();
+        // A marker in the second stretch, a tombstone that is open where the fourth begins.
+        let at = add(&mut builder, 0..1500, 0);
+        builder.row(hash(1500));
+        builder.marker();
+        builder.block(at, false);
+        let at = add(&mut builder, 1501..3200, at + 40);
+        builder.row(hash(3200));
+        builder.block(at, true);
+        add(&mut builder, 3201..5000, at + 40);
+        builder.end(true);
+        let (directory, file) = finish(builder);
+        let is_told: Vec<_> = (0..6).map(|stretch| directory.lines(0, stretch).is_some()).collect();
+        assert_eq!(is_told, [true, false, true, false, true, false], "of the last there is nothing");
+        let passing = |at| (70_000..71_000).filter(|&row| may_have(&directory, &file, (0, at), row)).count();
+        assert!(passing(0) < 30 && passing(STRETCH) == 1000);
+    }
+
+    #[test]
+    fn other_partitions_leave_nothing() {
+        let mut builder = BloomRowsBuilder::default();
+        add(&mut builder, 0..900, 0);
+        builder.end(false);
+        builder.row(hash(1));
+        builder.marker();
+        builder.end(false);
+        assert!(!builder.is_worthwhile());
+        // One that is found too long for fences in the end.
+        add(&mut builder, 0..2000, 0);
+        builder.end(false);
+        // Blocks of which none begins within the second stretch.
+        builder.row(hash(1));
+        builder.block(0, false);
+        builder.row(hash(2));
+        builder.block(2 * STRETCH + 5, false);
+        builder.end(true);
+        let (directory, file) = finish(builder);
+        assert_eq!(directory.partitions.len(), 1);
+        assert!(may_have(&directory, &file, (0, 0), 1) && !may_have(&directory, &file, (0, 0), 2));
+        assert!(directory.lines(0, 1).is_none());
+        let last = (0, 2 * STRETCH + 5);
+        assert!(may_have(&directory, &file, last, 2) && !may_have(&directory, &file, last, 1));
+    }
+}

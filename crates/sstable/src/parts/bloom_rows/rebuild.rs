@@ -1,0 +1,143 @@
+//! BloomRows.db of an SSTable from its Index.db, and from the data of its large partitions, each read once.
+
+use std::rc::Rc;
+
+use model::{DeletionTime, Position};
+use runtime::{Cache, File};
+
+use super::{BloomRowsBuilder, can_tell, hash_of};
+use crate::big::block_walk::BlockWalk;
+use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
+use crate::big::promoted_cursor::Block;
+use crate::cache::cached_file::CachedFile;
+use crate::data::reader::Data;
+use crate::data::walk::{Item, Step, Walk};
+use crate::parts::binding::Binding;
+use crate::parts::fences::{LONGEST, STRETCH, is_large};
+use crate::{Error, Result, Version};
+
+/// Entries are read this many bytes at a time.
+const INDEX_STEP: u64 = 64 << 10;
+/// And rows.
+const DATA_STEP: u64 = 256 << 10;
+/// For the blocks, each of which is met once. Bytes.
+const CACHE: usize = 256 << 10;
+
+/// Hands out the lines of this SSTable, piece by piece: whole pages. `progress` is told how many bytes of Index.db are done.
+/// `false` if nothing would be told; what was handed out is of no use then.
+///
+/// # Errors
+/// What cannot be read or contradicts the format; what `take` says.
+pub(crate) async fn rebuild(
+    index: &File,
+    data: &Rc<Data>,
+    version: Version,
+    binding: Binding,
+    mut take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
+    mut progress: impl FnMut(u64),
+) -> Result<bool> {
+    if !can_tell(&data.schema) {
+        return Ok(false);
+    }
+    let blocks = CachedFile::new(index.clone(), Cache::new(CACHE));
+    let mut entries = EntryScanner::new(IndexSource::Streamed(index.clone()), 0..index.len(), INDEX_STEP);
+    let mut builder = BloomRowsBuilder::default();
+    while let Some(entry) = entries.next().await? {
+        let is_large = match entry.promoted.is_empty() {
+            true => false,
+            false => add_partition(&mut builder, &blocks, data, version, &entry).await?,
+        };
+        builder.end(is_large);
+        if builder.is_full() {
+            take(builder.take_pages()).await?;
+        }
+        progress(entries.position());
+    }
+    let is_worthwhile = builder.is_worthwhile();
+    take(builder.finish(&binding, version)).await?;
+    Ok(is_worthwhile)
+}
+
+/// Adds the rows of a partition with blocks, if it is large; whether the fences know it.
+async fn add_partition(
+    builder: &mut BloomRowsBuilder,
+    file: &CachedFile,
+    data: &Rc<Data>,
+    version: Version,
+    entry: &Entry,
+) -> Result<bool> {
+    let promoted = Promoted::read(file, entry.promoted.clone(), version).await?;
+    if !is_large(&promoted) {
+        return Ok(false);
+    }
+    let start = promoted.blocks.start;
+    let mut blocks = BlockWalk::new(promoted, version);
+    let mut rows = Rows::new(data, entry.data);
+    let (mut open, mut stretch, mut is_fit) = (DeletionTime::LIVE, None, entry.key.len() <= LONGEST);
+    loop {
+        let at = blocks.position() - start;
+        let Some(block) = blocks.next(file, &data.codec).await? else { return Ok(is_fit) };
+        if stretch.replace(at / STRETCH) != Some(at / STRETCH) {
+            is_fit &= blocks.first_prefix(&data.codec).len() <= LONGEST;
+        }
+        rows.add(&block, builder).await?;
+        builder.block(at, !open.is_live());
+        open = block.end_open;
+    }
+}
+
+/// The rows of a partition beside its blocks.
+struct Rows<'a> {
+    data: &'a Data,
+    walk: Walk,
+    /// Where the partition begins.
+    start: u64,
+    place: Vec<u8>,
+}
+
+impl Rows<'_> {
+    fn new(data: &Rc<Data>, start: u64) -> Rows<'_> {
+        let walk = Walk::new(data.clone(), start..data.file.len(), DATA_STEP);
+        Rows { data, walk, start, place: Vec::new() }
+    }
+
+    /// Adds those of the next block.
+    async fn add(&mut self, block: &Block, builder: &mut BloomRowsBuilder) -> Result<()> {
+        let (start, end) = (self.start + block.offset, self.start + block.end());
+        while self.walk.position() < end {
+            let (item, place) = match self.walk.pop()? {
+                Step::Item(item, place) => (item, place),
+                Step::Fill => {
+                    self.walk.fill().await?;
+                    continue;
+                }
+                Step::End => break,
+            };
+            let position = match item {
+                Item::Head { .. } if place.end == start => continue,
+                Item::Row(row) => Position::at(row.clustering),
+                Item::Marker(marker) => marker.position,
+                // Cassandra counts the byte that ends the partition in the last block.
+                Item::End => break,
+                Item::Head { .. } => return Err(self.wrong(place.end)),
+            };
+            if place.start < start || place.end > end {
+                return Err(self.wrong(place.start));
+            }
+            match position.weight {
+                model::Weight::At => {
+                    self.place.clear();
+                    self.data.codec.put_row_prefix(&position.prefix, &mut self.place);
+                    builder.row(hash_of(&self.place));
+                }
+                _ => builder.marker(),
+            }
+        }
+        Ok(())
+    }
+
+    /// A row in the wrong block would be taken for absent.
+    fn wrong(&self, at: u64) -> Error {
+        Error::corrupt(self.data.file.path(), at, "the blocks of the index are not those of the data")
+    }
+}
