@@ -52,7 +52,7 @@ pub struct Target {
     /// Whether to write the filter in pages too, where it is larger than one. Default yes.
     pub bloom_pages: bool,
     /// Whether to write which rows large partitions have, where there are fences. Default yes.
-    pub bloom_rows: bool,
+    pub row_filter: bool,
 }
 
 /// How the data of the target is compressed.
@@ -79,7 +79,7 @@ impl Target {
             min_index_interval: None,
             fences: true,
             bloom_pages: true,
-            bloom_rows: true,
+            row_filter: true,
         }
     }
 }
@@ -269,7 +269,7 @@ pub(crate) fn options(tables: &Tables, target: &Target) -> WriteOptions {
         min_index_interval: target.min_index_interval.unwrap_or(first.summary().min_index_interval()).max(1),
         fences: target.fences,
         bloom_pages: target.bloom_pages,
-        bloom_rows: target.bloom_rows,
+        row_filter: target.row_filter,
         level: 0,
         repaired_at: 0,
         pending_repair: None,

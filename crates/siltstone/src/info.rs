@@ -42,7 +42,7 @@ pub async fn facts(disk: &Disk, table: &Rc<SSTable>) -> Result<Vec<Fact>> {
         group("summary", summary(table, table.summary())),
         Fact::new("fences", Value::Text(table.fences_state().to_string())),
         Fact::new("bloom pages", Value::Text(table.filter().pages_usage().to_string())),
-        Fact::new("bloom rows", Value::Text(table.bloom_rows_state().await.to_string())),
+        Fact::new("row filter", Value::Text(table.row_filter_state().await.to_string())),
     ];
     facts.extend(histograms(&statistics.stats));
     Ok(facts)

@@ -50,7 +50,7 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
         min_index_interval: target.min_index_interval.or(interval).unwrap_or(defaults.min_index_interval),
         fences: target.fences,
         bloom_pages: target.bloom_pages,
-        bloom_rows: target.bloom_rows,
+        row_filter: target.row_filter,
         level: 0,
         repaired_at: 0,
         pending_repair: None,

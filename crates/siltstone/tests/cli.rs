@@ -483,7 +483,7 @@ fn rows_are_told_beside_an_sstable() {
     let Some(table) = fixtures::table("cassandra/me/large/sstables/large_none") else { return };
     let (source, folder) = (table.join("me-1-big-Data.db"), tempfile::tempdir().unwrap());
     let to = folder.path().to_str().unwrap();
-    let small_blocks = ["--column-index-size-in-kb", "1", "--no-bloom-rows"];
+    let small_blocks = ["--column-index-size-in-kb", "1", "--no-row-filter"];
     let converted = on(&source, &[&["convert", "--to", "me"], &small_blocks[..], &["@", to]].concat());
     assert_eq!(code(&converted), 0, "{}", stderr(&converted));
     let data = folder.path().join("me-1-big-Data.db");
@@ -491,10 +491,10 @@ fn rows_are_told_beside_an_sstable() {
     let plain = on(&data, row);
     let output = on(folder.path(), &["fences", "--rows", "@"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(stdout(&output).contains("me-1-big-BloomRows.db: 20 KiB\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("me-1-big-RowFilter.db: 20 KiB\n"), "{}", stdout(&output));
     assert_eq!(stdout(&on(&data, row)), stdout(&plain));
     let info = on(&data, &["info", "@"]);
-    assert!(stdout(&info).contains("bloom rows   20 KiB, in use\n"), "{}", stdout(&info));
+    assert!(stdout(&info).contains("row filter   20 KiB, in use\n"), "{}", stdout(&info));
     assert!(stdout(&on(&data, &["verify", "@"])).contains("me-1-big: sound: "));
     let again = on(&data, &["fences", "--rows", "@"]);
     assert_eq!(stdout(&again).matches("in use already").count(), 2, "{}", stdout(&again));

@@ -44,7 +44,7 @@ pub enum Component {
     /// The bloom filter once more, in pages: known to nobody else, and never missed.
     BloomPages,
     /// Which rows large partitions have: known to nobody else, and never missed.
-    BloomRows,
+    RowFilter,
     /// The names of the components.
     Toc,
     /// One that is not known here, such as `Scylla.db` or that of an index: legal, kept, not read.
@@ -63,7 +63,7 @@ pub const SEALING_ORDER: [Component; 12] = [
     Component::Summary,
     Component::Fences,
     Component::BloomPages,
-    Component::BloomRows,
+    Component::RowFilter,
     Component::Statistics,
     Component::Toc,
 ];
@@ -72,7 +72,7 @@ pub const SEALING_ORDER: [Component; 12] = [
 pub const DATA_IO: IoClass = IoClass::new(1);
 /// Reads of Index.db.
 pub const INDEX_IO: IoClass = IoClass::new(2);
-/// Reads of Filter.db, BloomPages.db and BloomRows.db.
+/// Reads of Filter.db, BloomPages.db and RowFilter.db.
 pub const FILTER_IO: IoClass = IoClass::new(3);
 /// Reads of Summary.db.
 pub const SUMMARY_IO: IoClass = IoClass::new(4);
@@ -101,7 +101,7 @@ impl Component {
             Component::Digest => "Digest.crc32",
             Component::Fences => "Fences.db",
             Component::BloomPages => "BloomPages.db",
-            Component::BloomRows => "BloomRows.db",
+            Component::RowFilter => "RowFilter.db",
             Component::Toc => "TOC.txt",
             Component::Other(name) => name,
         }
@@ -139,7 +139,7 @@ impl Component {
 
     /// Whether TOC.txt names it where it is there. What is our own comes and goes while the other files stay as they are.
     pub fn is_listed(&self) -> bool {
-        !matches!(self, Component::Fences | Component::BloomPages | Component::BloomRows)
+        !matches!(self, Component::Fences | Component::BloomPages | Component::RowFilter)
     }
 
     fn is_other(&self) -> bool {
@@ -151,7 +151,7 @@ impl Component {
         match self {
             Component::Data => DATA_IO,
             Component::Index => INDEX_IO,
-            Component::Filter | Component::BloomPages | Component::BloomRows => FILTER_IO,
+            Component::Filter | Component::BloomPages | Component::RowFilter => FILTER_IO,
             Component::Summary => SUMMARY_IO,
             Component::Fences => FENCES_IO,
             _ => METADATA_IO,

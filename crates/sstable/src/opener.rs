@@ -104,7 +104,7 @@ impl Opener<'_> {
         (data_len, index_len): (u64, u64),
     ) -> std::result::Result<Binding, Usage> {
         let is_there = |component: &Component| self.disk.exists(&self.descriptor.path_of(component));
-        if ![Component::Fences, Component::BloomPages, Component::BloomRows].iter().any(is_there) {
+        if ![Component::Fences, Component::BloomPages, Component::RowFilter].iter().any(is_there) {
             return Err(Usage::Absent);
         }
         match self.digest().await {

@@ -21,8 +21,8 @@ use crate::key_filter::KeyFilter;
 use crate::opener::Opener;
 use crate::parts::binding::Binding;
 use crate::parts::bloom_pages::{BloomPages, FilterPages, Probe};
-use crate::parts::bloom_rows::{self, Absences, BloomRows};
 use crate::parts::fences::{Fences, Fencing, rebuild};
+use crate::parts::row_filter::{self, Absences, RowFilter};
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::{Summary, SummaryBuilder};
 use crate::parts::usage::Usage;
@@ -56,8 +56,8 @@ pub struct OpenOptions {
     pub fences: bool,
     /// Whether BloomPages.db is used, if there is one. Default true.
     pub bloom_pages: bool,
-    /// Whether BloomRows.db is used, if there is one, and fences are. Default true.
-    pub bloom_rows: bool,
+    /// Whether RowFilter.db is used, if there is one, and fences are. Default true.
+    pub row_filter: bool,
     /// Where the pages of filters are. Clones of these options share it. Default the cache, with some at hand.
     pub filter_pages: FilterPages,
 }
@@ -71,7 +71,7 @@ impl OpenOptions {
             read_buffer: 256 << 10,
             fences: true,
             bloom_pages: true,
-            bloom_rows: true,
+            row_filter: true,
             filter_pages,
         }
     }
@@ -157,7 +157,7 @@ impl SSTable {
                 groups: disk.unique_id(),
                 flights: SingleFlight::new(),
                 fencing,
-                rows: own.bloom_rows,
+                rows: own.row_filter,
             },
             partitioner,
             schema,
@@ -249,8 +249,8 @@ impl SSTable {
         self.index.fencing.state()
     }
 
-    /// What became of BloomRows.db. Reads the end of the file, if no row was asked for yet that is worth it.
-    pub async fn bloom_rows_state(&self) -> Usage {
+    /// What became of RowFilter.db. Reads the end of the file, if no row was asked for yet that is worth it.
+    pub async fn row_filter_state(&self) -> Usage {
         match &self.index.blocks.rows {
             Ok(rows) => rows.usage().await,
             Err(usage) => usage.clone(),
@@ -516,15 +516,15 @@ impl SSTable {
         rebuild(&self.index_file, &self.data.codec, self.version(), binding, take, progress).await
     }
 
-    /// Hands out what BloomRows.db has to be, piece by piece; `false` if it would tell of no row.
-    pub(crate) async fn rebuild_bloom_rows(
+    /// Hands out what RowFilter.db has to be, piece by piece; `false` if it would tell of no row.
+    pub(crate) async fn rebuild_row_filter(
         &self,
         disk: &Disk,
         take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
         progress: impl FnMut(u64),
     ) -> Result<bool> {
         let binding = self.binding(disk).await?;
-        bloom_rows::rebuild(&self.index_file, &self.data, self.version(), binding, take, progress).await
+        row_filter::rebuild(&self.index_file, &self.data, self.version(), binding, take, progress).await
     }
 
     /// What a component of our own is bound to.
@@ -656,7 +656,7 @@ const FIRST_GUESS: u64 = 16 << 10;
 /// The components of our own, or what became of them.
 struct Own {
     fences: std::result::Result<Fences, Usage>,
-    bloom_rows: std::result::Result<BloomRows, Usage>,
+    row_filter: std::result::Result<RowFilter, Usage>,
     bloom_pages: std::result::Result<BloomPages, Usage>,
 }
 
@@ -668,19 +668,19 @@ impl Own {
         let open = async |file, version, of| Fences::open(file, cache(), version, of).await;
         let fences = opener.own(&Component::Fences, options.fences && has_tokens, &binding, open).await;
         // Nobody else leads to the rows.
-        let is_wanted = options.bloom_rows && fences.is_ok() && bloom_rows::can_tell(&data.schema);
-        let open = async |file, version, of| Ok(BloomRows::new(file, cache(), version, of));
-        let bloom_rows = opener.own(&Component::BloomRows, is_wanted, &binding, open).await;
+        let is_wanted = options.row_filter && fences.is_ok() && row_filter::can_tell(&data.schema);
+        let open = async |file, version, of| Ok(RowFilter::new(file, cache(), version, of));
+        let row_filter = opener.own(&Component::RowFilter, is_wanted, &binding, open).await;
         let is_wanted = options.bloom_pages && has_tokens;
         let open =
             async |file, version, of| BloomPages::open(file, options.filter_pages.clone(), version, of).await;
         let bloom_pages = opener.own(&Component::BloomPages, is_wanted, &binding, open).await;
-        Own { fences, bloom_rows, bloom_pages }
+        Own { fences, row_filter, bloom_pages }
     }
 
     /// What stays in memory of fences and rows; the filter counts its pages itself. Bytes.
     fn memory_bytes(&self) -> usize {
-        let rows = self.bloom_rows.as_ref().map_or(0, |_| BloomRows::RESIDENT);
+        let rows = self.row_filter.as_ref().map_or(0, |_| RowFilter::RESIDENT);
         self.fences.as_ref().map_or(0, Fences::memory_bytes) + rows
     }
 }

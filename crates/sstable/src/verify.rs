@@ -6,7 +6,7 @@
 //! | `rows` | one pass over Data.db: checksums, digest, the coding and the order of everything in it |
 //! | `index` | Index.db against the partitions, Summary.db against Index.db |
 //! | `fences`, `bloom_pages` | Fences.db and BloomPages.db, if there are any, against Index.db |
-//! | `bloom_rows` | BloomRows.db, if there is one, against both; `pages` what the three share |
+//! | `row_filter` | RowFilter.db, if there is one, against both; `pages` what the three share |
 //! | `blocks` | the index of each large partition against its rows |
 //! | `totals` | Statistics.db against the data |
 //! | `values` | values against their types |
@@ -14,16 +14,16 @@
 //! What contradicts is a *problem*. What is legal, but unusual or not checked, is a *note*: components
 //! that may be missing and are, unknown ones, values that their types do not allow. A verification goes
 //! on behind a problem as far as that makes sense. Everything is read once from its start to its end, and large
-//! partitions once more where BloomRows.db tells of their rows; memory is that of the small components and of a few requests.
+//! partitions once more where RowFilter.db tells of their rows; memory is that of the small components and of a few requests.
 
 mod blocks;
 mod bloom_pages;
-mod bloom_rows;
 mod components;
 mod fences;
 mod index;
 mod pages;
 mod report;
+mod row_filter;
 mod rows;
 mod totals;
 mod values;
@@ -111,8 +111,8 @@ impl Verifier<'_> {
                     if let Some(file) = own.bloom_pages {
                         bloom_pages::check(&file, of, &mut self.report).await;
                     }
-                    if let Some(file) = own.bloom_rows {
-                        bloom_rows::check(&file, of, &mut self.report).await;
+                    if let Some(file) = own.row_filter {
+                        row_filter::check(&file, of, &mut self.report).await;
                     }
                 }
                 self.digest(&data.file, digest);

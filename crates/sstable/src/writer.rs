@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! push ──► data::writer   rows, encoded, packed into chunks              Data.db, CompressionInfo.db or CRC.db
-//!      ├─► big::writer    every column_index_size bytes of a partition   Index.db, Fences.db, BloomRows.db
+//!      ├─► big::writer    every column_index_size bytes of a partition   Index.db, Fences.db, RowFilter.db
 //!      ├─► a hash a key, a sample of the keys                            Filter.db, BloomPages.db, Summary.db
 //!      └─► the collector: least and greatest of everything               Statistics.db
 //! seal ──► names for all of them, TOC.txt last
@@ -31,10 +31,10 @@ use crate::data::writer::{Checks, DataWriter, Sealed};
 use crate::encode::Encode;
 use crate::parts::binding::Binding;
 use crate::parts::bloom_pages::BloomPagesBuilder;
-use crate::parts::bloom_rows::{BloomRowsBuilder, can_tell, hash_of};
 use crate::parts::compression_info::{Compression, CompressionInfoBuilder, Compressor};
 use crate::parts::fences::FencesBuilder;
 use crate::parts::filter::{Filter, FilterBuilder};
+use crate::parts::row_filter::{RowFilterBuilder, can_tell, hash_of};
 use crate::parts::statistics::{Collector, EncodingStats, Header, Partitioner, Statistics, Validation};
 use crate::parts::summary::SummaryBuilder;
 use crate::{Error, Result, Version};
@@ -71,7 +71,7 @@ pub struct WriteOptions {
     /// index have none.
     pub bloom_pages: bool,
     /// Whether to write which rows large partitions have, where there are fences. Default yes.
-    pub bloom_rows: bool,
+    pub row_filter: bool,
     /// The level in leveled compaction that it belongs to. Default 0.
     pub level: u32,
     /// When what is in it was repaired, in milliseconds since the epoch. Default 0: it was not.
@@ -95,7 +95,7 @@ impl WriteOptions {
             min_index_interval: 128,
             fences: true,
             bloom_pages: true,
-            bloom_rows: true,
+            row_filter: true,
             level: 0,
             repaired_at: 0,
             pending_repair: None,
@@ -140,7 +140,7 @@ pub struct SSTableWriter {
     data: DataWriter,
     index: IndexWriter,
     summary: SummaryBuilder,
-    /// Fences.db and BloomRows.db, once there is enough to begin them.
+    /// Fences.db and RowFilter.db, once there is enough to begin them.
     fences: Growing,
     rows: Growing,
     /// The hash of each key: the filter's size is known only at the end.
@@ -227,7 +227,7 @@ impl SSTableWriter {
             index: files.index,
             summary: SummaryBuilder::new(options.min_index_interval),
             fences: Growing::new(Component::Fences),
-            rows: Growing::new(Component::BloomRows),
+            rows: Growing::new(Component::RowFilter),
             hashes: files.hashes,
             collector: Collector::new(schema, version),
             partitions: 0,
@@ -529,7 +529,7 @@ impl SSTableWriter {
             let (index_len, of_fences, of_rows) = index.finish().await?;
             let binding = binding(&sealed, index_len);
             write_fences(&mut sealer, fences, of_fences, binding).await?;
-            write_bloom_rows(&mut sealer, rows, of_rows, &binding).await?;
+            write_row_filter(&mut sealer, rows, of_rows, &binding).await?;
             let filter = filters.finish(&binding, sealer.descriptor().version).await?;
             let statistics = facts.statistics(collector, &sealed);
             write_parts(&mut sealer, &sealed, filter, summary, statistics).await?;
@@ -580,8 +580,8 @@ impl Files {
         };
         let fences = options.fences && options.partitioner == Partitioner::Murmur3;
         let fences = fences.then(|| FencesBuilder::new(version));
-        let rows = options.bloom_rows && can_tell(schema);
-        let rows = rows.then(BloomRowsBuilder::default);
+        let rows = options.row_filter && can_tell(schema);
+        let rows = rows.then(RowFilterBuilder::default);
         let file = sealer.create(Component::Index).await?;
         let spools =
             [BLOCKS, OFFSETS].map(|part| Spool::new(disk, sealer.spool_path(&Component::Index, part)));
@@ -711,11 +711,11 @@ async fn write_fences(
     }
 }
 
-/// The rest of BloomRows.db, or all of it, if it tells of any row.
-async fn write_bloom_rows(
+/// The rest of RowFilter.db, or all of it, if it tells of any row.
+async fn write_row_filter(
     sealer: &mut Sealer,
     file: Growing,
-    builder: Option<BloomRowsBuilder>,
+    builder: Option<RowFilterBuilder>,
     binding: &Binding,
 ) -> Result<()> {
     let version = sealer.descriptor().version;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use runtime::{Cache, Shard, ShardOptions, run};
 use siltstone_sstable::component::Descriptor;
-use siltstone_sstable::parts::bloom_rows::write_bloom_rows;
 use siltstone_sstable::parts::fences::write_fences;
+use siltstone_sstable::parts::row_filter::write_row_filter;
 use siltstone_sstable::{Error, OpenOptions, SSTable};
 use testkit::allocator::{Watched, held};
 use testkit::fixtures;
@@ -64,7 +64,7 @@ async fn with_fences(shard: &Shard, data: &Path, to: &Path) -> Option<PathBuf> {
     let data = to.join(data.file_name().unwrap());
     let table = SSTable::open(shard.disk(), &data, &OpenOptions::new(Cache::new(1 << 20))).await.ok()?;
     write_fences(shard.disk(), &table, |_| {}).await.ok()??;
-    write_bloom_rows(shard.disk(), &table, |_| {}).await.unwrap();
+    write_row_filter(shard.disk(), &table, |_| {}).await.unwrap();
     Some(data)
 }
 

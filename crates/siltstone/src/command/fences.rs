@@ -1,4 +1,4 @@
-//! `siltstone sstable fences`: Fences.db and BloomRows.db for SSTables that have none.
+//! `siltstone sstable fences`: Fences.db and RowFilter.db for SSTables that have none.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use clap::Args;
 use runtime::{Cache, Shard, ShardOptions};
 use siltstone::{Error, Result};
 use sstable::component::Component;
-use sstable::parts::bloom_rows::write_bloom_rows;
 use sstable::parts::fences::write_fences;
+use sstable::parts::row_filter::write_row_filter;
 use sstable::parts::usage::Usage;
 use sstable::{OpenOptions, SSTable};
 
@@ -41,7 +41,7 @@ pub(super) struct Fences {
     #[arg(long)]
     force: bool,
 
-    /// Write BloomRows.db as well: which rows large partitions have. With it, a row that is not there costs no request to the data.
+    /// Write RowFilter.db as well: which rows large partitions have. With it, a row that is not there costs no request to the data.
     /// The data of large partitions is read for it.
     #[arg(long)]
     rows: bool,
@@ -66,9 +66,9 @@ impl Fences {
             }
             // Rows are not looked for without fences, which may be new.
             let table = SSTable::open(shard.disk(), &file, &options).await?;
-            let path = table.descriptor().path_of(&Component::BloomRows);
-            let written = self.write(&path, &table, table.bloom_rows_state().await, async |progress| {
-                write_bloom_rows(shard.disk(), &table, |done| progress.set(done)).await
+            let path = table.descriptor().path_of(&Component::RowFilter);
+            let written = self.write(&path, &table, table.row_filter_state().await, async |progress| {
+                write_row_filter(shard.disk(), &table, |done| progress.set(done)).await
             });
             println!("{}: {}", path.display(), written.await?);
         }

@@ -57,7 +57,7 @@ pub(super) struct Shape {
     /// Do not write which rows large partitions have: a file beside the others, by which siltstone reads no data for a row
     /// that is not there. Other readers pass over it.
     #[arg(long)]
-    no_bloom_rows: bool,
+    no_row_filter: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -101,7 +101,7 @@ impl Shape {
             min_index_interval: self.min_index_interval,
             fences: !self.no_fences,
             bloom_pages: !self.no_bloom_pages,
-            bloom_rows: !self.no_bloom_rows,
+            row_filter: !self.no_row_filter,
             ..Target::new(version)
         })
     }

@@ -1,7 +1,7 @@
 //! The search in a large partition's index with its fences: they name the group of blocks, which is read with one
 //! request, and tell of the next group what is needed to know that it is not.
 //!
-//! Where BloomRows.db tells that a single row is not in the group, nothing is read at all.
+//! Where RowFilter.db tells that a single row is not in the group, nothing is read at all.
 //!
 //! A group stays in memory as [`PackedBlocks`], and the pages of Index.db that it was read from do not. Positions of
 //! blocks are compared as they are encoded. A group that is not what the fences say is an error that names them; who
@@ -16,8 +16,8 @@ use runtime::CacheKey;
 use super::packed_blocks::{Edge, PackedBlocks};
 use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL};
 use crate::Result;
-use crate::parts::bloom_rows::hash_of;
 use crate::parts::fences::{Fences, Group};
+use crate::parts::row_filter::hash_of;
 
 /// Most edges have no more bytes.
 const EDGE: usize = 64;

@@ -31,8 +31,8 @@ use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
 use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
-use crate::parts::bloom_rows::BloomRows;
 use crate::parts::fences::Fencing;
+use crate::parts::row_filter::RowFilter;
 use crate::parts::usage::Usage;
 use crate::{Error, Result, Version};
 
@@ -160,7 +160,7 @@ pub struct BlockIndex {
     /// What is told of the blocks besides.
     pub(crate) fencing: Rc<Fencing>,
     /// And of their rows; otherwise why nothing is.
-    pub(crate) rows: std::result::Result<BloomRows, Usage>,
+    pub(crate) rows: std::result::Result<RowFilter, Usage>,
 }
 
 /// Reads of groups that are under way, by their places in Index.db.

@@ -13,8 +13,8 @@ use super::spool::Spool;
 use crate::appending::Appending;
 use crate::data::row::put_deletion_time;
 use crate::encode::Encode;
-use crate::parts::bloom_rows::BloomRowsBuilder;
 use crate::parts::fences::FencesBuilder;
+use crate::parts::row_filter::RowFilterBuilder;
 use crate::{Error, Result, Version};
 
 /// With so many bytes at hand, a request is worth it.
@@ -35,7 +35,7 @@ pub(crate) struct IndexWriter {
     /// The range tombstone that is open where the next block begins.
     open: DeletionTime,
     fences: Option<FencesBuilder>,
-    rows: Option<BloomRowsBuilder>,
+    rows: Option<RowFilterBuilder>,
 }
 
 /// A partition that is written to its end.
@@ -76,7 +76,7 @@ impl IndexWriter {
         [blocks, offsets]: [Spool; 2],
         version: Version,
         fences: Option<FencesBuilder>,
-        rows: Option<BloomRowsBuilder>,
+        rows: Option<RowFilterBuilder>,
     ) -> IndexWriter {
         IndexWriter {
             file: Appending::new(file),
@@ -210,7 +210,7 @@ impl IndexWriter {
 
     /// The rows so far, where they are to be told.
     #[inline]
-    pub(crate) fn rows(&mut self) -> Option<&mut BloomRowsBuilder> {
+    pub(crate) fn rows(&mut self) -> Option<&mut RowFilterBuilder> {
         self.rows.as_mut()
     }
 
@@ -218,7 +218,7 @@ impl IndexWriter {
     ///
     /// # Errors
     /// What the operating system says.
-    pub(crate) async fn finish(mut self) -> Result<(u64, Option<FencesBuilder>, Option<BloomRowsBuilder>)> {
+    pub(crate) async fn finish(mut self) -> Result<(u64, Option<FencesBuilder>, Option<RowFilterBuilder>)> {
         self.write().await?;
         self.file.idle().await?.sync().await?;
         Ok((self.file.len(), self.fences, self.rows))

@@ -22,7 +22,7 @@ pub use super::window::Pace;
 use super::window::Window;
 use crate::decode::DecodeError;
 use crate::index::token_for;
-use crate::parts::bloom_rows::Absences;
+use crate::parts::row_filter::Absences;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::{Error, Result, Version};
 

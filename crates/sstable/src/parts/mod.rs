@@ -10,7 +10,7 @@
 //! | [`digest`] | Digest.crc32 | the checksum of Data.db as a whole |
 //! | [`fences`] | Fences.db | where to look in Index.db; read by pages |
 //! | [`bloom_pages`] | BloomPages.db | can this key be here? Read by pages |
-//! | [`bloom_rows`] | BloomRows.db | can this row be in a large partition? Read by pages |
+//! | [`row_filter`] | RowFilter.db | can this row be in a large partition? Read by pages |
 //! | [`binding`] | | which SSTable a component of our own is of |
 //! | [`usage`] | | whether such a component is used, and why not |
 //! | `beside` | | how one is written for an SSTable that is there already |
@@ -24,12 +24,12 @@
 pub(crate) mod beside;
 pub mod binding;
 pub mod bloom_pages;
-pub mod bloom_rows;
 pub mod compression_info;
 pub mod crc;
 pub mod digest;
 pub mod fences;
 pub mod filter;
+pub mod row_filter;
 pub(crate) mod sealed_page;
 pub mod statistics;
 pub mod summary;

@@ -30,7 +30,7 @@ pub(super) struct Components {
 pub(super) struct Own {
     pub(super) fences: Option<File>,
     pub(super) bloom_pages: Option<File>,
-    pub(super) bloom_rows: Option<File>,
+    pub(super) row_filter: Option<File>,
 }
 
 impl Components {
@@ -49,7 +49,7 @@ impl Components {
         let own = Own {
             fences: own(opener, &Component::Fences, report).await?,
             bloom_pages: own(opener, &Component::BloomPages, report).await?,
-            bloom_rows: own(opener, &Component::BloomRows, report).await?,
+            row_filter: own(opener, &Component::RowFilter, report).await?,
         };
         Ok(Components { statistics, data, is_readable, digest, index, summary, filter, own })
     }

@@ -8,11 +8,11 @@
 //! from the top of that half times 0x9E3779B97F4A7C15, and so on.
 
 /// Bytes of a line.
-pub(in crate::parts) const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 /// Bits of a line.
 pub(super) const BITS: u32 = 8 * LINE as u32;
 /// The most bits that a key sets.
-pub(in crate::parts) const MAX_HASHES: u8 = 20;
+pub(super) const MAX_HASHES: u8 = 20;
 /// How many numbers of nine bits are in 64.
 const AT_ONCE: u8 = 7;
 /// Spreads what is in 64 bits anew: 2⁶⁴ divided by the golden ratio.
@@ -21,11 +21,11 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// 512 bits, which lie in one line of the CPU's cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(align(64))]
-pub(in crate::parts) struct Line([u64; 8]);
+pub(super) struct Line([u64; 8]);
 
 impl Line {
     /// Sets the bits of a key, from the second half of its hash.
-    pub(in crate::parts) fn add(&mut self, half: u64, hashes: u8) {
+    pub(super) fn add(&mut self, half: u64, hashes: u8) {
         each_bit(half, hashes, |word, bit| {
             self.0[word] |= bit;
             true
@@ -34,18 +34,18 @@ impl Line {
 
     /// Whether the bits of a key are set.
     #[inline]
-    pub(in crate::parts) fn has(&self, half: u64, hashes: u8) -> bool {
+    pub(super) fn has(&self, half: u64, hashes: u8) -> bool {
         each_bit(half, hashes, |word, bit| self.0[word] & bit != 0)
     }
 
     /// The line in these bytes.
-    pub(in crate::parts) fn decode(bytes: &[u8; LINE]) -> Line {
+    pub(super) fn decode(bytes: &[u8; LINE]) -> Line {
         let (words, _) = bytes.as_chunks();
         Line(std::array::from_fn(|word| u64::from_le_bytes(words[word])))
     }
 
     /// Its bytes.
-    pub(in crate::parts) fn encode(&self) -> [u8; LINE] {
+    pub(super) fn encode(&self) -> [u8; LINE] {
         let mut bytes = [0; LINE];
         let (words, _) = bytes.as_chunks_mut();
         words.iter_mut().zip(self.0).for_each(|(bytes, word)| *bytes = word.to_le_bytes());

@@ -35,7 +35,6 @@ mod span;
 
 pub use builder::BloomPagesBuilder;
 pub use hand::{FilterPages, Lookups};
-pub(super) use line::{LINE, Line, MAX_HASHES};
 pub use page::FilterPage;
 pub use reader::{BloomPages, Probe};
 

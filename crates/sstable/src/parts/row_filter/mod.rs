@@ -1,8 +1,8 @@
-//! BloomRows.db: which rows large partitions have, so that one that is not there costs no request to the data.
+//! RowFilter.db: which rows large partitions have, so that one that is not there costs no request to the data.
 //!
 //! ```text
-//! partition, row → fences: its ordinal, and the group of blocks → directory: the lines of that group, in memory
-//!                → one of them by the first half of the row's hash → its bits of the line, from the other half
+//! partition, row → fences: its ordinal, and the group of blocks → directory: the ribbon of that group
+//!                → the slots of the row's hash, in one strip of it or two
 //! ```
 //!
 //! A group is what begins within 4 KiB of the partition's blocks in Index.db, as the [fences](super::fences) have it. So a
@@ -10,8 +10,9 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | `ribbon` | a filter of seven bits a row and little more |
 //! | `builder` | all of it, from the hashes of rows in their order |
-//! | `directory` | the end of the file: which lines each group has, and which SSTable they are of |
+//! | `directory` | the end of the file: which strips each group has, and which SSTable they are of |
 //! | `reader` | lookups |
 //! | `absences` | whether looking is worth a request |
 //! | `rebuild` | the same file for an SSTable that is there already, and what tells whether it is right |
@@ -26,28 +27,27 @@ mod directory;
 mod file;
 mod reader;
 mod rebuild;
+mod ribbon;
 
 use model::Schema;
 use model::key::murmur3;
 
-use super::bloom_pages::LINE;
 use super::sealed_page::ROOM;
+use ribbon::STRIP;
 
 pub(crate) use absences::Absences;
-pub(crate) use builder::BloomRowsBuilder;
+pub(crate) use builder::RowFilterBuilder;
 pub(crate) use directory::is_of;
-pub use file::write_bloom_rows;
-pub(crate) use reader::BloomRows;
+pub use file::write_row_filter;
+pub(crate) use reader::RowFilter;
 pub(crate) use rebuild::rebuild;
 
-/// Bits that a row sets.
-const HASHES: u8 = 6;
-/// As many rows share ten lines in the mean: then one of a hundred others passes.
-const ROWS_OF_TEN_LINES: usize = 517;
-/// Lines of a page.
-const LINES: u32 = (ROOM / LINE) as u32;
-/// Where in a page its number is, behind the lines.
-const NUMBER_AT: usize = LINES as usize * LINE;
+/// Strips of a page.
+const STRIPS: u32 = ((ROOM - 4) / STRIP) as u32;
+/// Where in a page its number is, behind the strips.
+const NUMBER_AT: usize = STRIPS as usize * STRIP;
+
+const _: () = assert!(NUMBER_AT + 4 == ROOM, "strips and number fill a page");
 
 /// Whether the rows of a table can be told by the bytes of their clustering keys.
 pub(crate) fn can_tell(schema: &Schema) -> bool {
@@ -57,9 +57,4 @@ pub(crate) fn can_tell(schema: &Schema) -> bool {
 /// The hash of a row, from its place as an index of blocks has it.
 pub(crate) fn hash_of(place: &[u8]) -> [u64; 2] {
     murmur3(place)
-}
-
-/// Which of so many lines a row's bits are in.
-fn line_of(hash: [u64; 2], lines: u32) -> u32 {
-    ((u128::from(hash[0]) * u128::from(lines)) >> 64) as u32
 }

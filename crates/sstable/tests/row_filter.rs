@@ -1,4 +1,4 @@
-//! Rows of large partitions by BloomRows.db: those that are not there cost no request, and all others are read as without.
+//! Rows of large partitions by RowFilter.db: those that are not there cost no request, and all others are read as without.
 //!
 //! Partitions of all kinds are written here, with rows at even numbers: of nothing but rows, with static ones, deleted as a whole,
 //! full of range tombstones, with a single one. Then the file is damaged, forged, and taken from another SSTable.
@@ -15,8 +15,8 @@ use model::{
 };
 use runtime::{Cache, Disk, IoStats, Shard, SimOptions};
 use siltstone_sstable::component::{Component, DATA_IO, Descriptor, FILTER_IO};
-use siltstone_sstable::parts::bloom_rows::write_bloom_rows;
 use siltstone_sstable::parts::compression_info::{Compression, Compressor};
+use siltstone_sstable::parts::row_filter::write_row_filter;
 use siltstone_sstable::parts::statistics::EncodingStats;
 use siltstone_sstable::parts::usage::Usage;
 use siltstone_sstable::verify::{Findings, verify};
@@ -123,8 +123,8 @@ async fn write_of(
     writer.seal().await.unwrap().descriptor.path_of(&Component::Data)
 }
 
-async fn open(disk: &Disk, data: &Path, bloom_rows: bool, cache: usize) -> Rc<SSTable> {
-    let options = OpenOptions { bloom_rows, ..OpenOptions::new(Cache::new(cache)) };
+async fn open(disk: &Disk, data: &Path, row_filter: bool, cache: usize) -> Rc<SSTable> {
+    let options = OpenOptions { row_filter, ..OpenOptions::new(Cache::new(cache)) };
     SSTable::open(disk, data, &options).await.unwrap()
 }
 
@@ -153,8 +153,8 @@ fn in_simulation(seed: u64, test: impl AsyncFnOnce(&Shard) + Send) {
     runtime::run_simulated(options, async |shard: Shard| test(&shard).await).unwrap();
 }
 
-fn bloom_rows(data: &Path) -> PathBuf {
-    Descriptor::parse(data).unwrap().path_of(&Component::BloomRows)
+fn row_filter(data: &Path) -> PathBuf {
+    Descriptor::parse(data).unwrap().path_of(&Component::RowFilter)
 }
 
 async fn bytes_of(disk: &Disk, path: &Path) -> Vec<u8> {
@@ -181,15 +181,15 @@ fn with_the_rows_told_and_without() {
                 let options = WriteOptions { compression, ..small_blocks(version) };
                 let data = write_of(disk, dir, &KINDS, &schema(CqlType::Int), (version, options)).await;
                 let plain = open(disk, &data, false, CACHE).await;
-                assert_eq!(plain.bloom_rows_state().await, Usage::Off);
+                assert_eq!(plain.row_filter_state().await, Usage::Off);
                 for cache in [CACHE, 1 << 20, 0] {
                     let told = open(disk, &data, true, cache).await;
                     for kind in KINDS {
                         ask_in_vain(&told, kind).await;
                         agree(&plain, &told, kind).await;
                     }
-                    let is_used = matches!(told.bloom_rows_state().await, Usage::InUse { .. });
-                    assert_eq!(is_used, cache > 0, "{}", told.bloom_rows_state().await);
+                    let is_used = matches!(told.row_filter_state().await, Usage::InUse { .. });
+                    assert_eq!(is_used, cache > 0, "{}", told.row_filter_state().await);
                 }
             }
         });
@@ -245,7 +245,7 @@ fn an_absent_row_is_no_request() {
         assert!((1..60).contains(&data_requests) && (1..5).contains(&filter), "{data_requests}, {filter}");
         let [data_requests, filter] = counts(&cost(absent).await);
         assert!(data_requests < 50 && filter == 0, "{data_requests}, {filter}");
-        assert!(matches!(table.bloom_rows_state().await, Usage::InUse { .. }));
+        assert!(matches!(table.row_filter_state().await, Usage::InUse { .. }));
     });
 }
 
@@ -275,7 +275,7 @@ fn damage_hides_no_row() {
         let (disk, files) = (shard.disk(), shard.disk().as_simulated().unwrap());
         let kinds = [Kind::Plain, Kind::Tombstone, Kind::Static];
         let data = write(disk, "/t", &kinds, small_blocks(Version::Oa)).await;
-        let path = bloom_rows(&data);
+        let path = row_filter(&data);
         let sound = bytes_of(disk, &path).await;
         let (problems, notes, what) = findings(disk, &data).await;
         assert_eq!((problems, notes), (0, 0), "{what}");
@@ -319,10 +319,10 @@ fn the_file_of_another_sstable_is_not_used() {
         let (disk, files) = (shard.disk(), shard.disk().as_simulated().unwrap());
         let own = write(disk, "/own", &[Kind::Plain], small_blocks(Version::Oa)).await;
         let other = write(disk, "/other", &[Kind::Static, Kind::Plain], small_blocks(Version::Oa)).await;
-        files.add_file(bloom_rows(&own), bytes_of(disk, &bloom_rows(&other)).await);
+        files.add_file(row_filter(&own), bytes_of(disk, &row_filter(&other)).await);
         let table = open(disk, &own, true, CACHE).await;
         let why = "its digest is that of another Data.db".to_owned();
-        assert_eq!(table.bloom_rows_state().await, Usage::Ignored { why });
+        assert_eq!(table.row_filter_state().await, Usage::Ignored { why });
         ask_in_vain(&table, Kind::Plain).await;
         assert_eq!(read_row(&table, Kind::Plain, 100).await.len(), 3);
         let (problems, notes, what) = findings(disk, &own).await;
@@ -336,11 +336,11 @@ fn lines_that_deny_a_row_are_a_problem() {
     in_simulation(7, async |shard| {
         let (disk, files) = (shard.disk(), shard.disk().as_simulated().unwrap());
         let data = write(disk, "/t", &KINDS, small_blocks(Version::Oa)).await;
-        let mut forged = bytes_of(disk, &bloom_rows(&data)).await;
+        let mut forged = bytes_of(disk, &row_filter(&data)).await;
         forged[..64].fill(0);
         let sum = crc32fast::hash(&forged[..PAGE - 4]);
         forged[PAGE - 4..PAGE].copy_from_slice(&sum.to_be_bytes());
-        files.add_file(bloom_rows(&data), forged);
+        files.add_file(row_filter(&data), forged);
         let (problems, notes, what) = findings(disk, &data).await;
         assert_eq!((problems, notes), (1, 0));
         assert!(what.contains("a page is not what the SSTable makes of it"), "{what}");
@@ -355,13 +355,13 @@ fn it_can_be_written_for_an_sstable_that_is_there() {
         for (dir, size) in [("/small", 512), ("/medium", 4 << 10)] {
             let options = WriteOptions { column_index_size: size, ..small_blocks(Version::Oa) };
             let data = write(disk, dir, &KINDS, options).await;
-            let path = bloom_rows(&data);
+            let path = row_filter(&data);
             let is_there = disk.exists(&path);
             assert_eq!(is_there, size == 512, "{size}: with fewer blocks no partition has groups");
             let table = open(disk, &data, true, CACHE).await;
-            assert!(!table.components().contains(&Component::BloomRows));
+            assert!(!table.components().contains(&Component::RowFilter));
             let written = if is_there { Some(bytes_of(disk, &path).await) } else { None };
-            let again = write_bloom_rows(disk, &table, |_| {}).await.unwrap();
+            let again = write_row_filter(disk, &table, |_| {}).await.unwrap();
             assert_eq!(again, written.as_ref().map(|bytes| bytes.len() as u64));
             if let Some(written) = written {
                 assert_eq!(bytes_of(disk, &path).await, written);
@@ -379,9 +379,9 @@ fn tables_with_numbers_of_many_forms_have_none() {
         let schema = schema(CqlType::VarInt);
         let options = (Version::Oa, small_blocks(Version::Oa));
         let data = write_of(disk, "/t", &[Kind::Plain], &schema, options).await;
-        assert!(!disk.exists(&bloom_rows(&data)));
+        assert!(!disk.exists(&row_filter(&data)));
         let table = open(disk, &data, true, CACHE).await;
-        assert_eq!(write_bloom_rows(disk, &table, |_| {}).await.unwrap(), None);
+        assert_eq!(write_row_filter(disk, &table, |_| {}).await.unwrap(), None);
         ask_in_vain(&table, Kind::Plain).await;
         let other_form =
             [b"000010".to_vec(), [&[0], &100_i32.to_be_bytes()[..]].concat()].into_iter().collect();
@@ -394,12 +394,12 @@ fn tables_with_numbers_of_many_forms_have_none() {
 fn nobody_has_to_have_it() {
     in_simulation(10, async |shard| {
         let disk = shard.disk();
-        let options = WriteOptions { bloom_rows: false, ..small_blocks(Version::Oa) };
+        let options = WriteOptions { row_filter: false, ..small_blocks(Version::Oa) };
         let data = write(disk, "/none", &KINDS, options).await;
-        assert!(!disk.exists(&bloom_rows(&data)));
-        assert_eq!(open(disk, &data, true, CACHE).await.bloom_rows_state().await, Usage::Absent);
+        assert!(!disk.exists(&row_filter(&data)));
+        assert_eq!(open(disk, &data, true, CACHE).await.row_filter_state().await, Usage::Absent);
         let options = WriteOptions { fences: false, ..small_blocks(Version::Oa) };
         let data = write(disk, "/no-fences", &KINDS, options).await;
-        assert!(!disk.exists(&bloom_rows(&data)), "without fences nobody asks");
+        assert!(!disk.exists(&row_filter(&data)), "without fences nobody asks");
     });
 }

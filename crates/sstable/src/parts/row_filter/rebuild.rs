@@ -1,11 +1,11 @@
-//! BloomRows.db of an SSTable from its Index.db, and from the data of its large partitions, each read once.
+//! RowFilter.db of an SSTable from its Index.db, and from the data of its large partitions, each read once.
 
 use std::rc::Rc;
 
 use model::{DeletionTime, Position};
 use runtime::{Cache, File};
 
-use super::{BloomRowsBuilder, can_tell, hash_of};
+use super::{RowFilterBuilder, can_tell, hash_of};
 use crate::big::block_walk::BlockWalk;
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::big::promoted_cursor::Block;
@@ -41,7 +41,7 @@ pub(crate) async fn rebuild(
     }
     let blocks = CachedFile::new(index.clone(), Cache::new(CACHE));
     let mut entries = EntryScanner::new(IndexSource::Streamed(index.clone()), 0..index.len(), INDEX_STEP);
-    let mut builder = BloomRowsBuilder::default();
+    let mut builder = RowFilterBuilder::default();
     while let Some(entry) = entries.next().await? {
         let is_large = match entry.promoted.is_empty() {
             true => false,
@@ -60,7 +60,7 @@ pub(crate) async fn rebuild(
 
 /// Adds the rows of a partition with blocks, if it is large; whether the fences know it.
 async fn add_partition(
-    builder: &mut BloomRowsBuilder,
+    builder: &mut RowFilterBuilder,
     file: &CachedFile,
     data: &Rc<Data>,
     version: Version,
@@ -102,7 +102,7 @@ impl Rows<'_> {
     }
 
     /// Adds those of the next block.
-    async fn add(&mut self, block: &Block, builder: &mut BloomRowsBuilder) -> Result<()> {
+    async fn add(&mut self, block: &Block, builder: &mut RowFilterBuilder) -> Result<()> {
         let (start, end) = (self.start + block.offset, self.start + block.end());
         while self.walk.position() < end {
             let (item, place) = match self.walk.pop()? {

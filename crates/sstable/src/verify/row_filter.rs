@@ -1,4 +1,4 @@
-//! BloomRows.db: every page's checksum, which SSTable it is of, and that it is what Index.db and the rows of large partitions make
+//! RowFilter.db: every page's checksum, which SSTable it is of, and that it is what Index.db and the rows of large partitions make
 //! of it, byte by byte.
 //!
 //! Reads do well without. So what is of another SSTable, or of a format that is not known, is a note.
@@ -7,7 +7,7 @@ use runtime::File;
 
 use super::pages::{Comparison, Owner};
 use super::report::Report;
-use crate::parts::bloom_rows::{can_tell, is_of, rebuild};
+use crate::parts::row_filter::{can_tell, is_of, rebuild};
 
 /// Checks which rows are told.
 pub(super) async fn check(file: &File, of: Owner<'_>, report: &mut Report) {

@@ -1,40 +1,40 @@
-//! BloomRows.db from the rows and blocks of large partitions, as these go by.
+//! RowFilter.db from the rows and blocks of large partitions, as these go by.
 
-use super::directory::{Directory, Lines, Stretches};
-use super::{HASHES, LINES, NUMBER_AT, ROWS_OF_TEN_LINES, line_of};
+use super::directory::{Directory, Stretches, Strips};
+use super::ribbon::Ribbon;
+use super::{NUMBER_AT, STRIPS};
 use crate::Version;
 use crate::encode::Encode;
 use crate::parts::binding::Binding;
-use crate::parts::bloom_pages::Line;
 use crate::parts::fences::STRETCH;
 use crate::parts::sealed_page::seal;
 
 /// So many bytes of pages are a request. Bytes.
 const FULL: usize = 64 << 10;
 
-/// Builds the lines.
+/// Builds the ribbons.
 ///
-/// For each partition, in the order of Index.db: [`BloomRowsBuilder::row`] and [`BloomRowsBuilder::marker`] for what a block
-/// has, [`BloomRowsBuilder::block`] behind it, and [`BloomRowsBuilder::end`].
+/// For each partition, in the order of Index.db: [`RowFilterBuilder::row`] and [`RowFilterBuilder::marker`] for what a block
+/// has, [`RowFilterBuilder::block`] behind it, and [`RowFilterBuilder::end`].
 ///
 /// Pages are finished as they fill. What is kept besides are the hashes of a stretch's rows, and eight bytes a stretch.
 #[derive(Debug, Default)]
-pub(crate) struct BloomRowsBuilder {
+pub(crate) struct RowFilterBuilder {
     /// Hashes of the rows since the last block.
     rows: Vec<[u64; 2]>,
     /// Whether there was a marker since.
     has_marker: bool,
     /// The stretch that is being filled.
     current: Option<Current>,
-    /// The lines of the current partition's stretches.
-    stretches: Vec<Lines>,
+    /// The strips of the current partition's stretches.
+    stretches: Vec<Strips>,
     directory: Directory,
-    /// Lines of the page that is being filled, encoded.
+    /// Strips of the page that is being filled, encoded.
     page: Vec<u8>,
     /// Pages that nobody has taken yet.
     pages: Vec<u8>,
-    /// How many lines there are, and how many pages of them are finished.
-    lines: u32,
+    /// How many strips there are, and how many pages of them are finished.
+    strips: u32,
     ended: u32,
 }
 
@@ -47,7 +47,7 @@ struct Current {
     is_untold: bool,
 }
 
-impl BloomRowsBuilder {
+impl RowFilterBuilder {
     /// A row of the block that is being filled, by its hash.
     #[inline]
     pub(crate) fn row(&mut self, hash: [u64; 2]) {
@@ -89,7 +89,7 @@ impl BloomRowsBuilder {
 
     /// Whether any row is told.
     pub(crate) fn is_worthwhile(&self) -> bool {
-        self.directory.stretches.iter().any(|lines| lines.count > 0)
+        self.directory.stretches.iter().any(|strips| strips.count > 0)
     }
 
     /// Whether so many pages are finished that appending them to the file is worth a request.
@@ -108,40 +108,36 @@ impl BloomRowsBuilder {
             self.end_page();
         }
         self.directory.pages = self.ended;
-        self.directory.hashes = HASHES;
         self.directory.put(binding, version, &mut self.pages);
         self.pages
     }
 
     fn end_stretch(&mut self) {
         let Some(Current { number, rows, is_untold }) = self.current.take() else { return };
-        let lines = if is_untold { Lines::default() } else { self.add(&rows) };
-        self.stretches.resize(number as usize, Lines::default());
-        self.stretches.push(lines);
-        // The room is wanted again.
-        self.current = None;
+        let strips = if is_untold { Strips::default() } else { self.add(&rows) };
+        self.stretches.resize(number as usize, Strips::default());
+        self.stretches.push(strips);
     }
 
-    /// Adds as many lines as these rows need.
-    fn add(&mut self, rows: &[[u64; 2]]) -> Lines {
-        let count = (rows.len() * 10).div_ceil(ROWS_OF_TEN_LINES);
-        let first = self.lines;
-        let (Ok(count), false) = (u32::try_from(count), rows.is_empty()) else { return Lines::default() };
-        // So many lines have no numbers: the rows behind them are not told.
-        let Some(end) = first.checked_add(count) else { return Lines::default() };
-        let mut lines = vec![Line::default(); count as usize];
-        for &hash in rows {
-            lines[line_of(hash, count) as usize].add(hash[1], HASHES);
+    /// Adds the ribbon of these rows; none where there are no rows, or its strips have no numbers.
+    fn add(&mut self, rows: &[[u64; 2]]) -> Strips {
+        if rows.is_empty() {
+            return Strips::default();
         }
-        for line in lines {
-            self.page.put(&line.encode());
-            self.lines += 1;
-            if self.lines.is_multiple_of(LINES) {
+        let ribbon = Ribbon::of(rows);
+        let (first, Ok(count)) = (self.strips, u16::try_from(ribbon.words.len())) else {
+            return Strips::default();
+        };
+        let Some(end) = first.checked_add(u32::from(count)) else { return Strips::default() };
+        for strip in ribbon.strips() {
+            self.page.put(&strip);
+            self.strips += 1;
+            if self.strips.is_multiple_of(STRIPS) {
                 self.end_page();
             }
         }
-        assert_eq!(self.lines, end, "every line has a number");
-        Lines { first, count }
+        assert_eq!(self.strips, end, "every strip has a number");
+        Strips { first, count, seed: ribbon.seed }
     }
 
     fn end_page(&mut self) {
@@ -159,8 +155,8 @@ mod tests {
     use model::key::murmur3;
 
     use super::super::directory::Trailer;
+    use super::super::ribbon::{Equation, STRIP};
     use super::*;
-    use crate::parts::bloom_pages::LINE;
     use crate::parts::sealed_page::PAGE;
 
     const BINDING: Binding = Binding { digest: Some(7), data_len: 1000, index_len: 60 };
@@ -171,7 +167,7 @@ mod tests {
     }
 
     /// Adds these rows in blocks of ten, each of which takes 40 bytes of the index from `at` on; where the next one is.
-    fn add(builder: &mut BloomRowsBuilder, rows: std::ops::Range<u64>, mut at: u64) -> u64 {
+    fn add(builder: &mut RowFilterBuilder, rows: std::ops::Range<u64>, mut at: u64) -> u64 {
         for row in rows.clone() {
             builder.row(hash(row));
             if row % 10 == 9 || row + 1 == rows.end {
@@ -182,7 +178,7 @@ mod tests {
         at
     }
 
-    fn finish(builder: BloomRowsBuilder) -> (Directory, Vec<u8>) {
+    fn finish(builder: RowFilterBuilder) -> (Directory, Vec<u8>) {
         let file = builder.finish(&BINDING, VERSION);
         let (pages, last) = file.split_at(file.len() - PAGE);
         let trailer = Trailer::decode(last, file.len() as u64, &BINDING, VERSION).unwrap();
@@ -191,15 +187,20 @@ mod tests {
     }
 
     fn may_have(directory: &Directory, file: &[u8], (ordinal, at): (u64, u64), row: u64) -> bool {
-        let Some(lines) = directory.lines(ordinal, at / STRETCH) else { return true };
-        let line = (lines.first + line_of(hash(row), lines.count)) as usize;
-        let start = line / LINES as usize * PAGE + line % LINES as usize * LINE;
-        Line::decode(file[start..][..LINE].try_into().unwrap()).has(hash(row)[1], directory.hashes)
+        let Some(strips) = directory.strips(ordinal, at / STRETCH) else { return true };
+        let equation = Equation::of(hash(row), strips.seed, usize::from(strips.count));
+        let strip = |number: usize| {
+            let number = strips.first as usize + number;
+            let start = number / STRIPS as usize * PAGE + number % STRIPS as usize * STRIP;
+            file[start..][..STRIP].try_into().unwrap()
+        };
+        let next = equation.spans_two().then(|| strip(equation.strip() + 1));
+        equation.holds(&strip(equation.strip()), next.as_ref())
     }
 
     #[test]
-    fn all_rows_pass_and_one_of_a_hundred_others() {
-        let mut builder = BloomRowsBuilder::default();
+    fn all_rows_pass_and_one_of_128_others() {
+        let mut builder = RowFilterBuilder::default();
         let counts = [50_000, 2000, 30_011];
         let mut first = 0;
         for count in counts {
@@ -209,7 +210,7 @@ mod tests {
         }
         assert!(builder.is_worthwhile());
         let (directory, file) = finish(builder);
-        assert!(file.len() as u64 * 16 < first * 23, "{} bytes", file.len());
+        assert!(file.len() as u64 * 16 < first * 17, "{} bytes", file.len());
         assert_eq!(directory.partitions.len(), 3);
         let (mut first, mut passed) = (0, 0);
         for (ordinal, count) in (0..).zip(counts) {
@@ -221,12 +222,12 @@ mod tests {
             first += count;
         }
         let chance = f64::from(passed) / first as f64;
-        assert!((0.006..0.0115).contains(&chance), "{chance}");
+        assert!((0.006..0.0095).contains(&chance), "{chance}");
     }
 
     #[test]
     fn what_has_range_tombstones_is_not_told() {
-        let mut builder = BloomRowsBuilder::default();
+        let mut builder = RowFilterBuilder::default();
         // A marker in the second stretch, a tombstone that is open where the fourth begins.
         let at = add(&mut builder, 0..1500, 0);
         builder.row(hash(1500));
@@ -238,15 +239,15 @@ mod tests {
         add(&mut builder, 3201..5000, at + 40);
         builder.end(true);
         let (directory, file) = finish(builder);
-        let is_told: Vec<_> = (0..6).map(|stretch| directory.lines(0, stretch).is_some()).collect();
+        let is_told: Vec<_> = (0..6).map(|stretch| directory.strips(0, stretch).is_some()).collect();
         assert_eq!(is_told, [true, false, true, false, true, false], "of the last there is nothing");
         let passing = |at| (70_000..71_000).filter(|&row| may_have(&directory, &file, (0, at), row)).count();
-        assert!(passing(0) < 30 && passing(STRETCH) == 1000);
+        assert!(passing(0) < 25 && passing(STRETCH) == 1000);
     }
 
     #[test]
     fn other_partitions_leave_nothing() {
-        let mut builder = BloomRowsBuilder::default();
+        let mut builder = RowFilterBuilder::default();
         add(&mut builder, 0..900, 0);
         builder.end(false);
         builder.row(hash(1));
@@ -265,7 +266,7 @@ mod tests {
         let (directory, file) = finish(builder);
         assert_eq!(directory.partitions.len(), 1);
         assert!(may_have(&directory, &file, (0, 0), 1) && !may_have(&directory, &file, (0, 0), 2));
-        assert!(directory.lines(0, 1).is_none());
+        assert!(directory.strips(0, 1).is_none());
         let last = (0, 2 * STRETCH + 5);
         assert!(may_have(&directory, &file, last, 2) && !may_have(&directory, &file, last, 1));
     }

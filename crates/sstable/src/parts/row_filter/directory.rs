@@ -1,37 +1,36 @@
-//! The end of BloomRows.db: which lines tell of which rows, and which SSTable they are of.
+//! The end of RowFilter.db: which strips tell of which rows, and which SSTable they are of.
 //!
 //! ```text
 //! directory   of each stretch, then of each large partition, by its ordinal: 511 in a page
-//!             stretch     u32 its first line, u32 how many lines it has, 0 where nothing is told
+//!             stretch     u32 its first strip, u16 how many strips it has, 0 where nothing is told, u16 the seed of its ribbon
 //!             partition   u32 its first stretch, u32 how many it has
-//! trailer     u32 pages of lines, u32 stretches, u32 partitions, u8 bits that a row sets; the binding; the end of a file
-//!             of pages
+//! trailer     u32 pages of strips, u32 stretches, u32 partitions; the binding; the end of a file of pages
 //! ```
 //!
 //! The trailer has a page of its own, the last one.
 
 use crate::Version;
-use crate::decode::{Cursor, DecodeError, Decoded};
+use crate::decode::{Cursor, Decoded};
 use crate::encode::Encode;
 use crate::parts::binding::Binding;
-use crate::parts::bloom_pages::MAX_HASHES;
 use crate::parts::sealed_page::{END, Kind, PAGE, ROOM, is_sound, seal};
 
-use super::LINES;
+use super::STRIPS;
 
-const BLOOM_ROWS: Kind = Kind { format: 1, magic: b"siltrows" };
+const ROW_FILTER: Kind = Kind { format: 1, magic: b"siltrows" };
 /// Bytes of a stretch, and of a partition.
 const PAIR: usize = 8;
 /// How many of them are in a page.
 const PAIRS: usize = ROOM / PAIR;
 /// Bytes of the trailer before its end.
-const HEAD: usize = 4 + 4 + 4 + 1 + Binding::BYTES;
+const HEAD: usize = 4 + 4 + 4 + Binding::BYTES;
 
-/// Lines that tell of the rows of a stretch; none if nothing is told of them.
+/// Strips that tell of the rows of a stretch; none if nothing is told of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct Strips {
     pub(super) first: u32,
-    pub(super) count: u32,
+    pub(super) count: u16,
+    pub(super) seed: u16,
 }
 
 /// The stretches of a large partition.
@@ -41,14 +40,12 @@ pub(super) struct Stretches {
     pub(super) count: u32,
 }
 
-/// Which lines there are.
+/// Which strips there are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Directory {
-    /// Pages of lines.
+    /// Pages of strips.
     pub(super) pages: u32,
-    /// Bits that a row sets.
-    pub(super) hashes: u8,
-    pub(super) stretches: Vec<Lines>,
+    pub(super) stretches: Vec<Strips>,
     /// By their ordinals.
     pub(super) partitions: Vec<Stretches>,
 }
@@ -59,7 +56,6 @@ pub(super) struct Trailer {
     pages: u32,
     stretches: u32,
     partitions: u32,
-    hashes: u8,
 }
 
 /// Whether a file of so many bytes and with this last page is of that SSTable; otherwise why it is of no use.
@@ -68,13 +64,13 @@ pub(crate) fn is_of(page: &[u8], len: u64, binding: &Binding, version: Version) 
 }
 
 impl Directory {
-    /// The lines of a stretch of the partition with this ordinal, if anything is told of it.
+    /// The strips of a stretch of the partition with this ordinal, if anything is told of it.
     #[inline]
-    pub(super) fn lines(&self, ordinal: u64, stretch: u64) -> Option<Lines> {
+    pub(super) fn strips(&self, ordinal: u64, stretch: u64) -> Option<Strips> {
         let partition = self.partitions.get(usize::try_from(ordinal).ok()?)?;
         let is_there = stretch < u64::from(partition.count);
-        let lines = *self.stretches.get(partition.first as usize + stretch as usize).filter(|_| is_there)?;
-        (lines.count > 0).then_some(lines)
+        let strips = *self.stretches.get(partition.first as usize + stretch as usize).filter(|_| is_there)?;
+        (strips.count > 0).then_some(strips)
     }
 
     /// Bytes of memory that it takes.
@@ -84,7 +80,7 @@ impl Directory {
 
     /// Appends it, and the trailer.
     pub(super) fn put(&self, binding: &Binding, version: Version, to: &mut Vec<u8>) {
-        let stretches = self.stretches.iter().map(|lines| (lines.first, lines.count));
+        let stretches = self.stretches.iter().map(Strips::pair);
         let partitions = self.partitions.iter().map(|stretches| (stretches.first, stretches.count));
         let mut start = to.len();
         for (number, (first, count)) in stretches.chain(partitions).enumerate() {
@@ -103,10 +99,9 @@ impl Directory {
         to.put_u32(self.pages);
         to.put_u32(self.stretches.len() as u32);
         to.put_u32(self.partitions.len() as u32);
-        to.put_u8(self.hashes);
         binding.put(version, to);
         let pages = pages_of(self.stretches.len() + self.partitions.len());
-        BLOOM_ROWS.put_end(u64::from(self.pages) + pages + 1, to);
+        ROW_FILTER.put_end(u64::from(self.pages) + pages + 1, to);
         seal(to, start);
     }
 
@@ -120,23 +115,20 @@ impl Directory {
             ((both >> 32) as u32, both as u32)
         };
         let mut pairs = pages.chunks(PAGE).flat_map(|page| page[..PAIR * PAIRS].as_chunks().0).map(pair);
-        let stretches: Vec<_> = pairs
-            .by_ref()
-            .take(trailer.stretches as usize)
-            .map(|(first, count)| Lines { first, count })
-            .collect();
+        let stretches: Vec<_> =
+            pairs.by_ref().take(trailer.stretches as usize).map(Strips::of_pair).collect();
         let partitions: Vec<_> = pairs
             .take(trailer.partitions as usize)
             .map(|(first, count)| Stretches { first, count })
             .collect();
-        let most = u64::from(trailer.pages) * u64::from(LINES);
+        let most = u64::from(trailer.pages) * u64::from(STRIPS);
         let is_within = |first: u32, count: u32, most: u64| u64::from(first) + u64::from(count) <= most;
-        if !stretches.iter().all(|lines| is_within(lines.first, lines.count, most))
+        if !stretches.iter().all(|strips| is_within(strips.first, strips.count.into(), most))
             || !partitions.iter().all(|of| is_within(of.first, of.count, stretches.len() as u64))
         {
-            return Err("its directory names lines that are not there");
+            return Err("its directory names strips that are not there");
         }
-        Ok(Directory { pages: trailer.pages, hashes: trailer.hashes, stretches, partitions })
+        Ok(Directory { pages: trailer.pages, stretches, partitions })
     }
 }
 
@@ -149,7 +141,7 @@ impl Trailer {
         binding: &Binding,
         version: Version,
     ) -> Result<Trailer, &'static str> {
-        let mut cursor = Cursor::new(BLOOM_ROWS.trailer(page, file_len, HEAD)?);
+        let mut cursor = Cursor::new(ROW_FILTER.trailer(page, file_len, HEAD)?);
         let trailer = Trailer::take(&mut cursor).map_err(|error| error.what())?;
         let difference = binding.difference(version, &mut cursor).map_err(|error| error.what())?;
         match difference {
@@ -167,12 +159,17 @@ impl Trailer {
     }
 
     fn take(cursor: &mut Cursor<'_>) -> Decoded<Trailer> {
-        let [pages, stretches, partitions] = [cursor.u32()?, cursor.u32()?, cursor.u32()?];
-        let trailer = Trailer { pages, stretches, partitions, hashes: cursor.u8()? };
-        if !(1..=MAX_HASHES).contains(&trailer.hashes) {
-            return Err(DecodeError::Invalid { at: 0, what: "its rows have no bits" });
-        }
-        Ok(trailer)
+        Ok(Trailer { pages: cursor.u32()?, stretches: cursor.u32()?, partitions: cursor.u32()? })
+    }
+}
+
+impl Strips {
+    fn pair(&self) -> (u32, u32) {
+        (self.first, u32::from(self.count) << 16 | u32::from(self.seed))
+    }
+
+    fn of_pair((first, both): (u32, u32)) -> Strips {
+        Strips { first, count: (both >> 16) as u16, seed: both as u16 }
     }
 }
 
@@ -187,13 +184,12 @@ mod tests {
 
     const BINDING: Binding = Binding { digest: Some(7), data_len: 1000, index_len: 60 };
 
-    /// With stretches of two lines, and three of them in each partition but the last one.
+    /// With stretches of two strips, and three of them in each partition but the last one.
     fn directory(stretches: u32) -> Directory {
         let partitions = stretches.div_ceil(3);
         Directory {
-            pages: (2 * stretches).div_ceil(LINES),
-            hashes: 6,
-            stretches: (0..stretches).map(|number| Lines { first: 2 * number, count: 2 }).collect(),
+            pages: (2 * stretches).div_ceil(STRIPS),
+            stretches: (0..stretches).map(|number| Strips { first: 2 * number, count: 2, seed: 3 }).collect(),
             partitions: (0..partitions)
                 .map(|number| Stretches { first: 3 * number, count: 3.min(stretches - 3 * number) })
                 .collect(),
@@ -221,15 +217,15 @@ mod tests {
             let bytes = encode(&directory);
             assert_eq!(decode(&directory, &bytes), Ok(directory.clone()), "{stretches}");
             for stretch in 0..u64::from(stretches) {
-                let lines = Lines { first: 2 * stretch as u32, count: 2 };
-                assert_eq!(directory.lines(stretch / 3, stretch % 3), Some(lines));
+                let strips = Strips { first: 2 * stretch as u32, count: 2, seed: 3 };
+                assert_eq!(directory.strips(stretch / 3, stretch % 3), Some(strips));
             }
             let partitions = directory.partitions.len() as u64;
-            assert!(directory.lines(partitions, 0).is_none() && directory.lines(0, 3).is_none());
-            assert!(directory.lines(u64::MAX, 0).is_none() && directory.lines(0, u64::MAX).is_none());
+            assert!(directory.strips(partitions, 0).is_none() && directory.strips(0, 3).is_none());
+            assert!(directory.strips(u64::MAX, 0).is_none() && directory.strips(0, u64::MAX).is_none());
         }
-        let untold = Directory { stretches: vec![Lines::default()], ..directory(1) };
-        assert!(untold.lines(0, 0).is_none());
+        let untold = Directory { stretches: vec![Strips::default()], ..directory(1) };
+        assert!(untold.strips(0, 0).is_none());
     }
 
     #[test]
@@ -253,20 +249,16 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_not_there_are_refused() {
+    fn strips_that_are_not_there_are_refused() {
         let sound = directory(40);
-        let beyond = u64::from(sound.pages) as u32 * LINES;
-        let mut of_lines = sound.clone();
-        of_lines.stretches[7] = Lines { first: beyond - 1, count: 2 };
-        let mut of_stretches = sound.clone();
+        let beyond = sound.pages * STRIPS;
+        let mut of_strips = sound.clone();
+        of_strips.stretches[7] = Strips { first: beyond - 1, count: 2, seed: 0 };
+        let mut of_stretches = sound;
         of_stretches.partitions[2] = Stretches { first: u32::MAX, count: u32::MAX };
-        let no_bits = Directory { hashes: 0, ..sound.clone() };
-        for (directory, what) in [
-            (of_lines, "lines that are not there"),
-            (of_stretches, "lines that are not there"),
-            (no_bits, "no bits"),
-        ] {
-            assert!(decode(&directory, &encode(&directory)).is_err_and(|why| why.contains(what)), "{what}");
+        for directory in [of_strips, of_stretches] {
+            let why = decode(&directory, &encode(&directory)).unwrap_err();
+            assert_eq!(why, "its directory names strips that are not there");
         }
     }
 }

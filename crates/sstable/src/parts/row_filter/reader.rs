@@ -1,4 +1,4 @@
-//! Lookups in BloomRows.db: at once where the page is in memory.
+//! Lookups in RowFilter.db: at once where the page is in memory.
 //!
 //! Nothing is read when the SSTable is opened. The directory comes with the first row that is worth a request, see
 //! [`Absences`], and stays.
@@ -9,23 +9,24 @@ use std::rc::Rc;
 
 use runtime::{Cache, File, Reserved};
 
-use super::directory::{Directory, Trailer};
-use super::{Absences, LINES, NUMBER_AT, line_of};
+use super::directory::{Directory, Strips, Trailer};
+use super::ribbon::{Equation, STRIP};
+use super::{Absences, NUMBER_AT, STRIPS};
 use crate::cache::cached_file::CachedFile;
 use crate::parts::binding::Binding;
-use crate::parts::bloom_pages::{LINE, Line, Probe};
+use crate::parts::bloom_pages::Probe;
 use crate::parts::fences::STRETCH;
 use crate::parts::sealed_page::{PAGE, is_sound};
 use crate::parts::usage::Usage;
 use crate::{Result, Version};
 
-/// What is read first of the directory and the trailer: lines of 2,500 stretches. Bytes.
+/// What is read first of the directory and the trailer: strips of 2,500 stretches. Bytes.
 const TAIL: u64 = 24 << 10;
 /// A directory takes no more than this share of the cache, so that its pages have room there.
 const LARGEST_SHARE: usize = 16;
 
-/// An open BloomRows.db, as long as it is to be trusted.
-pub(crate) struct BloomRows {
+/// An open RowFilter.db, as long as it is to be trusted.
+pub(crate) struct RowFilter {
     file: CachedFile,
     cache: Cache,
     version: Version,
@@ -41,19 +42,19 @@ struct Resident {
     _reserved: Reserved,
 }
 
-impl fmt::Debug for BloomRows {
+impl fmt::Debug for RowFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BloomRows").field("file", &self.file).finish_non_exhaustive()
+        f.debug_struct("RowFilter").field("file", &self.file).finish_non_exhaustive()
     }
 }
 
-impl BloomRows {
+impl RowFilter {
     /// What is resident before anything is read: the file, its name. Bytes.
     pub(crate) const RESIDENT: usize = 600;
 
-    /// The lines in `file`, if they turn out to be of the SSTable of this version and binding.
-    pub(crate) fn new(file: File, cache: Cache, version: Version, binding: Binding) -> BloomRows {
-        BloomRows {
+    /// The ribbons in `file`, if they turn out to be of the SSTable of this version and binding.
+    pub(crate) fn new(file: File, cache: Cache, version: Version, binding: Binding) -> RowFilter {
+        RowFilter {
             file: CachedFile::checked(file, cache.clone(), is_sound),
             cache,
             version,
@@ -108,11 +109,18 @@ impl BloomRows {
             return Probe::Maybe;
         }
         let Some(Resident { directory, .. }) = self.directory.get() else { return Probe::Unread };
-        let Some(lines) = directory.lines(ordinal, at / STRETCH) else { return Probe::Maybe };
-        let line = lines.first + line_of(hash, lines.count);
-        match self.file.at_hand(u64::from(line / LINES)) {
-            Some(page) => self.in_line(&page, line, directory.hashes, hash),
-            None => Probe::Unread,
+        let Some(strips) = directory.strips(ordinal, at / STRETCH) else { return Probe::Maybe };
+        let (equation, first, next) = sought(strips, hash);
+        let Some(page) = self.file.at_hand(u64::from(first / STRIPS)) else { return Probe::Unread };
+        match next {
+            None => self.settle(equation, (&page, first), None),
+            Some(next) if next / STRIPS == first / STRIPS => {
+                self.settle(equation, (&page, first), Some((&page, next)))
+            }
+            Some(next) => match self.file.at_hand(u64::from(next / STRIPS)) {
+                Some(behind) => self.settle(equation, (&page, first), Some((&behind, next))),
+                None => Probe::Unread,
+            },
         }
     }
 
@@ -123,11 +131,14 @@ impl BloomRows {
             self.load().await;
         }
         let Some(Resident { directory, .. }) = self.directory.get() else { return Probe::Maybe };
-        let Some(lines) = directory.lines(ordinal, at / STRETCH) else { return Probe::Maybe };
-        let line = lines.first + line_of(hash, lines.count);
-        let start = u64::from(line / LINES) * PAGE as u64;
-        match self.file.read(start..start + PAGE as u64).await {
-            Ok(page) => self.in_line(&page, line, directory.hashes, hash),
+        let Some(strips) = directory.strips(ordinal, at / STRETCH) else { return Probe::Maybe };
+        let (equation, first, next) = sought(strips, hash);
+        let (page, end) = (first / STRIPS, next.unwrap_or(first) / STRIPS + 1);
+        match self.file.read(u64::from(page) * PAGE as u64..u64::from(end) * PAGE as u64).await {
+            Ok(pages) => {
+                let of = |strip: u32| (&pages[(strip / STRIPS - page) as usize * PAGE..][..PAGE], strip);
+                self.settle(equation, of(first), next.map(of))
+            }
             Err(error) => {
                 self.give_up(error.to_string());
                 Probe::Maybe
@@ -135,16 +146,18 @@ impl BloomRows {
         }
     }
 
-    /// What the page with this line says of a row.
-    fn in_line(&self, page: &[u8], line: u32, hashes: u8, hash: [u64; 2]) -> Probe {
-        let (lines, rest) = page.split_at(NUMBER_AT);
-        if !rest.starts_with(&(line / LINES).to_be_bytes()) {
-            self.give_up("a page of it is not where it belongs".to_owned());
-            return Probe::Maybe;
-        }
-        let (lines, _) = lines.as_chunks::<LINE>();
-        let has = Line::decode(&lines[(line % LINES) as usize]).has(hash[1], hashes);
-        if has { Probe::Maybe } else { Probe::Absent }
+    /// What strips say of a row, each by its page and its number.
+    fn settle(&self, equation: Equation, first: (&[u8], u32), next: Option<(&[u8], u32)>) -> Probe {
+        let strips = strip_of(first).and_then(|first| Some((first, next.map(strip_of))));
+        let holds = match strips {
+            Some((first, None)) => equation.holds(first, None),
+            Some((first, Some(Some(next)))) => equation.holds(first, Some(next)),
+            _ => {
+                self.give_up("a page of it is not where it belongs".to_owned());
+                true
+            }
+        };
+        if holds { Probe::Maybe } else { Probe::Absent }
     }
 
     async fn load(&self) {
@@ -187,4 +200,19 @@ impl BloomRows {
     fn give_up(&self, why: String) {
         self.ignored.replace(Some(why));
     }
+}
+
+/// What to ask of a ribbon about a row, and the numbers of the strips to ask: one or two.
+#[inline]
+fn sought(strips: Strips, hash: [u64; 2]) -> (Equation, u32, Option<u32>) {
+    let equation = Equation::of(hash, strips.seed, usize::from(strips.count));
+    let first = strips.first + equation.strip() as u32;
+    (equation, first, equation.spans_two().then_some(first + 1))
+}
+
+/// The strip of this number in its page, if it is the right page.
+fn strip_of((page, strip): (&[u8], u32)) -> Option<&[u8; STRIP]> {
+    let (strips, rest) = page.split_at(NUMBER_AT);
+    let is_right = rest.starts_with(&(strip / STRIPS).to_be_bytes());
+    is_right.then(|| &strips.as_chunks().0[(strip % STRIPS) as usize])
 }
