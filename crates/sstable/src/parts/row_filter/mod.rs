@@ -10,7 +10,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `ribbon` | a filter of seven bits a row and little more |
+//! | `ribbon` | a filter of eight bits a row and little more |
 //! | `builder` | all of it, from the hashes of rows in their order |
 //! | `directory` | the end of the file: which strips each group has, and which SSTable they are of |
 //! | `reader` | lookups |
@@ -46,8 +46,6 @@ pub(crate) use rebuild::rebuild;
 const STRIPS: u32 = ((ROOM - 4) / STRIP) as u32;
 /// Where in a page its number is, behind the strips.
 const NUMBER_AT: usize = STRIPS as usize * STRIP;
-
-const _: () = assert!(NUMBER_AT + 4 == ROOM, "strips and number fill a page");
 
 /// Whether the rows of a table can be told by the bytes of their clustering keys.
 pub(crate) fn can_tell(schema: &Schema) -> bool {
