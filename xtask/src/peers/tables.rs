@@ -17,10 +17,11 @@ const BEHIND: &str = "\
   read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding and the answer are what
   it has more than the table ([0030](../decisions/0030-no-task-for-what-is-there.md)). With io_uring a process does not come to its end under
   callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
-- **Absent rows**: the peers have a filter of all rows. Filters of Cassandra's format have partitions only, so the block is read from
-  disk. In memory the row cache tells it ([0034](../decisions/0034-one-row-is-looked-up.md)).
 - **KiB of a row**: blocks of ours fit into 4 KiB too ([0033](../decisions/0033-blocks-that-fit.md)), and are read with what the device's
-  alignment of 512 bytes adds at both ends. RocksDB finds one row in twenty-five in blocks that it has just read.
+  alignment of 512 bytes adds at both ends. RocksDB and fjall find one block in twenty-five in their caches; what was read here is
+  kept as rows, of which none comes back that soon.
+- **KiB of a slice, and of skips**: the same, with a block at either end of which a part is wanted, all with one request where the peers
+  make three to fifty; and where slice follows slice, what is between them may come with them.
 - **Load**: a batch is encoded by who writes it and applied by the shard, one after the other here, as each is waited for before the next
   one is made up. Most of the rest is the compaction of all at the end, by the thread that has just written all of it.
 ";

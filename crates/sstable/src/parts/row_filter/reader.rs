@@ -148,10 +148,9 @@ impl RowFilter {
 
     /// What strips say of a row, each by its page and its number.
     fn settle(&self, equation: Equation, first: (&[u8], u32), next: Option<(&[u8], u32)>) -> Probe {
-        let strips = strip_of(first).and_then(|first| Some((first, next.map(strip_of))));
-        let holds = match strips {
-            Some((first, None)) => equation.holds(first, None),
-            Some((first, Some(Some(next)))) => equation.holds(first, Some(next)),
+        let holds = match (strip_of(first), next.map(strip_of)) {
+            (Some(first), None) => equation.holds(first, None),
+            (Some(first), Some(Some(next))) => equation.holds(first, Some(next)),
             _ => {
                 self.give_up("a page of it is not where it belongs".to_owned());
                 true
