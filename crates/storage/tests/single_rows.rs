@@ -213,6 +213,41 @@ fn a_slice_that_ends_at_a_row_has_it_whatever_is_deleted_around() {
     .unwrap();
 }
 
+/// A partition in six SSTables, each row in one of them: the others know that they do not have it.
+#[test]
+fn a_row_of_one_of_many_sstables_is_one_request() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = open(&shard, &schema(), 0.5, true).await;
+        let (sstables, rows) = (6, 8000);
+        let place = |number: u32| std::iter::once(&number.to_be_bytes()[..]).collect::<Clustering>();
+        for sstable in 0..sstables {
+            for number in (0..rows).map(|number| number * sstables + sstable) {
+                // All of one timestamp: each may have a say.
+                let mut mutation = row(Some(1), &[(0, 1), (1, 1)]);
+                mutation.rows[0].clustering = place(number);
+                table.apply(mutation, 0, NO_POSITION);
+            }
+            flush(&table).await;
+        }
+        let read = async |numbers: std::ops::Range<u32>| {
+            let before = shard.disk().stats();
+            for number in numbers {
+                let slice = Slice::of_prefix(place(number * 7919 % (sstables * rows)));
+                let mut request = ReadRequest { caching: Caching::Bypass, ..ReadRequest::new(key(), slice) };
+                request.static_row = false;
+                assert_eq!(selected(&table, &request, 0).await.len(), 1);
+            }
+            shard.disk().stats().since(&before).class(DATA_IO).requests
+        };
+        // Some are looked for in vain until pages are asked first.
+        assert!((60..100).contains(&read(0..30).await));
+        read(30..1000).await;
+        let requests = read(1000..2000).await;
+        assert!((1000..1060).contains(&requests), "{requests} requests for 1000 rows");
+    })
+    .unwrap();
+}
+
 #[test]
 fn it_adapts_and_tries_again_now_and_then() {
     run_simulated(SimOptions::default(), async |shard| {
