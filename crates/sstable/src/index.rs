@@ -98,7 +98,7 @@ impl Index {
     }
 
     /// What the fences tell of the partition of a key that the filter has let pass, if it is a large one. It is to be
-    /// trusted as soon as a block is found by it.
+    /// trusted as soon as a block is found by it, or the row filter knows the group.
     pub(crate) async fn look_up_large(&self, fences: &Fences, key: &PartitionKey) -> Result<Option<Large>> {
         if let Some((_, large)) = self.last_large.borrow().as_ref().filter(|(last, _)| last == key) {
             return Ok(Some(large.clone()));

@@ -575,7 +575,8 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<PartitionReader> {
-        let found = self.index.find_blocks(&self.data.codec, &promoted, slice, options.search).await?;
+        let cursor = self.index.cursor(&self.data.codec, &promoted).with_rows();
+        let found = cursor.find(slice, options.search).await?;
         let bytes = self.part_of_partition(partition, found.bytes.clone())?;
         let head = self.part_of_partition(partition, 0..promoted.head_len)?;
         let start = PartitionStart { key: key.clone(), deletion: promoted.deletion };
@@ -588,16 +589,18 @@ impl SSTable {
         }
         let pace = self.pace(options, found.first_end - found.bytes.start);
         let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
-        Ok(PartitionReader::forward(if !wants_head {
-            let reader = DataReader::blocks(data, start, blocks, pace, slice.clone()).without_more();
-            reader.noting(self.absences(slice).filter(|_| !bytes.is_empty()))
+        let is_told = promoted.ordinal.is_some() && !bytes.is_empty();
+        let absences = if is_told { self.absences(slice) } else { None };
+        let reader = if !wants_head {
+            DataReader::blocks(data, start, blocks, pace, slice.clone()).without_more()
         } else if head.end == bytes.start && !bytes.is_empty() {
             let pace = self.pace(options, found.first_end);
             let range = head.start..bytes.end;
             DataReader::partition(data, range, pace, slice.clone()).expecting(key).without_more()
         } else {
             DataReader::head_and_blocks(data, head, blocks, pace, slice.clone()).expecting(key)
-        }))
+        };
+        Ok(PartitionReader::forward(reader.noting(absences)))
     }
 
     /// What wants to know whether the row of a slice is there, if the slice is of one.
@@ -667,9 +670,20 @@ impl Own {
         let cache = || options.cache.clone();
         let open = async |file, version, of| Fences::open(file, cache(), version, of).await;
         let fences = opener.own(&Component::Fences, options.fences && has_tokens, &binding, open).await;
-        // Nobody else leads to the rows.
-        let is_wanted = options.row_filter && fences.is_ok() && row_filter::can_tell(&data.schema);
-        let open = async |file, version, of| Ok(RowFilter::new(file, cache(), version, of));
+        let is_wanted = options.row_filter && options.fences && has_tokens;
+        let open = async |file, version, of: Binding| {
+            if fences.is_err() {
+                return Err("there are no fences, which lead to it".to_owned());
+            }
+            if !row_filter::can_tell(&data.schema) {
+                return Err("one row's clustering key may have several forms".to_owned());
+            }
+            // What is not there is believed: that takes more than two lengths.
+            if of.digest.is_none() {
+                return Err("without a digest it may be that of another SSTable".to_owned());
+            }
+            Ok(RowFilter::new(file, cache(), version, of))
+        };
         let row_filter = opener.own(&Component::RowFilter, is_wanted, &binding, open).await;
         let is_wanted = options.bloom_pages && has_tokens;
         let open =

@@ -20,7 +20,7 @@ use siltstone_sstable::parts::row_filter::write_row_filter;
 use siltstone_sstable::parts::statistics::EncodingStats;
 use siltstone_sstable::parts::usage::Usage;
 use siltstone_sstable::verify::{Findings, verify};
-use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, SSTableWriter, Version, WriteOptions};
+use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, SSTableWriter, Search, Version, WriteOptions};
 
 const CACHE: usize = 64 << 20;
 const PAGE: usize = 4096;
@@ -239,13 +239,95 @@ fn an_absent_row_is_no_request() {
         let there: Vec<i32> = (0..ROWS).map(|number| 2 * number).collect();
         let [data_requests, filter] = counts(&cost(there.clone()).await);
         assert!(data_requests >= ROWS as u64 && filter == 0, "{data_requests}, {filter}");
-        // Six blocks are read in vain, then pages of 3,257 rows.
+        // Six blocks are read in vain, then pages of four thousand slots.
         let absent: Vec<i32> = there.iter().map(|number| number + 1).collect();
         let [data_requests, filter] = counts(&cost(absent.clone()).await);
         assert!((1..60).contains(&data_requests) && (1..5).contains(&filter), "{data_requests}, {filter}");
         let [data_requests, filter] = counts(&cost(absent).await);
         assert!(data_requests < 50 && filter == 0, "{data_requests}, {filter}");
         assert!(matches!(table.row_filter_state().await, Usage::InUse { .. }));
+    });
+}
+
+/// Of each kind of partition, in both directions, with the static row and without.
+#[test]
+fn rows_are_denied_in_all_partitions_but_small_ones() {
+    in_simulation(11, async |shard| {
+        let disk = shard.disk();
+        disk.as_simulated().unwrap().set_options(SimOptions { alignment: 512, ..SimOptions::default() });
+        let data = write(disk, "/t", &KINDS, small_blocks(Version::Oa)).await;
+        let table = open(disk, &data, true, CACHE).await;
+        for (kind, most) in KINDS.into_iter().zip([20, 20, 20, 1000, 300, 1000]) {
+            for reverse in [false, true] {
+                for static_row in [false, true] {
+                    let mut requests = 0;
+                    for number in 0..200 {
+                        let slice = Slice::of_prefix(clustering(24 * number + 1));
+                        ask_in_vain(&table, Kind::Plain).await;
+                        let before = disk.stats();
+                        let options = ReadOptions { reverse, static_row, ..ReadOptions::default() };
+                        read(&table, kind, &slice, options).await;
+                        requests += disk.stats().since(&before).class(DATA_IO).requests;
+                    }
+                    // The static row takes one of its own, wherever there may be one.
+                    let heads = if static_row { 200 } else { 0 };
+                    assert!(requests <= heads + most, "{kind:?}, {reverse}, {static_row}: {requests}");
+                    assert!(requests >= heads, "{kind:?}, {reverse}, {static_row}: {requests}");
+                }
+            }
+        }
+    });
+}
+
+/// A reader that goes on from slice to slice comes from elsewhere: it has to know what is open where the row would be.
+#[test]
+fn readers_that_go_on_see_no_tombstone_of_another_place() {
+    in_simulation(12, async |shard| {
+        let disk = shard.disk();
+        let data = write(disk, "/t", &KINDS, small_blocks(Version::Oa)).await;
+        let (plain, told) = (open(disk, &data, false, CACHE).await, open(disk, &data, true, CACHE).await);
+        for kind in KINDS {
+            ask_in_vain(&told, Kind::Plain).await;
+            for start in (0..2 * ROWS).step_by(62) {
+                // The first is there, the second is not, and far behind it; the third is next to that.
+                let rows = [start, start + 1501, start + 1502];
+                let mut found = Vec::new();
+                for table in [&plain, &told] {
+                    found.push(read_on(table, kind, &rows).await);
+                }
+                assert_eq!(found[1], found[0], "{kind:?}, rows {rows:?}");
+            }
+        }
+    });
+}
+
+/// What a reader says of one row after the other.
+async fn read_on(table: &Rc<SSTable>, kind: Kind, rows: &[i32]) -> Vec<Fragment> {
+    let slices: Vec<_> = rows.iter().map(|&number| Slice::of_prefix(clustering(number))).collect();
+    let reader = table.read_forwarding(&key(kind), &slices[0], Search::Binary).await.unwrap();
+    let (mut reader, mut fragments) = (reader.unwrap(), Vec::new());
+    for (number, slice) in slices.iter().enumerate() {
+        if number > 0 {
+            reader.fast_forward_to(slice);
+        }
+        while let Some(fragment) = reader.next().await.unwrap() {
+            fragments.push(fragment);
+        }
+    }
+    fragments
+}
+
+/// A value that no SSTable has, as its type has another length.
+#[test]
+fn a_value_of_a_wrong_length_is_not_there() {
+    in_simulation(13, async |shard| {
+        let disk = shard.disk();
+        let data = write(disk, "/t", &KINDS, small_blocks(Version::Oa)).await;
+        let table = open(disk, &data, true, CACHE).await;
+        ask_in_vain(&table, Kind::Plain).await;
+        let short: Clustering = [b"000010".to_vec(), vec![0, 0, 100]].into_iter().collect();
+        let found = read(&table, Kind::Plain, &Slice::of_prefix(short), ReadOptions::default()).await;
+        assert_eq!(found.len(), 2, "start and end of the partition");
     });
 }
 
@@ -290,7 +372,7 @@ fn damage_hides_no_row() {
         damaged.extend([0, 1, PAGE, sound.len() - PAGE, sound.len() - 1].map(|len| sound[..len].to_vec()));
         // Pages in the place of each other are sound, each for itself.
         let (first, rest) = sound.split_at(PAGE);
-        assert!(rest.len() >= 3 * PAGE, "there are two pages of lines");
+        assert!(rest.len() >= 3 * PAGE, "there are two pages of strips");
         damaged.push([&rest[..PAGE], first, &rest[PAGE..]].concat());
         damaged.push([&sound[..], &sound[..PAGE]].concat());
         for (number, bytes) in damaged.into_iter().enumerate() {
@@ -332,7 +414,7 @@ fn the_file_of_another_sstable_is_not_used() {
 
 /// What denies a row that is there is found by `verify`, which makes the file anew.
 #[test]
-fn lines_that_deny_a_row_are_a_problem() {
+fn strips_that_deny_a_row_are_a_problem() {
     in_simulation(7, async |shard| {
         let (disk, files) = (shard.disk(), shard.disk().as_simulated().unwrap());
         let data = write(disk, "/t", &KINDS, small_blocks(Version::Oa)).await;

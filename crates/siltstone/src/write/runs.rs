@@ -164,6 +164,8 @@ impl<'a> Runs<'a> {
             compression: Some(Compression::new(Compressor::Lz4, self.job.version)),
             column_index_size: u32::MAX,
             bloom_filter_fp_chance: 1.0,
+            fences: false,
+            row_filter: false,
             family: self.job.options.family,
             ..WriteOptions::new(self.job.version)
         }

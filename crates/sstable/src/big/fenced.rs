@@ -77,9 +77,7 @@ impl PromotedCursor<'_> {
         next: Option<&Group>,
         slice: &Slice,
     ) -> Result<bool> {
-        let Some(rows) = self.index().rows.as_ref().ok().filter(|rows| rows.is_worth_asking()) else {
-            return Ok(false);
-        };
+        let Some(rows) = self.rows().filter(|rows| rows.is_worth_asking()) else { return Ok(false) };
         let Some(row) = self.schema().row_of(slice) else { return Ok(false) };
         // The slice begins before its row, with which the next group may begin.
         if let Some(next) = next
@@ -87,9 +85,15 @@ impl PromotedCursor<'_> {
         {
             return Ok(false);
         }
+        if !self.codec().is_of_lengths(row) {
+            return Ok(false);
+        }
         let mut place = Vec::with_capacity(EDGE);
         self.codec().put_row_prefix(row, &mut place);
-        Ok(rows.denies(fenced.ordinal, group.at, hash_of(&place)).await)
+        let stretch = group.at..next.map_or(u64::MAX, |next| next.at);
+        let is_denied = rows.denies(fenced.ordinal, stretch, hash_of(&place)).await;
+        // Who gave them up meanwhile knows that they lie.
+        Ok(is_denied && self.index().fencing.get().is_some())
     }
 
     /// The block of this number.

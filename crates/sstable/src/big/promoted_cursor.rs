@@ -179,6 +179,8 @@ pub struct PromotedCursor<'a> {
     codec: &'a RowCodec,
     schema: &'a Schema,
     promoted: &'a Promoted,
+    /// What tells of single rows, for who begins to read where the blocks of the slice do.
+    rows: Option<&'a RowFilter>,
 }
 
 impl<'a> PromotedCursor<'a> {
@@ -189,7 +191,13 @@ impl<'a> PromotedCursor<'a> {
         schema: &'a Schema,
         promoted: &'a Promoted,
     ) -> PromotedCursor<'a> {
-        PromotedCursor { index, codec, schema, promoted }
+        PromotedCursor { index, codec, schema, promoted, rows: None }
+    }
+
+    /// The same, which answers that there is nothing where a single row is known not to be there. It does not say then where the row
+    /// would be, nor what is open there, which a reader that comes from elsewhere has to know.
+    pub(crate) fn with_rows(self) -> PromotedCursor<'a> {
+        PromotedCursor { rows: self.index.rows.as_ref().ok(), ..self }
     }
 
     /// The blocks that can hold rows of the slice.
@@ -243,6 +251,10 @@ impl<'a> PromotedCursor<'a> {
 
     pub(super) fn codec(&self) -> &'a RowCodec {
         self.codec
+    }
+
+    pub(super) fn rows(&self) -> Option<&'a RowFilter> {
+        self.rows
     }
 
     pub(super) fn schema(&self) -> &'a Schema {

@@ -73,6 +73,15 @@ impl RowCodec {
         self.put_clustering_values(clustering, to);
     }
 
+    /// Whether the values have lengths that their types have: others have no bytes in an SSTable.
+    pub(crate) fn is_of_lengths(&self, clustering: &Clustering) -> bool {
+        let mut both = clustering.values.iter().zip(&self.clustering);
+        both.all(|(value, &width)| {
+            let len = value.as_deref().map_or(0, <[u8]>::len);
+            len == 0 || width.is_none_or(|width| width == len)
+        })
+    }
+
     /// Appends the place of a marker, as the promoted index has it.
     ///
     /// # Panics

@@ -1,8 +1,8 @@
 //! Whether rows that were asked for one by one were there.
 //!
 //! ```text
-//! share ← share + (256 − share) / 8    a row was not there
-//! share ← share − share / 8            it was
+//! share ← share + ⌈(255 − share) / 8⌉    a row was not there
+//! share ← share − ⌈share / 8⌉            it was
 //! ```
 //!
 //! A page that tells of rows costs the request that it spares, and spares it only where the row is not there. So one that is
@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 
-/// The share of rows that were not there, in 256ths; that of the last ones counts most.
+/// The share of rows that were not there, in 255ths; that of the last ones counts most.
 #[derive(Debug, Default)]
 pub(crate) struct Absences(Cell<u8>);
 

@@ -11,19 +11,22 @@ use crate::parts::sealed_page::seal;
 
 /// So many bytes of pages are a request. Bytes.
 const FULL: usize = 64 << 10;
+/// Of a stretch with more rows nothing is told: it would take a mebibyte of memory, and milliseconds in one go.
+const MOST_ROWS: usize = 1 << 16;
 
 /// Builds the ribbons.
 ///
 /// For each partition, in the order of Index.db: [`RowFilterBuilder::row`] and [`RowFilterBuilder::marker`] for what a block
 /// has, [`RowFilterBuilder::block`] behind it, and [`RowFilterBuilder::end`].
 ///
-/// Pages are finished as they fill. What is kept besides are the hashes of a stretch's rows, and eight bytes a stretch.
+/// Pages are finished as they fill. What is kept besides are the hashes of a stretch's rows, of 65,536 at the most, and eight bytes
+/// a stretch.
 #[derive(Debug, Default)]
 pub(crate) struct RowFilterBuilder {
     /// Hashes of the rows since the last block.
     rows: Vec<[u64; 2]>,
-    /// Whether there was a marker since.
-    has_marker: bool,
+    /// Whether there was a marker since, or too many rows.
+    is_untold: bool,
     /// The stretch that is being filled.
     current: Option<Current>,
     /// The strips of the current partition's stretches.
@@ -43,7 +46,7 @@ pub(crate) struct RowFilterBuilder {
 struct Current {
     number: u64,
     rows: Vec<[u64; 2]>,
-    /// Whether range tombstones are in it, so that not all of it is rows.
+    /// Whether range tombstones are in it, so that not all of it is rows, or too many of these.
     is_untold: bool,
 }
 
@@ -51,12 +54,16 @@ impl RowFilterBuilder {
     /// A row of the block that is being filled, by its hash.
     #[inline]
     pub(crate) fn row(&mut self, hash: [u64; 2]) {
-        self.rows.push(hash);
+        if self.rows.len() < MOST_ROWS {
+            self.rows.push(hash);
+        } else {
+            self.is_untold = true;
+        }
     }
 
     /// The block that is being filled has the marker of a range tombstone.
     pub(crate) fn marker(&mut self) {
-        self.has_marker = true;
+        self.is_untold = true;
     }
 
     /// The rows since the last block are those of one that begins `at` bytes behind the partition's first one in Index.db.
@@ -68,8 +75,13 @@ impl RowFilterBuilder {
         }
         let current =
             self.current.get_or_insert_with(|| Current { number, rows: Vec::new(), is_untold: false });
+        let is_large = current.rows.len() + self.rows.len() > MOST_ROWS;
+        current.is_untold |= is_open || is_large || std::mem::take(&mut self.is_untold);
+        if current.is_untold {
+            current.rows.clear();
+            self.rows.clear();
+        }
         current.rows.append(&mut self.rows);
-        current.is_untold |= is_open || std::mem::take(&mut self.has_marker);
     }
 
     /// The partition is at its end. Only of those that the fences know is anything kept.
@@ -84,7 +96,7 @@ impl RowFilterBuilder {
         self.current = None;
         self.stretches.clear();
         self.rows.clear();
-        self.has_marker = false;
+        self.is_untold = false;
     }
 
     /// Whether any row is told.
@@ -124,7 +136,7 @@ impl RowFilterBuilder {
         if rows.is_empty() {
             return Strips::default();
         }
-        let ribbon = Ribbon::of(rows);
+        let Some(ribbon) = Ribbon::of(rows) else { return Strips::default() };
         let (first, Ok(count)) = (self.strips, u16::try_from(ribbon.words.len())) else {
             return Strips::default();
         };
@@ -187,7 +199,7 @@ mod tests {
     }
 
     fn may_have(directory: &Directory, file: &[u8], (ordinal, at): (u64, u64), row: u64) -> bool {
-        let Some(strips) = directory.strips(ordinal, at / STRETCH) else { return true };
+        let Some(strips) = directory.strips(ordinal, &(at..at + STRETCH)) else { return true };
         let equation = Equation::of(hash(row), strips.seed, usize::from(strips.count));
         let strip = |number: usize| {
             let number = strips.first as usize + number;
@@ -239,14 +251,16 @@ mod tests {
         add(&mut builder, 3201..5000, at + 40);
         builder.end(true);
         let (directory, file) = finish(builder);
-        let is_told: Vec<_> = (0..6).map(|stretch| directory.strips(0, stretch).is_some()).collect();
+        let is_told: Vec<_> = (0..6)
+            .map(|stretch| directory.strips(0, &(stretch * STRETCH..stretch * STRETCH + STRETCH)).is_some())
+            .collect();
         assert_eq!(is_told, [true, false, true, false, true, false], "of the last there is nothing");
         let passing = |at| (70_000..71_000).filter(|&row| may_have(&directory, &file, (0, at), row)).count();
         assert!(passing(0) < 15 && passing(STRETCH) == 1000);
     }
 
     #[test]
-    fn other_partitions_leave_nothing() {
+    fn of_other_partitions_nothing_is_told() {
         let mut builder = RowFilterBuilder::default();
         add(&mut builder, 0..900, 0);
         builder.end(false);
@@ -266,8 +280,29 @@ mod tests {
         let (directory, file) = finish(builder);
         assert_eq!(directory.partitions.len(), 1);
         assert!(may_have(&directory, &file, (0, 0), 1) && !may_have(&directory, &file, (0, 0), 2));
-        assert!(directory.strips(0, 1).is_none());
+        assert!(directory.strips(0, &(STRETCH..2 * STRETCH)).is_none());
         let last = (0, 2 * STRETCH + 5);
         assert!(may_have(&directory, &file, last, 2) && !may_have(&directory, &file, last, 1));
+    }
+
+    #[test]
+    fn too_many_rows_are_not_told() {
+        let mut builder = RowFilterBuilder::default();
+        for (block, rows) in
+            [MOST_ROWS, MOST_ROWS + 1, MOST_ROWS / 2, MOST_ROWS / 2, MOST_ROWS, 1].into_iter().enumerate()
+        {
+            (0..rows as u64).for_each(|row| builder.row(hash(row)));
+            // The third and fourth block are one stretch, and the last two.
+            let place = [0, 1, 2, 2, 3, 3][block] * STRETCH + block as u64;
+            builder.block(place, false);
+            let held = builder.rows.len() + builder.current.as_ref().map_or(0, |current| current.rows.len());
+            assert!(held <= MOST_ROWS, "{held}");
+        }
+        builder.end(true);
+        let (directory, file) = finish(builder);
+        let is_told =
+            |stretch: u64| directory.strips(0, &(stretch * STRETCH..(stretch + 1) * STRETCH)).is_some();
+        assert_eq!([0, 1, 2, 3].map(is_told), [true, false, true, false]);
+        assert!((0..MOST_ROWS as u64).all(|row| may_have(&directory, &file, (0, 0), row)));
     }
 }

@@ -1,7 +1,8 @@
 //! The end of RowFilter.db: which strips tell of which rows, and which SSTable they are of.
 //!
 //! ```text
-//! directory   of each stretch, then of each large partition, by its ordinal: 511 in a page
+//! directory   of each stretch, then of each large partition, by its ordinal: 511 in a page, and behind
+//!             them u32 the number of the page
 //!             stretch     u32 its first strip, u16 how many strips it has, 0 where nothing is told, u16 the seed of its ribbon
 //!             partition   u32 its first stretch, u32 how many it has
 //! trailer     u32 pages of strips, u32 stretches, u32 partitions; the binding; the end of a file of pages
@@ -9,10 +10,13 @@
 //!
 //! The trailer has a page of its own, the last one.
 
+use std::ops::Range;
+
 use crate::Version;
 use crate::decode::{Cursor, Decoded};
 use crate::encode::Encode;
 use crate::parts::binding::Binding;
+use crate::parts::fences::STRETCH;
 use crate::parts::sealed_page::{END, Kind, PAGE, ROOM, is_sound, seal};
 
 use super::STRIPS;
@@ -64,13 +68,17 @@ pub(crate) fn is_of(page: &[u8], len: u64, binding: &Binding, version: Version) 
 }
 
 impl Directory {
-    /// The strips of a stretch of the partition with this ordinal, if anything is told of it.
+    /// The strips that tell of a group of the partition with this ordinal, if any do. The group has these bytes of the index, counted
+    /// from its partition's first block, as fences say: nothing is told of one that has other stretches behind its own.
     #[inline]
-    pub(super) fn strips(&self, ordinal: u64, stretch: u64) -> Option<Strips> {
+    pub(super) fn strips(&self, ordinal: u64, group: &Range<u64>) -> Option<Strips> {
         let partition = self.partitions.get(usize::try_from(ordinal).ok()?)?;
-        let is_there = stretch < u64::from(partition.count);
-        let strips = *self.stretches.get(partition.first as usize + stretch as usize).filter(|_| is_there)?;
-        (strips.count > 0).then_some(strips)
+        let all = partition.first as usize..partition.first as usize + partition.count as usize;
+        let stretches = self.stretches.get(all)?;
+        let first = usize::try_from(group.start / STRETCH).ok()?;
+        let end = usize::try_from(group.end / STRETCH).unwrap_or(usize::MAX).min(stretches.len());
+        let (strips, behind) = stretches.get(first..end)?.split_first()?;
+        (strips.count > 0 && behind.iter().all(|strips| strips.count == 0)).then_some(*strips)
     }
 
     /// Bytes of memory that it takes.
@@ -82,16 +90,15 @@ impl Directory {
     pub(super) fn put(&self, binding: &Binding, version: Version, to: &mut Vec<u8>) {
         let stretches = self.stretches.iter().map(Strips::pair);
         let partitions = self.partitions.iter().map(|stretches| (stretches.first, stretches.count));
-        let mut start = to.len();
-        for (number, (first, count)) in stretches.chain(partitions).enumerate() {
-            if number > 0 && number.is_multiple_of(PAIRS) {
-                seal(to, start);
-                start = to.len();
+        let pairs: Vec<_> = stretches.chain(partitions).collect();
+        for (number, pairs) in (self.pages..).zip(pairs.chunks(PAIRS)) {
+            let start = to.len();
+            for &(first, count) in pairs {
+                to.put_u32(first);
+                to.put_u32(count);
             }
-            to.put_u32(first);
-            to.put_u32(count);
-        }
-        if to.len() > start {
+            to.resize(start + PAIR * PAIRS, 0);
+            to.put_u32(number);
             seal(to, start);
         }
         let start = to.len();
@@ -107,23 +114,26 @@ impl Directory {
 
     /// The directory in these pages, which stand before the trailer.
     pub(super) fn decode(trailer: Trailer, pages: &[u8]) -> Result<Directory, &'static str> {
-        if !pages.chunks(PAGE).all(is_sound) {
-            return Err("the checksum of a page of its directory is wrong");
+        let is_right = |(number, page): (u32, &[u8])| {
+            is_sound(page) && page[PAIR * PAIRS..].starts_with(&number.to_be_bytes())
+        };
+        if !(trailer.pages..).zip(pages.chunks(PAGE)).all(is_right) {
+            return Err("a page of its directory is not as it was written");
         }
         let pair = |bytes: &[u8; PAIR]| {
             let both = u64::from_be_bytes(*bytes);
             ((both >> 32) as u32, both as u32)
         };
         let mut pairs = pages.chunks(PAGE).flat_map(|page| page[..PAIR * PAIRS].as_chunks().0).map(pair);
-        let stretches: Vec<_> =
-            pairs.by_ref().take(trailer.stretches as usize).map(Strips::of_pair).collect();
-        let partitions: Vec<_> = pairs
-            .take(trailer.partitions as usize)
-            .map(|(first, count)| Stretches { first, count })
-            .collect();
+        // The pages have room for as many, so that no more memory is taken than they have.
+        let mut stretches = Vec::with_capacity(trailer.stretches as usize);
+        stretches.extend(pairs.by_ref().take(trailer.stretches as usize).map(Strips::of_pair));
+        let mut partitions = Vec::with_capacity(trailer.partitions as usize);
+        let of_pair = |(first, count)| Stretches { first, count };
+        partitions.extend(pairs.take(trailer.partitions as usize).map(of_pair));
         let most = u64::from(trailer.pages) * u64::from(STRIPS);
         let is_within = |first: u32, count: u32, most: u64| u64::from(first) + u64::from(count) <= most;
-        if !stretches.iter().all(|strips| is_within(strips.first, strips.count.into(), most))
+        if !stretches.iter().all(|strips| is_within(strips.first, u32::from(strips.count), most))
             || !partitions.iter().all(|of| is_within(of.first, of.count, stretches.len() as u64))
         {
             return Err("its directory names strips that are not there");
@@ -204,6 +214,10 @@ mod tests {
         Directory::decode(trailer, pages)
     }
 
+    fn group(stretch: u64) -> Range<u64> {
+        stretch * STRETCH + 7..(stretch + 1) * STRETCH + 9
+    }
+
     fn encode(directory: &Directory) -> Vec<u8> {
         let mut bytes = Vec::new();
         directory.put(&BINDING, Version::Me, &mut bytes);
@@ -218,14 +232,20 @@ mod tests {
             assert_eq!(decode(&directory, &bytes), Ok(directory.clone()), "{stretches}");
             for stretch in 0..u64::from(stretches) {
                 let strips = Strips { first: 2 * stretch as u32, count: 2, seed: 3 };
-                assert_eq!(directory.strips(stretch / 3, stretch % 3), Some(strips));
+                assert_eq!(directory.strips(stretch / 3, &group(stretch % 3)), Some(strips));
             }
             let partitions = directory.partitions.len() as u64;
-            assert!(directory.strips(partitions, 0).is_none() && directory.strips(0, 3).is_none());
-            assert!(directory.strips(u64::MAX, 0).is_none() && directory.strips(0, u64::MAX).is_none());
+            assert!(directory.strips(partitions, &group(0)).is_none());
+            assert!(
+                directory.strips(0, &group(3)).is_none() && directory.strips(u64::MAX, &group(0)).is_none()
+            );
+            assert!(directory.strips(0, &(u64::MAX..u64::MAX)).is_none());
+            // To the end of the partition, or over the next stretch.
+            assert_eq!(directory.strips(0, &(0..u64::MAX)).is_some(), stretches == 1);
+            assert_eq!(directory.strips(0, &(0..2 * STRETCH)).is_some(), stretches == 1);
         }
         let untold = Directory { stretches: vec![Strips::default()], ..directory(1) };
-        assert!(untold.strips(0, 0).is_none());
+        assert!(untold.strips(0, &group(0)).is_none());
     }
 
     #[test]
@@ -246,6 +266,16 @@ mod tests {
         assert!(of(Binding { index_len: 61, ..BINDING }, Version::Me).is_err());
         assert!(of(BINDING, Version::Oa).is_err());
         assert_eq!(is_of(last, len + PAGE as u64, &BINDING, Version::Me), Err("it is cut off"));
+    }
+
+    /// Each page is sound for itself, and would deny every row in the place of another.
+    #[test]
+    fn a_page_in_the_place_of_another_is_seen() {
+        let directory = directory(1200);
+        let bytes = encode(&directory);
+        let (first, rest) = bytes.split_at(PAGE);
+        let swapped = [&rest[..PAGE], first, &rest[PAGE..]].concat();
+        assert_eq!(decode(&directory, &swapped), Err("a page of its directory is not as it was written"));
     }
 
     #[test]

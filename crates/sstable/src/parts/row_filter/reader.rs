@@ -5,6 +5,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::fmt;
+use std::ops::Range;
 use std::rc::Rc;
 
 use runtime::{Cache, File, Reserved};
@@ -15,7 +16,6 @@ use super::{Absences, NUMBER_AT, STRIPS};
 use crate::cache::cached_file::CachedFile;
 use crate::parts::binding::Binding;
 use crate::parts::bloom_pages::Probe;
-use crate::parts::fences::STRETCH;
 use crate::parts::sealed_page::{PAGE, is_sound};
 use crate::parts::usage::Usage;
 use crate::{Result, Version};
@@ -71,12 +71,12 @@ impl RowFilter {
         self.directory.get().is_some() || self.absences.prevail()
     }
 
-    /// Whether the row of this hash is surely not in the group that begins `at` bytes behind its partition's first block in
-    /// Index.db. Waits for a request where rows are mostly not there and what tells is not in memory.
+    /// Whether the row of this hash is surely not in a group, which has these bytes of the index, counted from its partition's first
+    /// block. Waits for a request where rows are mostly not there and what tells is not in memory.
     #[inline]
-    pub(crate) async fn denies(&self, ordinal: u64, at: u64, hash: [u64; 2]) -> bool {
-        let probe = match self.probe(ordinal, at, hash) {
-            Probe::Unread if self.absences.prevail() => self.ask(ordinal, at, hash).await,
+    pub(crate) async fn denies(&self, ordinal: u64, group: Range<u64>, hash: [u64; 2]) -> bool {
+        let probe = match self.probe(ordinal, &group, hash) {
+            Probe::Unread if self.absences.prevail() => self.ask(ordinal, &group, hash).await,
             probe => probe,
         };
         let is_absent = probe == Probe::Absent;
@@ -104,12 +104,12 @@ impl RowFilter {
     }
 
     /// What is told of a row, as far as that is in memory.
-    fn probe(&self, ordinal: u64, at: u64, hash: [u64; 2]) -> Probe {
+    fn probe(&self, ordinal: u64, group: &Range<u64>, hash: [u64; 2]) -> Probe {
         if self.ignored.borrow().is_some() {
             return Probe::Maybe;
         }
         let Some(Resident { directory, .. }) = self.directory.get() else { return Probe::Unread };
-        let Some(strips) = directory.strips(ordinal, at / STRETCH) else { return Probe::Maybe };
+        let Some(strips) = directory.strips(ordinal, group) else { return Probe::Maybe };
         let (equation, first, next) = sought(strips, hash);
         let Some(page) = self.file.at_hand(u64::from(first / STRIPS)) else { return Probe::Unread };
         match next {
@@ -126,12 +126,12 @@ impl RowFilter {
 
     /// The same, with what has to be read for it. What cannot be read tells nothing, now and later.
     #[cold]
-    async fn ask(&self, ordinal: u64, at: u64, hash: [u64; 2]) -> Probe {
+    async fn ask(&self, ordinal: u64, group: &Range<u64>, hash: [u64; 2]) -> Probe {
         if self.directory.get().is_none() {
             self.load().await;
         }
         let Some(Resident { directory, .. }) = self.directory.get() else { return Probe::Maybe };
-        let Some(strips) = directory.strips(ordinal, at / STRETCH) else { return Probe::Maybe };
+        let Some(strips) = directory.strips(ordinal, group) else { return Probe::Maybe };
         let (equation, first, next) = sought(strips, hash);
         let (page, end) = (first / STRIPS, next.unwrap_or(first) / STRIPS + 1);
         match self.file.read(u64::from(page) * PAGE as u64..u64::from(end) * PAGE as u64).await {
@@ -189,7 +189,7 @@ impl RowFilter {
         if len < page || !len.is_multiple_of(page) {
             return Ok(Err("it is cut off"));
         }
-        // The directory is mostly among it, and the last lines.
+        // The directory is mostly among it, and the last strips.
         self.file.prefetch(len.saturating_sub(TAIL)..len).await?;
         let last = self.file.read(len - page..len).await?;
         Ok(Trailer::decode(&last, len, &self.binding, self.version))

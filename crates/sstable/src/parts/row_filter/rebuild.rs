@@ -1,8 +1,9 @@
 //! RowFilter.db of an SSTable from its Index.db, and from the data of its large partitions, each read once.
 
+use std::ops::Range;
 use std::rc::Rc;
 
-use model::{DeletionTime, Position};
+use model::{DeletionTime, Position, Weight};
 use runtime::{Cache, File};
 
 use super::{RowFilterBuilder, can_tell, hash_of};
@@ -23,7 +24,7 @@ const DATA_STEP: u64 = 256 << 10;
 /// For the blocks, each of which is met once. Bytes.
 const CACHE: usize = 256 << 10;
 
-/// Hands out the lines of this SSTable, piece by piece: whole pages. `progress` is told how many bytes of Index.db are done.
+/// Hands out the row filter of this SSTable, piece by piece: whole pages. `progress` is told how many bytes of Index.db are done.
 /// `false` if nothing would be told; what was handed out is of no use then.
 ///
 /// # Errors
@@ -72,7 +73,7 @@ async fn add_partition(
     }
     let start = promoted.blocks.start;
     let mut blocks = BlockWalk::new(promoted, version);
-    let mut rows = Rows::new(data, entry.data);
+    let mut rows = Rows::new(data, entry).await?;
     let (mut open, mut stretch, mut is_fit) = (DeletionTime::LIVE, None, entry.key.len() <= LONGEST);
     loop {
         let at = blocks.position() - start;
@@ -96,36 +97,33 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn new(data: &Rc<Data>, start: u64) -> Rows<'_> {
-        let walk = Walk::new(data.clone(), start..data.file.len(), DATA_STEP);
-        Rows { data, walk, start, place: Vec::new() }
+    /// Behind the head of the partition of an entry.
+    async fn new<'a>(data: &'a Rc<Data>, entry: &Entry) -> Result<Rows<'a>> {
+        let (start, len) = (entry.data, data.file.len());
+        let walk = Walk::new(data.clone(), start.min(len)..len, DATA_STEP);
+        let mut rows = Rows { data, walk, start, place: Vec::new() };
+        match rows.next().await? {
+            Some((Item::Head { key, .. }, place)) if key == entry.key && place.start == start => Ok(rows),
+            _ => Err(rows.wrong()),
+        }
     }
 
-    /// Adds those of the next block.
+    /// Adds those of the next block, which has to begin where the last one ended: a row in the wrong block would be taken for absent.
     async fn add(&mut self, block: &Block, builder: &mut RowFilterBuilder) -> Result<()> {
-        let (start, end) = (self.start + block.offset, self.start + block.end());
+        let end = self.start.checked_add(block.end()).ok_or_else(|| self.wrong())?;
+        if self.walk.position() - self.start != block.offset {
+            return Err(self.wrong());
+        }
         while self.walk.position() < end {
-            let (item, place) = match self.walk.pop()? {
-                Step::Item(item, place) => (item, place),
-                Step::Fill => {
-                    self.walk.fill().await?;
-                    continue;
-                }
-                Step::End => break,
-            };
-            let position = match item {
-                Item::Head { .. } if place.end == start => continue,
-                Item::Row(row) => Position::at(row.clustering),
-                Item::Marker(marker) => marker.position,
+            let position = match self.next().await? {
+                Some((Item::Row(row), _)) => Position::at(row.clustering),
+                Some((Item::Marker(marker), _)) => marker.position,
                 // Cassandra counts the byte that ends the partition in the last block.
-                Item::End => break,
-                Item::Head { .. } => return Err(self.wrong(place.end)),
+                Some((Item::End, _)) => break,
+                Some((Item::Head { .. }, _)) | None => return Err(self.wrong()),
             };
-            if place.start < start || place.end > end {
-                return Err(self.wrong(place.start));
-            }
             match position.weight {
-                model::Weight::At => {
+                Weight::At => {
                     self.place.clear();
                     self.data.codec.put_row_prefix(&position.prefix, &mut self.place);
                     builder.row(hash_of(&self.place));
@@ -133,11 +131,21 @@ impl Rows<'_> {
                 _ => builder.marker(),
             }
         }
-        Ok(())
+        if self.walk.position() == end { Ok(()) } else { Err(self.wrong()) }
     }
 
-    /// A row in the wrong block would be taken for absent.
-    fn wrong(&self, at: u64) -> Error {
-        Error::corrupt(self.data.file.path(), at, "the blocks of the index are not those of the data")
+    async fn next(&mut self) -> Result<Option<(Item, Range<u64>)>> {
+        loop {
+            match self.walk.pop()? {
+                Step::Item(item, place) => return Ok(Some((item, place))),
+                Step::Fill => self.walk.fill().await?,
+                Step::End => return Ok(None),
+            }
+        }
+    }
+
+    fn wrong(&self) -> Error {
+        let what = "the blocks of the index are not those of the data";
+        Error::corrupt(self.data.file.path(), self.walk.position(), what)
     }
 }
