@@ -51,7 +51,7 @@ pub struct Target {
     pub fences: bool,
     /// Whether to write the filter in pages too, where it is larger than one. Default yes.
     pub bloom_pages: bool,
-    /// Whether to write which rows large partitions have, where there are fences. Default yes.
+    /// Whether to write which rows large partitions have, where there are fences, and blocks of no more than 8 KiB. Default yes.
     pub row_filter: bool,
 }
 

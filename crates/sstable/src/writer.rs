@@ -70,7 +70,8 @@ pub struct WriteOptions {
     /// Whether to write the filter once more in pages, where it is larger than one. Default yes. Tables of a secondary
     /// index have none.
     pub bloom_pages: bool,
-    /// Whether to write which rows large partitions have, where there are fences. Default yes.
+    /// Whether to write which rows large partitions have, where there are fences, and blocks of no more than 8 KiB. Default yes.
+    /// Those that are larger have groups of so many rows that telling them apart would take as long as writing them.
     pub row_filter: bool,
     /// The level in leveled compaction that it belongs to. Default 0.
     pub level: u32,
@@ -549,6 +550,9 @@ impl SSTableWriter {
     }
 }
 
+/// Of the rows of larger blocks none are told. Bytes.
+const LARGEST_TOLD_BLOCK: u32 = 8 << 10;
+
 /// So many hashes are worth a hop to another thread.
 const MANY_HASHES: usize = 4096;
 
@@ -580,7 +584,8 @@ impl Files {
         };
         let fences = options.fences && options.partitioner == Partitioner::Murmur3;
         let fences = fences.then(|| FencesBuilder::new(version));
-        let rows = options.row_filter && can_tell(schema);
+        let has_small_blocks = options.column_index_size <= LARGEST_TOLD_BLOCK;
+        let rows = options.row_filter && has_small_blocks && can_tell(schema);
         let rows = rows.then(RowFilterBuilder::default);
         let file = sealer.create(Component::Index).await?;
         let spools =

@@ -472,6 +472,52 @@ fn tables_with_numbers_of_many_forms_have_none() {
     });
 }
 
+/// A writer of large blocks has no time for it; it can be made later.
+#[test]
+fn rows_of_large_blocks_are_told_later() {
+    in_simulation(14, async |shard| {
+        let disk = shard.disk();
+        let wide = |size| WriteOptions { column_index_size: size, ..small_blocks(Version::Oa) };
+        let rows: Vec<_> =
+            (0..150_000).map(|number| Fragment::Row(row(clustering(number), number, 40))).collect();
+        for (dir, size, is_told) in [("/8", 8 << 10, true), ("/9", 9 << 10, false)] {
+            let dir = Path::new(dir);
+            disk.create_dir_all(dir).await.unwrap();
+            let descriptor = Descriptor::parse(&dir.join("oa-1-big-Data.db")).unwrap();
+            let schema = schema(CqlType::Int);
+            let created =
+                SSTableWriter::create(disk, descriptor, &schema, EncodingStats::NONE, wide(size)).await;
+            let mut writer = created.unwrap();
+            let start = PartitionStart { key: key(Kind::Plain), deletion: DeletionTime::LIVE };
+            writer.push(&Fragment::PartitionStart(start)).await.unwrap();
+            for row in &rows {
+                writer.push(row).await.unwrap();
+            }
+            writer.push(&Fragment::PartitionEnd).await.unwrap();
+            let data = writer.seal().await.unwrap().descriptor.path_of(&Component::Data);
+            assert_eq!(disk.exists(&row_filter(&data)), is_told, "{size}");
+            let table = open(disk, &data, true, CACHE).await;
+            assert!(write_row_filter(disk, &table, |_| {}).await.unwrap().is_some());
+            let table = open(disk, &data, true, CACHE).await;
+            let absent = |number: i32| {
+                let value = (150_000 + number).to_be_bytes().to_vec();
+                Slice::of_prefix([format!("{number:06}").into_bytes(), value].into_iter().collect())
+            };
+            for number in 0..20 {
+                read(&table, Kind::Plain, &absent(number), ReadOptions::default()).await;
+            }
+            let before = disk.stats();
+            for number in 100..300 {
+                read(&table, Kind::Plain, &absent(number), ReadOptions::default()).await;
+            }
+            assert!(disk.stats().since(&before).class(DATA_IO).requests < 10, "{size}");
+            for number in (0..150_000).step_by(997) {
+                assert_eq!(read_row(&table, Kind::Plain, number).await.len(), 3, "{size}, row {number}");
+            }
+        }
+    });
+}
+
 #[test]
 fn nobody_has_to_have_it() {
     in_simulation(10, async |shard| {

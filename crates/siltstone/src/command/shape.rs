@@ -55,7 +55,8 @@ pub(super) struct Shape {
     no_bloom_pages: bool,
 
     /// Do not write which rows large partitions have: a file beside the others, by which siltstone reads no data for a row
-    /// that is not there. Other readers pass over it.
+    /// that is not there. Other readers pass over it. It is only written with index blocks of 8 KiB or less; `sstable fences --rows`
+    /// makes one for others.
     #[arg(long)]
     no_row_filter: bool,
 }

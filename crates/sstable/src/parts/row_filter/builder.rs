@@ -11,15 +11,15 @@ use crate::parts::sealed_page::seal;
 
 /// So many bytes of pages are a request. Bytes.
 const FULL: usize = 64 << 10;
-/// Of a stretch with more rows nothing is told: it would take a mebibyte of memory, and milliseconds in one go.
-const MOST_ROWS: usize = 1 << 16;
+/// Of a stretch with more rows nothing is told: it would take mebibytes of memory, and many milliseconds in one go.
+const MOST_ROWS: usize = 1 << 17;
 
 /// Builds the ribbons.
 ///
 /// For each partition, in the order of Index.db: [`RowFilterBuilder::row`] and [`RowFilterBuilder::marker`] for what a block
 /// has, [`RowFilterBuilder::block`] behind it, and [`RowFilterBuilder::end`].
 ///
-/// Pages are finished as they fill. What is kept besides are the hashes of a stretch's rows, of 65,536 at the most, and eight bytes
+/// Pages are finished as they fill. What is kept besides are the hashes of a stretch's rows, of 131,072 at the most, and eight bytes
 /// a stretch.
 #[derive(Debug, Default)]
 pub(crate) struct RowFilterBuilder {

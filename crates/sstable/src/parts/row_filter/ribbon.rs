@@ -9,7 +9,7 @@
 //! Whoever asks adds the same slots: those of a row that went in give its 8 bits, those of another do by chance, one in 256.
 //! Slots are found by elimination, row by row, and then from the last one to the first. Where two rows contradict each other, all
 //! begins again with another seed, and after some with more strips: 3 % more slots than rows are mostly enough for some thousands of
-//! them, 7 % for 65,536. (Dillinger and Walzer, *Ribbon filter:
+//! them, 7 % for 100,000. (Dillinger and Walzer, *Ribbon filter:
 //! practically smaller than Bloom and Xor*, 2021.)
 
 /// Bits that a slot has.
