@@ -17,6 +17,8 @@ const BEHIND: &str = "\
   read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding and the answer are what
   it has more than the table ([0030](../decisions/0030-no-task-for-what-is-there.md)). With io_uring a process does not come to its end under
   callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
+- **Absent rows, 64 KiB blocks**: with blocks of 8 KiB or less a filter of rows is written, by groups of blocks
+  ([0039](../decisions/0039-rows-of-large-partitions.md)); with larger ones it is not, so the block is read.
 - **KiB of a row**: blocks of ours fit into 4 KiB too ([0033](../decisions/0033-blocks-that-fit.md)), and are read with what the device's
   alignment of 512 bytes adds at both ends. RocksDB and fjall find one block in twenty-five in their caches; what was read here is
   kept as rows, of which none comes back that soon.
