@@ -491,10 +491,10 @@ fn rows_are_told_beside_an_sstable() {
     let plain = on(&data, row);
     let output = on(folder.path(), &["fences", "--rows", "@"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(stdout(&output).contains("me-1-big-RowFilter.db: 20 KiB\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("me-1-big-RowFilter.db: 16 KiB\n"), "{}", stdout(&output));
     assert_eq!(stdout(&on(&data, row)), stdout(&plain));
     let info = on(&data, &["info", "@"]);
-    assert!(stdout(&info).contains("row filter   20 KiB, in use\n"), "{}", stdout(&info));
+    assert!(stdout(&info).contains("row filter   16 KiB, in use\n"), "{}", stdout(&info));
     assert!(stdout(&on(&data, &["verify", "@"])).contains("me-1-big: sound: "));
     let again = on(&data, &["fences", "--rows", "@"]);
     assert_eq!(stdout(&again).matches("in use already").count(), 2, "{}", stdout(&again));
