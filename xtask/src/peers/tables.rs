@@ -26,6 +26,7 @@ const BEHIND: &str = "\
   make three to fifty; and where slice follows slice, what is between them may come with them.
 - **Load**: a batch is encoded by who writes it and applied by the shard, one after the other here, as each is waited for before the next
   one is made up. Most of the rest is the compaction of all at the end, by the thread that has just written all of it.
+  Both flush and compaction tell which rows there are ([0039](../decisions/0039-rows-of-large-partitions.md)), on that thread too.
 ";
 
 /// A figure.
