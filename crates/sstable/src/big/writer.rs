@@ -69,8 +69,8 @@ pub(crate) struct WrittenBlock<'a> {
 }
 
 impl IndexWriter {
-    /// Writes to `file`, and shows the entries to `fences`, and their blocks to `rows`, which needs fences. What of a partition's blocks and their offsets has no room
-    /// in memory is spooled for a while.
+    /// Writes to `file`, shows the entries to `fences`, and their blocks to `rows`, which are of no use without fences. What
+    /// of a partition's blocks and their offsets has no room in memory is spooled for a while.
     pub(crate) fn new(
         file: NewFile,
         [blocks, offsets]: [Spool; 2],

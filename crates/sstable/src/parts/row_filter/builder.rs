@@ -131,7 +131,7 @@ impl RowFilterBuilder {
         self.stretches.push(strips);
     }
 
-    /// Adds the ribbon of these rows; none where there are no rows, or its strips have no numbers.
+    /// Adds the ribbon of these rows; none where there are no rows, it has no solution, or its strips have no numbers.
     fn add(&mut self, rows: &[[u64; 2]]) -> Strips {
         if rows.is_empty() {
             return Strips::default();
