@@ -10,19 +10,12 @@ use crate::parts::fences::{is_of, rebuild};
 
 /// Checks fences.
 pub(super) async fn check(file: &File, of: Owner<'_>, report: &mut Report) {
-    if let Some(last) = of.last_page(file, report).await {
-        content(file, &last, of, report).await;
-    }
-}
-
-async fn content(file: &File, last: &[u8], of: Owner<'_>, report: &mut Report) {
-    let binding = of.binding();
-    if let Err(why) = is_of(last, file.len(), &binding, of.version) {
-        return report.note(file.path(), None, format!("it is not used: {why}"));
+    if !of.uses(file, is_of, report).await {
+        return;
     }
     let mut comparison = Comparison::new(file);
     let take = async |pages| comparison.take(pages).await;
-    match rebuild(of.index, &of.data.codec, of.version, binding, take, |_| {}).await {
+    match rebuild(of.index, &of.data.codec, of.version, of.binding(), take, |_| {}).await {
         Ok(_) => comparison.settle("Index.db", report),
         // What is wrong with Index.db has been said.
         Err(error) => report.error(error),

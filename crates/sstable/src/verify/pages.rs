@@ -32,6 +32,17 @@ impl Owner<'_> {
         }
     }
 
+    /// Whether such a component is used, and its pages are sound for themselves: then what they tell is to be checked. One of another
+    /// SSTable, or of a format that is not known, is a note.
+    pub(super) async fn uses(&self, file: &File, is_of: IsOf, report: &mut Report) -> bool {
+        let Some(last) = self.last_page(file, report).await else { return false };
+        let fits = is_of(&last, file.len(), &self.binding(), self.version);
+        if let Err(why) = fits {
+            report.note(file.path(), None, format!("it is not used: {why}"));
+        }
+        fits.is_ok()
+    }
+
     /// The last page of such a component, if there is something more to check: it is used, and all its pages are sound.
     pub(super) async fn last_page(&self, file: &File, report: &mut Report) -> Option<Vec<u8>> {
         if self.partitioner == Partitioner::Local {
@@ -45,6 +56,9 @@ impl Owner<'_> {
         })
     }
 }
+
+/// Whether a file of so many bytes and with this last page is of an SSTable; otherwise why it is of no use.
+type IsOf = fn(&[u8], u64, &Binding, Version) -> std::result::Result<(), &'static str>;
 
 /// Such a component beside what it has to be, page by page.
 pub(super) struct Comparison<'a> {
