@@ -16,8 +16,10 @@
 //! | `opening`, `folder` | from a folder to open shards |
 //! | `changes` | tables made, altered and dropped |
 //! | `upkeep` | flushes, compactions, snapshots |
+//! | `point` | a row by its whole key |
 //! | `many`, `new_rows`, `counters`, `spread` | many rows at once: read, inserted if they are not there, counted |
 //! | `metrics` | what it counts, as Prometheus reads it |
+//! | `keys` | keys, and bounds of slices, by the values of their columns |
 //! | `encode`, `elements`, `stamps` | writes by name into mutations |
 //! | `shape`, `definition` | a table by the names of its columns, and as storage knows it |
 //! | `ring`, `shards`, `worker`, `select`, `packer`, `resume`, `locks`, `turn` | which shard does it, and how |
@@ -45,6 +47,7 @@ mod elements;
 mod encode;
 mod fold;
 mod folder;
+mod keys;
 mod locks;
 mod many;
 mod metrics;
@@ -52,6 +55,7 @@ mod new_rows;
 mod opening;
 mod packer;
 mod pending;
+mod point;
 mod read;
 mod resume;
 mod ring;
@@ -90,7 +94,7 @@ pub use read::{PAGE_BYTES, PAGE_ROWS, Scan, Slice};
 pub use rows::{Page, Row};
 pub use shape::{ColumnInfo, ColumnKind};
 pub use table::Table;
-pub use value::{IntoValues, Value};
+pub use value::{IntoValues, Value, Values};
 pub use write::{Batch, Bound, Write};
 
 use folder::Layout;

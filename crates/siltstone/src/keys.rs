@@ -149,9 +149,9 @@ fn typed_value(column: &CqlType, item: &Value) -> std::result::Result<Vec<u8>, T
     Ok(bytes)
 }
 
-pub(crate) fn composite(values: &[Vec<u8>]) -> Option<Vec<u8>> {
+pub(crate) fn composite(values: &[impl AsRef<[u8]>]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    for value in values {
+    for value in values.iter().map(AsRef::as_ref) {
         bytes.extend(u16::try_from(value.len()).ok()?.to_be_bytes());
         bytes.extend(value);
         bytes.push(0);

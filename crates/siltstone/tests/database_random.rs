@@ -11,6 +11,7 @@ use siltstone::database::{
     Bound, ColumnKind, Database, IntoValues, Options, Row, RowView, Scan, Slice, Table, Value,
 };
 use storage::commit_log::{CommitLogOptions, SyncMode};
+use storage::compactor::CompactionOptions;
 use testkit::generate::random::Random;
 use testkit::oracle::Oracle;
 use testkit::selected::Selected;
@@ -19,7 +20,7 @@ use testkit::statements::{Table as Statements, Writer};
 /// How many tables are tried; more with `SILTSTONE_TEST_SEEDS`.
 const SEEDS: u64 = 12;
 
-fn open(folder: &Path, random: &mut Random) -> Database {
+fn open(folder: &Path, background: bool, random: &mut Random) -> Database {
     let log = CommitLogOptions { sync: SyncMode::Batch, ..CommitLogOptions::default() };
     let shards = random.between(1, 3);
     let options = Options {
@@ -27,6 +28,7 @@ fn open(folder: &Path, random: &mut Random) -> Database {
         log,
         cache: 1 << 20,
         memtables: if random.below(4) == 0 { 3 << 10 } else { 8 << 20 },
+        compaction: CompactionOptions { background, ..CompactionOptions::default() },
         direct_io: false,
         version: sstable::Version::Oa,
         ..Options::default()
@@ -113,11 +115,32 @@ fn sliced(table: &Table, key: &[Value], slice: &Slice) -> Vec<Values> {
     }
 }
 
-fn raw(values: impl IntoIterator<Item = Vec<u8>>) -> Vec<Value> {
+/// A row by its key, once and again, asked for from another thread and on that of its shard.
+fn got(database: &Database, key: &[Value], row: &[Value]) -> Vec<Vec<Values>> {
+    let table = database.tables().remove(0);
+    let point = (key.to_vec(), row.to_vec());
+    let get = |table: &Table| table.get(point.0.clone(), point.1.clone());
+    let mut rows: Vec<Option<Row>> = (0..2).map(|_| get(&table).wait().unwrap()).collect();
+    rows.extend(table.get_many([point.clone(), point.clone()]).wait().unwrap());
+    let shard = table.shard_of(key.to_vec()).unwrap();
+    let within = (0..2).map(|_| get(&table)).collect::<Vec<_>>();
+    let work = async move || {
+        let mut rows = Vec::new();
+        for pending in within {
+            rows.push(pending.await?);
+        }
+        Ok(rows)
+    };
+    rows.extend(database.run_on(shard, work).wait().unwrap());
+    rows.iter().map(|row| found(row.as_slice())).collect()
+}
+
+fn raw(values: impl IntoIterator<Item = Vec<u8>>) -> siltstone::database::Values {
     values.into_iter().map(Value::Raw).collect::<Vec<_>>().into_values()
 }
 
-fn check(table: &Table, statements: &Statements, oracle: &Oracle, now: i64, random: &mut Random) {
+fn check(database: &Database, statements: &Statements, oracle: &Oracle, now: i64, random: &mut Random) {
+    let table = &database.tables().remove(0);
     let limit = *random.one_of(&[1, 3, 1000]);
     assert_eq!(
         scanned(table, limit, now),
@@ -126,6 +149,7 @@ fn check(table: &Table, statements: &Statements, oracle: &Oracle, now: i64, rand
     );
     for key in oracle.keys() {
         let values = raw(key_parts(key, statements.partition.len()));
+        check_a_row(database, statements, oracle, key, random);
         for way in [Direction::Forward, Direction::Reverse] {
             let mut slice = Slice::all().limit(limit).at(now);
             if way == Direction::Reverse {
@@ -151,6 +175,31 @@ fn check(table: &Table, statements: &Statements, oracle: &Oracle, now: i64, rand
     }
 }
 
+/// Rows by their keys are as of the machine's clock.
+fn check_a_row(
+    database: &Database,
+    statements: &Statements,
+    oracle: &Oracle,
+    key: &PartitionKey,
+    random: &mut Random,
+) {
+    let all = oracle.slice(key, &model::Slice::all(), Direction::Forward, siltstone::now());
+    let some = (!all.is_empty()).then(|| random.one_of(&all).clustering.clone()).flatten();
+    for clustering in [some.unwrap_or_else(|| statements.random_row(random)), statements.random_row(random)] {
+        let row: Vec<Vec<u8>> = clustering.values.iter().flatten().map(|value| value.to_vec()).collect();
+        if row.len() < statements.clustering.len() {
+            continue;
+        }
+        let is_it = |selected: &&Selected| {
+            row.is_empty() || selected.clustering.as_ref().is_some_and(|at| *at == clustering)
+        };
+        let one: Vec<Selected> = all.iter().filter(is_it).cloned().collect();
+        let one = expected(&one, &database.tables()[0], statements);
+        let rows = got(database, &raw(key_parts(key, statements.partition.len())), &raw(row));
+        rows.iter().for_each(|row| assert_eq!(*row, one, "a row by its key"));
+    }
+}
+
 fn try_seed(seed: u64) {
     println!("seed {seed}");
     let folder = tempfile::tempdir().unwrap();
@@ -158,17 +207,22 @@ fn try_seed(seed: u64) {
     let statements = Statements::random(random, 0);
     let mut writer = Writer::new(&statements, random.number());
     let mut oracle = Oracle::new(&statements.schema);
-    let mut database = open(folder.path(), random);
+    let background = random.below(2) == 0;
+    let mut database = open(folder.path(), background, random);
     // Statements are of a time long ago, and may write what an older tombstone deletes: nothing is forgotten.
     let grace = format!("gc_grace_seconds = {}", statements.gc_grace_seconds);
     let create = statements.create.replace(&grace, "gc_grace_seconds = 2000000000");
     let cql = format!("{};\n{create}", statements.create_types.join(";\n"));
     database.create_table(&cql).wait().unwrap();
-    let mut was_compacted = false;
+    let mut may_be_compacted = background;
     for _ in 0..6 {
         let table = database.tables().remove(0);
         assert_eq!(table.schema(), statements.schema);
         for _ in 0..random.between(1, 40) {
+            // What was compacted meanwhile is a tombstone: it wins over what expires later and has the same timestamp.
+            if may_be_compacted {
+                writer.new_timestamps();
+            }
             let mutation = writer.statement().to_mutation(&statements);
             oracle.apply(&mutation);
             table.write_mutation(&mutation).wait().unwrap();
@@ -176,18 +230,20 @@ fn try_seed(seed: u64) {
         match random.below(4) {
             0 => table.flush().wait().unwrap(),
             1 => {
+                // Of what has one timestamp, all is compacted or nothing.
+                table.flush().wait().unwrap();
                 table.compact().wait().unwrap();
-                was_compacted = true;
+                may_be_compacted = true;
             }
             2 => {
                 drop(database);
-                database = open(folder.path(), random);
+                database = open(folder.path(), background, random);
             }
             _ => {}
         }
         // A compaction makes tombstones of what has expired by the machine's clock.
-        let now = if was_compacted { siltstone::now() } else { writer.now() };
-        check(&database.tables().remove(0), &statements, &oracle, now, random);
+        let now = if may_be_compacted { siltstone::now() } else { writer.now() };
+        check(&database, &statements, &oracle, now, random);
     }
     database.close().wait().unwrap();
 }

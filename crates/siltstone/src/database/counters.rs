@@ -20,14 +20,14 @@ use super::encode::Encoder;
 use super::shape::{Place, Shape};
 use super::spread::{Share, same_rows};
 use super::worker::{ShardTable, Worker};
-use super::{Table, Value};
+use super::{Table, Values};
 use crate::{Error, Result};
 
 /// What is to be added to counters of a row, by their names.
 #[derive(Clone, Debug)]
 pub(super) struct Increments {
-    pub(super) key: Vec<Value>,
-    pub(super) clustering: Vec<Value>,
+    pub(super) key: Values,
+    pub(super) clustering: Values,
     pub(super) by: Vec<(String, i64)>,
 }
 
@@ -63,16 +63,16 @@ impl Table {
 fn addition(encoder: &Encoder<'_>, increments: &Increments, host: [u8; 16]) -> Result<(Token, Addition)> {
     let shape = encoder.shape;
     let (by, is_static) = columns(shape, &increments.by)?;
-    let row = encoder.clustering(&increments.clustering)?;
+    let row = shape.clustering(&increments.clustering)?;
     let needed = if is_static { 0 } else { shape.model().clustering.len() };
     if row.len() != needed {
         let (table, given) = (shape.name(), row.len());
         return Err(Error::Usage(format!("{table}: {given} clustering values were given, not {needed}")));
     }
-    let key = encoder.key_bytes(&increments.key)?;
+    let key = shape.key_bytes(&increments.key)?;
     let token = key::token_of(&key);
     let clustering = row.values.iter().flatten().map(|value| value.to_vec()).collect();
-    let row = CounterRow { key, is_static, clustering };
+    let row = CounterRow { key: key.into_vec(), is_static, clustering };
     Ok((token, Addition { row, by, timestamp: encoder.stamps.micros(), host }))
 }
 

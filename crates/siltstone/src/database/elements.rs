@@ -33,7 +33,9 @@ pub(super) fn path_of(column: &str, of: &CqlType, element: &Value) -> Result<Byt
     }
     let path_type = of.cell_path_type().expect("only columns of many cells have elements");
     let bytes = element.encode(column, path_type)?;
-    bytes.map(Bytes::from).ok_or_else(|| Error::Usage(format!("{column}: an element cannot be null")))
+    bytes
+        .map(|bytes| Bytes::from(bytes.into_vec()))
+        .ok_or_else(|| Error::Usage(format!("{column}: an element cannot be null")))
 }
 
 /// The fields that are set.

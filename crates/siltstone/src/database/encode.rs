@@ -15,25 +15,20 @@ use std::collections::BTreeMap;
 use model::merge::RowMerger;
 use model::time::NO_DELETION_TIME;
 use model::{
-    Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, Mutation, PartitionKey,
-    PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row, Slice, flat, key,
+    Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, Mutation, PartitionStart,
+    Position, RangeTombstone, RangeTombstoneChange, Row,
 };
 use sstable::writer::Limits;
 
 use super::elements::{elements_of, path_of};
 use super::shape::{Place, Shape};
-use super::spread::RowKey;
 use super::stamps::Stamps;
 use super::value::Value;
-use super::write::{Batch, Bound, Change, Target, Write};
-use crate::keys::composite;
+use super::write::{Batch, Change, Target, Write};
 use crate::{Error, Result};
 
 /// The longest time to live, in seconds: twenty years, as with Cassandra.
 const LONGEST_TTL: u32 = 20 * 365 * 24 * 60 * 60;
-
-/// No key is longer, in bytes.
-const LONGEST_KEY: usize = u16::MAX as usize;
 
 /// Makes mutations of writes to one table.
 pub(super) struct Encoder<'a> {
@@ -54,87 +49,12 @@ impl Encoder<'_> {
             if write.timestamp.is_none() {
                 timestamp = Some(at);
             }
-            let key = self.key(&write.key)?;
+            let key = self.shape.key(&write.key)?;
             let bytes = key.bytes.to_vec();
             let mutation = all.entry(bytes).or_insert_with(|| Mutation::new(key));
             self.one(write, at)?.apply(write, mutation)?;
         }
         all.into_values().map(|mutation| self.finished(mutation)).collect()
-    }
-
-    /// The key of these values.
-    pub(super) fn key(&self, values: &[Value]) -> Result<PartitionKey> {
-        Ok(PartitionKey::new(Bytes::from(self.key_bytes(values)?)))
-    }
-
-    /// The bytes of the same.
-    pub(super) fn key_bytes(&self, values: &[Value]) -> Result<Vec<u8>> {
-        let types = self.shape.key_types();
-        if values.len() != types.len() {
-            let table = self.shape.name();
-            let what =
-                format!("the partition key of {table} has {} columns, not {}", types.len(), values.len());
-            return Err(Error::Usage(what));
-        }
-        let names = &self.shape.schema.partition_key;
-        let mut parts = values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of));
-        let bytes = match &self.shape.model().partition_key {
-            CqlType::Composite(_) => composite(&parts.collect::<Result<Vec<_>>>()?),
-            _ => parts.next().transpose()?,
-        };
-        let fits = |bytes: &Vec<u8>| !bytes.is_empty() && bytes.len() <= LONGEST_KEY;
-        bytes.filter(fits).ok_or_else(|| {
-            Error::Usage(format!("a partition key has 1 to {LONGEST_KEY} bytes: {values:?} does not"))
-        })
-    }
-
-    /// The clustering of these values, which may be fewer than there are columns.
-    pub(super) fn clustering(&self, values: &[Value]) -> Result<Clustering> {
-        let columns = self.shape.clustering_len();
-        if values.len() > columns {
-            let table = self.shape.name();
-            let what = format!("{table} has {columns} clustering columns, not {}", values.len());
-            return Err(Error::Usage(what));
-        }
-        let names = &self.shape.schema.clustering;
-        let types = &self.shape.model().clustering;
-        values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of)).collect()
-    }
-
-    /// The one row of these values, which are all there are clustering columns.
-    pub(super) fn row(&self, values: &[Value]) -> Result<Slice> {
-        let columns = self.shape.clustering_len();
-        if values.len() != columns {
-            let (table, given) = (self.shape.name(), values.len());
-            return Err(Error::Usage(format!("{table} has {columns} clustering columns, not {given}")));
-        }
-        Ok(if columns == 0 { Slice::all() } else { Slice::of_prefix(self.clustering(values)?) })
-    }
-
-    /// The key of the one row of these values.
-    pub(super) fn row_key(&self, key: &[Value], clustering: &[Value]) -> Result<RowKey> {
-        let (key, rows) = (self.key_bytes(key)?, self.row(clustering)?);
-        let mut slice = Vec::new();
-        flat::put_slice(&rows, &mut slice);
-        Ok(RowKey { token: key::token_of(&key), key, slice })
-    }
-
-    /// Where a range begins.
-    pub(super) fn start(&self, bound: &Bound) -> Result<Position> {
-        Ok(match bound {
-            Bound::Open => Position::start(),
-            Bound::Including(values) => Position::before(self.clustering(values)?),
-            Bound::Excluding(values) => Position::after(self.clustering(values)?),
-        })
-    }
-
-    /// Where a range ends.
-    pub(super) fn end(&self, bound: &Bound) -> Result<Position> {
-        Ok(match bound {
-            Bound::Open => Position::end(),
-            Bound::Including(values) => Position::after(self.clustering(values)?),
-            Bound::Excluding(values) => Position::before(self.clustering(values)?),
-        })
     }
 
     fn one(&self, write: &Write, timestamp: i64) -> Result<One<'_>> {
@@ -214,7 +134,7 @@ impl One<'_> {
             }
             Target::DeleteRows(clustering) => self.delete_rows(clustering, mutation),
             Target::DeleteRange(from, to) => {
-                let (start, end) = (self.encoder.start(from)?, self.encoder.end(to)?);
+                let (start, end) = (self.encoder.shape.start(from)?, self.encoder.shape.end(to)?);
                 self.delete_range(start, end, mutation);
                 Ok(())
             }
@@ -222,7 +142,7 @@ impl One<'_> {
     }
 
     fn delete_rows(&self, values: &[Value], mutation: &mut Mutation) -> Result<()> {
-        let clustering = self.encoder.clustering(values)?;
+        let clustering = self.encoder.shape.clustering(values)?;
         if clustering.is_empty() {
             mutation.deletion = mutation.deletion.max(self.deletion());
         } else if clustering.len() == self.encoder.shape.clustering_len() {
@@ -248,7 +168,7 @@ impl One<'_> {
         mutation: &mut Mutation,
     ) -> Result<()> {
         let shape = self.encoder.shape;
-        let clustering = self.encoder.clustering(clustering)?;
+        let clustering = self.encoder.shape.clustering(clustering)?;
         let (mut statics, mut row) = (Row::new(Clustering::empty()), Row::new(clustering));
         for (name, change) in &write.changes {
             let at = shape.find(name)?;
@@ -313,7 +233,7 @@ impl One<'_> {
                 }
             };
             row.cells.push(match value {
-                Some(value) => self.cell(column, None, Bytes::from(value)),
+                Some(value) => self.cell(column, None, Bytes::from(value.into_vec())),
                 None => self.tombstone(column, None),
             });
             return Ok(());
@@ -334,7 +254,7 @@ impl One<'_> {
                 let path = path_of(name, of, element)?;
                 let data_type = of.cell_value_type(Some(&path)).unwrap_or(of);
                 row.cells.push(match value.encode(name, data_type)? {
-                    Some(value) => self.cell(column, Some(path), Bytes::from(value)),
+                    Some(value) => self.cell(column, Some(path), Bytes::from(value.into_vec())),
                     None => self.tombstone(column, Some(path)),
                 });
             }
@@ -391,12 +311,6 @@ impl One<'_> {
     fn expiry(&self) -> i64 {
         if self.ttl == 0 { NO_DELETION_TIME } else { self.encoder.now + i64::from(self.ttl) }
     }
-}
-
-/// A value of a key.
-fn part(value: &Value, name: &str, of: &CqlType) -> Result<Vec<u8>> {
-    let bytes = value.encode(name, of)?;
-    bytes.ok_or_else(|| Error::Usage(format!("{name} is a part of the key and cannot be null")))
 }
 
 /// Cells and deletions in their order; of several of one place the last.

@@ -6,7 +6,7 @@ use sstable::data::row::Family;
 use testkit::generate::random::Random;
 use testkit::statements::{self, Element, End, New, Part, Place as Column, Statement, What, Writer};
 
-use super::super::write::Batch;
+use super::super::write::{Batch, Bound};
 use super::*;
 use crate::table_schema::TableSchema;
 
@@ -73,9 +73,9 @@ fn bound(prefix: &[Bytes], end: Option<&End>) -> Bound {
     let values = |more: &[Bytes]| raw(prefix.iter().chain(more));
     match end {
         None if prefix.is_empty() => Bound::Open,
-        None => Bound::Including(values(&[])),
-        Some(End { values: more, is_inclusive: true }) => Bound::Including(values(more)),
-        Some(End { values: more, is_inclusive: false }) => Bound::Excluding(values(more)),
+        None => Bound::including(values(&[])),
+        Some(End { values: more, is_inclusive: true }) => Bound::including(values(more)),
+        Some(End { values: more, is_inclusive: false }) => Bound::excluding(values(more)),
     }
 }
 

@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::read::PageOptions;
+use super::keys::RowKey;
 use super::rows::PackedRows;
-use super::select::Selection;
-use super::spread::RowKey;
+use super::select::{Answer, Selection};
 use super::worker::Worker;
-use super::{ColumnInfo, Row, Table, Value};
+use super::{ColumnInfo, Row, Table, Values};
 use crate::Result;
 
 /// Rows of a shard.
@@ -20,14 +19,11 @@ struct ManyRead {
 
 impl Table {
     /// Reads rows by their keys, in any order; each where it was asked for.
-    pub(super) async fn read_many(&self, keys: &[(Vec<Value>, Vec<Value>)]) -> Result<Vec<Option<Row>>> {
+    pub(super) async fn read_many(&self, keys: &[(Values, Values)]) -> Result<Vec<Option<Row>>> {
         loop {
             let shape = self.state.shape();
-            let encoder = self.encoder(&shape);
-            let page = PageOptions { rows: 1, ..PageOptions::default() };
-            let (columns, mut selection) = self.selection(&shape, &page)?;
-            selection.wants_next = false;
-            let keys = keys.iter().map(|(key, clustering)| encoder.row_key(key, clustering));
+            let (columns, selection) = self.selection_of_rows(&shape)?;
+            let keys = keys.iter().map(|(key, clustering)| shape.row_key(key, clustering));
             let keys = keys.collect::<Result<Vec<_>>>()?;
             match self.read_many_of(&columns, &selection, keys).await? {
                 Some(rows) => return Ok(rows),
@@ -53,7 +49,7 @@ impl Table {
         for answer in runtime::join_all(of_shards).await {
             let (places, Some(packed)) = answer? else { return Ok(None) };
             for (place, packed) in places.into_iter().zip(packed) {
-                rows[place] = packed.into_page(columns).rows.pop();
+                rows[place] = packed.into_row(columns);
             }
         }
         Ok(Some(rows))
@@ -67,17 +63,18 @@ impl Worker {
         let mut rows: Vec<Option<PackedRows>> = Vec::with_capacity(read.keys.len());
         let (mut packers, mut requests) = (Vec::new(), Vec::new());
         for row in &read.keys {
-            let Ok(mut packer) = self.packer(&table, read.selection.clone(), PackedRows::default()) else {
-                return Ok(None);
-            };
-            let (key, slice) = (row.key(), row.slice()?);
-            if packer.take_known(&table.table, &key, &slice) {
-                rows.push(Some(packer.finish()));
-                continue;
+            let key = row.key();
+            match self.known_row(&table, &read.selection, &key, row) {
+                Some(Answer::Rows(known)) => rows.push(Some(known)),
+                Some(Answer::Altered(_)) => return Ok(None),
+                None => {
+                    let packer = self.packer(&table, read.selection.clone(), PackedRows::default());
+                    let Ok(packer) = packer else { return Ok(None) };
+                    rows.push(None);
+                    requests.push(Cow::Owned(packer.request(key, row.slice())));
+                    packers.push(packer);
+                }
             }
-            rows.push(None);
-            requests.push(Cow::Owned(packer.request(key, slice)));
-            packers.push(packer);
         }
         let begun = table.table.begin_all(requests).await?.into_iter().zip(packers);
         if table.shape().version != read.selection.version {

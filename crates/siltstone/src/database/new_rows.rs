@@ -7,7 +7,8 @@ use model::{Fragment, FragmentReader, LiveRows, Token};
 use storage::{Begun, Caching, ReadRequest};
 
 use super::encode::Encoder;
-use super::spread::{RowKey, Share, same_rows};
+use super::keys::RowKey;
+use super::spread::{Share, same_rows};
 use super::worker::{ShardTable, Worker};
 use super::write::Target;
 use super::{Batch, Table, Write};
@@ -34,7 +35,7 @@ fn new_row(encoder: &Encoder<'_>, batch: &Batch, write: &Write) -> Result<(Token
             "only what is inserted can be new: other writes have no row of their own".to_owned(),
         ));
     };
-    let place = encoder.row_key(&write.key, clustering)?;
+    let place = encoder.shape.row_key(&write.key, clustering)?;
     let one = Batch { writes: vec![write.clone()], timestamp: batch.timestamp };
     let mut mutations = encoder.mutations(&one)?;
     let mutation = mutations.pop().expect("a write is of a partition");
@@ -53,8 +54,7 @@ impl Worker {
             return Ok(vec![None; rows.len()]);
         }
         let absent = self.are_absent(&table, &rows).await?;
-        let named = rows.iter().map(|row| Ok((&row.place.key, row.place.slice()?.start.prefix)));
-        let named = named.collect::<Result<Vec<_>>>()?;
+        let named: Vec<_> = rows.iter().map(|row| (&row.place.key, row.place.clustering())).collect();
         // Of the same row twice the first one is new.
         let first = same_rows(table.shape().model(), &named).into_iter().map(|same| same[0]);
         let mut due: Vec<usize> = first.filter(|&at| absent[at]).collect();
@@ -70,10 +70,10 @@ impl Worker {
     /// Of each of these rows whether there is none.
     async fn are_absent(&self, table: &ShardTable, rows: &[NewRow]) -> Result<Vec<bool>> {
         let request = |row: &NewRow| {
-            let request = ReadRequest::new(row.place.key(), row.place.slice()?);
-            Ok(Cow::Owned(ReadRequest { static_row: false, caching: Caching::Look, ..request }))
+            let request = ReadRequest::new(row.place.key(), row.place.slice());
+            Cow::Owned(ReadRequest { static_row: false, caching: Caching::Look, ..request })
         };
-        let requests = rows.iter().map(request).collect::<Result<Vec<_>>>()?;
+        let requests = rows.iter().map(request).collect();
         let begun = table.table.begin_all(requests).await?.into_iter();
         self.open_each(table, begun, async |begun| self.is_empty(begun).await).await
     }

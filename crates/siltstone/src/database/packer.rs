@@ -19,7 +19,7 @@ use model::{
 };
 use smallvec::SmallVec;
 use storage::cover::Wanted;
-use storage::row_cache::Known;
+use storage::row_cache::{KeptRow, Known};
 use storage::{ReadRequest, Table, Tokens};
 
 use super::resume::Resume;
@@ -139,16 +139,19 @@ impl<S: Sink> Packer<S> {
         let Some(row) = self.common.schema.row_of(slice) else { return false };
         let row: SmallVec<[&[u8]; 4]> = row.values.iter().flatten().map(|value| &**value).collect();
         match table.known_row(key, &row) {
-            Known::Unknown => false,
-            Known::Absent => true,
-            Known::Row(row) => {
-                let (key, deletion) = (key.clone(), row.partition_deletion());
-                let mut place = Fragment::PartitionStart(PartitionStart { key, deletion });
-                self.take(&mut place);
-                self.take_kept(row.flat(), &mut place);
-                true
-            }
+            Known::Unknown => return false,
+            Known::Absent => {}
+            Known::Row(row) => self.take_row(key, &row),
         }
+        true
+    }
+
+    /// Takes a row where it stands in the cache.
+    pub(super) fn take_row(&mut self, key: &PartitionKey, row: &KeptRow) {
+        let (key, deletion) = (key.clone(), row.partition_deletion());
+        let mut place = Fragment::PartitionStart(PartitionStart { key, deletion });
+        self.take(&mut place);
+        self.take_kept(row.flat(), &mut place);
     }
 
     /// Takes the rows of partitions, until there are enough or one is large. Where that one goes on.

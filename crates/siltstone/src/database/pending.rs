@@ -1,6 +1,7 @@
 //! What a database will answer: a future for any executor, or a wait for a plain thread.
 
 use std::future::Future;
+use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +26,37 @@ use crate::Result;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "nothing happens until it is awaited or waited for"]
-pub struct Pending<T>(Pin<Box<dyn Future<Output = Result<T>> + Send>>);
+pub struct Pending<T>(State<T>);
+
+enum State<T> {
+    /// Nobody has polled it: what comes of it is what this makes.
+    Asked(Box<dyn FnOnce() -> Pending<T> + Send>),
+    Waiting(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
+    /// `None` once it was taken.
+    Answered(Option<Result<T>>),
+}
 
 impl<T> Pending<T> {
     pub(super) fn new(future: impl Future<Output = Result<T>> + Send + 'static) -> Pending<T> {
-        Pending(Box::pin(future))
+        Pending(State::Waiting(Box::pin(future)))
+    }
+
+    /// What this makes once it is polled.
+    pub(super) fn asked(ask: impl FnOnce() -> Pending<T> + Send + 'static) -> Pending<T> {
+        Pending(State::Asked(Box::new(ask)))
+    }
+
+    /// The answer is there.
+    pub(super) fn answered(answer: Result<T>) -> Pending<T> {
+        Pending(State::Answered(Some(answer)))
+    }
+
+    /// The answer, if it needs no wait.
+    pub(super) fn at_hand(&mut self) -> Option<Result<T>> {
+        match &mut self.0 {
+            State::Answered(answer) => answer.take(),
+            State::Asked(_) | State::Waiting(_) => None,
+        }
     }
 
     /// Blocks this thread until the answer is there. Not for a thread that has to poll other futures meanwhile.
@@ -41,11 +68,25 @@ impl<T> Pending<T> {
     }
 }
 
+/// No part of it is pinned but what is in a box.
+impl<T> Unpin for Pending<T> {}
+
 impl<T> Future for Pending<T> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        self.0.as_mut().poll(context)
+        loop {
+            match &mut self.0 {
+                State::Waiting(future) => return future.as_mut().poll(context),
+                State::Answered(answer) => {
+                    return Poll::Ready(answer.take().expect("what has answered is not polled again"));
+                }
+                State::Asked(_) => {}
+            }
+            if let State::Asked(ask) = mem::replace(&mut self.0, State::Answered(None)) {
+                *self = ask();
+            }
+        }
     }
 }
 
@@ -91,7 +132,23 @@ mod tests {
         let other = thread::spawn(move || sender.send_blocking(7));
         assert_eq!(pending.wait().unwrap(), 7);
         other.join().unwrap().unwrap();
+        let asked = Pending::asked(|| Pending::asked(|| Pending::new(async { Ok(7) })));
+        assert_eq!(asked.wait().unwrap(), 7);
         let failed: Pending<()> = Pending::new(async { Err(Error::Usage("no".to_owned())) });
         assert_eq!(failed.wait().unwrap_err().to_string(), "no");
+    }
+
+    #[test]
+    fn nothing_is_asked_before_it_is_polled() {
+        let is_asked = Arc::new(AtomicBool::new(false));
+        let asks = is_asked.clone();
+        let mut pending = Pending::asked(move || {
+            asks.store(true, Ordering::Relaxed);
+            Pending::answered(Ok(7))
+        });
+        assert!(pending.at_hand().is_none() && !is_asked.load(Ordering::Relaxed));
+        assert_eq!(pending.wait().unwrap(), 7);
+        assert!(is_asked.load(Ordering::Relaxed));
+        assert_eq!(Pending::answered(Ok(7)).at_hand().unwrap().unwrap(), 7);
     }
 }

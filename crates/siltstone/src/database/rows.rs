@@ -160,6 +160,12 @@ impl PackedRows {
         self.bytes.extend_from_slice(value.unwrap_or_default());
     }
 
+    /// The one row of these columns, if there is one.
+    pub(super) fn into_row(self, columns: &Arc<[ColumnInfo]>) -> Option<Row> {
+        let start = *self.starts.first()?;
+        Some(Row { page: Arc::new(Packed { columns: columns.clone(), bytes: self.bytes }), start })
+    }
+
     /// Rows of these columns.
     pub(super) fn into_page(self, columns: &Arc<[ColumnInfo]>) -> Page {
         let page = Arc::new(Packed { columns: columns.clone(), bytes: self.bytes });

@@ -50,6 +50,14 @@ pub(super) struct SliceRead {
     pub(super) with_static_only: bool,
 }
 
+/// The same, as the shard reads it.
+pub(super) struct PartitionRead {
+    pub(super) key: PartitionKey,
+    pub(super) slice: Slice,
+    pub(super) direction: Direction,
+    pub(super) with_static_only: bool,
+}
+
 /// A part of the ring.
 #[derive(Clone, Debug)]
 pub(super) struct ScanRead {
@@ -75,38 +83,51 @@ impl Worker {
         read: SliceRead,
         sink: S,
     ) -> Result<Work<Answer<S>>> {
-        let table = self.table(read.selection.table)?;
-        let memory = (READ_MEMORY + table.table.slice_memory()).saturating_add(read.selection.bytes);
+        let SliceRead { selection, token, key, slice, reverse, with_static_only } = read;
+        let key = PartitionKey { token, bytes: Bytes::from(key) };
+        let slice = flat::slice(&Bytes::from(slice)).map_err(|error| Error::Usage(error.to_string()))?;
+        let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+        self.read_partition(selection, PartitionRead { key, slice, direction, with_static_only }, sink)
+    }
+
+    /// The same, of what was asked for on this thread.
+    pub(super) fn read_partition<S: Sink + 'static>(
+        self: &Rc<Self>,
+        selection: Selection,
+        read: PartitionRead,
+        sink: S,
+    ) -> Result<Work<Answer<S>>> {
+        let table = self.table(selection.table)?;
+        let memory = (READ_MEMORY + table.table.slice_memory()).saturating_add(selection.bytes);
         let admission = self.admission()?;
         if let Some(permit) = admission.try_admit(memory) {
-            return self.read_admitted(&table, read, sink, permit);
+            return self.read_admitted(&table, selection, read, sink, permit);
         }
         let (worker, admission) = (self.clone(), admission.clone());
         Ok(Work::later(async move {
             let permit = admission.admit(memory).await?;
-            worker.read_admitted(&table, read, sink, permit)?.answer().await
+            worker.read_admitted(&table, selection, read, sink, permit)?.answer().await
         }))
     }
 
     fn read_admitted<S: Sink + 'static>(
         &self,
         table: &ShardTable,
-        read: SliceRead,
+        selection: Selection,
+        read: PartitionRead,
         sink: S,
         permit: Permit,
     ) -> Result<Work<Answer<S>>> {
-        let mut packer = match self.packer(table, read.selection, sink) {
+        let mut packer = match self.packer(table, selection, sink) {
             Ok(packer) => packer,
             Err(sink) => return Ok(Work::Done(Answer::Altered(sink))),
         };
         packer.with_static_only |= read.with_static_only;
-        packer.direction = if read.reverse { Direction::Reverse } else { Direction::Forward };
-        let slice = flat::slice(&Bytes::from(read.slice)).map_err(|error| Error::Usage(error.to_string()))?;
-        let key = PartitionKey { token: read.token, bytes: Bytes::from(read.key) };
-        if packer.take_known(&table.table, &key, &slice) {
+        packer.direction = read.direction;
+        if packer.take_known(&table.table, &read.key, &read.slice) {
             return Ok(Work::Done(Answer::Rows(packer.finish())));
         }
-        let mut begun = table.table.begin(Cow::Owned(packer.request(key, slice)));
+        let mut begun = table.table.begin(Cow::Owned(packer.request(read.key, read.slice)));
         if let Begun::Ready(stream) = &mut begun
             && packer.take_some(stream, &mut Fragment::default())? == Taken::All
         {

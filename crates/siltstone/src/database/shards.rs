@@ -25,6 +25,7 @@ use std::thread::JoinHandle;
 use runtime::{RuntimeError, Shard, ShardOptions, Signal};
 use send_wrapper::SendWrapper;
 
+use super::pending::Pending;
 use super::spin::spin;
 use super::worker::Worker;
 use crate::{Error, Result};
@@ -77,41 +78,23 @@ impl ShardHandle {
     pub(super) fn call<T: Send + 'static>(
         &self,
         work: impl AsyncFnOnce(Rc<Worker>) -> Result<T> + Send + 'static,
-    ) -> impl Future<Output = Result<T>> + Send + 'static {
+    ) -> Pending<T> {
         self.ask(move |worker| {
             let worker = worker.clone();
             Ok(Work::later(async move { work(worker).await }))
         })
     }
 
-    /// Does something on the shard that may not need to wait there.
+    /// Does something on the shard that may not need to wait there. If this is its thread, what needs no wait is done when
+    /// this returns.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
-    ) -> impl Future<Output = Result<T>> + Send + 'static {
-        let (number, jobs) = (self.number, self.jobs.clone());
-        async move {
-            let work = match begin_here(number, work) {
-                Begun::Done(done) => return done,
-                Begun::Later(later) => return later.await,
-                Begun::Not(work) => work,
-            };
-            let (answer, answered) = async_channel::bounded(1);
-            let job: Job = Box::new(move |worker| {
-                let done = match work(worker) {
-                    Ok(Work::Later(later)) => {
-                        // Who asked may have gone away.
-                        return Some(Box::pin(async move { drop(answer.send(later.await).await) }));
-                    }
-                    Ok(Work::Done(done)) => Ok(done),
-                    Err(error) => Err(error),
-                };
-                drop(answer.try_send(done));
-                None
-            });
-            let gone = || Error::Closed("the database is closed, or a shard of it has failed".to_owned());
-            jobs.send(job).await.map_err(|_| gone())?;
-            answered.recv().await.map_err(|_| gone())?
+    ) -> Pending<T> {
+        match begin_here(self.number, work) {
+            Begun::Done(done) => Pending::answered(done),
+            Begun::Later(later) => Pending::new(later),
+            Begun::Not(work) => Pending::new(send(self.jobs.clone(), work)),
         }
     }
 
@@ -149,6 +132,29 @@ impl<T> Work<T> {
             Work::Later(later) => later.await,
         }
     }
+}
+
+/// Does something on the shard that takes these jobs.
+async fn send<T: Send + 'static>(
+    jobs: async_channel::Sender<Job>,
+    work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
+) -> Result<T> {
+    let (answer, answered) = async_channel::bounded(1);
+    let job: Job = Box::new(move |worker| {
+        let done = match work(worker) {
+            Ok(Work::Later(later)) => {
+                // Who asked may have gone away.
+                return Some(Box::pin(async move { drop(answer.send(later.await).await) }));
+            }
+            Ok(Work::Done(done)) => Ok(done),
+            Err(error) => Err(error),
+        };
+        drop(answer.try_send(done));
+        None
+    });
+    let gone = || Error::Closed("the database is closed, or a shard of it has failed".to_owned());
+    jobs.send(job).await.map_err(|_| gone())?;
+    answered.recv().await.map_err(|_| gone())?
 }
 
 /// Takes jobs until the queue is closed and empty, lets those end that are under way, and closes the log.
@@ -285,7 +291,6 @@ mod tests {
     use std::sync::Arc;
     use std::thread;
 
-    use super::super::pending::Pending;
     use super::super::worker::ANSWERS_A_TURN;
     use super::*;
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Bytes, Clustering, PartitionKey, Schema, Token, flat};
+use model::{Clustering, Schema, Token};
 use storage::commit_log::TableId;
 
 use super::Table;
@@ -15,19 +15,10 @@ use super::encode::Encoder;
 use super::locks::Lock;
 use super::select::READ_MEMORY;
 use super::worker::{ShardTable, Worker};
-use crate::{Error, Result};
+use crate::Result;
 
 /// So many rows are read or written at once.
 const AT_ONCE: usize = 32;
-
-/// The key of a row, as it can go to its shard.
-#[derive(Clone, Debug)]
-pub(super) struct RowKey {
-    pub(super) token: Token,
-    pub(super) key: Vec<u8>,
-    /// The row alone, as a flat slice.
-    pub(super) slice: Vec<u8>,
-}
 
 /// What a shard is to do with some rows of a table, and of which version of its columns they are.
 #[derive(Clone, Debug)]
@@ -35,16 +26,6 @@ pub(super) struct Share<T> {
     pub(super) table: TableId,
     pub(super) version: u64,
     pub(super) rows: Vec<T>,
-}
-
-impl RowKey {
-    pub(super) fn key(&self) -> PartitionKey {
-        PartitionKey { token: self.token, bytes: Bytes::from(self.key.as_slice()) }
-    }
-
-    pub(super) fn slice(&self) -> Result<model::Slice> {
-        flat::slice(&Bytes::from(self.slice.as_slice())).map_err(|error| Error::Usage(error.to_string()))
-    }
 }
 
 impl Table {

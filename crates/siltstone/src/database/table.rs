@@ -13,6 +13,7 @@ use tracing::{Instrument as _, Span, debug_span};
 use super::counters::Increments;
 use super::encode::Encoder;
 use super::fold::{Fold, Folded, RowView};
+use super::point::Point;
 use super::read::PageOptions;
 use super::resume::Resume;
 use super::rows::PackedRows;
@@ -173,18 +174,9 @@ impl Table {
     /// # Errors
     /// [`Error::Usage`] for a key that is none of this table; what cannot be read.
     pub fn get(&self, key: impl IntoValues, clustering: impl IntoValues) -> Pending<Option<Row>> {
-        let (key, clustering, table) = (key.into_values(), clustering.into_values(), self.clone());
         let span = debug_span!("get", table = self.name());
-        self.pending(span, async move {
-            let page = PageOptions { rows: 1, ..PageOptions::default() };
-            let read = |encoder: &Encoder<'_>| {
-                let rows = encoder.row(&clustering)?;
-                let (columns, mut read) = table.slice_read(encoder, &key, &rows, &page)?;
-                read.selection.wants_next = false;
-                Ok((columns, read))
-            };
-            Ok(table.read_slice(read).await?.rows.pop())
-        })
+        let point = Point { key: key.into_values(), clustering: clustering.into_values() };
+        self.clone().read_point(span, point)
     }
 
     /// Rows by their whole keys, each where it was asked for. What is asked of a shard goes there together, and the filters of
@@ -248,7 +240,7 @@ impl Table {
     /// # Errors
     /// [`Error::Usage`] for a key that is none of this table.
     pub fn shard_of(&self, key: impl IntoValues) -> Result<usize> {
-        let key = self.encoder(&self.state.shape()).key(&key.into_values())?;
+        let key = self.state.shape().key(&key.into_values())?;
         Ok(self.inner.ring.shard_of(key.token))
     }
 
@@ -259,9 +251,10 @@ impl Table {
     pub fn slice(&self, key: impl IntoValues, slice: Slice) -> Pending<Page> {
         let (table, key) = (self.clone(), key.into_values());
         let span = debug_span!("slice", table = self.name());
-        self.pending(span, async move {
-            table.read_slice(|encoder| table.slice_read_by(encoder, &key, &slice)).await
-        })
+        self.pending(
+            span,
+            async move { table.read_slice(|shape| table.slice_read_by(shape, &key, &slice)).await },
+        )
     }
 
     /// Shows the rows of a partition one by one, where they are, to a function that makes something of them: for sums,
@@ -300,7 +293,7 @@ impl Table {
         let (table, key) = (self.clone(), key.into_values());
         let span = debug_span!("fold", table = self.name());
         self.pending(span, async move {
-            let read = |encoder: &Encoder<'_>| table.slice_read_by(encoder, &key, &slice);
+            let read = |shape: &Shape| table.slice_read_by(shape, &key, &slice);
             let (_, fold) = table.read_into(Fold::new(start, each), read).await?;
             Ok(fold.finish())
         })
@@ -420,12 +413,18 @@ impl Table {
     ) -> Pending<T> {
         let table = self.clone();
         let checked = async move {
-            if table.state.is_dropped.load(Ordering::Acquire) {
-                return Err(Error::Usage(format!("the table {} was dropped", table.name())));
-            }
+            table.check_there()?;
             work.await
         };
         Pending::new(checked.instrument(span))
+    }
+
+    /// An error if the table was dropped.
+    pub(super) fn check_there(&self) -> Result<()> {
+        match self.state.is_dropped.load(Ordering::Acquire) {
+            true => Err(Error::Usage(format!("the table {} was dropped", self.name()))),
+            false => Ok(()),
+        }
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -493,7 +492,7 @@ impl Table {
     /// Reads what `read` makes for the table as it is, again if it was altered meanwhile.
     async fn read_slice(
         &self,
-        read: impl Fn(&Encoder<'_>) -> Result<(Arc<[ColumnInfo]>, SliceRead)>,
+        read: impl Fn(&Shape) -> Result<(Arc<[ColumnInfo]>, SliceRead)>,
     ) -> Result<Page> {
         let (columns, packed) = self.read_into(PackedRows::default(), read).await?;
         Ok(packed.into_page(&columns))
@@ -503,10 +502,10 @@ impl Table {
     async fn read_into<S: Sink + Send + 'static>(
         &self,
         mut sink: S,
-        read: impl Fn(&Encoder<'_>) -> Result<(Arc<[ColumnInfo]>, SliceRead)>,
+        read: impl Fn(&Shape) -> Result<(Arc<[ColumnInfo]>, SliceRead)>,
     ) -> Result<(Arc<[ColumnInfo]>, S)> {
         loop {
-            let (columns, read) = read(&self.encoder(&self.state.shape()))?;
+            let (columns, read) = read(&self.state.shape())?;
             let shard = self.inner.shard_of(read.token);
             sink.select(&columns);
             match shard.ask(move |worker| worker.read_slice(read, sink)).await? {
@@ -519,11 +518,11 @@ impl Table {
 
     fn slice_read_by(
         &self,
-        encoder: &Encoder<'_>,
+        shape: &Shape,
         key: &[Value],
         slice: &Slice,
     ) -> Result<(Arc<[ColumnInfo]>, SliceRead)> {
-        let mut rows = model::Slice { start: encoder.start(&slice.from)?, end: encoder.end(&slice.to)? };
+        let mut rows = model::Slice { start: shape.start(&slice.from)?, end: shape.end(&slice.to)? };
         let with_static_only = rows.is_all() && slice.page.resume.is_none();
         let resume = slice.page.resume.as_deref().map(Resume::parse).transpose()?;
         if let Some(resume) = &resume {
@@ -533,7 +532,7 @@ impl Table {
                 false => rows.start = position.unwrap_or_else(model::Position::end),
             }
         }
-        let (columns, mut read) = self.slice_read(encoder, key, &rows, &slice.page)?;
+        let (columns, mut read) = self.slice_read(shape, key, &rows, &slice.page)?;
         if resume.is_some_and(|resume| resume.key != read.key) {
             return Err(Error::Usage("the position to go on at is of another partition".to_owned()));
         }
@@ -543,14 +542,15 @@ impl Table {
 
     fn slice_read(
         &self,
-        encoder: &Encoder<'_>,
+        shape: &Shape,
         key: &[Value],
         rows: &model::Slice,
         page: &PageOptions,
     ) -> Result<(Arc<[ColumnInfo]>, SliceRead)> {
-        let key = encoder.key_bytes(key)?;
-        let (columns, selection) = self.selection(encoder.shape, page)?;
+        let key = shape.key_bytes(key)?;
+        let (columns, selection) = self.selection(shape, page)?;
         let (token, with_static_only) = (model::key::token_of(&key), rows.is_all());
+        let key = key.into_vec();
         let mut slice = Vec::new();
         flat::put_slice(rows, &mut slice);
         Ok((columns, SliceRead { selection, token, key, slice, reverse: false, with_static_only }))

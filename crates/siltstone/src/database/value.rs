@@ -1,8 +1,11 @@
 //! Values as programs have them, made into the bytes of a column's type.
 
+use std::ops::Deref;
+
 use model::CqlType;
 use model::types::TypeError;
 use serde_json::{Number, Value as Json};
+use smallvec::{SmallVec, smallvec};
 
 use crate::keys::in_words;
 use crate::{Error, Result};
@@ -31,39 +34,55 @@ pub enum Value {
     Json(Json),
 }
 
-/// The values of a key's columns: one value, a tuple of several, or a `Vec` of [`Value`]s. `()` is none.
+/// The bytes of a value: short ones, as most keys are, have no place of their own in memory.
+pub(super) type Encoded = SmallVec<[u8; 16]>;
+
+/// The values of a key's columns, in their order. One or two, as most keys have, have no place of their own in memory.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Values(SmallVec<[Value; 2]>);
+
+/// What the values of a key's columns are made of: one value, a tuple of several, or a `Vec` of [`Value`]s. `()` is none.
 pub trait IntoValues {
     /// The values in the order of the columns.
-    fn into_values(self) -> Vec<Value>;
+    fn into_values(self) -> Values;
 }
 
 impl Value {
     /// The bytes of a value of this type; `None` is null.
-    pub(super) fn encode(&self, column: &str, data_type: &CqlType) -> Result<Option<Vec<u8>>> {
-        let wrong = |what: String| Error::Usage(format!("{column}: {what}"));
-        let bytes = self.bytes(data_type.unreversed()).map_err(|error| wrong(in_words(error)))?;
-        if let Some(bytes) = &bytes {
-            data_type.validate(bytes).map_err(|error| wrong(in_words(error)))?;
-        }
+    pub(super) fn encode(&self, column: &str, data_type: &CqlType) -> Result<Option<Encoded>> {
+        let encoded =
+            self.number(data_type.unreversed()).map(Some).map_or_else(|| self.checked(data_type), Ok);
+        encoded.map_err(|error| Error::Usage(format!("{column}: {}", in_words(error))))
+    }
+
+    /// A number of the type's width: nothing of it need be checked.
+    #[inline]
+    fn number(&self, data_type: &CqlType) -> Option<Encoded> {
+        Some(match (self, data_type) {
+            (Value::Integer(number), CqlType::BigInt | CqlType::Counter) => number.to_be_bytes()[..].into(),
+            (Value::Integer(number), CqlType::Int) => i32::try_from(*number).ok()?.to_be_bytes()[..].into(),
+            (Value::Float(number), CqlType::Double) => number.to_be_bytes()[..].into(),
+            (Value::Float(number), CqlType::Float) => (*number as f32).to_be_bytes()[..].into(),
+            _ => return None,
+        })
+    }
+
+    fn checked(&self, data_type: &CqlType) -> std::result::Result<Option<Encoded>, TypeError> {
+        let bytes = self.bytes(data_type.unreversed())?;
+        bytes.iter().try_for_each(|bytes| data_type.validate(bytes))?;
         Ok(bytes)
     }
 
-    fn bytes(&self, data_type: &CqlType) -> std::result::Result<Option<Vec<u8>>, TypeError> {
+    fn bytes(&self, data_type: &CqlType) -> std::result::Result<Option<Encoded>, TypeError> {
         match (self, data_type) {
             (Value::Null, _) => return Ok(None),
-            (Value::Raw(bytes), _) => return Ok(Some(bytes.clone())),
-            (Value::Text(text), CqlType::Text | CqlType::Ascii) => Ok(text.as_bytes().to_vec()),
-            (Value::Integer(number), CqlType::BigInt | CqlType::Counter) => Ok(number.to_be_bytes().to_vec()),
-            (Value::Integer(number), CqlType::Int) if let Ok(narrow) = i32::try_from(*number) => {
-                Ok(narrow.to_be_bytes().to_vec())
-            }
-            (Value::Float(number), CqlType::Double) => Ok(number.to_be_bytes().to_vec()),
-            (Value::Float(number), CqlType::Float) => Ok((*number as f32).to_be_bytes().to_vec()),
-            (Value::Blob(bytes), CqlType::Blob | CqlType::Custom(_)) => Ok(bytes.clone()),
+            (Value::Raw(bytes), _) => return Ok(Some(bytes.as_slice().into())),
+            (Value::Text(text), CqlType::Text | CqlType::Ascii) => Ok(text.as_bytes().into()),
+            (Value::Blob(bytes), CqlType::Blob | CqlType::Custom(_)) => Ok(bytes.as_slice().into()),
             (Value::Blob(bytes), CqlType::Uuid | CqlType::TimeUuid | CqlType::LexicalUuid) => {
-                Ok(bytes.clone())
+                Ok(bytes.as_slice().into())
             }
-            _ => data_type.from_json(&self.to_json()),
+            _ => data_type.from_json(&self.to_json()).map(Encoded::from_vec),
         }
         .map(Some)
     }
@@ -91,15 +110,30 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-impl IntoValues for Vec<Value> {
-    fn into_values(self) -> Vec<Value> {
+impl Deref for Values {
+    type Target = [Value];
+
+    #[inline]
+    fn deref(&self) -> &[Value] {
+        &self.0
+    }
+}
+
+impl IntoValues for Values {
+    fn into_values(self) -> Values {
         self
     }
 }
 
+impl IntoValues for Vec<Value> {
+    fn into_values(self) -> Values {
+        Values(self.into())
+    }
+}
+
 impl IntoValues for () {
-    fn into_values(self) -> Vec<Value> {
-        Vec::new()
+    fn into_values(self) -> Values {
+        Values::default()
     }
 }
 
@@ -113,8 +147,9 @@ macro_rules! from {
             }
 
             impl IntoValues for $of {
-                fn into_values(self) -> Vec<Value> {
-                    vec![self.into()]
+                #[inline]
+                fn into_values(self) -> Values {
+                    Values(smallvec![self.into()])
                 }
             }
         )*
@@ -140,18 +175,18 @@ from! {
 }
 
 impl IntoValues for Value {
-    fn into_values(self) -> Vec<Value> {
-        vec![self]
+    fn into_values(self) -> Values {
+        Values(smallvec![self])
     }
 }
 
 macro_rules! tuples {
     ($($name:ident),*) => {
         impl<$($name: Into<Value>),*> IntoValues for ($($name,)*) {
-            fn into_values(self) -> Vec<Value> {
+            fn into_values(self) -> Values {
                 #[expect(non_snake_case, reason = "the names of the types serve for their values too")]
                 let ($($name,)*) = self;
-                vec![$($name.into()),*]
+                Values(smallvec![$($name.into()),*])
             }
         }
     };
@@ -169,7 +204,8 @@ mod tests {
 
     fn bytes(value: impl Into<Value>, data_type: &str) -> std::result::Result<Option<Vec<u8>>, String> {
         let data_type = CqlType::parse(data_type).unwrap();
-        value.into().encode("c", &data_type).map_err(|error| error.to_string())
+        let bytes = value.into().encode("c", &data_type).map_err(|error| error.to_string())?;
+        Ok(bytes.map(Encoded::into_vec))
     }
 
     #[test]
@@ -200,8 +236,8 @@ mod tests {
 
     #[test]
     fn keys_are_one_value_or_several() {
-        assert_eq!(7.into_values(), [Value::Integer(7)]);
-        assert_eq!(("a", 1_i64).into_values(), [Value::Text("a".to_owned()), Value::Integer(1)]);
-        assert_eq!(().into_values(), []);
+        assert_eq!(*7.into_values(), [Value::Integer(7)]);
+        assert_eq!(*("a", 1_i64).into_values(), [Value::Text("a".to_owned()), Value::Integer(1)]);
+        assert_eq!(*().into_values(), []);
     }
 }

@@ -1,6 +1,6 @@
 //! What is written: rows inserted, updated and deleted, by the names of their columns.
 
-use super::value::{IntoValues, Value};
+use super::value::{IntoValues, Value, Values};
 
 /// Writes that go together.
 ///
@@ -24,7 +24,7 @@ pub struct Batch {
 /// A write to one row, to a range of rows, or to a partition.
 #[derive(Clone, Debug)]
 pub struct Write {
-    pub(super) key: Vec<Value>,
+    pub(super) key: Values,
     pub(super) target: Target,
     pub(super) changes: Vec<(String, Change)>,
     pub(super) ttl: Option<u32>,
@@ -35,11 +35,11 @@ pub struct Write {
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     /// A row comes to be.
-    Insert(Vec<Value>),
+    Insert(Values),
     /// Columns change.
-    Update(Vec<Value>),
+    Update(Values),
     /// A row, or all rows that begin so, goes.
-    DeleteRows(Vec<Value>),
+    DeleteRows(Values),
     /// All rows between two ends go.
     DeleteRange(Bound, Bound),
     /// Everything of the partition goes.
@@ -55,9 +55,9 @@ pub enum Bound {
     #[default]
     Open,
     /// At these rows, which are in the range.
-    Including(Vec<Value>),
+    Including(Values),
     /// At these rows, which are not.
-    Excluding(Vec<Value>),
+    Excluding(Values),
 }
 
 /// What becomes of a column.

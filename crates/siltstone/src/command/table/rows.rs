@@ -143,7 +143,7 @@ impl Get {
             let what = format!("{} has {columns} clustering columns, not {}", table.name(), clustering.len());
             return Err(Error::Usage(what));
         }
-        let at = if columns == 0 { Bound::Open } else { Bound::Including(clustering) };
+        let at = if columns == 0 { Bound::Open } else { Bound::including(clustering) };
         let slice = self.shape.of_slice(database::Slice::all().from(at.clone()).to(at));
         let mut printer = Printer::new(Some(1), self.shape.raw);
         printer.print(&table.slice(key, slice.limit(1)).wait()?)?;
@@ -162,7 +162,7 @@ impl Slice {
             return Err(Error::Usage("KEY is missing, or there is too much behind it".to_owned()));
         };
         let bound =
-            |text: &Option<String>| text.as_ref().map_or(Bound::Open, |text| Bound::Including(values(text)));
+            |text: &Option<String>| text.as_ref().map_or(Bound::Open, |text| Bound::including(values(text)));
         let mut slice =
             self.shape.of_slice(database::Slice::all().from(bound(&self.from)).to(bound(&self.to)));
         if self.reverse {

@@ -1,0 +1,124 @@
+//! Keys, and bounds of slices, by the values of their columns.
+
+use model::{Bytes, Clustering, CqlType, PartitionKey, Position, Slice, Token, key};
+use smallvec::SmallVec;
+
+use super::shape::Shape;
+use super::value::{Encoded, Value};
+use super::write::Bound;
+use crate::keys::composite;
+use crate::{Error, Result};
+
+/// No key is longer, in bytes.
+const LONGEST_KEY: usize = u16::MAX as usize;
+
+/// The key of a row, as it can go to its shard.
+#[derive(Clone, Debug)]
+pub(super) struct RowKey {
+    pub(super) token: Token,
+    pub(super) key: Encoded,
+    /// The values of its clustering columns; none where the table has none.
+    pub(super) row: SmallVec<[Encoded; 2]>,
+}
+
+impl RowKey {
+    /// The partition's key.
+    pub(super) fn key(&self) -> PartitionKey {
+        PartitionKey { token: self.token, bytes: Bytes::from(&*self.key) }
+    }
+
+    /// The clustering key.
+    pub(super) fn clustering(&self) -> Clustering {
+        self.row.iter().map(|value| &**value).collect()
+    }
+
+    /// The row alone.
+    pub(super) fn slice(&self) -> Slice {
+        if self.row.is_empty() { Slice::all() } else { Slice::of_prefix(self.clustering()) }
+    }
+}
+
+impl Shape {
+    /// The key of these values.
+    pub(super) fn key(&self, values: &[Value]) -> Result<PartitionKey> {
+        Ok(PartitionKey::new(Bytes::from(self.key_bytes(values)?.into_vec())))
+    }
+
+    /// The bytes of the same.
+    pub(super) fn key_bytes(&self, values: &[Value]) -> Result<Encoded> {
+        let types = self.key_types();
+        if values.len() != types.len() {
+            let table = self.name();
+            let what =
+                format!("the partition key of {table} has {} columns, not {}", types.len(), values.len());
+            return Err(Error::Usage(what));
+        }
+        let names = &self.schema.partition_key;
+        let mut parts = values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of));
+        let bytes = match &self.model().partition_key {
+            CqlType::Composite(_) => composite(&parts.collect::<Result<Vec<_>>>()?).map(Encoded::from_vec),
+            _ => parts.next().transpose()?,
+        };
+        let fits = |bytes: &Encoded| !bytes.is_empty() && bytes.len() <= LONGEST_KEY;
+        bytes.filter(fits).ok_or_else(|| {
+            Error::Usage(format!("a partition key has 1 to {LONGEST_KEY} bytes: {values:?} does not"))
+        })
+    }
+
+    /// The clustering of these values, which may be fewer than there are columns.
+    pub(super) fn clustering(&self, values: &[Value]) -> Result<Clustering> {
+        Ok(self.clustering_bytes(values)?.into_iter().map(Encoded::into_vec).collect())
+    }
+
+    /// The bytes of the same.
+    fn clustering_bytes(&self, values: &[Value]) -> Result<SmallVec<[Encoded; 2]>> {
+        let columns = self.clustering_len();
+        if values.len() > columns {
+            let table = self.name();
+            let what = format!("{table} has {columns} clustering columns, not {}", values.len());
+            return Err(Error::Usage(what));
+        }
+        let columns = self.model().clustering.iter().zip(&self.schema.clustering);
+        let mut bytes = SmallVec::new();
+        for (value, (of, name)) in values.iter().zip(columns) {
+            bytes.push(part(value, name, of)?);
+        }
+        Ok(bytes)
+    }
+
+    /// The key of the one row of these values: of all clustering columns that there are.
+    pub(super) fn row_key(&self, key: &[Value], clustering: &[Value]) -> Result<RowKey> {
+        let key = self.key_bytes(key)?;
+        let (columns, given) = (self.clustering_len(), clustering.len());
+        if given != columns {
+            let table = self.name();
+            return Err(Error::Usage(format!("{table} has {columns} clustering columns, not {given}")));
+        }
+        let row = self.clustering_bytes(clustering)?;
+        Ok(RowKey { token: key::token_of(&key), key, row })
+    }
+
+    /// Where a range begins.
+    pub(super) fn start(&self, bound: &Bound) -> Result<Position> {
+        Ok(match bound {
+            Bound::Open => Position::start(),
+            Bound::Including(values) => Position::before(self.clustering(values)?),
+            Bound::Excluding(values) => Position::after(self.clustering(values)?),
+        })
+    }
+
+    /// Where a range ends.
+    pub(super) fn end(&self, bound: &Bound) -> Result<Position> {
+        Ok(match bound {
+            Bound::Open => Position::end(),
+            Bound::Including(values) => Position::after(self.clustering(values)?),
+            Bound::Excluding(values) => Position::before(self.clustering(values)?),
+        })
+    }
+}
+
+/// A value of a key.
+fn part(value: &Value, name: &str, of: &CqlType) -> Result<Encoded> {
+    let bytes = value.encode(name, of)?;
+    bytes.ok_or_else(|| Error::Usage(format!("{name} is a part of the key and cannot be null")))
+}
