@@ -41,8 +41,7 @@ pub(crate) fn load(settings: &Settings) -> Result<()> {
     let database = Database::open(&settings.folder, options(settings)).wait()?;
     let table = database.create_table(TABLE).wait()?;
     for rows in settings.of_rows().batches() {
-        let write =
-            |(clustering, value)| Write::insert(PARTITION, clustering).set("v", Bytes::from(value).to_vec());
+        let write = |(clustering, value)| Write::insert(PARTITION, clustering).set("v", value);
         table.write(rows.into_iter().map(write).collect::<Batch>()).wait()?;
     }
     table.flush().wait()?;

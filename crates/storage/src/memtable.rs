@@ -159,7 +159,7 @@ impl Partition {
         use std::collections::btree_map::Entry;
         match self.rows.entry(Place::of_row(schema, row.clustering.clone())) {
             Entry::Vacant(vacant) => {
-                if let Some(row) = merger.merge(&mut vec![row], false, self.deletion) {
+                if let Some(row) = merger.merge_one(row, false, self.deletion) {
                     vacant.insert(row);
                 }
             }

@@ -44,22 +44,22 @@ impl Encoder<'_> {
     pub(super) fn mutations(&self, batch: &Batch) -> Result<Vec<Mutation>> {
         let mut timestamp = batch.timestamp;
         let mut all: BTreeMap<Vec<u8>, Mutation> = BTreeMap::new();
-        for write in &batch.writes {
-            let at = write.timestamp.or(timestamp).unwrap_or_else(|| self.stamps.micros());
-            if write.timestamp.is_none() {
-                timestamp = Some(at);
+        for of_partition in batch.writes.chunk_by(|a, b| a.key == b.key) {
+            let key = self.shape.key(&of_partition[0].key)?;
+            let mutation = all.entry(key.bytes.to_vec()).or_insert_with(|| Mutation::new(key));
+            for write in of_partition {
+                let at = write.timestamp.or(timestamp).unwrap_or_else(|| self.stamps.micros());
+                if write.timestamp.is_none() {
+                    timestamp = Some(at);
+                }
+                self.one(write, at)?.apply(write, mutation)?;
             }
-            let key = self.shape.key(&write.key)?;
-            let bytes = key.bytes.to_vec();
-            let mutation = all.entry(bytes).or_insert_with(|| Mutation::new(key));
-            self.one(write, at)?.apply(write, mutation)?;
         }
         all.into_values().map(|mutation| self.finished(mutation)).collect()
     }
 
     fn one(&self, write: &Write, timestamp: i64) -> Result<One<'_>> {
-        let of_table = || self.shape.schema.options.text("default_time_to_live")?.parse().ok();
-        let ttl = write.ttl.or_else(of_table).unwrap_or(0);
+        let ttl = write.ttl.unwrap_or(self.shape.default_ttl);
         if ttl > LONGEST_TTL {
             return Err(Error::Usage(format!("a time to live of {ttl} s is longer than {LONGEST_TTL} s")));
         }
@@ -73,22 +73,25 @@ impl Encoder<'_> {
     /// The mutation as it must be: rows in order, each once, and nothing that its SSTables could not hold.
     fn finished(&self, mut mutation: Mutation) -> Result<Mutation> {
         let schema = self.shape.model();
-        let mut merger = RowMerger::new(schema);
-        mutation.rows.sort_by(|a, b| schema.compare_rows(&a.clustering, &b.clustering));
-        let mut rows: Vec<Row> = Vec::new();
-        for group in mutation.rows.chunk_by(|a, b| schema.compare_rows(&a.clustering, &b.clustering).is_eq())
-        {
-            match group {
-                [only] => rows.push(only.clone()),
-                several => rows.extend(merger.merge(&mut several.to_vec(), false, DeletionTime::LIVE)),
+        let compare = |a: &Row, b: &Row| schema.compare_rows(&a.clustering, &b.clustering);
+        if !mutation.rows.is_sorted_by(|a, b| compare(a, b).is_lt()) {
+            let mut merger = RowMerger::new(schema);
+            mutation.rows.sort_by(compare);
+            let mut rows: Vec<Row> = Vec::with_capacity(mutation.rows.len());
+            for group in mutation.rows.chunk_by(|a, b| compare(a, b).is_eq()) {
+                match group {
+                    [only] => rows.push(only.clone()),
+                    several => rows.extend(merger.merge(&mut several.to_vec(), false, DeletionTime::LIVE)),
+                }
             }
+            mutation.rows = rows;
         }
-        mutation.rows = rows;
-        self.check(mutation)
+        self.check(&mutation)?;
+        Ok(mutation)
     }
 
-    /// The mutation, if SSTables of the table's version can hold it.
-    pub(super) fn check(&self, mut mutation: Mutation) -> Result<Mutation> {
+    /// Whether SSTables of the table's version can hold a mutation.
+    pub(super) fn check(&self, mutation: &Mutation) -> Result<()> {
         let refused = |what: String| Error::Usage(format!("{}: {what}", self.shape.name()));
         let start = PartitionStart { key: mutation.key.clone(), deletion: mutation.deletion };
         self.limits.check(&Fragment::PartitionStart(start)).map_err(refused)?;
@@ -98,14 +101,8 @@ impl Encoder<'_> {
                 self.limits.check(&Fragment::RangeTombstone(change)).map_err(refused)?;
             }
         }
-        for row in mutation.rows.iter_mut().chain(&mut mutation.static_row) {
-            let fragment = Fragment::Row(std::mem::replace(row, Row::new(Clustering::empty())));
-            self.limits.check(&fragment).map_err(refused)?;
-            if let Fragment::Row(checked) = fragment {
-                *row = checked;
-            }
-        }
-        Ok(mutation)
+        let mut rows = mutation.rows.iter().chain(&mutation.static_row);
+        rows.try_for_each(|row| self.limits.check_row(row)).map_err(refused)
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Shape {
     pub(super) columns: Arc<[ColumnInfo]>,
     /// Where the rows have each of them.
     pub(super) places: Arc<[Place]>,
+    /// How long a value lives if the write does not say, in seconds; 0 for ever.
+    pub(super) default_ttl: u32,
 }
 
 /// Columns of a table that a read selects, in its order.
@@ -93,7 +95,9 @@ impl Shape {
                 show(name, &column.data_type, ColumnKind::Regular, Place::Regular(at));
             }
         }
-        Shape { version, columns: columns.into(), places: places.into(), schema }
+        let default_ttl = schema.options.text("default_time_to_live").and_then(|text| text.parse().ok());
+        let (columns, places, default_ttl) = (columns.into(), places.into(), default_ttl.unwrap_or(0));
+        Shape { version, schema, columns, places, default_ttl }
     }
 
     /// `keyspace.table`, or just the table where no keyspace is known.

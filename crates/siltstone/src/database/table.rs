@@ -454,7 +454,8 @@ impl Table {
         if mutation.key.token != model::key::token_of(&mutation.key.bytes) {
             return Err(Error::Usage("the token of a mutation is not that of its key".to_owned()));
         }
-        self.encoder(shape).check(mutation).map(|mutation| Record::of(&mutation))
+        self.encoder(shape).check(&mutation)?;
+        Ok(Record::of(&mutation))
     }
 
     pub(super) fn encoder<'a>(&'a self, shape: &'a Shape) -> Encoder<'a> {

@@ -105,8 +105,12 @@ impl Limits {
         Ok(())
     }
 
+    /// The same of a row.
+    ///
+    /// # Errors
+    /// In words, what does not.
     #[inline]
-    fn check_row(&self, row: &Row) -> Fits {
+    pub fn check_row(&self, row: &Row) -> Fits {
         if self.family == Family::Cassandra && !row.deletion.is_live() && row.shadowable > row.deletion {
             let what = "a row has a shadowable deletion above another one: Cassandra has one deletion a row";
             return Err(what.to_owned());

@@ -8,13 +8,15 @@ use model::{Clustering, Position, Schema};
 /// A position among the rows of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
+    /// [`Schema::rank`] of the position: most comparisons need no look at the position itself.
+    rank: u64,
     pub(super) position: Position,
     schema: Rc<Schema>,
 }
 
 impl Place {
     pub(super) fn new(schema: &Rc<Schema>, position: Position) -> Place {
-        Place { position, schema: schema.clone() }
+        Place { rank: schema.rank(&position), position, schema: schema.clone() }
     }
 
     /// Where a row stands.
@@ -25,7 +27,7 @@ impl Place {
 
 impl Ord for Place {
     fn cmp(&self, other: &Place) -> Ordering {
-        self.schema.compare(&self.position, &other.position)
+        self.rank.cmp(&other.rank).then_with(|| self.schema.compare(&self.position, &other.position))
     }
 }
 
