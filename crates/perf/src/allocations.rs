@@ -2,13 +2,16 @@
 //!
 //! A program that wants to know says `#[global_allocator] static COUNTED: Counted = Counted;`. Without that, nothing is
 //! known. The counts are the thread's own, as a shard is one thread: they cost no atomics, and other threads do not show.
+//! What allocates is mimalloc, as a server would have it: docs/decisions/0040-the-allocator-of-the-benchmarks.md.
 
 #![expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
-/// The system's allocator, counted.
+use mimalloc::MiMalloc;
+
+/// mimalloc, counted.
 #[derive(Debug)]
 pub struct Counted;
 
@@ -40,31 +43,31 @@ fn count_live(bytes: i64) {
     let _ = LIVE.try_with(|live| live.set(live.get() + bytes));
 }
 
-// SAFETY: every call is handed on to the system's allocator unchanged; counting does not allocate.
+// SAFETY: every call is handed on to mimalloc unchanged; counting does not allocate.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
+        unsafe { MiMalloc.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { MiMalloc.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count_live(-(layout.size() as i64));
         // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
+        unsafe { MiMalloc.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, len: usize) -> *mut u8 {
         count(len);
         count_live(-(layout.size() as i64));
         // SAFETY: the caller keeps the contract of `realloc`.
-        unsafe { System.realloc(pointer, layout, len) }
+        unsafe { MiMalloc.realloc(pointer, layout, len) }
     }
 }
 

@@ -14,7 +14,7 @@ const BEHIND: &str = "\
 
 - **A row in memory, through `Database`**: a read is encoded, passes a queue to the shard's thread, and comes back the same way; who waits
   looks for the answer for a while before it sleeps ([0024](../decisions/0024-looking-before-sleeping.md)). That costs several times what the
-  read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding and the answer are what
+  read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding, the future and the answer are what
   it has more than the table ([0030](../decisions/0030-no-task-for-what-is-there.md)). With io_uring a process does not come to its end under
   callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
 - **Absent rows, 64 KiB blocks**: with blocks of 8 KiB or less a filter of rows is written, by groups of blocks
@@ -25,8 +25,9 @@ const BEHIND: &str = "\
 - **KiB of a slice, and of skips**: the same, with a block at either end of which a part is wanted, all with one request where the peers
   make three to fifty; and where slice follows slice, what is between them may come with them.
 - **Load**: a batch is encoded by who writes it and applied by the shard, one after the other here, as each is waited for before the next
-  one is made up. Most of the rest is the compaction of all at the end, by the thread that has just written all of it.
-  Both flush and compaction tell which rows there are ([0039](../decisions/0039-rows-of-large-partitions.md)), on that thread too.
+  one is made up. A row takes 17,600 instructions in all, of which 4,200 are the compaction of all at the end and 3,500 the flush, by the
+  thread that applies; what RocksDB and fjall write goes to the page cache first, ours to the disk. Both tell which rows there are
+  ([0039](../decisions/0039-rows-of-large-partitions.md)), on that thread too.
 ";
 
 /// A figure.
