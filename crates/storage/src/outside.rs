@@ -3,19 +3,24 @@
 //! A purge asks for it in the middle of a partition, where it cannot wait. So the pages of filters that tell are brought in
 //! where the partition begins; should one have gone since, its SSTable counts as one that has the partition.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use model::{Fragment, FragmentReader, Next, PartitionKey, PartitionStart};
 
-use crate::sstable_set::{Candidates, Member};
+use crate::sstable_set::{Candidates, Member, SSTableSet};
 use crate::table::Table;
 use crate::{Error, Result};
 
 /// All of a table but some SSTables.
 #[derive(Clone)]
-pub(crate) struct Outside {
+pub(crate) struct Outside(Rc<Inner>);
+
+struct Inner {
     table: Table,
-    inputs: Rc<[Rc<Member>]>,
+    inputs: Vec<Rc<Member>>,
+    /// The SSTables of the table when it was asked last, and those of them that are outside.
+    known: RefCell<(Rc<SSTableSet>, Rc<SSTableSet>)>,
 }
 
 /// A stream whose partitions do not begin before the filters can be asked for them.
@@ -28,15 +33,16 @@ pub(crate) struct Awaiting<R> {
 impl Outside {
     /// All but these.
     pub(crate) fn new(table: &Table, inputs: Vec<Rc<Member>>) -> Outside {
-        Outside { table: table.clone(), inputs: inputs.into() }
+        let set = table.sstables();
+        let others = Rc::new(set.replaced(&inputs, []));
+        Outside(Rc::new(Inner { table: table.clone(), inputs, known: RefCell::new((set, others)) }))
     }
 
     /// The least timestamp of all that may be of a partition; `None` if nothing is.
     pub(crate) fn least(&self, key: &PartitionKey) -> Option<i64> {
         let candidates = self.candidates(key);
-        let is_outside = |member: &&Rc<Member>| !self.inputs.iter().any(|input| input.is(member));
-        let in_sstables = candidates.members().iter().filter(is_outside).map(|member| member.min_timestamp);
-        let memtables = self.table.memtables();
+        let in_sstables = candidates.members().iter().map(|member| member.min_timestamp);
+        let memtables = self.0.table.memtables();
         let with_key = memtables.iter().filter(|memtable| memtable.has(key));
         let in_memtables = with_key.filter_map(|memtable| memtable.timestamps().map(|(least, _)| least));
         in_sstables.chain(in_memtables).min()
@@ -48,7 +54,19 @@ impl Outside {
     }
 
     fn candidates(&self, key: &PartitionKey) -> Candidates {
-        self.table.sstables().of_key(key)
+        self.sstables().of_key(key)
+    }
+
+    /// The SSTables that are outside by now: what a flush has made meanwhile is.
+    fn sstables(&self) -> Rc<SSTableSet> {
+        let Inner { table, inputs, known } = &*self.0;
+        let set = table.sstables();
+        let mut known = known.borrow_mut();
+        if !Rc::ptr_eq(&known.0, &set) {
+            let others = Rc::new(set.replaced(inputs, []));
+            *known = (set, others);
+        }
+        known.1.clone()
     }
 }
 

@@ -246,6 +246,9 @@ impl SSTableSet {
 
     /// Those that may have a partition, as far as first and last ones tell, and filters as far as they are in memory.
     pub fn of_key(&self, key: &PartitionKey) -> Candidates {
+        if self.members.is_empty() {
+            return Candidates::default();
+        }
         let hash = murmur3(&key.bytes);
         let around = self.runs.around(key, |place| self.members[place as usize].ends());
         let mut has_unread = false;

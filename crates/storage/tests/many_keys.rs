@@ -5,8 +5,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Range;
 use std::path::Path;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use model::{
@@ -197,6 +199,31 @@ fn tombstones_are_purged_by_filters_in_pages() {
             );
         });
     }
+}
+
+/// What is flushed while a compaction goes on lies outside of it.
+#[test]
+fn a_tombstone_stays_for_what_is_flushed_meanwhile() {
+    run(16 << 20, async |_, table| {
+        (0..PARTITIONS).for_each(|number| delete(&table, number, 5));
+        flush(&table).await;
+        let last = (0..PARTITIONS).max_by_key(|number| key(*number).token).unwrap();
+        let (rewrite, control) = (Rewrite::into_one(table.compactable()), Control::default());
+        let flushed = Cell::new(false);
+        let older = async {
+            insert(&table, last, 1);
+            flush(&table).await;
+            flushed.set(true);
+        };
+        let compaction = async {
+            table.rewrite(&rewrite, &control).await.unwrap();
+            assert!(flushed.get(), "it was flushed meanwhile");
+        };
+        let both: [Pin<Box<dyn Future<Output = ()>>>; 2] = [Box::pin(older), Box::pin(compaction)];
+        runtime::join_all(both).await;
+        let request = ReadRequest::new(key(last), Slice::all());
+        assert!(!finds(table.begin(Cow::Owned(request))).await, "it is deleted");
+    });
 }
 
 /// The index of the only SSTable tells for the same request what its filter would; what is absent brings the filter in.

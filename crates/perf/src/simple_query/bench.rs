@@ -23,7 +23,7 @@ use crate::throughput::Meters;
 /// The id of the table.
 const TABLE: TableId = TableId([7; 16]);
 
-/// How long it is waited for a flush before it is looked again.
+/// How long it is waited for the log before it is looked again.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The first timestamp, in microseconds.
@@ -106,7 +106,8 @@ impl Bench {
         })
     }
 
-    /// Writes the partitions. Of SSTables that are there then, one is made, so that every run finds the same.
+    /// Writes the partitions. Where memory has not room for them, all are flushed, each time when half of it is full, and
+    /// one SSTable is made: every run does and finds the same, however fast the disk is.
     ///
     /// # Errors
     /// What cannot be written.
@@ -116,23 +117,21 @@ impl Bench {
                 true => self.count(sequence).await?,
                 false => self.write(&rows::update(sequence, self.next_timestamp())).await?,
             }
+            if self.store.memtable_bytes() > self.setup.store_options().memtables / 2 {
+                self.store.flush(&self.table).await?;
+            }
         }
-        while self.is_flushing() {
-            runtime::sleep(PATIENCE).await;
-        }
-        if self.setup.flush {
+        if self.setup.flush || !self.table.sstables().members().is_empty() {
             self.store.flush(&self.table).await?;
+        }
+        // Not before the log knows of all SSTables.
+        while self.table.compactable().len() < self.table.sstables().members().len() {
+            runtime::sleep(PATIENCE).await;
         }
         if self.table.sstables().members().len() > 1 {
             self.store.compact(&self.table).await?;
         }
         Ok(())
-    }
-
-    /// Whether memtables have too much, or the log does not know yet of an SSTable.
-    fn is_flushing(&self) -> bool {
-        self.store.memtable_bytes() > self.setup.store_options().memtables
-            || self.table.compactable().len() < self.table.sstables().members().len()
     }
 
     /// One operation, on a partition by chance.
