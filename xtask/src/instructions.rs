@@ -245,7 +245,7 @@ fn page(table: &str) -> String {
          {table}\n\
          - An operation is run *n* times and 3*n* times, and the difference divided by 2*n*: what fills and warms is not in it.\n  \
            Counts repeat within one in a thousand, and within two in a hundred where the disk is asked. The allocator is mimalloc\n  \
-           ([0040](../decisions/0040-the-allocator-of-the-benchmarks.md)); an allocation and its end take some 170 less with it than with glibc.\n\
+           ([0040](../decisions/0040-the-allocator-of-the-benchmarks.md)); an allocation and its end take up to 170 less with it than with glibc.\n\
          - `reads` are of one partition of 10,000 rows of 200 bytes, in uncompressed index blocks of 4 KiB, unless it says otherwise.\n  \
            *SSTable* has the index in the cache, and the data in the page cache of the operating system, which a request asks and which\n  \
            answers at once.\n\

@@ -25,8 +25,8 @@ const BEHIND: &str = "\
 - **KiB of a slice, and of skips**: the same, with a block at either end of which a part is wanted, all with one request where the peers
   make three to fifty; and where slice follows slice, what is between them may come with them.
 - **Load**: a batch is encoded by who writes it and applied by the shard, one after the other here, as each is waited for before the next
-  one is made up. A row takes 17,600 instructions in all, of which 4,200 are the compaction of all at the end and 3,500 the flush, by the
-  thread that applies; what RocksDB and fjall write goes to the page cache first, ours to the disk. Both tell which rows there are
+  one is made up. A quarter of the instructions are the compaction of all at the end and a fifth are flushes, by the thread that
+  applies; what RocksDB and fjall write goes to the page cache first, ours to the disk. Both tell which rows there are
   ([0039](../decisions/0039-rows-of-large-partitions.md)), on that thread too.
 ";
 

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use model::merge::RowMerger;
 use model::time::NO_DELETION_TIME;
 use model::{
-    Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, Mutation, PartitionStart,
-    Position, RangeTombstone, RangeTombstoneChange, Row,
+    Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, Mutation, PartitionKey,
+    PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row,
 };
 use sstable::writer::Limits;
 
@@ -44,10 +44,14 @@ impl Encoder<'_> {
     pub(super) fn mutations(&self, batch: &Batch) -> Result<Vec<Mutation>> {
         let mut timestamp = batch.timestamp;
         let mut all: BTreeMap<Vec<u8>, Mutation> = BTreeMap::new();
-        for of_partition in batch.writes.chunk_by(|a, b| a.key == b.key) {
-            let key = self.shape.key(&of_partition[0].key)?;
-            let mutation = all.entry(key.bytes.to_vec()).or_insert_with(|| Mutation::new(key));
-            for write in of_partition {
+        let keyed = batch.writes.iter().map(|write| Ok((self.shape.key_bytes(&write.key)?, write)));
+        let keyed = keyed.collect::<Result<Vec<_>>>()?;
+        // Equal values need not be equal bytes: 0.0 is another key than -0.0.
+        for of_partition in keyed.chunk_by(|(a, _), (b, _)| a == b) {
+            let key = of_partition[0].0.to_vec();
+            let new = |key: &Vec<u8>| Mutation::new(PartitionKey::new(Bytes::from(key.as_slice())));
+            let mutation = all.entry(key).or_insert_with_key(new);
+            for (_, write) in of_partition {
                 let at = write.timestamp.or(timestamp).unwrap_or_else(|| self.stamps.micros());
                 if write.timestamp.is_none() {
                     timestamp = Some(at);

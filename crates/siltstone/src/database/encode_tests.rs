@@ -141,3 +141,17 @@ fn writes_become_what_cassandra_makes_of_them() {
     let told: usize = (0..60).map(compare).sum();
     assert!(told > 2000, "{told}");
 }
+
+/// Equal values need not be equal keys.
+#[test]
+fn zeros_of_either_sign_are_two_partitions() {
+    let text = "CREATE TABLE ks.t (k double PRIMARY KEY, v int)";
+    let shape = Shape::new(TableSchema::parse("t".as_ref(), text, None).unwrap(), 0);
+    let (stamps, limits) = (Stamps::new(1), Limits::of(Version::Oa, Family::Cassandra));
+    let encoder = Encoder { shape: &shape, stamps: &stamps, limits: &limits, now: 1 };
+    let batch: Batch = [0.0, -0.0, 0.0].map(|k| Write::insert(k, ()).set("v", 1)).into_iter().collect();
+    let mutations = encoder.mutations(&batch).unwrap();
+    let keys: Vec<f64> =
+        mutations.iter().map(|m| f64::from_be_bytes((*m.key.bytes).try_into().unwrap())).collect();
+    assert_eq!(keys.iter().map(|key| key.is_sign_negative()).collect::<Vec<_>>(), [false, true]);
+}

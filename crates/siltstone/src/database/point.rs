@@ -96,7 +96,8 @@ impl Worker {
         }
         let slice = row.slice();
         let with_static_only = slice.is_all();
-        let read = PartitionRead { key, slice, direction: Direction::Forward, with_static_only };
+        let (direction, is_looked_up) = (Direction::Forward, true);
+        let read = PartitionRead { key, slice, direction, with_static_only, is_looked_up };
         self.read_partition(selection, read, PackedRows::default())
     }
 

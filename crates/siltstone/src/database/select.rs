@@ -56,6 +56,8 @@ pub(super) struct PartitionRead {
     pub(super) slice: Slice,
     pub(super) direction: Direction,
     pub(super) with_static_only: bool,
+    /// Whether memory was asked for the only row of the slice, and does not know.
+    pub(super) is_looked_up: bool,
 }
 
 /// A part of the ring.
@@ -87,10 +89,12 @@ impl Worker {
         let key = PartitionKey { token, bytes: Bytes::from(key) };
         let slice = flat::slice(&Bytes::from(slice)).map_err(|error| Error::Usage(error.to_string()))?;
         let direction = if reverse { Direction::Reverse } else { Direction::Forward };
-        self.read_partition(selection, PartitionRead { key, slice, direction, with_static_only }, sink)
+        let is_looked_up = false;
+        let read = PartitionRead { key, slice, direction, with_static_only, is_looked_up };
+        self.read_partition(selection, read, sink)
     }
 
-    /// The same, of what was asked for on this thread.
+    /// Gives the rows of a part of a partition to a sink.
     pub(super) fn read_partition<S: Sink + 'static>(
         self: &Rc<Self>,
         selection: Selection,
@@ -124,7 +128,7 @@ impl Worker {
         };
         packer.with_static_only |= read.with_static_only;
         packer.direction = read.direction;
-        if packer.take_known(&table.table, &read.key, &read.slice) {
+        if !read.is_looked_up && packer.take_known(&table.table, &read.key, &read.slice) {
             return Ok(Work::Done(Answer::Rows(packer.finish())));
         }
         let mut begun = table.table.begin(Cow::Owned(packer.request(read.key, read.slice)));

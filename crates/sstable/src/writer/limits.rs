@@ -105,7 +105,7 @@ impl Limits {
         Ok(())
     }
 
-    /// The same of a row.
+    /// Whether a row fits.
     ///
     /// # Errors
     /// In words, what does not.
