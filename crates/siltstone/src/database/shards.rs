@@ -303,16 +303,16 @@ mod tests {
         let shard = shard();
         let answers: Vec<_> = (0..50)
             .map(|number| {
-                Pending::new(shard.call(async move |_| {
+                shard.call(async move |_| {
                     runtime::yield_now().await;
                     Ok(number)
-                }))
+                })
             })
             .collect();
         let sum: i32 = answers.into_iter().map(|answer| answer.wait().unwrap()).sum();
         assert_eq!(sum, 49 * 50 / 2);
         shard.close();
-        let late = Pending::new(shard.call(async |_| Ok(())));
+        let late = shard.call(async |_| Ok(()));
         assert!(matches!(late.wait(), Err(Error::Closed(_))));
         shard.join().unwrap();
     }
@@ -322,14 +322,14 @@ mod tests {
     fn a_job_asks_its_own_shard_at_once() {
         let shard = Arc::new(shard());
         let inner = shard.clone();
-        let outer = Pending::new(shard.call(async move |worker| {
+        let outer = shard.call(async move |worker| {
             let own = thread::current().id();
             let found =
                 inner.call(async move |again| Ok((Rc::as_ptr(&again).addr(), thread::current().id())));
             assert_eq!(found.await?, (Rc::as_ptr(&worker).addr(), own));
             assert!(inner.join().is_err(), "it would wait for itself");
             Ok(())
-        }));
+        });
         outer.wait().unwrap();
         shard.close();
         shard.join().unwrap();
@@ -339,7 +339,7 @@ mod tests {
     fn a_job_that_asks_its_own_shard_lets_others_go_on() {
         let shard = Arc::new(shard());
         let inner = shard.clone();
-        let asks = Pending::new(shard.call(async move |_| {
+        let asks = shard.call(async move |_| {
             let (is_over, mut asked) = (Rc::new(Cell::new(false)), 0);
             let other = is_over.clone();
             runtime::spawn(async move { other.set(true) }).detach();
@@ -348,7 +348,7 @@ mod tests {
                 asked += 1;
             }
             Ok(asked)
-        }));
+        });
         assert!(asks.wait().unwrap() <= 2 * ANSWERS_A_TURN);
         shard.close();
         shard.join().unwrap();
@@ -358,15 +358,15 @@ mod tests {
     fn what_needs_no_wait_is_answered_between_others() {
         let shard = shard();
         let (begin, begun) = async_channel::bounded::<()>(1);
-        let slow = Pending::new(shard.call(async move |_| Ok(begun.recv().await.is_ok())));
+        let slow = shard.call(async move |_| Ok(begun.recv().await.is_ok()));
         let slow = thread::spawn(move || slow.wait());
         let sum: u64 = (0..2 * ANSWERS_A_TURN)
-            .map(|number| Pending::new(shard.ask(move |_| Ok(Work::Done(number)))).wait().unwrap())
+            .map(|number| shard.ask(move |_| Ok(Work::Done(number))).wait().unwrap())
             .sum();
         assert_eq!(sum, ANSWERS_A_TURN * (2 * ANSWERS_A_TURN - 1));
         begin.send_blocking(()).unwrap();
         assert!(slow.join().unwrap().unwrap());
-        let refused: Pending<()> = Pending::new(shard.ask(|_| Err(Error::Usage("no".to_owned()))));
+        let refused: Pending<()> = shard.ask(|_| Err(Error::Usage("no".to_owned())));
         assert_eq!(refused.wait().unwrap_err().to_string(), "no");
         shard.close();
         shard.join().unwrap();
@@ -375,17 +375,17 @@ mod tests {
     /// Whether the job panics when it is begun or later.
     #[test]
     fn a_panic_is_an_error_for_all_who_wait() {
-        let later = |shard: &ShardHandle| Pending::<()>::new(shard.call(async |_| panic!("on purpose")));
-        let at_once = |shard: &ShardHandle| Pending::<()>::new(shard.ask(|_| panic!("on purpose")));
+        let later = |shard: &ShardHandle| shard.call(async |_| panic!("on purpose"));
+        let at_once = |shard: &ShardHandle| shard.ask(|_| panic!("on purpose"));
         for panics in [later as fn(&ShardHandle) -> Pending<()>, at_once] {
             let shard = shard();
-            let stuck = Pending::new(shard.call(async |_| {
+            let stuck = shard.call(async |_| {
                 std::future::pending::<()>().await;
                 Ok(())
-            }));
+            });
             let stuck = thread::spawn(move || stuck.wait());
             assert!(matches!(panics(&shard).wait(), Err(Error::Closed(_))));
-            let late = Pending::new(shard.call(async |_| Ok(())));
+            let late = shard.call(async |_| Ok(()));
             assert!(matches!(late.wait(), Err(Error::Closed(_))));
             assert!(matches!(stuck.join().unwrap(), Err(Error::Closed(_))));
             assert!(shard.join().is_err());
