@@ -67,9 +67,9 @@ const IN_MEMORY: [Contestant; 5] =
 /// A case from disk, as the program and as the table has it: operations before, the first that is measured, how many are.
 type DiskCase = (&'static str, &'static str, [u64; 3]);
 
-/// Cases from disk.
+/// Cases from disk. Caches are full before anything is measured: of single rows that takes the most reads.
 const DISK_CASES: [DiskCase; 6] = [
-    ("point", "a row", [6000, 6000, 2000]),
+    ("point", "a row", [60_000, 60_000, 2000]),
     ("absent", "an absent row", [6000, 6000, 2000]),
     ("slice", "slice of 100", [1500, 1500, 500]),
     ("reverse", "reverse slice of 100", [1500, 1500, 500]),

@@ -16,8 +16,8 @@ use model::{
 };
 
 use crate::big::entry::Promoted;
-use crate::big::promoted_cursor::Found;
-use crate::data::reader::{Blocks, DataReader, Pace};
+use crate::big::promoted_cursor::{Block, Found, Within};
+use crate::data::reader::{Blocks, DataReader, Guess, Pace};
 use crate::sstable::{ReadOptions, SSTable};
 use crate::{Error, Result};
 
@@ -31,8 +31,12 @@ pub struct ReverseReader {
     slice: Slice,
     ready: VecDeque<Fragment>,
     left: Left,
-    /// How many bytes the next piece is to have, besides the last block, in which the rows may end anywhere.
+    /// How many bytes of rows the next piece is to have.
     wanted: u64,
+    /// Where in the last block the rows seem to end, before the first piece.
+    exit: Option<Within>,
+    /// Whether the first piece is to have all that is wanted, as long as that is not known.
+    is_guess: bool,
     /// The tombstone in force below the last fragment; `None` before the first piece.
     open: Option<DeletionTime>,
     /// The most bytes of data that one request brings in.
@@ -90,14 +94,25 @@ impl ReverseReader {
             reader.ready.push_back(Fragment::PartitionStart(start));
         }
         let head = options.static_row.then_some(head);
+        reader.exit = Some(found.exit);
         reader.left = Left::Blocks { head, partition, promoted, numbers: found.blocks, open: found.open };
         reader
     }
 
     fn new(table: Rc<SSTable>, slice: Slice, left: Left, options: ReadOptions) -> ReverseReader {
         let read_buffer = table.read_buffer(options);
-        let wanted = options.limit.map_or(u64::MAX, |rows| table.len_of_rows(rows - rows.min(1)));
-        ReverseReader { table, slice, ready: VecDeque::new(), left, wanted, open: None, read_buffer }
+        let wanted = options.limit.map_or(u64::MAX, |rows| table.len_of_rows(rows));
+        ReverseReader {
+            table,
+            slice,
+            ready: VecDeque::new(),
+            left,
+            wanted,
+            exit: None,
+            is_guess: options.limit.is_some(),
+            open: None,
+            read_buffer,
+        }
     }
 
     /// Reads the next piece. An error ends the stream.
@@ -144,27 +159,50 @@ impl ReverseReader {
     async fn read_blocks(&mut self, partition: u64, promoted: &Promoted, numbers: Range<u32>) -> Result<u32> {
         let table = self.table.clone();
         let cursor = table.index().cursor(&table.data().codec, promoted);
-        let end = cursor.block(numbers.end - 1).await?.end();
-        let (mut first, mut start) = (numbers.end - 1, cursor.block(numbers.end - 1).await?.offset);
-        let last = end.saturating_sub(start);
-        let wanted = self.wanted.saturating_add(last);
-        while first > numbers.start && end.saturating_sub(start) < wanted && numbers.end - first < MOST_BLOCKS
+        let last = cursor.block(numbers.end - 1).await?;
+        let (mut first, mut start) = (numbers.end - 1, last.offset);
+        let (exit, slack) = self.exit_of_piece(&last);
+        let wanted = self.wanted.saturating_add(slack);
+        while first > numbers.start
+            && exit.saturating_sub(start) < wanted
+            && numbers.end - first < MOST_BLOCKS
         {
             let before = cursor.block(first - 1).await?.offset;
-            if end.saturating_sub(before) > self.read_buffer {
+            if last.end().saturating_sub(before) > self.read_buffer {
                 break;
             }
             (first, start) = (first - 1, before);
         }
-        self.wanted = end.saturating_sub(start);
+        let len = last.end().saturating_sub(start);
+        self.wanted = if self.is_guess { len / 4 } else { len.saturating_mul(2) };
 
         let open = cursor.open_before(first).await?;
-        let range = table.part_of_partition(partition, start..end)?;
-        let pace = Pace::steady(self.read_buffer, false);
-        let blocks = Blocks { range, open };
-        let piece = DataReader::piece(table.data().clone(), blocks, pace, self.slice.clone());
+        let range = table.part_of_partition(partition, start..last.end())?;
+        let steady = Pace::steady(self.read_buffer, false);
+        let pace = match exit.saturating_add(slack) {
+            end if end < last.end() => {
+                let first = end.saturating_sub(start).clamp(1, self.read_buffer);
+                Pace { first, guess: Some(Guess::Reverse), ..steady }
+            }
+            _ => steady,
+        };
+        let piece = DataReader::piece(table.data().clone(), Blocks { range, open }, pace, self.slice.clone());
         self.take(piece).await?;
         Ok(first)
+    }
+
+    /// Where in the last block of the next piece its rows seem to end, and how many bytes more are to be read at either end.
+    fn exit_of_piece(&mut self, last: &Block) -> (u64, u64) {
+        let (slack, row) = (&self.table.data().slack, self.table.len_of_rows(1));
+        match self.exit.take() {
+            Some(exit) => (exit.row(row).end, slack.add_to(Guess::Reverse, row)),
+            None => {
+                if std::mem::take(&mut self.is_guess) {
+                    slack.fell_short(Guess::Reverse);
+                }
+                (last.end(), 0)
+            }
+        }
     }
 
     /// Decodes a piece forward and queues it backwards.

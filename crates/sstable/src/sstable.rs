@@ -9,12 +9,12 @@ use model::{Bytes, PartitionKey, PartitionStart, Schema, Slice, Token};
 use runtime::{Cache, Disk, File, Reserved, SingleFlight};
 
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
-use crate::big::promoted_cursor::{Block, BlockIndex, Search};
+use crate::big::promoted_cursor::{Block, BlockIndex, Found, Search};
 use crate::cache::cached_file::{CachedFile, PageStats};
 use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::component::{Component, Descriptor};
 use crate::data::read_ahead::PAGE;
-use crate::data::reader::{Blocks, Data, DataReader, Pace};
+use crate::data::reader::{Blocks, Data, DataReader, Guess, Pace};
 use crate::forwarding::ForwardingReader;
 use crate::index::{Index, Place, token_for};
 use crate::key_filter::KeyFilter;
@@ -418,7 +418,7 @@ impl SSTable {
         }
         let range = self.index.range(&place).await?;
         self.check_range(&range)?;
-        let pace = Pace { first: FIRST_GUESS.min(self.read_buffer), most: self.read_buffer, check: false };
+        let pace = Pace { first: FIRST_GUESS.min(self.read_buffer), ..Pace::steady(self.read_buffer, false) };
         let reader = DataReader::partition(self.data.clone(), range, pace, Slice::all());
         let reader = reader.expecting(key).to_its_end().without_static_row();
         Ok(Some(ForwardingReader::whole(self, key, reader, slice, search)))
@@ -561,7 +561,7 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Box<DataReader> {
-        let pace = self.pace(options, FIRST_GUESS);
+        let pace = self.pace_of_whole(options);
         let reader = DataReader::partition(self.data.clone(), range, pace, slice.clone());
         let reader = reader.expecting(key).to_its_end().without_more();
         Box::new(if options.static_row { reader } else { reader.without_static_row() })
@@ -587,14 +587,14 @@ impl SSTable {
             let reader = ReverseReader::blocks(self.clone(), start, place, slice.clone(), options);
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
-        let pace = self.pace(options, found.first_end - found.bytes.start);
+        let pace = self.pace(options, found.bytes.start, &found);
         let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
         let is_told = promoted.ordinal.is_some() && !bytes.is_empty();
         let absences = if is_told { self.absences(slice) } else { None };
         let reader = if !wants_head {
             DataReader::blocks(data, start, blocks, pace, slice.clone()).without_more()
         } else if head.end == bytes.start && !bytes.is_empty() {
-            let pace = self.pace(options, found.first_end);
+            let pace = self.pace(options, 0, &found);
             let range = head.start..bytes.end;
             DataReader::partition(data, range, pace, slice.clone()).expecting(key).without_more()
         } else {
@@ -609,21 +609,38 @@ impl SSTable {
         self.schema().row_of(slice).map(|_| rows.absences().clone())
     }
 
-    /// Where the wanted rows begin within the `first` bytes.
-    fn pace(&self, options: ReadOptions, first: u64) -> Pace {
+    /// The wanted rows may begin anywhere.
+    fn pace_of_whole(&self, options: ReadOptions) -> Pace {
         let most = self.read_buffer(options);
         let first = match options.limit {
             None => most,
-            Some(0 | 1) => first,
             // A request ends at the multiple of a page before where it may.
-            Some(rows) => first.saturating_add(self.len_of_rows(rows - 1)).saturating_add(PAGE - 1),
+            Some(rows) => FIRST_GUESS.saturating_add(self.len_of_rows(rows.saturating_sub(1))) + PAGE - 1,
         };
-        Pace { first: first.min(most), most, check: false }
+        Pace { first: first.min(most), ..Pace::steady(most, false) }
+    }
+
+    /// From `start` on, counted as the blocks that were found are, as far as the wanted rows seem to reach.
+    fn pace(&self, options: ReadOptions, start: u64, found: &Found) -> Pace {
+        let steady = Pace::steady(self.read_buffer(options), false);
+        let row = self.len_of_rows(1);
+        let (entry, exit) = (found.entry.row(row).start, found.exit.row(row).end);
+        let enough =
+            options.limit.map_or(u64::MAX, |rows| entry.saturating_add(self.len_of_rows(rows.max(1))));
+        let end = exit.min(enough);
+        let len = end.saturating_sub(start);
+        if end >= found.bytes.end || len >= steady.most {
+            return steady;
+        }
+        let guess = if end.saturating_sub(entry) <= row { Guess::Row } else { Guess::Rows };
+        let first = len.saturating_add(self.data.slack.add_to(guess, row));
+        Pace { first: first.clamp(1, steady.most), guess: Some(guess), ..steady }
     }
 
     /// How many bytes of data so many rows take, going by the mean of all.
     pub(crate) fn len_of_rows(&self, rows: u64) -> u64 {
-        rows.saturating_mul(self.data.file.len() / self.statistics.stats.row_count.max(1))
+        let all = u128::from(rows) * u128::from(self.data.file.len());
+        u64::try_from(all / u128::from(self.statistics.stats.row_count.max(1))).unwrap_or(u64::MAX)
     }
 
     /// A range that is relative to a partition's start. What the index says must lie within the data.

@@ -14,8 +14,10 @@ use model::{DeletionTime, Position, Slice};
 use runtime::CacheKey;
 
 use super::packed_blocks::{Edge, PackedBlocks};
-use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL};
+use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL, Within};
+use super::ruler;
 use crate::Result;
+use crate::data::row::Values;
 use crate::parts::fences::{Fences, Group};
 use crate::parts::row_filter::hash_of;
 
@@ -31,6 +33,8 @@ struct Blocks {
     packed: Rc<PackedBlocks>,
     /// The edge that was looked at last.
     edge: Vec<u8>,
+    /// The other edge of that block, where both are.
+    other: Vec<u8>,
 }
 
 /// The fences, and the ordinal of the partition.
@@ -125,20 +129,37 @@ impl PromotedCursor<'_> {
         if self.order_of(&mut blocks, number, Edge::First, &slice.end)?.is_gt() {
             return Ok(Found::nothing(lower, first.start, open));
         }
-        let (mut upper, mut end) = (lower, first.end);
-        if self.order_of(&mut blocks, number, Edge::Last, &slice.end)?.is_lt() {
-            (upper, end) = self.last_of(fenced, (blocks, next), &slice.end).await?;
-        }
-        Ok(Found { blocks: lower..upper + 1, bytes: first.start..end, first_end: first.end, open })
+        let entry = self.within(&mut blocks, number, &slice.start)?;
+        let (upper, exit, end) = match self.order_of(&mut blocks, number, Edge::Last, &slice.end)?.is_lt() {
+            true => self.last_of(fenced, (blocks, next), &slice.end).await?,
+            false => (lower, self.within(&mut blocks, number, &slice.end)?, first.end),
+        };
+        Ok(Found { blocks: lower..upper + 1, bytes: first.start..end, entry, exit, open })
     }
 
-    /// The last block that does not begin behind `end`, from a group on that has one: its number, and where it ends.
+    /// Where in a block a position seems to be.
+    fn within(&self, blocks: &mut Blocks, number: usize, position: &Position) -> Result<Within> {
+        let Blocks { packed, edge, other, .. } = blocks;
+        let (mut low, mut high) = (Values::new(), Values::new());
+        if !position.prefix.is_empty() {
+            packed.edge(number, Edge::First, edge);
+            packed.edge(number, Edge::Last, other);
+            let values = |edge| self.codec().values_of_prefix(edge);
+            let values = values(edge).and_then(|low| Ok((low, values(other)?)));
+            (low, high) = values.map_err(|error| self.corrupt(self.promoted().blocks.start, error))?;
+        }
+        let share = ruler::share_of(self.schema(), &low, &high, position);
+        Ok(Within::new(packed.reach(number), share))
+    }
+
+    /// The last block that does not begin behind `end`, from a group on that has one: its number, where in it that seems to
+    /// be, and where it ends.
     async fn last_of(
         &self,
         fenced: Fenced<'_>,
         (mut blocks, next): (Blocks, Option<Group>),
         end: &Position,
-    ) -> Result<(u32, u64)> {
+    ) -> Result<(u32, Within, u64)> {
         if let Some(next) = next
             && !self.is_behind(fenced, &next, end)?
         {
@@ -151,7 +172,8 @@ impl PromotedCursor<'_> {
         let Some(last) = before.checked_sub(1) else {
             return Err(fenced.fences.wrong("a group begins elsewhere than it should"));
         };
-        Ok((blocks.number + last as u32, blocks.packed.reach(last).end))
+        let exit = self.within(&mut blocks, last, end)?;
+        Ok((blocks.number + last as u32, exit, blocks.packed.reach(last).end))
     }
 
     async fn around(
@@ -206,7 +228,13 @@ impl PromotedCursor<'_> {
             Some(packed) => packed,
             None => self.index().flights.run(start, self.load(fenced, group, next)).await?,
         };
-        Ok(Blocks { number: group.number, open: group.open, packed, edge: Vec::with_capacity(EDGE) })
+        Ok(Blocks {
+            number: group.number,
+            open: group.open,
+            packed,
+            edge: Vec::with_capacity(EDGE),
+            other: Vec::new(),
+        })
     }
 
     fn key_of(&self, group: u64) -> CacheKey {

@@ -69,16 +69,10 @@ impl Onward {
                 self.behind = Some(Numbered { block, number, open });
                 return Ok(found);
             } else {
-                if found.blocks.is_empty() {
-                    found = Found {
-                        blocks: number..number,
-                        bytes: block.offset..block.offset,
-                        first_end: block.end(),
-                        open,
-                    };
+                match found.blocks.is_empty() {
+                    true => found = Found::between((number, &block), (number, &block), schema, slice, open),
+                    false => found.take(&block, schema, slice),
                 }
-                found.blocks.end = number + 1;
-                found.bytes.end = block.end();
             }
             self.before = Some(Numbered { block, number, open });
         }

@@ -27,6 +27,7 @@ use super::entry::{OFFSET, Promoted};
 use super::fenced::Fenced;
 use super::onward::Onward;
 use super::packed_blocks::PackedBlocks;
+use super::ruler;
 use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
 use crate::decode::{Cursor, DecodeError, Decoded};
@@ -130,16 +131,76 @@ pub struct Found {
     pub blocks: Range<u32>,
     /// Where they are, in bytes from the partition's start.
     pub bytes: Range<u64>,
-    /// Where the first of them ends.
-    pub first_end: u64,
+    /// Where in the first of them the slice seems to begin.
+    pub entry: Within,
+    /// Where in the last of them it seems to end.
+    pub exit: Within,
     /// The range tombstone that is open at their start.
     pub open: DeletionTime,
 }
 
 impl Found {
+    /// All blocks from one to another, by their numbers.
+    pub(super) fn between(
+        (lower, first): (u32, &Block),
+        (upper, last): (u32, &Block),
+        schema: &Schema,
+        slice: &Slice,
+        open: DeletionTime,
+    ) -> Found {
+        Found {
+            blocks: lower..upper + 1,
+            bytes: first.offset..last.end(),
+            entry: Within::of(schema, first, &slice.start),
+            exit: Within::of(schema, last, &slice.end),
+            open,
+        }
+    }
+
+    /// This block as well, which is the next one.
+    pub(super) fn take(&mut self, block: &Block, schema: &Schema, slice: &Slice) {
+        self.blocks.end += 1;
+        self.bytes.end = block.end();
+        self.exit = Within::of(schema, block, &slice.end);
+    }
+
     /// The index proves that nothing of the slice is there: it would stand before the block `number`.
     pub(super) fn nothing(number: u32, at: u64, open: DeletionTime) -> Found {
-        Found { blocks: number..number, bytes: at..at, first_end: at, open }
+        let nowhere = Within::new(at..at, None);
+        Found { blocks: number..number, bytes: at..at, entry: nowhere.clone(), exit: nowhere, open }
+    }
+}
+
+/// About where in a block a position is: a guess, by the values of the block's ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Within {
+    /// Where the block is, in bytes from the partition's start.
+    block: Range<u64>,
+    /// How far from its first row to its last one, in so many [`SHARES`].
+    share: u64,
+}
+
+/// The shares of a block: finer than its bytes.
+const SHARES: u64 = 1 << 20;
+
+impl Within {
+    /// At a share of the block between 0 and 1; where nothing tells, at its last row.
+    pub(super) fn new(block: Range<u64>, share: Option<f64>) -> Within {
+        let share = share.map_or(SHARES, |share| (share * SHARES as f64) as u64);
+        Within { block, share }
+    }
+
+    fn of(schema: &Schema, block: &Block, position: &Position) -> Within {
+        let share = ruler::share(schema, &block.first, &block.last, position);
+        Within::new(block.offset..block.end(), share)
+    }
+
+    /// Where the row there is, if rows have so many bytes; from the partition's start.
+    pub(crate) fn row(&self, len: u64) -> Range<u64> {
+        let Range { start, end } = self.block;
+        let room = end.saturating_sub(start).saturating_sub(len);
+        let at = start + (u128::from(room) * u128::from(self.share) / u128::from(SHARES)) as u64;
+        at..at.saturating_add(len).min(end)
     }
 }
 
@@ -277,8 +338,8 @@ impl<'a> PromotedCursor<'a> {
             return Ok(Found::nothing(lower, first.offset, open));
         }
         let upper = self.last_beginning_at_or_before(lower, &first, &slice.end).await?;
-        let end = if upper == lower { first.end() } else { self.block(upper).await?.end() };
-        Ok(Found { blocks: lower..upper + 1, bytes: first.offset..end, first_end: first.end(), open })
+        let last = if upper == lower { first.clone() } else { self.block(upper).await? };
+        Ok(Found::between((lower, &first), (upper, &last), self.schema, slice, open))
     }
 
     /// The first block whose last position is not before `position`.

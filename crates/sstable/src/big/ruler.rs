@@ -5,6 +5,8 @@
 
 use model::{CqlType, Position, Schema, Weight};
 
+use crate::data::row::{Value, Values};
+
 /// How many characters of a text are looked at, behind those that all have.
 const CHARACTERS: usize = 16;
 
@@ -23,22 +25,34 @@ pub(super) fn can_measure(schema: &Schema) -> bool {
 /// The share of the way from `low` to `high` at which `position` stands, from 0 to 1; `None` where the first
 /// clustering column in which the two differ does not tell.
 pub(super) fn share(schema: &Schema, low: &Position, high: &Position, position: &Position) -> Option<f64> {
-    let values =
-        |position: &'_ Position, column: usize| position.prefix.values.get(column).cloned().flatten();
+    share_of(schema, &values(low), &values(high), position)
+}
+
+/// The same of the values of both.
+pub(super) fn share_of(
+    schema: &Schema,
+    low: &[Value<'_>],
+    high: &[Value<'_>],
+    position: &Position,
+) -> Option<f64> {
     for (column, data_type) in schema.clustering.iter().enumerate() {
-        let (low, high) = (values(low, column)?, values(high, column)?);
-        let Some(value) = values(position, column) else {
+        let Some(value) = position.prefix.values.get(column).and_then(Option::as_deref) else {
             return Some(if position.weight == Weight::After { 1.0 } else { 0.0 });
         };
+        let (low, high) = ((*low.get(column)?)?, (*high.get(column)?)?);
         if low != high {
-            return share_of_values(data_type.unreversed(), &low, &high, &value)
+            return share_of_values(data_type.unreversed(), low, high, value)
                 .filter(|share| share.is_finite());
         }
         if value != low {
-            return Some(if data_type.compare(&value, &low).is_lt() { 0.0 } else { 1.0 });
+            return Some(if data_type.compare(value, low).is_lt() { 0.0 } else { 1.0 });
         }
     }
     None
+}
+
+fn values(position: &Position) -> Values<'_> {
+    position.prefix.values.iter().map(Option::as_deref).collect()
 }
 
 fn share_of_values(data_type: &CqlType, low: &[u8], high: &[u8], value: &[u8]) -> Option<f64> {

@@ -24,6 +24,9 @@ use crate::{Error, Result};
 /// The CRC32 behind each compressed chunk, in bytes.
 const CHUNK_CRC: u64 = 4;
 
+/// Less than this makes no request smaller, whatever a file is aligned to. Bytes.
+const SECTOR: u64 = 512;
+
 /// How much is read at a time for its checksum alone. Bytes.
 const SUM_STEP: u64 = 256 << 10;
 
@@ -166,6 +169,15 @@ impl DataFile {
     /// Whether there is no data.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Up to where a request brings data in that asks for it up to `end`, which is above 0; not beyond all data.
+    pub(crate) fn end_of_request(&self, end: u64) -> u64 {
+        let unit = match &self.form {
+            Form::Compressed(info) => info.chunk_len().into(),
+            Form::Plain { .. } => (self.file.alignment() as u64).max(SECTOR),
+        };
+        end.next_multiple_of(unit).min(self.len())
     }
 
     /// How the data is compressed.

@@ -1,6 +1,7 @@
 //! Data.db: the rows. Shared by every index format.
 
 pub mod chunk;
+pub(crate) mod guess;
 pub(crate) mod pack;
 mod packing;
 pub(crate) mod read_ahead;

@@ -7,16 +7,20 @@
 //! Where a slice begins inside a deleted range, the stream begins with that deletion at the slice's
 //! start; where it ends inside one, the stream closes it at the slice's end.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
+use model::clustering::{PositionRef, compare_positions};
 use model::{
-    Bytes, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
-    RangeTombstoneChange, Row, Schema, Slice,
+    Bytes, Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    RangeTombstoneChange, Row, Schema, Slice, Weight,
 };
 
 use super::chunk::DataFile;
+pub use super::guess::Guess;
+use super::guess::Slack;
 use super::row::{Lead, Marker, Minima, RowCodec, RowLead};
 pub use super::window::Pace;
 use super::window::Window;
@@ -37,6 +41,8 @@ pub struct Data {
     pub schema: Rc<Schema>,
     /// What puts the partitions in order.
     pub partitioner: Partitioner,
+    /// How far guesses where rows end are to be trusted.
+    pub(crate) slack: Slack,
 }
 
 impl Data {
@@ -45,7 +51,17 @@ impl Data {
         let schema = Rc::new(statistics.header.schema.clone());
         let partitioner = statistics.validation.partitioner;
         let codec = RowCodec::new(&schema, Data::minima(statistics), version);
-        Data { file, codec, schema, partitioner }
+        Data { file, codec, schema, partitioner, slack: Slack::default() }
+    }
+
+    /// How a row stands to the end of a slice: equal if it is the row where the slice ends, which is the last one then.
+    #[inline]
+    fn order_at_end(&self, row: &Clustering, slice: &Slice) -> Ordering {
+        let end = slice.end.as_view();
+        let is_of_row = !end.prefix.is_empty() && end.prefix.len() == self.schema.clustering.len();
+        let weight = if is_of_row && end.weight == Weight::After { Weight::At } else { end.weight };
+        let row = PositionRef { prefix: row, weight: Weight::At };
+        compare_positions(&self.schema.clustering, row, PositionRef { weight, ..end })
     }
 
     /// What the rows of a file with these statistics are coded relative to.
@@ -84,6 +100,8 @@ enum Plan {
 enum State {
     Head,
     Rows,
+    /// The slice was read to its last row.
+    Behind,
     Done,
 }
 
@@ -93,6 +111,8 @@ enum Step {
     Over,
     /// A row of the slice.
     Row,
+    /// A row behind which nothing can be in the slice.
+    LastRow,
     /// A change within the slice, and what is in force behind it.
     Change(DeletionTime),
     /// The slice ends before it.
@@ -369,7 +389,10 @@ impl DataReader {
             };
             match step {
                 Step::Over => {}
-                Step::Row => {
+                Step::Row | Step::LastRow => {
+                    if matches!(step, Step::LastRow) {
+                        self.state = State::Behind;
+                    }
                     self.note(false);
                     return Ok(self.give(place));
                 }
@@ -398,15 +421,18 @@ impl DataReader {
             self.window.advance_to(end);
             return Ok(Step::Over);
         }
-        if let Some(slice) = self.plan.slice()
-            && self.data.schema.compare_row(&row.clustering, &slice.end).is_gt()
-        {
+        let order = self.plan.slice().map(|slice| self.data.order_at_end(&row.clustering, slice));
+        if order == Some(Ordering::Greater) {
             return Ok(Step::Behind);
         }
         let (source, _) = self.window.source();
         self.data.codec.row(source, at, lead, row).map_err(|error| self.corrupt(error))?;
         self.window.advance_to(end);
-        Ok(if row.is_empty() { Step::Over } else { Step::Row })
+        Ok(match order {
+            _ if row.is_empty() => Step::Over,
+            Some(Ordering::Equal) => Step::LastRow,
+            _ => Step::Row,
+        })
     }
 
     /// Takes a marker, which becomes a fragment if it is wanted.
@@ -536,12 +562,16 @@ impl FragmentReader for DataReader {
         match self.state {
             State::Head => self.head(place),
             State::Rows => self.rows(place),
+            State::Behind => self.end_of_slice(place),
             State::Done => Ok(Next::End),
         }
     }
 
     async fn fill(&mut self) -> Result<()> {
-        self.window.fill(&self.data.file).await
+        if let Some(guess) = self.window.fill(&self.data.file).await? {
+            self.data.slack.fell_short(guess);
+        }
+        Ok(())
     }
 }
 

@@ -33,6 +33,8 @@ use crate::decode::{Cursor, DecodeError};
 mod compare;
 mod encode;
 
+pub(crate) use compare::{Value, Values};
+
 pub use encode::put_deletion_time;
 
 /// What a local deletion time becomes where the bytes give one that cannot be.

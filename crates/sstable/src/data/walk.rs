@@ -82,7 +82,7 @@ impl Walk {
 
     /// Reads on.
     pub(crate) async fn fill(&mut self) -> Result<()> {
-        self.window.fill(&self.data.file).await
+        self.window.fill(&self.data.file).await.map(drop)
     }
 
     fn head(&self) -> std::result::Result<(Item, usize), DecodeError> {

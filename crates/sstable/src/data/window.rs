@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use super::chunk::{Care, DataFile, Stretch};
+use super::guess::Guess;
 use super::read_ahead::PAGE;
 use super::row::Source;
 use crate::Result;
@@ -26,12 +27,14 @@ pub struct Pace {
     pub most: u64,
     /// Whether uncompressed data is compared with its checksums.
     pub check: bool,
+    /// What the first request is to bring, where that is less than all: who reads on is told.
+    pub guess: Option<Guess>,
 }
 
 impl Pace {
     /// Whole requests from the beginning.
     pub fn steady(most: u64, check: bool) -> Pace {
-        Pace { first: most, most, check }
+        Pace { first: most, most, check, guess: None }
     }
 }
 
@@ -46,6 +49,8 @@ pub(super) struct Window {
     needed: u64,
     step: u64,
     pace: Pace,
+    /// What the last request was to bring, where that was less than all.
+    guessed: Option<Guess>,
     /// Whether there will be no other range.
     is_last: bool,
 }
@@ -60,6 +65,7 @@ impl Window {
             needed: range.start,
             step: pace.first,
             pace,
+            guessed: None,
             is_last: false,
         }
     }
@@ -75,7 +81,7 @@ impl Window {
             self.stretch = Stretch::empty(range.start);
         }
         (self.at, self.end, self.needed) = (range.start, range.end, range.start);
-        (self.step, self.pace, self.ahead) = (pace.first, pace, range.end);
+        (self.step, self.pace, self.ahead, self.guessed) = (pace.first, pace, range.end, None);
     }
 
     /// What stands behind the range, up to `place` of the data, will probably be wanted too.
@@ -125,16 +131,24 @@ impl Window {
         Err(Error::corrupt(file.path(), self.at + error.at() as u64, error.what()))
     }
 
-    /// Reads on, with one request.
-    pub(super) async fn fill(&mut self, file: &DataFile) -> Result<()> {
+    /// Reads on, with one request. The guess that fell short, if the last one was made by one.
+    pub(super) async fn fill(&mut self, file: &DataFile) -> Result<Option<Guess>> {
+        let fell_short = self.guessed.take();
         let start = self.end_at_hand();
-        let end = match self.needed.max(start.saturating_add(self.step)).min(self.end) {
-            end if end == self.end => self.ahead,
-            end => Some(end / PAGE * PAGE).filter(|&page| page >= self.needed && page > start).unwrap_or(end),
+        let wanted = self.needed.max(start.saturating_add(self.step)).min(self.end);
+        let page = wanted / PAGE * PAGE;
+        let end = match self.pace.guess {
+            Some(_) => file.end_of_request(wanted).min(self.end),
+            None if page >= self.needed && page > start && wanted < self.end => page,
+            None => wanted,
         };
-        self.step = (self.step * 2).clamp(1, self.pace.most.max(1));
+        let end = if end == self.end { self.ahead } else { end };
+        self.guessed = self.pace.guess.take();
+        // What a guess lacked is mostly little.
+        let next = if self.guessed.is_some() { (self.step / 4).max(2 * PAGE) } else { self.step * 2 };
+        self.step = next.clamp(1, self.pace.most.max(1));
         if start >= end {
-            return Ok(());
+            return Ok(fell_short);
         }
         let care = match self.pace.check {
             true => Care::Checked,
@@ -143,7 +157,7 @@ impl Window {
         };
         let read = file.read(&self.tail(start), start..end, care).await?;
         std::mem::replace(&mut self.stretch, read).let_go();
-        Ok(())
+        Ok(fell_short)
     }
 
     /// What is not decoded yet of the stretch; it ends at `start`.

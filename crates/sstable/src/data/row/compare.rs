@@ -6,9 +6,16 @@ use std::cmp::Ordering;
 
 use model::clustering::{compare_ends, compare_values};
 use model::{Position, Schema, Weight};
+use smallvec::SmallVec;
 
 use super::{Decoded, RowCodec, Source, flag, len_of};
 use crate::decode::Cursor;
+
+/// A clustering value, which may be null.
+pub(crate) type Value<'a> = Option<&'a [u8]>;
+
+/// Clustering values where they lie.
+pub(crate) type Values<'a> = SmallVec<[Value<'a>; 4]>;
 
 impl RowCodec {
     /// Where the rows from `at` on end that stand before a position: they are stepped over without being decoded. At the
@@ -67,6 +74,15 @@ impl RowCodec {
         let (count, _) = self.kind_of_prefix(&mut cursor)?;
         self.each_value(&mut cursor, count, |_, _| {})?;
         Ok(cursor.position())
+    }
+
+    /// The values of the clustering prefix with its kind that `bytes` begin with.
+    pub(crate) fn values_of_prefix<'a>(&self, bytes: &'a [u8]) -> Decoded<Values<'a>> {
+        let mut cursor = Cursor::new(bytes);
+        let (count, _) = self.kind_of_prefix(&mut cursor)?;
+        let mut values = Values::new();
+        self.each_value(&mut cursor, count, |_, value| values.push(value))?;
+        Ok(values)
     }
 
     /// How as many values as this, on that side of them, stand to a position. Goes behind them.

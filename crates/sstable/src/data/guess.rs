@@ -1,0 +1,96 @@
+//! How much is read beyond where the wanted rows seem to end, so that hardly a read has to go on.
+//!
+//! ```text
+//! slack ← slack − 1/256 of a row    a read begins
+//! slack ← slack + 1 row             its first request did not bring all that was wanted
+//! ```
+//!
+//! So about one read of 256 goes on. Where rows are of one size and their keys evenly spaced, there is next to no slack;
+//! where guesses say little, it grows until whole blocks are read. Reads of few rows and of many, forward and in reverse, go
+//! wrong in ways of their own.
+
+use std::cell::Cell;
+
+/// So many parts of a row are counted.
+const PARTS: u32 = 256;
+
+/// What there is at first, in parts of a row.
+const FIRST: u32 = PARTS / 2;
+
+/// And at the most.
+const MOST: u32 = 64 * PARTS;
+
+/// What a first request is to bring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Guess {
+    /// A row.
+    Row,
+    /// Several rows.
+    Rows,
+    /// Rows, backwards.
+    Reverse,
+}
+
+/// How much is added to guesses, in parts of a row.
+#[derive(Debug)]
+pub(crate) struct Slack([Cell<u32>; 3]);
+
+impl Default for Slack {
+    fn default() -> Slack {
+        Slack([FIRST; 3].map(Cell::new))
+    }
+}
+
+impl Slack {
+    /// A read begins that makes such a guess: how many bytes are to be added, if a row has so many.
+    pub(crate) fn add_to(&self, guess: Guess, row: u64) -> u64 {
+        let slack = &self.0[guess as usize];
+        let bytes = row.saturating_mul(slack.get().into()) / u64::from(PARTS);
+        slack.set(slack.get().saturating_sub(1));
+        bytes
+    }
+
+    /// It fell short.
+    pub(crate) fn fell_short(&self, guess: Guess) {
+        let slack = &self.0[guess as usize];
+        slack.set((slack.get() + PARTS).min(MOST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of so many reads fell short, where this says how far rows end behind the guess, in hundredths of a row.
+    fn short(slack: &Slack, reads: u64, error: impl Fn(u64) -> u64) -> u64 {
+        let is_short = |&read: &u64| {
+            let is_short = slack.add_to(Guess::Row, 100) < error(read);
+            if is_short {
+                slack.fell_short(Guess::Row);
+            }
+            is_short
+        };
+        (0..reads).filter(is_short).count() as u64
+    }
+
+    #[test]
+    fn one_read_of_256_falls_short() {
+        let slack = Slack::default();
+        let any = |read: u64| model::key::murmur3(&read.to_be_bytes())[0] as u64 % 1000;
+        let learning = short(&slack, 1000, any);
+        assert!(learning < 30, "{learning} reads to learn that rows end anywhere in ten");
+        let known = short(&slack, 256_000, any);
+        assert!((900..=1100).contains(&known), "{known} of 256,000 reads");
+        assert!(slack.add_to(Guess::Row, 100) > 900);
+        assert_eq!(slack.add_to(Guess::Rows, 100), 50, "other guesses have a slack of their own");
+    }
+
+    #[test]
+    fn where_guesses_are_right_nothing_is_added() {
+        let slack = Slack::default();
+        assert_eq!(short(&slack, 1000, |_| 0), 0);
+        assert_eq!(slack.add_to(Guess::Row, 1 << 40), 0);
+        (0..1000).for_each(|_| slack.fell_short(Guess::Row));
+        assert_eq!(slack.add_to(Guess::Row, 100), 6400, "there is a limit");
+    }
+}
