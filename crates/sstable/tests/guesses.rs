@@ -41,7 +41,7 @@ fn uneven() -> Vec<Shape> {
     let mut key = 0;
     let row = |number| {
         let random = mixed(number);
-        let far = if random % 50 == 0 { 40_000 } else { 0 };
+        let far = if random.is_multiple_of(50) { 40_000 } else { 0 };
         key += 1 + (random >> 8 & 0x7ff) as i32 + far;
         (key, 1 + (random >> 32) as usize % 800)
     };
