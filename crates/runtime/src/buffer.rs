@@ -125,7 +125,7 @@ impl Kept {
 /// and its capacity at least `len` more. The buffer must not be reallocated before the read.
 pub(crate) fn allocate(len: usize, alignment: usize) -> (Vec<u8>, usize) {
     debug_assert!(alignment.is_power_of_two());
-    let mut buf = if len < KEPT_CAPACITY[0] {
+    let mut buf = if len < WORTH_ONE {
         // Allocators align to a few words anyway, so small alignments are mostly met without spare room.
         let exact = Vec::with_capacity(len);
         if padding(&exact, alignment) == 0 {
@@ -134,7 +134,8 @@ pub(crate) fn allocate(len: usize, alignment: usize) -> (Vec<u8>, usize) {
         drop(exact);
         Vec::with_capacity(len + alignment - 1)
     } else {
-        let capacity = len + alignment - 1;
+        // What is a little small to be kept takes one that is.
+        let capacity = (len + alignment - 1).max(KEPT_CAPACITY[0]);
         kept(capacity, Wanted::Empty).unwrap_or_else(|| Vec::with_capacity(capacity))
     };
     let base = padding(&buf, alignment);

@@ -639,8 +639,8 @@ impl SSTable {
 
     /// How many bytes of data so many rows take, going by the mean of all.
     pub(crate) fn len_of_rows(&self, rows: u64) -> u64 {
-        let all = u128::from(rows) * u128::from(self.data.file.len());
-        u64::try_from(all / u128::from(self.statistics.stats.row_count.max(1))).unwrap_or(u64::MAX)
+        let (len, count) = (self.data.file.len(), self.statistics.stats.row_count.max(1));
+        rows.checked_mul(len).map_or_else(|| rows.saturating_mul(len / count), |all| all / count)
     }
 
     /// A range that is relative to a partition's start. What the index says must lie within the data.

@@ -152,8 +152,8 @@ pub fn page(tables: &str, options: &Options) -> String {
          {BEHIND}\n\
          ## How it is measured\n\n\
          - **From disk**: all caches together have {memory_mib} MiB. Requests are the system calls `read`, `pread64` and their like on files of\n  \
-           the database, as `strace` sees them, and their bytes; in steady state, after thousands of other reads that fill the caches (60,000 of a row; 20,000 where indexes are larger than memory), save for the cases\n  \
-           that go on from read to read. Siltstone reads without io_uring for that; what it counts itself must be the same, and is\n  \
+           the database, as `strace` sees them, and their bytes; in steady state, after thousands of other reads that fill the caches (60,000 of a row; 20,000 where indexes are larger than memory), save for a scan of all\n  \
+           rows, and for what is read for the first time. Siltstone reads without io_uring for that; what it counts itself must be the same, and is\n  \
            checked. Siltstone and RocksDB read past the page cache (direct reads), fjall has no such option: its requests go to the page cache;\n  \
            what that reads ahead and takes of memory is in no column. RocksDB keeps indexes and filters in memory beside its cache, unless they are *in the cache*\n  \
            (`cache_index_and_filter_blocks`, two-level index, partitioned filters); its filters have 10 bits a key.\n\

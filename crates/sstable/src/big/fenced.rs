@@ -130,8 +130,11 @@ impl PromotedCursor<'_> {
             return Ok(Found::nothing(lower, first.start, open));
         }
         let entry = self.within(&mut blocks, number, &slice.start)?;
+        let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
+            && slice.start.prefix == slice.end.prefix;
         let (upper, exit, end) = match self.order_of(&mut blocks, number, Edge::Last, &slice.end)?.is_lt() {
             true => self.last_of(fenced, (blocks, next), &slice.end).await?,
+            false if is_of_row => (lower, entry.clone(), first.end),
             false => (lower, self.within(&mut blocks, number, &slice.end)?, first.end),
         };
         Ok(Found { blocks: lower..upper + 1, bytes: first.start..end, entry, exit, open })
