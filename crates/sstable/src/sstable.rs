@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::key::murmur3;
-use model::{Bytes, PartitionKey, PartitionStart, Schema, Slice, Token};
+use model::{Bytes, PartitionKey, PartitionStart, Position, Schema, Slice, Token};
 use runtime::{Cache, Disk, File, Reserved, SingleFlight};
 
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
@@ -89,6 +89,10 @@ pub struct ReadOptions {
     /// After how many rows the reader will stop, if it knows: the first request then brings in about as much as these
     /// take, and each further one twice as much.
     pub limit: Option<u64>,
+    /// Whether rows in front of the slice may come too, where they are read with it: for who keeps what was read. They do where a slice
+    /// of one row is in a block with index, is read forward, without the static row, and is not far from the block's beginning, where
+    /// nothing is deleted. What comes is then all that there is from the first of those rows on.
+    pub neighbours: bool,
     /// Whether the filter was asked for the key already, and has let it pass: see [`KeyFilter`].
     pub is_filtered: bool,
     /// The most bytes of data, uncompressed, that one request brings in, if that is less than
@@ -588,9 +592,14 @@ impl SSTable {
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
         let pace = self.pace(options, found.bytes.start, &found);
-        let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
         let is_told = promoted.ordinal.is_some() && !bytes.is_empty();
         let absences = if is_told { self.absences(slice) } else { None };
+        let with_neighbours = options.neighbours && !wants_head && self.has_near_neighbours(&found, slice);
+        let slice = match with_neighbours {
+            true => &Slice { start: Position::start(), end: slice.end.clone() },
+            false => slice,
+        };
+        let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
         let reader = if !wants_head {
             DataReader::blocks(data, start, blocks, pace, slice.clone()).without_more()
         } else if head.end == bytes.start && !bytes.is_empty() {
@@ -601,6 +610,14 @@ impl SSTable {
             DataReader::head_and_blocks(data, head, blocks, pace, slice.clone()).expecting(key)
         };
         Ok(PartitionReader::forward(reader.noting(absences)))
+    }
+
+    /// Whether a slice of one row is worth to be read from the beginning of its block on.
+    fn has_near_neighbours(&self, found: &Found, slice: &Slice) -> bool {
+        let row = self.len_of_rows(1).max(1);
+        let before = found.entry.row(row).start.saturating_sub(found.bytes.start);
+        let is_near = before <= MOST_BEFORE && before / row <= MOST_ROWS_BEFORE;
+        is_near && found.open.is_live() && self.schema().row_of(slice).is_some()
     }
 
     /// What wants to know whether the row of a slice is there, if the slice is of one.
@@ -672,6 +689,11 @@ impl SSTable {
 
 /// How much of a partition without index blocks to read where little may be wanted. Bytes.
 const FIRST_GUESS: u64 = 16 << 10;
+
+/// How many bytes in front of a row may be rows that are given out with it: a block of a database.
+const MOST_BEFORE: u64 = 4 << 10;
+/// And how many these may be: they are decoded, which is to cost less than a request.
+const MOST_ROWS_BEFORE: u64 = 32;
 
 /// The components of our own, or what became of them.
 struct Own {

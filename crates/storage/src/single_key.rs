@@ -226,22 +226,33 @@ pub(crate) async fn open(request: &ReadRequest, member: &Member, count: usize) -
     Ok(reader.map(Source::SSTable))
 }
 
+/// What the only SSTable that may have the partition has of a request, and maybe rows in front of it.
+pub(crate) async fn open_with_neighbours(request: &ReadRequest, member: &Member) -> Result<Option<Source>> {
+    let options = ReadOptions { neighbours: true, ..options(request, 1) };
+    let reader = member.sstable.read(&request.key, &request.slice, options).await?;
+    Ok(reader.map(|reader| Source::SSTable(Mapped::new(reader, member.columns.clone()))))
+}
+
 /// The same, known to be of an SSTable. The filters of all members were asked: [`crate::SSTableSet::of_key`].
 pub(crate) async fn open_reader(
     request: &ReadRequest,
     member: &Member,
     count: usize,
 ) -> Result<Option<Mapped<PartitionReader>>> {
-    let options = ReadOptions {
+    let reader = member.sstable.read(&request.key, &request.slice, options(request, count)).await?;
+    Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
+}
+
+/// How one of so many SSTables is read.
+fn options(request: &ReadRequest, count: usize) -> ReadOptions {
+    ReadOptions {
         reverse: request.direction == model::Direction::Reverse,
         static_row: request.static_row,
         limit: request.limit.map(|rows| rows.div_ceil(count as u64)),
         is_filtered: true,
         read_buffer: Some(share(SLICE_READ_AHEAD, count)),
         ..ReadOptions::default()
-    };
-    let reader = member.sstable.read(&request.key, &request.slice, options).await?;
-    Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
+    }
 }
 
 /// Reads a source to its end.

@@ -398,6 +398,42 @@ fn a_row_by_itself_is_kept_when_all_of_it_was_read() {
     });
 }
 
+/// They were read with it, from the beginning of its index block on.
+#[test]
+fn a_row_brings_those_in_front_of_it_along() {
+    simulated(async |shard| {
+        let table = table_of(&shard, 4 * MIB, [rows(1, 0..1000, 1)]).await;
+        let request = |number| ReadRequest { static_row: false, ..ReadRequest::new(key(1), one(number)) };
+        let mut requests = 0;
+        for number in (500..600).rev() {
+            let (count, more) = read(&table, &request(number)).await;
+            assert_eq!(count, 1, "{number}");
+            requests += more;
+        }
+        assert!(
+            requests <= 30,
+            "{requests} requests for a hundred rows, four or five of which are in a block"
+        );
+        for number in 500..600 {
+            assert_eq!(read(&table, &request(number)).await, (1, 0), "{number}");
+        }
+        // What was known before stays as it is: they are kept from there on, if the block does not begin behind it.
+        let mut joined = 0;
+        for end in [702, 713, 724, 735] {
+            read_slice(&table, between(end - 10, end)).await;
+            let before = table.row_cache().stats();
+            assert_eq!(read(&table, &request(end + 1)).await.0, 1);
+            let stats = table.row_cache().stats();
+            assert_eq!((stats.parts, stats.insertions), (before.parts + 1, before.insertions + 1));
+            let slice = Slice { end: Position::after(prefix(end + 1)), ..between(end - 10, end) };
+            let (count, requests) = read_slice(&table, slice).await;
+            assert_eq!(count, 12);
+            joined += u64::from(requests == 0);
+        }
+        assert!(joined >= 3, "{joined} of 4");
+    });
+}
+
 #[test]
 fn a_flush_drops_what_it_says_something_of() {
     simulated(async |shard| {

@@ -392,8 +392,8 @@ impl DataReader {
                 Step::Row | Step::LastRow => {
                     if matches!(step, Step::LastRow) {
                         self.state = State::Behind;
+                        self.note(false);
                     }
-                    self.note(false);
                     return Ok(self.give(place));
                 }
                 Step::Change(deletion) => {

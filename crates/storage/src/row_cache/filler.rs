@@ -87,6 +87,11 @@ impl Filler {
         }
     }
 
+    /// All from an earlier position on is given to it, before anything else is. Of a forward stream.
+    pub(super) fn begin_at(&mut self, position: &Position) {
+        (self.edge, self.at) = (position.clone(), position.clone());
+    }
+
     /// What was read says this of the partition's deletion.
     pub(super) fn head(&mut self, head: Option<DeletionTime>) {
         self.head = head;

@@ -4,9 +4,13 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::merge::Merge;
-use model::{DeletionTime, Direction, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Schema};
+use model::{
+    DeletionTime, Direction, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    RangeTombstoneChange, Row, Schema,
+};
 
 use super::RowCache;
+use super::directory::Found;
 use super::filler::{Filler, Filling, Taken};
 use super::part_reader::PartReader;
 use super::stretch::{Draft, View};
@@ -15,6 +19,9 @@ use super::whole;
 use crate::source::Source;
 use crate::table::ReadRequest;
 use crate::{Result, single_key};
+
+/// Parts of so many bytes hold a row and those in front of it.
+const ROOM_FOR_NEIGHBOURS: usize = 16 << 10;
 
 /// Keeps a row. A flush of whatever partition that comes before it does is too much: it is kept the next time.
 pub struct RowKeeper {
@@ -28,8 +35,13 @@ impl RowKeeper {
         RowKeeper { cache: cache.clone(), watch: cache.watch() }
     }
 
+    /// Whether there is room for those in front of a row too.
+    pub(crate) fn takes_neighbours(&self) -> bool {
+        self.cache.limits().most >= ROOM_FOR_NEIGHBOURS
+    }
+
     /// Keeps what all SSTables together say of a row, the fragments of this stream: none if no SSTable has the partition.
-    /// Gives them back, mostly out of what was kept: what was read is let go of only when nothing points into it any more,
+    /// In front of it may be others, with all that there is between. Gives the row back, mostly out of what was kept: what was read is let go of only when nothing points into it any more,
     /// so that its buffer is used again.
     pub(crate) async fn keep(
         self,
@@ -40,7 +52,11 @@ impl RowKeeper {
         if schema.clustering.is_empty() && schema.statics.is_empty() {
             return self.keep_whole(request, stream).await;
         }
-        let fragments = single_key::gather(&mut stream).await?;
+        let mut fragments = single_key::gather(&mut stream).await?;
+        // What is deleted in front of the row need not be kept.
+        if fragments.iter().any(|fragment| matches!(fragment, Fragment::RangeTombstone(_))) {
+            cut(&mut fragments, request, schema);
+        }
         let filling = Filling { cache: self.cache, key: request.key.clone(), watch: Rc::new(self.watch) };
         let view = match filling.is_wanted() {
             true => keep_part(&filling, request, schema, &fragments),
@@ -48,7 +64,10 @@ impl RowKeeper {
         };
         Ok(match view {
             Some(view) => Source::Part(PartReader::new(&request.key, view)),
-            None => Source::Held(fragments),
+            None => {
+                cut(&mut fragments, request, schema);
+                Source::Held(fragments)
+            }
         })
     }
 
@@ -107,10 +126,17 @@ fn keep_part(
     fragments: &VecDeque<Fragment>,
 ) -> Option<View> {
     let mut filler = Filler::new(filling, schema, request);
+    let first = first_to_keep(filling, request, schema, fragments);
+    if let Some(first) = &first {
+        filler.begin_at(first);
+    }
+    let is_known =
+        |row: &Row| first.as_ref().is_some_and(|first| schema.compare_row(&row.clustering, first).is_lt());
     let mut static_row = None;
     let mut is_whole = true;
     for fragment in fragments {
         match fragment {
+            Fragment::Row(row) if is_known(row) => {}
             Fragment::PartitionStart(start) => filler.head(Some(start.deletion)),
             Fragment::StaticRow(_) => static_row = Some(fragment),
             // What the slice closes at its end is not said by the SSTables.
@@ -128,6 +154,54 @@ fn keep_part(
     let part = if is_whole { filler.close(request.end().clone()) } else { None };
     let part = part.filter(|part| !wants_static_row && part.stretch.is_free_of_ranges())?;
     Some(part.view(&request.slice, schema, request.direction))
+}
+
+/// Where the first of the rows is that came in front of the row that was asked for, or where a part ends that has some of them
+/// already.
+fn first_to_keep(
+    filling: &Filling,
+    request: &ReadRequest,
+    schema: &Schema,
+    fragments: &VecDeque<Fragment>,
+) -> Option<Position> {
+    let first = fragments.iter().find_map(|fragment| match fragment {
+        Fragment::Row(row) => Some(row),
+        _ => None,
+    })?;
+    if schema.compare_row(&first.clustering, &request.slice.start).is_ge() {
+        return None;
+    }
+    let first = Position::before(first.clustering.clone());
+    match filling.cache.find(&filling.key, &request.slice.start, Direction::Reverse) {
+        Found::Gap(Some(known)) if schema.compare(&known, &first).is_gt() => Some(known),
+        Found::Gap(_) => Some(first),
+        // It ends where the slice begins.
+        Found::Part(_) => Some(request.slice.start.clone()),
+    }
+}
+
+/// Leaves out what is in front of a slice, but for what is in force where it begins.
+fn cut(fragments: &mut VecDeque<Fragment>, request: &ReadRequest, schema: &Schema) {
+    let start = &request.slice.start;
+    if request.direction == Direction::Reverse {
+        return;
+    }
+    let mut open = DeletionTime::LIVE;
+    fragments.retain(|fragment| match fragment {
+        Fragment::Row(row) => schema.compare_row(&row.clustering, start).is_ge(),
+        Fragment::RangeTombstone(change) if schema.compare(&change.position, start).is_le() => {
+            open = change.deletion;
+            false
+        }
+        _ => true,
+    });
+    if !open.is_live() {
+        let is_head =
+            |fragment: &Fragment| matches!(fragment, Fragment::PartitionStart(_) | Fragment::StaticRow(_));
+        let place = fragments.iter().take_while(|fragment| is_head(fragment)).count();
+        let change = RangeTombstoneChange { position: start.clone(), deletion: open };
+        fragments.insert(place, Fragment::RangeTombstone(change));
+    }
 }
 
 impl std::fmt::Debug for RowKeeper {

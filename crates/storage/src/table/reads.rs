@@ -279,7 +279,12 @@ impl Unread<'_> {
         if let ([only], true) = (candidates.members(), sources.is_empty())
             && single_key::is_one_row(&request, &schema)
         {
-            let source = single_key::open(&request, only, 1).await?;
+            let source = match &keeper {
+                Some(keeper) if keeper.takes_neighbours() => {
+                    single_key::open_with_neighbours(&request, only).await?
+                }
+                _ => single_key::open(&request, only, 1).await?,
+            };
             if source.is_none() {
                 candidates.note_absent(&request.key).await?;
             }
