@@ -51,6 +51,15 @@ pub(crate) struct PlaceOfBlocks {
     pub(crate) found: Found,
 }
 
+/// Where the rows of a piece seem to end, in bytes from the partition's start.
+struct Exit {
+    at: u64,
+    /// How many bytes more are to be read in front of them.
+    slack: u64,
+    /// Up to where the first request goes.
+    end: u64,
+}
+
 /// What is still to be read.
 #[derive(Debug)]
 enum Left {
@@ -161,7 +170,7 @@ impl ReverseReader {
         let cursor = table.index().cursor(&table.data().codec, promoted);
         let last = cursor.block(numbers.end - 1).await?;
         let (mut first, mut start) = (numbers.end - 1, last.offset);
-        let (exit, slack) = self.exit_of_piece(&last);
+        let Exit { at: exit, slack, end } = self.exit_of_piece(&last);
         let wanted = self.wanted.saturating_add(slack);
         while first > numbers.start
             && exit.saturating_sub(start) < wanted
@@ -173,35 +182,42 @@ impl ReverseReader {
             }
             (first, start) = (first - 1, before);
         }
+        // More is wanted than a piece has.
+        self.is_guess &= exit.saturating_sub(start) >= wanted;
         let len = last.end().saturating_sub(start);
         self.wanted = if self.is_guess { len / 4 } else { len.saturating_mul(2) };
 
         let open = cursor.open_before(first).await?;
         let range = table.part_of_partition(partition, start..last.end())?;
         let steady = Pace::steady(self.read_buffer, false);
-        let pace = match exit.saturating_add(slack) {
-            end if end < last.end() => {
+        let pace = match end < last.end() {
+            true => {
                 let first = end.saturating_sub(start).clamp(1, self.read_buffer);
                 Pace { first, guess: Some(Guess::Reverse), ..steady }
             }
-            _ => steady,
+            false => steady,
         };
         let piece = DataReader::piece(table.data().clone(), Blocks { range, open }, pace, self.slice.clone());
         self.take(piece).await?;
         Ok(first)
     }
 
-    /// Where in the last block of the next piece its rows seem to end, and how many bytes more are to be read at either end.
-    fn exit_of_piece(&mut self, last: &Block) -> (u64, u64) {
+    /// Where in its last block the rows of the next piece seem to end.
+    fn exit_of_piece(&mut self, last: &Block) -> Exit {
         let (slack, row) = (&self.table.data().slack, self.table.len_of_rows(1));
-        match self.exit.take() {
-            Some(exit) => (exit.row(row).end, slack.add_to(Guess::Reverse, row)),
-            None => {
-                if std::mem::take(&mut self.is_guess) {
-                    slack.fell_short(Guess::Reverse);
-                }
-                (last.end(), 0)
+        let Some(exit) = self.exit.take() else {
+            if std::mem::take(&mut self.is_guess) {
+                slack.fell_short(Guess::Reverse);
             }
+            return Exit { at: last.end(), slack: 0, end: last.end() };
+        };
+        match slack.of(Guess::Reverse, row) {
+            Some(slack) => {
+                let at = exit.row(row).end;
+                Exit { at, slack, end: at.saturating_add(slack) }
+            }
+            // The last block may have none of the rows.
+            None => Exit { at: last.offset, slack: 0, end: last.end() },
         }
     }
 

@@ -87,7 +87,7 @@ pub struct ReadOptions {
     /// Whether the static row is wanted too. It stands at the partition's head and may cost a request.
     pub static_row: bool,
     /// After how many rows the reader will stop, if it knows: the first request then brings in about as much as these
-    /// take, and each further one twice as much.
+    /// take, and further ones mostly twice as much each.
     pub limit: Option<u64>,
     /// Whether rows in front of the slice may come too, where they are read with it: for who keeps what was read. They do where a slice
     /// of one row is in a block with index, is read forward, without the static row, and is not far from the block's beginning, where
@@ -591,7 +591,8 @@ impl SSTable {
             let reader = ReverseReader::blocks(self.clone(), start, place, slice.clone(), options);
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
-        let pace = self.pace(options, found.bytes.start, &found);
+        let is_one = wants_head && head.end == bytes.start && !bytes.is_empty();
+        let pace = self.pace(options, if is_one { 0 } else { found.bytes.start }, &found);
         let is_told = promoted.ordinal.is_some() && !bytes.is_empty();
         let absences = if is_told { self.absences(slice) } else { None };
         let with_neighbours = options.neighbours && !wants_head && self.has_near_neighbours(&found, slice);
@@ -602,8 +603,7 @@ impl SSTable {
         let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
         let reader = if !wants_head {
             DataReader::blocks(data, start, blocks, pace, slice.clone()).without_more()
-        } else if head.end == bytes.start && !bytes.is_empty() {
-            let pace = self.pace(options, 0, &found);
+        } else if is_one {
             let range = head.start..bytes.end;
             DataReader::partition(data, range, pace, slice.clone()).expecting(key).without_more()
         } else {
@@ -650,7 +650,8 @@ impl SSTable {
             return steady;
         }
         let guess = if end.saturating_sub(entry) <= row { Guess::Row } else { Guess::Rows };
-        let first = len.saturating_add(self.data.slack.add_to(guess, row));
+        let Some(slack) = self.data.slack.of(guess, row) else { return steady };
+        let first = len.saturating_add(slack);
         Pace { first: first.clamp(1, steady.most), guess: Some(guess), ..steady }
     }
 

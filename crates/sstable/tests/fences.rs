@@ -119,6 +119,7 @@ async fn questions(table: &SSTable, every: usize) -> Vec<Question> {
                 reverse,
                 static_row: i % 2 == 0,
                 limit: (i % 5 == 0).then_some(1 + i as u64),
+                neighbours: false,
                 is_filtered: false,
                 read_buffer: [None, Some(1000)][i % 2],
             };

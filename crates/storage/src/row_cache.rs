@@ -26,7 +26,8 @@
 //!
 //! A row by itself is often known from the newest of several SSTables ([`crate::single_key`]), which is not all that
 //! they say of it, and is not kept. Who asks for the same row again soon gets it from all of them, and then it is. Nor is
-//! it kept while the cache is full: a row takes the place of others when it is asked for again.
+//! it kept while the cache is full: a row takes the place of others when it is asked for again. Where only one SSTable can
+//! have it, the rows in front of it that are read with it are kept as well.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

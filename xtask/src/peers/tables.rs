@@ -19,11 +19,11 @@ const BEHIND: &str = "\
   callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
 - **Absent rows, 64 KiB blocks**: with blocks of 8 KiB or less a filter of rows is written, by groups of blocks
   ([0039](../decisions/0039-rows-of-large-partitions.md)); with larger ones it is not, so the block is read.
-- **KiB of a row**: blocks of ours fit into 4 KiB too ([0033](../decisions/0033-blocks-that-fit.md)), and are read with what the device's
-  alignment of 512 bytes adds at both ends. RocksDB and fjall find one block in twenty-five in their caches; what was read here is
-  kept as rows, of which none comes back that soon.
-- **KiB of a slice, and of skips**: the same, with a block at either end of which a part is wanted, all with one request where the peers
-  make three to fifty; and where slice follows slice, what is between them may come with them.
+- **Requests of a row**: RocksDB has four in a hundred blocks in its cache, and its indexes and filters beside it, in memory of their own. Ours,
+  which are all within the limit, keep three in a hundred of the rows ([0042](../decisions/0042-neighbours-of-a-row.md)); with its indexes in the cache RocksDB has fewer.
+- **KiB of skips, the first time**: the index is read along the way, four KiB of every second read; RocksDB and fjall have read theirs, or a
+  good part, when they were opened: the line of that says how much.
+- **KiB of all rows**: the rows of Cassandra's format take half a percent more than fjall's.
 - **Load**: a batch is encoded by who writes it and applied by the shard, one after the other here, as each is waited for before the next
   one is made up. A quarter of the instructions are the compaction of all at the end and a fifth are flushes, by the thread that
   applies; what RocksDB and fjall write goes to the page cache first, ours to the disk. Both tell which rows there are

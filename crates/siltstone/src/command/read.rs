@@ -192,6 +192,7 @@ impl Read {
                 reverse: self.reverse,
                 static_row: self.static_row || (self.from.is_none() && self.to.is_none()),
                 limit: self.limit.map(NonZeroU64::get),
+                neighbours: false,
                 is_filtered: false,
                 read_buffer: None,
             },

@@ -151,7 +151,10 @@ impl PromotedCursor<'_> {
             let values = values(edge).and_then(|low| Ok((low, values(other)?)));
             (low, high) = values.map_err(|error| self.corrupt(self.promoted().blocks.start, error))?;
         }
-        let share = ruler::share_of(self.schema(), &low, &high, position);
+        let share = match Within::can_tell(self.schema(), position) {
+            true => ruler::share_of(self.schema(), &low, &high, position),
+            false => None,
+        };
         Ok(Within::new(packed.reach(number), share))
     }
 

@@ -19,7 +19,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::{Bytes, DeletionTime, Position, Schema, Slice};
+use model::{Bytes, DeletionTime, Position, Schema, Slice, Weight};
 use runtime::{Cache, CacheKey, SingleFlight};
 
 use super::bracket::Goal;
@@ -191,8 +191,18 @@ impl Within {
     }
 
     fn of(schema: &Schema, block: &Block, position: &Position) -> Within {
-        let share = ruler::share(schema, &block.first, &block.last, position);
+        let share = match Within::can_tell(schema, position) {
+            true => ruler::share(schema, &block.first, &block.last, position),
+            false => None,
+        };
         Within::new(block.offset..block.end(), share)
+    }
+
+    /// Whether a position is where its values are: one behind all rows that begin with some is as far behind as there are such
+    /// rows.
+    pub(super) fn can_tell(schema: &Schema, position: &Position) -> bool {
+        let len = position.prefix.len();
+        len == 0 || len == schema.clustering.len() || position.weight != Weight::After
     }
 
     /// Where the row there is, if rows have so many bytes; from the partition's start.

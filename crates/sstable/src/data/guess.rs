@@ -17,7 +17,7 @@ const PARTS: u32 = 256;
 /// What there is at first, in parts of a row.
 const FIRST: u32 = PARTS / 2;
 
-/// And at the most.
+/// And at the most: with more, guesses are not worth it.
 const MOST: u32 = 64 * PARTS;
 
 /// What a first request is to bring.
@@ -42,18 +42,22 @@ impl Default for Slack {
 }
 
 impl Slack {
-    /// A read begins that makes such a guess: how many bytes are to be added, if a row has so many.
-    pub(crate) fn add_to(&self, guess: Guess, row: u64) -> u64 {
+    /// A read begins that could make such a guess: how many bytes are to be added, if a row has so many; `None` if it is
+    /// not to be made.
+    pub(crate) fn of(&self, guess: Guess, row: u64) -> Option<u64> {
         let slack = &self.0[guess as usize];
-        let bytes = row.saturating_mul(slack.get().into()) / u64::from(PARTS);
-        slack.set(slack.get().saturating_sub(1));
-        bytes
+        let parts = slack.replace(slack.get().saturating_sub(1));
+        (parts <= MOST).then(|| row.saturating_mul(parts.into()) / u64::from(PARTS))
     }
 
     /// It fell short.
     pub(crate) fn fell_short(&self, guess: Guess) {
         let slack = &self.0[guess as usize];
-        slack.set((slack.get() + PARTS).min(MOST));
+        slack.set(match slack.get() {
+            given_up if given_up > MOST => given_up,
+            parts if parts + PARTS > MOST => 2 * MOST,
+            parts => parts + PARTS,
+        });
     }
 }
 
@@ -64,7 +68,7 @@ mod tests {
     /// How many of so many reads fell short, where this says how far rows end behind the guess, in hundredths of a row.
     fn short(slack: &Slack, reads: u64, error: impl Fn(u64) -> u64) -> u64 {
         let is_short = |&read: &u64| {
-            let is_short = slack.add_to(Guess::Row, 100) < error(read);
+            let is_short = slack.of(Guess::Row, 100).is_some_and(|added| added < error(read));
             if is_short {
                 slack.fell_short(Guess::Row);
             }
@@ -81,16 +85,23 @@ mod tests {
         assert!(learning < 30, "{learning} reads to learn that rows end anywhere in ten");
         let known = short(&slack, 256_000, any);
         assert!((900..=1100).contains(&known), "{known} of 256,000 reads");
-        assert!(slack.add_to(Guess::Row, 100) > 900);
-        assert_eq!(slack.add_to(Guess::Rows, 100), 50, "other guesses have a slack of their own");
+        assert!(slack.of(Guess::Row, 100).unwrap() > 900);
+        assert_eq!(slack.of(Guess::Rows, 100), Some(50), "other guesses have a slack of their own");
     }
 
     #[test]
     fn where_guesses_are_right_nothing_is_added() {
         let slack = Slack::default();
         assert_eq!(short(&slack, 1000, |_| 0), 0);
-        assert_eq!(slack.add_to(Guess::Row, 1 << 40), 0);
-        (0..1000).for_each(|_| slack.fell_short(Guess::Row));
-        assert_eq!(slack.add_to(Guess::Row, 100), 6400, "there is a limit");
+        assert_eq!(slack.of(Guess::Row, 1 << 40), Some(0));
+    }
+
+    #[test]
+    fn where_they_say_nothing_there_are_none_for_a_while() {
+        let slack = Slack::default();
+        let learning = short(&slack, 10_000, |_| u64::MAX);
+        assert!((60..=66).contains(&learning), "{learning} reads");
+        assert_eq!(slack.of(Guess::Row, 100), None);
+        assert_eq!(short(&slack, 32_000, |_| u64::MAX), 2, "each time another 16,384");
     }
 }

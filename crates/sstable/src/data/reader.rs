@@ -167,7 +167,8 @@ impl DataReader {
         slice: Slice,
     ) -> DataReader {
         let first = (head.end - head.start).min(pace.most);
-        let mut reader = DataReader::new(data, head, Pace { first, ..pace }, Plan::Slice(slice), State::Head);
+        let mut reader =
+            DataReader::new(data, head, Pace { first, guess: None, ..pace }, Plan::Slice(slice), State::Head);
         reader.then = Some((blocks, pace));
         reader
     }

@@ -23,7 +23,7 @@ use crate::error::Error;
 pub struct Pace {
     /// Bytes of the first request, before it is rounded up to whole chunks.
     pub first: u64,
-    /// Requests double up to this many bytes.
+    /// Requests double up to this many bytes; the one behind a guess is smaller than it, as that lacks little.
     pub most: u64,
     /// Whether uncompressed data is compared with its checksums.
     pub check: bool,
@@ -145,7 +145,11 @@ impl Window {
         let end = if end == self.end { self.ahead } else { end };
         self.guessed = self.pace.guess.take();
         // What a guess lacked is mostly little.
-        let next = if self.guessed.is_some() { (self.step / 4).max(2 * PAGE) } else { self.step * 2 };
+        let next = match (self.guessed, fell_short) {
+            (Some(_), _) => (self.step / 4).max(2 * PAGE),
+            (None, Some(_)) => self.pace.first.max(self.step) * 2,
+            (None, None) => self.step * 2,
+        };
         self.step = next.clamp(1, self.pace.most.max(1));
         if start >= end {
             return Ok(fell_short);

@@ -40,9 +40,11 @@ impl RowKeeper {
         self.cache.limits().most >= ROOM_FOR_NEIGHBOURS
     }
 
-    /// Keeps what all SSTables together say of a row, the fragments of this stream: none if no SSTable has the partition.
-    /// In front of it may be others, with all that there is between. Gives the row back, mostly out of what was kept: what was read is let go of only when nothing points into it any more,
-    /// so that its buffer is used again.
+    /// Keeps what all SSTables together say of a row, the fragments of this stream: none if no SSTable has the partition. In
+    /// front of the row may be others, with all that there is between.
+    ///
+    /// Gives the row back, mostly out of what was kept: what was read is let go of only when nothing points into it any more, so
+    /// that its buffer is used again.
     pub(crate) async fn keep(
         self,
         request: &ReadRequest,
@@ -58,16 +60,18 @@ impl RowKeeper {
             cut(&mut fragments, request, schema);
         }
         let filling = Filling { cache: self.cache, key: request.key.clone(), watch: Rc::new(self.watch) };
-        let view = match filling.is_wanted() {
-            true => keep_part(&filling, request, schema, &fragments),
+        let keep = |fragments: &_| match filling.is_wanted() {
+            true => keep_part(&filling, request, schema, fragments),
             false => None,
         };
+        let mut view = keep(&fragments);
+        // Those in front of the row may be too large to be kept.
+        if view.is_none() && cut(&mut fragments, request, schema) {
+            view = keep(&fragments);
+        }
         Ok(match view {
             Some(view) => Source::Part(PartReader::new(&request.key, view)),
-            None => {
-                cut(&mut fragments, request, schema);
-                Source::Held(fragments)
-            }
+            None => Source::Held(fragments),
         })
     }
 
@@ -180,15 +184,20 @@ fn first_to_keep(
     }
 }
 
-/// Leaves out what is in front of a slice, but for what is in force where it begins.
-fn cut(fragments: &mut VecDeque<Fragment>, request: &ReadRequest, schema: &Schema) {
+/// Leaves out what is in front of a slice, but for what is in force where it begins. Whether there were rows.
+fn cut(fragments: &mut VecDeque<Fragment>, request: &ReadRequest, schema: &Schema) -> bool {
     let start = &request.slice.start;
     if request.direction == Direction::Reverse {
-        return;
+        return false;
     }
+    let mut has_rows = false;
     let mut open = DeletionTime::LIVE;
     fragments.retain(|fragment| match fragment {
-        Fragment::Row(row) => schema.compare_row(&row.clustering, start).is_ge(),
+        Fragment::Row(row) => {
+            let is_in_front = schema.compare_row(&row.clustering, start).is_lt();
+            has_rows |= is_in_front;
+            !is_in_front
+        }
         Fragment::RangeTombstone(change) if schema.compare(&change.position, start).is_le() => {
             open = change.deletion;
             false
@@ -202,6 +211,7 @@ fn cut(fragments: &mut VecDeque<Fragment>, request: &ReadRequest, schema: &Schem
         let change = RangeTombstoneChange { position: start.clone(), deletion: open };
         fragments.insert(place, Fragment::RangeTombstone(change));
     }
+    has_rows
 }
 
 impl std::fmt::Debug for RowKeeper {
