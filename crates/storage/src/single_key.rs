@@ -226,13 +226,6 @@ pub(crate) async fn open(request: &ReadRequest, member: &Member, count: usize) -
     Ok(reader.map(Source::SSTable))
 }
 
-/// What the only SSTable that may have the partition has of a request, and maybe rows in front of it.
-pub(crate) async fn open_with_neighbours(request: &ReadRequest, member: &Member) -> Result<Option<Source>> {
-    let options = ReadOptions { neighbours: true, ..options(request, 1) };
-    let reader = member.sstable.read(&request.key, &request.slice, options).await?;
-    Ok(reader.map(|reader| Source::SSTable(Mapped::new(reader, member.columns.clone()))))
-}
-
 /// The same, known to be of an SSTable. The filters of all members were asked: [`crate::SSTableSet::of_key`].
 pub(crate) async fn open_reader(
     request: &ReadRequest,
@@ -241,6 +234,13 @@ pub(crate) async fn open_reader(
 ) -> Result<Option<Mapped<PartitionReader>>> {
     let reader = member.sstable.read(&request.key, &request.slice, options(request, count)).await?;
     Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
+}
+
+/// What the only SSTable that may have the partition has of a request, and maybe rows in front of it.
+pub(crate) async fn open_with_neighbours(request: &ReadRequest, member: &Member) -> Result<Option<Source>> {
+    let options = ReadOptions { neighbours: true, ..options(request, 1) };
+    let reader = member.sstable.read(&request.key, &request.slice, options).await?;
+    Ok(reader.map(|reader| Source::SSTable(Mapped::new(reader, member.columns.clone()))))
 }
 
 /// How one of so many SSTables is read.

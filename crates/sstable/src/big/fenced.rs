@@ -151,11 +151,8 @@ impl PromotedCursor<'_> {
             let values = values(edge).and_then(|low| Ok((low, values(other)?)));
             (low, high) = values.map_err(|error| self.corrupt(self.promoted().blocks.start, error))?;
         }
-        let share = match Within::can_tell(self.schema(), position) {
-            true => ruler::share_of(self.schema(), &low, &high, position),
-            false => None,
-        };
-        Ok(Within::new(packed.reach(number), share))
+        let share = ruler::share_of(self.schema(), &low, &high, position);
+        Ok(Within::new(packed.reach(number), share.filter(|_| Within::can_tell(self.schema(), position))))
     }
 
     /// The last block that does not begin behind `end`, from a group on that has one: its number, where in it that seems to

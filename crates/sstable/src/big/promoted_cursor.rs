@@ -191,11 +191,8 @@ impl Within {
     }
 
     fn of(schema: &Schema, block: &Block, position: &Position) -> Within {
-        let share = match Within::can_tell(schema, position) {
-            true => ruler::share(schema, &block.first, &block.last, position),
-            false => None,
-        };
-        Within::new(block.offset..block.end(), share)
+        let share = ruler::share(schema, &block.first, &block.last, position);
+        Within::new(block.offset..block.end(), share.filter(|_| Within::can_tell(schema, position)))
     }
 
     /// Whether a position is where its values are: one behind all rows that begin with some is as far behind as there are such
