@@ -10,13 +10,14 @@ pub mod cases;
 pub mod load;
 pub mod rows;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
 use clap::Args;
-use runtime::{Cache, Shard, join_all};
+use runtime::{Cache, Shard};
 use serde_json::{Value, json};
 use siltstone::{Error, Result};
 use sstable::Version;
@@ -24,7 +25,7 @@ use storage::Table;
 
 use self::cases::{Case, IN_KEYS, Touched};
 use self::load::{Latencies, at_rate};
-use self::rows::SSTABLES;
+use self::rows::{ROWS_OF_PARTITION, SSTABLES};
 use crate::arguments::{Format, Machine, positive, seconds, version};
 use crate::numbers::rounded;
 use crate::random::Random;
@@ -174,15 +175,19 @@ impl SingleKey {
         rows::open(shard, &dataset(folder, case.needed()), self.sstable_format, case.threshold()).await
     }
 
-    /// Reads rows by chance, as many as the case has at a time.
+    /// Reads rows by chance, as many of a partition as the case has at a time.
     fn reads(&self, table: &Table, case: Case) -> impl AsyncFn() -> Result<()> + 'static + use<> {
         let (table, rows, random) = (table.clone(), self.rows, Random::new(1));
         async move || match case.keys() {
             1 => rows::read_and_check(&table, random.below(rows)).await,
             keys => {
-                let numbers = (0..keys).map(|_| random.below(rows));
-                let reads = numbers.map(|number| rows::read_and_check(&table, number));
-                join_all(reads).await.into_iter().collect()
+                let of_partition = rows::of_partition(rows, random.below(rows) / ROWS_OF_PARTITION);
+                let count = of_partition.len() as u32;
+                let mut numbers = BTreeSet::new();
+                while numbers.len() < keys.min(count) as usize {
+                    numbers.insert(of_partition.start + random.below(count));
+                }
+                rows::read_and_check_all(&table, &numbers).await
             }
         }
     }
@@ -247,9 +252,9 @@ impl Measured {
 
     /// Whether the reads touched what they must.
     fn check(&self) -> Result<()> {
-        let queries = self.latencies.len() as u64;
+        let reads = self.latencies.len() as u64;
         self.case
-            .check(queries, &self.touched)
+            .check(reads, &self.touched)
             .map_err(|what| Error::Closed(format!("{}: {what}", self.case.name())))
     }
 }

@@ -87,6 +87,28 @@ fn a_row_of_a_large_partition_costs_half_a_block() {
 }
 
 #[test]
+fn rows_of_a_block_by_many_keys_cost_one_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(folder.path(), options(1)).wait().unwrap();
+    let table = large_partition(&database);
+    let first = |part: i32| LARGE / 40 * part;
+    // What stays of the index, and of each block its first row.
+    (0..40).for_each(|part| drop(table.get(1, first(part)).wait().unwrap().unwrap()));
+    let before = metric(&database, "siltstone_read_requests_total");
+    for part in 0..40 {
+        let rows = table.get_many([2, 4, 3].map(|behind| (1, first(part) + behind))).wait().unwrap();
+        let found = rows.iter().flatten().map(|row| row.to_json().unwrap()).collect::<Vec<_>>();
+        for (row, behind) in found.iter().zip([2, 4, 3]) {
+            assert!(row.contains(&format!(r#""c":{}"#, first(part) + behind)), "{row}");
+        }
+        assert_eq!(found.len(), 3);
+    }
+    let requests = metric(&database, "siltstone_read_requests_total") - before;
+    // In some places a block ends among them.
+    assert!((40..60).contains(&requests), "{requests} requests for 40 times three rows");
+}
+
+#[test]
 fn what_is_written_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(folder.path(), 2);

@@ -33,7 +33,7 @@ pub struct ForwardingReader {
     sstable: Rc<SSTable>,
     key: PartitionKey,
     search: Search,
-    /// What the index tells of a partition with blocks. The reader has all of another one for its range.
+    /// What the index tells of a partition with blocks. Without it the reader has all that is wanted for its range.
     large: Option<Large>,
     slice: Slice,
     /// Whether the slice ends before it begins: there is nothing to give then.
@@ -74,15 +74,17 @@ impl ForwardingReader {
         reader
     }
 
-    /// Of a partition without blocks, which `reader` reads from its head on.
+    /// Of all that `reader` reads: a partition from its head on, or blocks of one that starts with `start`.
     pub(crate) fn whole(
         sstable: &Rc<SSTable>,
         key: &PartitionKey,
         reader: DataReader,
+        start: Option<PartitionStart>,
         slice: &Slice,
         search: Search,
     ) -> ForwardingReader {
         let mut reader = ForwardingReader::new(sstable, key, search, reader);
+        reader.start = start;
         reader.begin(slice);
         reader
     }

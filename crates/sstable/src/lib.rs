@@ -13,6 +13,7 @@
 //! | [`cache`] | what is kept of an index between reads |
 //! | [`reader`], [`reverse`] | a slice of a partition, in either direction |
 //! | [`forwarding`], [`ranges`] | slices of one partition, and ranges of partitions, that follow each other |
+//! | [`rows`] | several rows of one partition at once |
 //! | [`verify`] | whether an SSTable is sound |
 //! | [`writer`] | a new SSTable, from a stream of fragments |
 
@@ -32,6 +33,7 @@ pub mod parts;
 pub mod ranges;
 pub mod reader;
 pub mod reverse;
+pub mod rows;
 mod seek;
 pub mod sstable;
 pub mod verify;

@@ -411,10 +411,13 @@ impl SSTable {
         slice: &Slice,
         search: Search,
     ) -> Result<Option<ForwardingReader>> {
+        if !self.filter().may_contain(key).await? {
+            return Ok(None);
+        }
         if let Some(large) = self.large_by_fences(key, search).await? {
             return Ok(Some(ForwardingReader::blocks(self, key, large, slice, search)));
         }
-        let Some(place) = self.index.find(key).await? else {
+        let Some(place) = self.index.look_up(key).await? else {
             return Ok(None);
         };
         if let Some(promoted) = self.index.promoted(&place).await? {
@@ -425,7 +428,7 @@ impl SSTable {
         let pace = Pace { first: FIRST_GUESS.min(self.read_buffer), ..Pace::steady(self.read_buffer, false) };
         let reader = DataReader::partition(self.data.clone(), range, pace, Slice::all());
         let reader = reader.expecting(key).to_its_end().without_static_row();
-        Ok(Some(ForwardingReader::whole(self, key, reader, slice, search)))
+        Ok(Some(ForwardingReader::whole(self, key, reader, None, slice, search)))
     }
 
     /// Where a partition with blocks begins in the data, and the head of its promoted index; `None` if it is not there
@@ -441,14 +444,15 @@ impl SSTable {
         Ok(promoted.map(|promoted| (place.start, promoted)))
     }
 
-    /// The same by the fences, if there are any and they are to be used.
-    async fn large_by_fences(&self, key: &PartitionKey, search: Search) -> Result<Option<(u64, Promoted)>> {
+    /// The same by the fences, if there are any and they are to be used, of a partition that the filter has let pass.
+    pub(crate) async fn large_by_fences(
+        &self,
+        key: &PartitionKey,
+        search: Search,
+    ) -> Result<Option<(u64, Promoted)>> {
         let Some(fences) = self.index.fencing.get().filter(|_| search == Search::Binary) else {
             return Ok(None);
         };
-        if !self.filter().may_contain(key).await? {
-            return Ok(None);
-        }
         match self.index.look_up_large(&fences, key).await {
             Ok(large) => Ok(large.map(|large| (large.data, large.promoted))),
             Err(error) => self.index.fencing.give_up(error).map(|()| None),
@@ -621,7 +625,7 @@ impl SSTable {
     }
 
     /// What wants to know whether the row of a slice is there, if the slice is of one.
-    fn absences(&self, slice: &Slice) -> Option<Rc<Absences>> {
+    pub(crate) fn absences(&self, slice: &Slice) -> Option<Rc<Absences>> {
         let rows = self.index.blocks.rows.as_ref().ok()?;
         self.schema().row_of(slice).map(|_| rows.absences().clone())
     }
@@ -638,7 +642,7 @@ impl SSTable {
     }
 
     /// From `start` on, counted as the blocks that were found are, as far as the wanted rows seem to reach.
-    fn pace(&self, options: ReadOptions, start: u64, found: &Found) -> Pace {
+    pub(crate) fn pace(&self, options: ReadOptions, start: u64, found: &Found) -> Pace {
         let steady = Pace::steady(self.read_buffer(options), false);
         let row = self.len_of_rows(1);
         let (entry, exit) = (found.entry.row(row).start, found.exit.row(row).end);

@@ -168,6 +168,59 @@ async fn cost_of_skips(shard: &Shard, table: &Rc<SSTable>, step: i32, search: Se
 }
 
 #[test]
+fn rows_read_together_are_what_each_is_by_itself() {
+    with_tables(async |_, table, search| {
+        let options = ReadOptions { search, ..ReadOptions::default() };
+        let mut random = Random::new(19);
+        for skip in [0, 1, 10, 200] {
+            for key in keys() {
+                let rows: Vec<Slice> = random_slices(&mut random, 1, skip);
+                for rows in rows.chunks(1 + random.below(40)) {
+                    let rows: Vec<&Slice> = rows.iter().collect();
+                    let found = table.read_rows(&key, &rows, options).await.unwrap().unwrap();
+                    assert_eq!(found.len(), rows.len());
+                    for (found, row) in found.into_iter().zip(rows) {
+                        let expected = all(&mut table.read(&key, row, options).await.unwrap().unwrap()).await;
+                        assert!(found == expected, "{row:?} {found:?} {expected:?}");
+                    }
+                }
+            }
+        }
+        let absent = PartitionKey::new(Bytes::from(4_i32.to_be_bytes().to_vec()));
+        assert_eq!(table.read_rows(&absent, &[&slice(5, 6)], options).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn rows_of_one_block_are_one_request() {
+    with_tables(async |shard, table, search| {
+        let [small, large, _] = keys();
+        let options = ReadOptions { search, ..ReadOptions::default() };
+        let requests = async |key: &PartitionKey, rows: &[i32]| {
+            let rows: Vec<Slice> = rows.iter().map(|&number| slice(number, number + 1)).collect();
+            let before = shard.disk().stats();
+            let found =
+                table.read_rows(key, &rows.iter().collect::<Vec<_>>(), options).await.unwrap().unwrap();
+            let rows = found.iter().flatten().filter(|found| matches!(found, Fragment::Row(_))).count();
+            (shard.disk().stats().since(&before).class(DATA_IO).requests, rows)
+        };
+        assert_eq!(requests(&small, &[5, 6, 7]).await, (1, 2));
+        // Blocks have some twenty rows: of three neighbours that follow each other one block at the most ends among.
+        let mut requests_of_each = 0;
+        for first in [1500, 1503, 1506] {
+            let (data, rows) = requests(&large, &[first, first + 1, first + 2]).await;
+            assert_eq!(rows, 3);
+            requests_of_each += data;
+        }
+        assert!(requests_of_each <= 4, "{requests_of_each} requests for thrice three rows");
+        let in_turns: Vec<i32> = (0..10).flat_map(|block| [300 * block + 7, 300 * block + 9]).collect();
+        let (data, rows) = requests(&large, &in_turns).await;
+        assert!((10..13).contains(&data) && rows == 20, "{data} requests for {rows} rows");
+        assert_eq!(requests(&large, &[ROWS + 1, ROWS + 2, ROWS + 3]).await, (0, 0));
+    });
+}
+
+#[test]
 fn what_is_skipped_is_not_read() {
     with_tables(async |shard, table, search| {
         let len = table.data().file.file().len();

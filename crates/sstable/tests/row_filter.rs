@@ -301,6 +301,56 @@ fn readers_that_go_on_see_no_tombstone_of_another_place() {
     });
 }
 
+/// Rows that are there and rows that are not, many at once: what each is by itself, whatever is told of them.
+#[test]
+fn rows_at_once_are_what_each_is() {
+    in_simulation(13, async |shard| {
+        let disk = shard.disk();
+        let data = write(disk, "/t", &KINDS, small_blocks(Version::Oa)).await;
+        let (plain, told) = (open(disk, &data, false, CACHE).await, open(disk, &data, true, CACHE).await);
+        for kind in KINDS {
+            for (at, start) in (-3..2 * ROWS).step_by(61).enumerate() {
+                let rows = || (start..).step_by(1 + at % 7).take(2 + at % 23);
+                let slices: Vec<Slice> = rows().map(|number| Slice::of_prefix(clustering(number))).collect();
+                let slices: Vec<&Slice> = slices.iter().collect();
+                let mut expected = Vec::new();
+                for number in rows() {
+                    expected.push(read_row(&plain, kind, number).await);
+                }
+                if at % 3 == 0 {
+                    ask_in_vain(&told, Kind::Plain).await;
+                }
+                for table in [&plain, &told] {
+                    let found = table.read_rows(&key(kind), &slices, ReadOptions::default()).await;
+                    assert_eq!(found.unwrap().unwrap(), expected, "{kind:?}, rows from {start}");
+                }
+            }
+        }
+    });
+}
+
+/// Those too tell whether looking for rows is worth a request.
+#[test]
+fn rows_at_once_bring_the_filter_in() {
+    in_simulation(14, async |shard| {
+        let disk = shard.disk();
+        let data = write(disk, "/t", &KINDS, small_blocks(Version::Oa)).await;
+        let table = open(disk, &data, true, CACHE).await;
+        let cost = async |first: i32| {
+            let slices: Vec<Slice> =
+                (0..20).map(|at| Slice::of_prefix(clustering(first + 100 * at))).collect();
+            let slices: Vec<&Slice> = slices.iter().collect();
+            let before = disk.stats();
+            let options = ReadOptions::default();
+            table.read_rows(&key(Kind::Plain), &slices, options).await.unwrap().unwrap();
+            disk.stats().since(&before).class(DATA_IO).requests
+        };
+        assert!(cost(1).await >= 20);
+        assert_eq!(cost(3).await, 0, "rows that are not there");
+        assert!(cost(4).await >= 20);
+    });
+}
+
 /// What a reader says of one row after the other.
 async fn read_on(table: &Rc<SSTable>, kind: Kind, rows: &[i32]) -> Vec<Fragment> {
     let slices: Vec<_> = rows.iter().map(|&number| Slice::of_prefix(clustering(number))).collect();

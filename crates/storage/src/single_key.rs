@@ -10,6 +10,9 @@
 //!                    ^ how many: what makes the expected wait the shortest
 //! ```
 //!
+//! Rows of one partition that are asked for together are read so together: an SSTable is asked for those rows of which what was read
+//! does not hide it.
+//!
 //! Whether it pays is measured: each such read has a cost between 0, where one SSTable was enough, and 1, where all were
 //! needed. While the mean cost is above the table's threshold, all are read at once from the start, save for one read in
 //! a hundred.
@@ -19,7 +22,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::merge::Mapped;
-use model::{Fragment, FragmentReader, Next};
+use model::{Fragment, FragmentReader, Next, Slice};
 use sstable::{PartitionReader, ReadOptions};
 
 use crate::cover::Cover;
@@ -57,7 +60,7 @@ pub(crate) struct Adaptive {
 /// What single-row reads did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SingleKeyStats {
-    /// Reads of single rows that several SSTables may have had.
+    /// Reads of single rows that several SSTables may have had. Rows of one partition that are read together are one read.
     pub eligible: u64,
     /// Those that were read newest first.
     pub newest_first: u64,
@@ -105,8 +108,8 @@ impl Adaptive {
         best.0
     }
 
-    /// A read went newest first, and chose from so many SSTables.
-    fn note(&self, Reach { needed, read }: Reach, candidates: usize) {
+    /// Of so many SSTables that a row was looked for in, newest first, so many would have been enough.
+    fn note(&self, needed: usize, candidates: usize) {
         let cost = needed.saturating_sub(1) as f64 / (candidates - 1).max(1) as f64;
         self.mean_cost.set(self.mean_cost.get() * (1.0 - NEWEST) + cost * NEWEST);
         let mut needs = self.needs.get().map(|share| share * (1.0 - NEWEST));
@@ -114,6 +117,10 @@ impl Adaptive {
             *share += NEWEST;
         }
         self.needs.set(needs);
+    }
+
+    /// A read that went newest first has read so many of so many SSTables.
+    fn count(&self, read: usize, candidates: usize) {
         let mut counters = self.counters.get();
         counters.hits += u64::from(read < candidates);
         counters.extra_reads[read.saturating_sub(1).min(EXTRA_READS - 1)] += 1;
@@ -126,23 +133,32 @@ fn wait(count: usize) -> f64 {
     if count == 0 { 0.0 } else { 1.0 + ONE_MORE * (count - 1) as f64 }
 }
 
-/// How far a read went, newest first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Reach {
-    /// So many of the newest SSTables would have been enough.
-    needed: usize,
-    /// So many were read.
-    read: usize,
+/// What SSTables say of a row.
+pub(crate) struct OfRow {
+    /// Those that were read, or are open to be.
+    pub(crate) sstables: Vec<Source>,
+    /// Whether those are all.
+    pub(crate) is_all: bool,
 }
 
 /// What was read newest first.
 pub(crate) struct NewestFirst {
     /// What the memtables say.
     pub(crate) memtables: Vec<Source>,
-    /// What those SSTables say that were read, or are open to be.
-    pub(crate) sstables: Vec<Source>,
-    /// Whether those are all.
-    pub(crate) is_all: bool,
+    /// What SSTables say.
+    pub(crate) of_row: OfRow,
+}
+
+/// A row that is being read.
+struct Reading<'r> {
+    request: &'r ReadRequest,
+    /// What hides all that is older, where anything can.
+    cover: Option<Cover>,
+    held: Vec<Source>,
+    /// How many SSTables were asked for it.
+    asked: usize,
+    /// How many of them would have been enough, once that is known.
+    needed: Option<usize>,
 }
 
 /// Reads one row newest first: what the memtables say comes first, and costs nothing. `None` if the read is not of that
@@ -161,57 +177,119 @@ pub(crate) async fn read_newest_first(
     if members.len() > 1 && !adaptive.goes_newest_first() {
         return Ok(None);
     }
-    let mut read = NewestFirst { memtables: Vec::new(), sstables: Vec::new(), is_all: false };
+    let mut held = Vec::new();
     for mut memtable in memtables.drain(..) {
         let fragments = gather(&mut memtable).await?;
         fragments.iter().for_each(|fragment| cover.add(fragment));
-        read.memtables.push(Source::Held(fragments));
+        held.push(Source::Held(fragments));
     }
-    let first = adaptive.first(members.len());
-    let reach = read_members(request, members, first, &mut cover, &mut read.sstables).await?;
-    if members.len() > 1 {
-        adaptive.note(reach, members.len());
-    }
-    read.is_all = reach.read == members.len();
-    Ok(Some(read))
+    let mut rows = [Reading { cover: Some(cover), ..Reading::new(request) }];
+    read_and_note(&mut rows, adaptive, members).await?;
+    let [row] = rows;
+    Ok(Some(NewestFirst { memtables: held, of_row: row.into_read(members.len()) }))
 }
 
-/// Reads so many first, and then all the others if those are not enough.
-async fn read_members(
-    request: &ReadRequest,
+/// Reads rows of one partition, of which memtables say nothing, each SSTable for all of them: newest first if it pays to, until what
+/// was read of each hides the rest. They ascend, without static rows, and the same is wanted of each.
+pub(crate) async fn read_together(
+    requests: &[ReadRequest],
+    adaptive: &Adaptive,
     members: &[Rc<Member>],
-    first: usize,
-    cover: &mut Cover,
-    held: &mut Vec<Source>,
-) -> Result<Reach> {
-    let (mut read, mut needed) = (0, None);
-    let mut some = first;
-    while read < members.len() && !cover.hides(members[read].max_timestamp) {
+    schema: &model::Schema,
+) -> Result<Vec<OfRow>> {
+    let mut rows: Vec<Reading<'_>> = requests.iter().map(Reading::new).collect();
+    let cover = |request: &ReadRequest| Cover::new(schema, &request.wanted, request.static_row);
+    if members.len() > 1 && cover(&requests[0]).is_some() && adaptive.goes_newest_first() {
+        rows.iter_mut().for_each(|row| row.cover = cover(row.request));
+        read_and_note(&mut rows, adaptive, members).await?;
+    } else {
+        read_members(&mut rows, members, members.len()).await?;
+    }
+    Ok(rows.into_iter().map(|row| row.into_read(members.len())).collect())
+}
+
+/// Reads newest first, and notes how that went.
+async fn read_and_note(rows: &mut [Reading<'_>], adaptive: &Adaptive, members: &[Rc<Member>]) -> Result<()> {
+    let read = read_members(rows, members, adaptive.first(members.len())).await?;
+    if members.len() > 1 {
+        rows.iter().for_each(|row| adaptive.note(row.needed.unwrap_or(row.asked), members.len()));
+        adaptive.count(read, members.len());
+    }
+    Ok(())
+}
+
+/// Reads so many first, and then all the others, for the rows for which those are not enough. How many were read.
+async fn read_members(rows: &mut [Reading<'_>], members: &[Rc<Member>], first: usize) -> Result<usize> {
+    let (mut read, mut some) = (0, first);
+    while read < members.len() && rows.iter().any(|row| !row.is_hidden(&members[read])) {
         let batch = &members[read..members.len().min(read + some)];
-        let rows = runtime::join_all(batch.iter().map(|member| row_of(request, member, members.len()))).await;
-        for row in rows {
-            let row = row?;
+        let mut due: Vec<&mut Reading<'_>> =
+            rows.iter_mut().filter(|row| !row.is_hidden(&members[read])).collect();
+        due.iter_mut().for_each(|row| row.asked += batch.len());
+        let requests: Vec<&ReadRequest> = due.iter().map(|row| row.request).collect();
+        let found =
+            runtime::join_all(batch.iter().map(|member| rows_of(&requests, member, members.len()))).await;
+        for found in found {
+            let found = found?;
             read += 1;
-            if needed.is_some() {
-                continue;
-            }
             // One that does not have the partition after all tells nothing of the ones behind it.
-            let Some(row) = row else { continue };
-            row.iter().for_each(|fragment| cover.add(fragment));
-            held.push(Source::Held(row));
+            let Some(found) = found else { continue };
             some = members.len();
-            needed = members.get(read).is_none_or(|next| cover.hides(next.max_timestamp)).then_some(read);
+            for (row, fragments) in due.iter_mut().zip(found) {
+                row.add(fragments);
+                if row.needed.is_none() && members.get(read).is_none_or(|next| row.is_hidden(next)) {
+                    row.needed = Some(read);
+                }
+            }
         }
     }
-    Ok(Reach { needed: needed.unwrap_or(read), read })
+    Ok(read)
 }
 
-/// All that an SSTable has of a request for one row, if it has the partition.
-async fn row_of(request: &ReadRequest, member: &Member, count: usize) -> Result<Option<VecDeque<Fragment>>> {
-    match open(request, member, count).await? {
-        Some(mut source) => Ok(Some(gather(&mut source).await?)),
-        None => Ok(None),
+impl<'r> Reading<'r> {
+    /// Nothing was read of it yet, and nothing will hide anything.
+    fn new(request: &'r ReadRequest) -> Reading<'r> {
+        Reading { request, cover: None, held: Vec::new(), asked: 0, needed: None }
     }
+
+    fn add(&mut self, fragments: VecDeque<Fragment>) {
+        if let Some(cover) = &mut self.cover {
+            fragments.iter().for_each(|fragment| cover.add(fragment));
+        }
+        self.held.push(Source::Held(fragments));
+    }
+
+    /// Whether what was read of the row hides all that this SSTable may say.
+    fn is_hidden(&self, member: &Member) -> bool {
+        self.cover.as_ref().is_some_and(|cover| cover.hides(member.max_timestamp))
+    }
+
+    fn into_read(self, members: usize) -> OfRow {
+        OfRow { is_all: self.asked == members, sstables: self.held }
+    }
+}
+
+/// All that an SSTable, one of so many, has of requests for rows of one partition, if it has that.
+async fn rows_of(
+    requests: &[&ReadRequest],
+    member: &Member,
+    count: usize,
+) -> Result<Option<Vec<VecDeque<Fragment>>>> {
+    if let [request] = requests {
+        return match open(request, member, count).await? {
+            Some(mut source) => Ok(Some(vec![gather(&mut source).await?])),
+            None => Ok(None),
+        };
+    }
+    let slices: Vec<&Slice> = requests.iter().map(|request| &request.slice).collect();
+    let (sstable, options) = (&member.sstable, options(requests[0], count));
+    let Some(mut rows) = sstable.read_rows(&requests[0].key, &slices, options).await? else {
+        return Ok(None);
+    };
+    if !member.columns.is_identity() {
+        rows.iter_mut().flatten().for_each(|fragment| member.columns.map(fragment));
+    }
+    Ok(Some(rows))
 }
 
 /// What each of these has of a request, of those that have the partition.
@@ -286,7 +364,7 @@ mod tests {
 
     fn after(reads: impl IntoIterator<Item = usize>) -> Adaptive {
         let adaptive = Adaptive::new(0.5);
-        reads.into_iter().for_each(|needed| adaptive.note(Reach { needed, read: needed }, 3));
+        reads.into_iter().for_each(|needed| adaptive.note(needed, 3));
         adaptive
     }
 
@@ -314,7 +392,7 @@ mod tests {
     #[test]
     fn more_than_there_are_shares_of_are_read_at_once() {
         let adaptive = Adaptive::new(1.0);
-        (0..1000).for_each(|_| adaptive.note(Reach { needed: 20, read: 20 }, 20));
+        (0..1000).for_each(|_| adaptive.note(20, 20));
         assert_eq!(adaptive.first(20), 1);
     }
 }

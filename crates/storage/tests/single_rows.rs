@@ -2,10 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::borrow::Cow;
+use std::future::poll_fn;
 use std::path::Path;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
-use model::merge::Direction;
+use model::merge::{Direction, Merge};
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, FragmentReader, Liveness, Mutation,
@@ -15,7 +19,8 @@ use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::cover::Wanted;
 use siltstone_storage::rewrite::{Control, Rewrite};
-use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
+use siltstone_storage::source::Source;
+use siltstone_storage::{Begun, Caching, Context, Definition, Generations, ReadRequest, Table};
 use sstable::Version;
 use sstable::component::DATA_IO;
 use testkit::generate::random::Random;
@@ -41,13 +46,31 @@ async fn flush(table: &Table) {
 }
 
 async fn selected(table: &Table, request: &ReadRequest, now: i64) -> Vec<Selected> {
+    selected_of(table, request, table.read(request).await.unwrap(), now).await
+}
+
+async fn selected_of(
+    table: &Table,
+    request: &ReadRequest,
+    mut rows: Merge<Source>,
+    now: i64,
+) -> Vec<Selected> {
     let schema = table.definition().schema.clone();
-    let mut rows = table.read(request).await.unwrap();
     let mut selection = Selection::new(&schema, now, request.slice.is_all());
     while let Some(fragment) = rows.next().await.unwrap() {
         selection.take(fragment);
     }
     selection.rows
+}
+
+/// What is found of many requests that are made at once.
+async fn selected_at_once(table: &Table, requests: &[ReadRequest], now: i64) -> Vec<Vec<Selected>> {
+    let begun = table.begin_all(requests.iter().map(Cow::Borrowed).collect()).await.unwrap();
+    let opened = begun
+        .into_iter()
+        .zip(requests)
+        .map(async |(begun, request)| selected_of(table, request, begun.open().await.unwrap(), now).await);
+    runtime::join_all(opened).await
 }
 
 /// Random writes, flushes and compactions; then every row by itself, and slices, against the oracle.
@@ -82,6 +105,23 @@ async fn compare(shard: &Shard, seed: u64, threshold: f64, fences: bool) {
             let found = selected(&table, &request, now).await;
             let expected = oracle.slice(&request.key, &request.slice, request.direction, now);
             assert_eq!(found, expected, "seed {seed}, threshold {threshold}, fences {fences}");
+        }
+        for caching in [Caching::Bypass, Caching::Look, Caching::Full, Caching::Full] {
+            let static_row = random.percent(20);
+            let request = |row| {
+                let request = ReadRequest::new(PartitionKey::new(key_of(key)), Slice::of_prefix(row));
+                ReadRequest { static_row, caching, ..request }
+            };
+            let requests: Vec<ReadRequest> =
+                (0..random.between(2, 40)).map(|_| request(made.random_row(&mut random))).collect();
+            let found = selected_at_once(&table, &requests, now).await;
+            for (found, request) in found.into_iter().zip(&requests) {
+                let mut expected = oracle.slice(&request.key, &request.slice, Direction::Forward, now);
+                if !static_row && !request.slice.is_all() {
+                    expected.iter_mut().for_each(|row| row.statics.fill(None));
+                }
+                assert_eq!(found, expected, "seed {seed}, threshold {threshold}, fences {fences}, at once");
+            }
         }
     }
     scan_agrees(&table, &oracle, now, seed).await;
@@ -219,7 +259,6 @@ fn a_row_of_one_of_many_sstables_is_one_request() {
     run_simulated(SimOptions::default(), async |shard| {
         let table = open(&shard, &schema(), 0.5, true).await;
         let (sstables, rows) = (6, 8000);
-        let place = |number: u32| std::iter::once(&number.to_be_bytes()[..]).collect::<Clustering>();
         for sstable in 0..sstables {
             for number in (0..rows).map(|number| number * sstables + sstable) {
                 // All of one timestamp: each may have a say.
@@ -244,6 +283,144 @@ fn a_row_of_one_of_many_sstables_is_one_request() {
         read(30..1000).await;
         let requests = read(1000..2000).await;
         assert!((1000..1060).contains(&requests), "{requests} requests for 1000 rows");
+    })
+    .unwrap();
+}
+
+/// An SSTable for each of these timestamps, with the same hundred rows of a partition, all of that timestamp.
+async fn hundred_rows(shard: &Shard, timestamps: &[i64]) -> Table {
+    let table = open(shard, &schema(), 1.0, true).await;
+    for &timestamp in timestamps {
+        for number in 0..100 {
+            let mut mutation = row(Some(timestamp), &[(0, timestamp), (1, timestamp)]);
+            mutation.rows[0].clustering = place(number);
+            table.apply(mutation, 0, NO_POSITION);
+        }
+        flush(&table).await;
+    }
+    table
+}
+
+fn place(number: u32) -> Clustering {
+    std::iter::once(&number.to_be_bytes()[..]).collect()
+}
+
+fn requests_of(numbers: &[u32], caching: Caching) -> Vec<ReadRequest> {
+    let request = |&number| {
+        let request = ReadRequest::new(key(), Slice::of_prefix(place(number)));
+        ReadRequest { static_row: false, caching, ..request }
+    };
+    numbers.iter().map(request).collect()
+}
+
+/// How many requests of data it takes to read these rows at once.
+fn requests_at_once(timestamps: [i64; 3], numbers: &[u32], caching: Caching) -> u64 {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = hundred_rows(&shard, &timestamps).await;
+        let before = shard.disk().stats();
+        let found = selected_at_once(&table, &requests_of(numbers, caching), 0).await;
+        for (found, &number) in found.iter().zip(numbers) {
+            assert_eq!(found.len(), usize::from(number < 100), "row {number}");
+        }
+        shard.disk().stats().since(&before).class(DATA_IO).requests
+    })
+    .unwrap()
+}
+
+#[test]
+fn rows_of_a_block_that_are_read_at_once_are_one_request() {
+    for caching in [Caching::Bypass, Caching::Full] {
+        // A block has some twenty rows. The newest SSTable is enough, or all have to be asked.
+        assert_eq!(requests_at_once([1, 2, 3], &[4, 2, 3], caching), 1);
+        assert_eq!(requests_at_once([1, 1, 1], &[4, 2, 3], caching), 3);
+        assert_eq!(requests_at_once([1, 2, 3], &[2, 60], caching), 2);
+    }
+    // A row that is named twice is read twice.
+    assert_eq!(requests_at_once([1, 2, 3], &[4, 2, 3, 2], Caching::Bypass), 2);
+}
+
+#[test]
+fn who_is_dropped_while_it_reads_for_all_leaves_it_to_the_next() {
+    run_simulated(SimOptions { max_delay: 10, ..SimOptions::default() }, async |shard| {
+        let table = hundred_rows(&shard, &[1]).await;
+        let requests = requests_of(&[1, 2, 3], Caching::Bypass);
+        let begun = table.begin_all(requests.iter().map(Cow::Borrowed).collect()).await.unwrap();
+        let mut begun = begun.into_iter().zip(&requests);
+        {
+            let (first, _) = begun.next().unwrap();
+            let mut open = pin!(first.open());
+            assert!(poll_fn(|context| Poll::Ready(open.as_mut().poll(context).is_pending())).await);
+        }
+        for (begun, request) in begun {
+            assert_eq!(selected_of(&table, request, begun.open().await.unwrap(), 0).await.len(), 1);
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_goes_wrong_with_one_row_is_not_told_of_another() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = hundred_rows(&shard, &[1, 1]).await;
+        let disk = shard.disk().as_simulated().unwrap();
+        let requests = requests_of(&[3, 40, 90], Caching::Bypass);
+        let [mut rows, mut errors] = [0, 0];
+        for seed in 0..100 {
+            disk.set_options(SimOptions { seed, io_error_chance: 0.2, ..SimOptions::default() });
+            let begun = table.begin_all(requests.iter().map(Cow::Borrowed).collect()).await.unwrap();
+            let opened = runtime::join_all(begun.into_iter().map(Begun::open)).await;
+            disk.set_options(SimOptions::default());
+            for (stream, request) in opened.into_iter().zip(&requests) {
+                match stream {
+                    Ok(stream) => {
+                        assert_eq!(selected_of(&table, request, stream, 0).await.len(), 1);
+                        rows += 1;
+                    }
+                    Err(error) => {
+                        assert!(error.to_string().contains("Data.db"), "{error}");
+                        errors += 1;
+                    }
+                }
+            }
+        }
+        // All six requests succeed at once with a chance of a quarter; each row has two of its own otherwise.
+        assert!(rows > 150 && errors > 20, "{rows} rows, {errors} errors");
+    })
+    .unwrap();
+}
+
+/// Where two SSTables are read at once, because that is what rows take, and the newer one has all that is wanted of a row: what
+/// else there is of it is found when it is wanted.
+#[test]
+fn what_is_not_wanted_of_a_row_is_not_lost() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = open(&shard, &schema(), 1.0, true).await;
+        let with = |number, mut mutation: Mutation| {
+            mutation.rows[0].clustering = place(number);
+            table.apply(mutation, 0, NO_POSITION);
+        };
+        // Column b of all rows, and column a: that of half of them before it is wanted, that of the others now.
+        (0..200).for_each(|number| with(number, row(Some(1), &[(0, 1), (1, 1)])));
+        flush(&table).await;
+        (0..200).for_each(|number| with(number, row((number < 100).then_some(2), &[(0, 2)])));
+        flush(&table).await;
+        let request = |number, wanted: Vec<u16>| {
+            let wanted = Wanted { regulars: Some(wanted), statics: None };
+            let request = ReadRequest::new(key(), Slice::of_prefix(place(number)));
+            ReadRequest { static_row: false, wanted, ..request }
+        };
+        for number in 100..200 {
+            assert_eq!(selected(&table, &request(number, vec![0]), 0).await.len(), 1);
+        }
+        for first in (0..100).step_by(3) {
+            assert_eq!(selected(&table, &request(first, vec![0]), 0).await.len(), 1);
+            let others = [first + 1, first + 2].map(|number| request(number, vec![0]));
+            assert!(selected_at_once(&table, &others, 0).await.iter().all(|rows| rows.len() == 1));
+            for number in first..first + 3 {
+                let rows = selected(&table, &request(number, vec![0, 1]), 0).await;
+                assert!(rows[0].regulars.iter().all(Option::is_some), "row {number}: {rows:?}");
+            }
+        }
     })
     .unwrap();
 }

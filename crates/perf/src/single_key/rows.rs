@@ -7,10 +7,13 @@
 //! needs 3      1 2 3       10 11 12                all: each may have something newer
 //! ```
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 
 use model::{Bytes, Fragment, FragmentReader, Row, Slice};
-use runtime::{Cache, Shard};
+use runtime::{Cache, Shard, join_all};
 use siltstone::{Error, Result};
 use sstable::Version;
 use storage::commit_log::{LogPosition, TableId};
@@ -61,9 +64,7 @@ pub async fn write(shard: &Shard, folder: &Path, format: Version, rows: u32, nee
     for generation in 1..=SSTABLES {
         let timestamp = TIMESTAMP + i64::from(generation);
         for partition in 0..rows.div_ceil(ROWS_OF_PARTITION) {
-            let first = partition * ROWS_OF_PARTITION;
-            let of_partition = first..rows.min(first + ROWS_OF_PARTITION);
-            let rows = of_partition.map(|number| row(number, timestamp)).collect();
+            let rows = of_partition(rows, partition).map(|number| row(number, timestamp)).collect();
             apply(&table, partition, rows);
         }
         if needed > 1 && generation > SSTABLES - needed {
@@ -74,14 +75,46 @@ pub async fn write(shard: &Shard, folder: &Path, format: Version, rows: u32, nee
     Ok(())
 }
 
+/// The rows that a partition has, of so many in all.
+pub fn of_partition(rows: u32, partition: u32) -> Range<u32> {
+    let first = partition * ROWS_OF_PARTITION;
+    first..rows.min(first + ROWS_OF_PARTITION)
+}
+
 /// Reads a row by its full key, and compares it with what the last SSTable has of it.
 ///
 /// # Errors
 /// What cannot be read; another row.
 pub async fn read_and_check(table: &Table, number: u32) -> Result<()> {
-    let mut request = ReadRequest::new(key(number / ROWS_OF_PARTITION), Slice::of_prefix(clustering(number)));
-    request.static_row = false;
-    let mut stream = table.read(&request).await?;
+    let stream = table.read(&request(number)).await?;
+    check(table, stream, number).await
+}
+
+/// Reads several rows at once, and compares them.
+///
+/// # Errors
+/// What cannot be read; another row.
+pub async fn read_and_check_all(table: &Table, numbers: &BTreeSet<u32>) -> Result<()> {
+    let requests = numbers.iter().map(|&number| Cow::Owned(request(number))).collect();
+    let begun = table.begin_all(requests).await?;
+    let read = begun.into_iter().zip(numbers).map(async |(begun, &number)| {
+        let stream = begun.open().await?;
+        check(table, stream, number).await
+    });
+    join_all(read).await.into_iter().collect()
+}
+
+fn request(number: u32) -> ReadRequest {
+    let request = ReadRequest::new(key(number / ROWS_OF_PARTITION), Slice::of_prefix(clustering(number)));
+    ReadRequest { static_row: false, ..request }
+}
+
+/// Whether a read found what the last SSTable has of a row.
+async fn check(
+    table: &Table,
+    mut stream: impl FragmentReader<Error = storage::Error>,
+    number: u32,
+) -> Result<()> {
     let expected = row(number, TIMESTAMP + i64::from(SSTABLES));
     let mut found = None;
     while let Some(fragment) = stream.next().await? {
@@ -125,6 +158,9 @@ mod tests {
                 }
                 assert!(read_and_check(&table, 250).await.is_err());
                 assert_eq!(table.single_key_stats().eligible, 4 + 1, "{needed}");
+                read_and_check_all(&table, &[7, 99, 13].into()).await.unwrap();
+                assert!(read_and_check_all(&table, &[249, 250].into()).await.is_err());
+                assert_eq!(table.single_key_stats().eligible, 4 + 1 + 2, "{needed}");
             }
         })
         .unwrap();

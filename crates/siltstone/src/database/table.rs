@@ -179,8 +179,8 @@ impl Table {
         self.clone().read_point(span, point)
     }
 
-    /// Rows by their whole keys, each where it was asked for. What is asked of a shard goes there together, and the filters of
-    /// its SSTables are asked for all keys at once.
+    /// Rows by their whole keys, each where it was asked for. What is asked of a shard goes there together, the filters of
+    /// its SSTables are asked for all keys at once, and rows of one block are one request: it is `SELECT … WHERE k = ? AND c IN (…)` too.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Write};

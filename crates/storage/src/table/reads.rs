@@ -18,9 +18,13 @@ use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
 use crate::row_cache::{Cached, Known, RowKeeper};
-use crate::single_key::{self, NewestFirst};
+use crate::single_key::{self, NewestFirst, OfRow};
 use crate::source::{SCAN_READ_AHEAD, Source, share};
 use crate::sstable_set::{Candidates, Member};
+
+mod together;
+
+use self::together::{Seat, bring_together};
 
 /// What of a partition is to be read.
 #[derive(Clone, Debug)]
@@ -71,6 +75,8 @@ pub struct Unread<'a> {
     members: Candidates,
     keeper: Option<RowKeeper>,
     memtables: Vec<Source>,
+    /// It is read with other rows of the partition.
+    seat: Option<Seat>,
 }
 
 impl ReadRequest {
@@ -147,7 +153,8 @@ impl Table {
     }
 
     /// Begins many reads, once the filters of all SSTables were asked for the keys of all of them. They come in the order
-    /// of their requests.
+    /// of their requests. Rows of one partition that stand near each other are read
+    /// together, when the first of them is opened.
     ///
     /// # Errors
     /// What cannot be read of the filters.
@@ -163,7 +170,9 @@ impl Table {
         // A flush meanwhile has made an SSTable of what these do not know.
         let is_of_now = Rc::ptr_eq(&set, &self.0.set.borrow());
         let among = |(request, known): (_, Option<_>)| self.begin_among(request, known.filter(|_| is_of_now));
-        Ok(requests.into_iter().zip(known).map(among).collect())
+        let mut begun: Vec<Begun<'a>> = requests.into_iter().zip(known).map(among).collect();
+        bring_together(&mut begun);
+        Ok(begun)
     }
 
     /// Begins a read, of which it may be known which SSTables can have the partition.
@@ -203,7 +212,7 @@ impl Table {
             return Begun::Ready(Merge::new(schema, request.direction, sources));
         }
         let (table, schema) = (self.clone(), schema.clone());
-        Begun::Unread(Unread { table, schema, request, members, keeper, memtables: sources })
+        Begun::Unread(Unread { table, schema, request, members, keeper, memtables: sources, seat: None })
     }
 
     /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`.
@@ -274,7 +283,13 @@ impl Unread<'_> {
     /// # Errors
     /// What cannot be read.
     pub async fn open(self) -> Result<Merge<Source>> {
-        let Unread { table, schema, request, members: mut candidates, keeper, memtables: mut sources } = self;
+        let Unread { table, schema, request, members: mut candidates, keeper, memtables: mut sources, seat } =
+            self;
+        if let Some(seat) = seat
+            && let Some(read) = seat.take().await
+        {
+            return merged(&request, &schema, read, keeper, sources).await;
+        }
         candidates.settle(&request.key).await?;
         if let ([only], true) = (candidates.members(), sources.is_empty())
             && single_key::is_one_row(&request, &schema)
@@ -300,27 +315,38 @@ impl Unread<'_> {
             return Ok(Merge::new(&schema, request.direction, sources));
         }
         let read = single_key::read_newest_first(&request, adaptive, members, &mut sources, &schema).await?;
-        let (mut read, is_all) = match read {
-            Some(NewestFirst { memtables, sstables, is_all }) => {
+        let read = match read {
+            Some(NewestFirst { memtables, of_row }) => {
                 sources.extend(memtables);
-                (sstables, is_all)
+                of_row
             }
-            None => (single_key::open_all(&request, members).await?, true),
+            None => OfRow { sstables: single_key::open_all(&request, members).await?, is_all: true },
         };
-        if read.is_empty() {
+        if read.sstables.is_empty() {
             candidates.note_absent(&request.key).await?;
         }
-        if let (Some(keeper), true) = (keeper, is_all) {
-            let stream = Merge::new(&schema, request.direction, read);
-            let row = keeper.keep(&request, &schema, stream).await?;
-            if sources.is_empty() {
-                return Ok(Merge::of_one(row));
-            }
-            read = vec![row];
-        }
-        read.append(&mut sources);
-        Ok(Merge::new(&schema, request.direction, read))
+        merged(&request, &schema, read, keeper, sources).await
     }
+}
+
+/// What SSTables and memtables say, the former out of the row cache if it keeps it from now on.
+async fn merged(
+    request: &ReadRequest,
+    schema: &Rc<Schema>,
+    OfRow { mut sstables, is_all }: OfRow,
+    keeper: Option<RowKeeper>,
+    mut memtables: Vec<Source>,
+) -> Result<Merge<Source>> {
+    if let (Some(keeper), true) = (keeper, is_all) {
+        let stream = Merge::new(schema, request.direction, sstables);
+        let row = keeper.keep(request, schema, stream).await?;
+        if memtables.is_empty() {
+            return Ok(Merge::of_one(row));
+        }
+        sstables = vec![row];
+    }
+    sstables.append(&mut memtables);
+    Ok(Merge::new(schema, request.direction, sstables))
 }
 
 impl fmt::Debug for Unread<'_> {
