@@ -106,6 +106,16 @@ fn rows_of_a_block_by_many_keys_cost_one_request() {
     let requests = metric(&database, "siltstone_read_requests_total") - before;
     // In some places a block ends among them.
     assert!((40..60).contains(&requests), "{requests} requests for 40 times three rows");
+
+    // A hundred rows, which six blocks have, in no order: 32 of those that follow each other are read at a time.
+    let before = metric(&database, "siltstone_read_requests_total");
+    let some = (0..100).map(|number| first(20) + 100 + number * 37 % 100);
+    let rows = table.get_many(some.clone().map(|number| (1, number))).wait().unwrap();
+    for (row, number) in rows.iter().zip(some) {
+        assert!(row.as_ref().unwrap().to_json().unwrap().contains(&format!(r#""c":{number},"#)));
+    }
+    let requests = metric(&database, "siltstone_read_requests_total") - before;
+    assert!((5..12).contains(&requests), "{requests} requests for a hundred rows");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Rows by many keys at once: each filter is asked for all keys of its shard together, and then rows are read side by side.
+//! Rows by many keys at once: each filter is asked for all keys of its shard together, and then rows are read side by side, those of
+//! one partition one after the other.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -60,32 +61,40 @@ impl Worker {
     /// The rows of keys, in their order; `None` if the table has changed since the read was made.
     async fn read_many(&self, read: ManyRead) -> Result<Option<Vec<PackedRows>>> {
         let table = self.table(read.selection.table)?;
-        let mut rows: Vec<Option<PackedRows>> = Vec::with_capacity(read.keys.len());
-        let (mut packers, mut requests) = (Vec::new(), Vec::new());
-        for row in &read.keys {
+        let mut rows: Vec<PackedRows> = read.keys.iter().map(|_| PackedRows::default()).collect();
+        let mut unknown = Vec::new();
+        for (at, row) in read.keys.iter().enumerate() {
             let key = row.key();
             match self.known_row(&table, &read.selection, &key, row) {
-                Some(Answer::Rows(known)) => rows.push(Some(known)),
+                Some(Answer::Rows(known)) => rows[at] = known,
                 Some(Answer::Altered(_)) => return Ok(None),
-                None => {
-                    let packer = self.packer(&table, read.selection.clone(), PackedRows::default());
-                    let Ok(packer) = packer else { return Ok(None) };
-                    rows.push(None);
-                    requests.push(Cow::Owned(packer.request(key, row.slice())));
-                    packers.push(packer);
-                }
+                None => unknown.push((at, key, row.slice())),
             }
+        }
+        // Rows that follow each other in a partition are read together.
+        let shape = table.shape();
+        unknown.sort_by(|(_, a_key, a), (_, b_key, b)| {
+            a_key.cmp(b_key).then_with(|| shape.model().compare(&a.start, &b.start))
+        });
+        let (mut packers, mut requests) = (Vec::new(), Vec::new());
+        for (at, key, slice) in unknown {
+            let packer = self.packer(&table, read.selection.clone(), PackedRows::default());
+            let Ok(packer) = packer else { return Ok(None) };
+            requests.push(Cow::Owned(packer.request(key, slice)));
+            packers.push((at, packer));
         }
         let begun = table.table.begin_all(requests).await?.into_iter().zip(packers);
         if table.shape().version != read.selection.version {
             // What has begun has the columns of now, the packers those of before.
             return Ok(None);
         }
-        let opened = self.open_each(&table, begun, async |(begun, mut packer)| {
+        let opened = self.open_each(&table, begun, async |(begun, (at, mut packer))| {
             packer.take_all(&mut begun.open().await?).await?;
-            Ok(packer.finish())
+            Ok((at, packer.finish()))
         });
-        let mut opened = opened.await?.into_iter();
-        Ok(rows.into_iter().map(|known| known.or_else(|| opened.next())).collect())
+        for (at, row) in opened.await? {
+            rows[at] = row;
+        }
+        Ok(Some(rows))
     }
 }
