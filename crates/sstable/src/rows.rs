@@ -42,7 +42,7 @@ impl SSTable {
     /// an error too: who reads the rows one by one does without the fences then.
     ///
     /// # Panics
-    /// If there are no rows.
+    /// If there are no rows, or they do not ascend.
     pub async fn read_rows(
         self: &Rc<SSTable>,
         key: &PartitionKey,
