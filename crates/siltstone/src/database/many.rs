@@ -1,5 +1,5 @@
-//! Rows by many keys at once: each filter is asked for all keys of its shard together, and then rows are read side by side, those of
-//! one partition one after the other.
+//! Rows by many keys at once: each filter is asked for all keys of its shard together, and then rows are read side by side, those that
+//! follow each other in a partition together.
 
 use std::borrow::Cow;
 use std::sync::Arc;

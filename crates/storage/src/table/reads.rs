@@ -153,8 +153,8 @@ impl Table {
     }
 
     /// Begins many reads, once the filters of all SSTables were asked for the keys of all of them. They come in the order
-    /// of their requests. Rows of one partition that stand near each other are read
-    /// together, when the first of them is opened.
+    /// of their requests. Rows of one partition whose requests are near each other are read together, when the first of them is
+    /// opened.
     ///
     /// # Errors
     /// What cannot be read of the filters.

@@ -42,7 +42,7 @@ pub(super) struct Seat {
     at: usize,
 }
 
-/// Brings those together that are of rows of one partition, and stand near each other among the requests.
+/// Brings those together that are of rows of one partition, and near each other among the requests.
 pub(super) fn bring_together(begun: &mut [Begun<'_>]) {
     for some in begun.chunks_mut(MOST) {
         let mut unread = Vec::new();
