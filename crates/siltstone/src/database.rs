@@ -56,6 +56,7 @@ mod opening;
 mod packer;
 mod pending;
 mod point;
+mod question;
 mod read;
 mod resume;
 mod ring;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use super::question::Reply;
 use super::spin::spin;
 use crate::Result;
 
@@ -31,6 +32,8 @@ pub struct Pending<T>(State<T>);
 enum State<T> {
     /// Nobody has polled it: what comes of it is what this makes.
     Asked(Box<dyn FnOnce() -> Pending<T> + Send>),
+    /// A shard was asked.
+    Sent(Reply<T>),
     Waiting(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
     /// `None` once it was taken.
     Answered(Option<Result<T>>),
@@ -46,6 +49,11 @@ impl<T> Pending<T> {
         Pending(State::Asked(Box::new(ask)))
     }
 
+    /// What a shard answers.
+    pub(super) fn sent(reply: Reply<T>) -> Pending<T> {
+        Pending(State::Sent(reply))
+    }
+
     /// The answer is there.
     pub(super) fn answered(answer: Result<T>) -> Pending<T> {
         Pending(State::Answered(Some(answer)))
@@ -55,7 +63,7 @@ impl<T> Pending<T> {
     pub(super) fn at_hand(&mut self) -> Option<Result<T>> {
         match &mut self.0 {
             State::Answered(answer) => answer.take(),
-            State::Asked(_) | State::Waiting(_) => None,
+            State::Asked(_) | State::Sent(_) | State::Waiting(_) => None,
         }
     }
 
@@ -77,6 +85,7 @@ impl<T> Future for Pending<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
         loop {
             match &mut self.0 {
+                State::Sent(reply) => return Pin::new(reply).poll(context),
                 State::Waiting(future) => return future.as_mut().poll(context),
                 State::Answered(answer) => {
                     return Poll::Ready(answer.take().expect("what has answered is not polled again"));

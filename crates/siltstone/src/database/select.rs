@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{Bytes, Direction, Fragment, PartitionKey, Position, Slice, Token, flat};
+use smallvec::SmallVec;
 use storage::admission::Permit;
 use storage::commit_log::TableId;
 use storage::{Begun, Tokens};
@@ -14,6 +15,7 @@ use super::resume::Resume;
 use super::shape::Place;
 use super::shards::Work;
 use super::sink::Sink;
+use super::value::Encoded;
 use super::worker::{ShardTable, Worker};
 use crate::{Error, Result};
 
@@ -37,14 +39,17 @@ pub(super) struct Selection {
     pub(super) wants_next: bool,
 }
 
+/// The bounds of a slice; those of most keys have no place of their own in memory.
+pub(super) type FlatSlice = SmallVec<[u8; 64]>;
+
 /// A slice of a partition.
 #[derive(Clone, Debug)]
 pub(super) struct SliceRead {
     pub(super) selection: Selection,
     pub(super) token: Token,
-    pub(super) key: Vec<u8>,
+    pub(super) key: Encoded,
     /// As flat bytes.
-    pub(super) slice: Vec<u8>,
+    pub(super) slice: FlatSlice,
     pub(super) reverse: bool,
     /// Whether a partition of which only the static row is left is a row.
     pub(super) with_static_only: bool,
@@ -86,8 +91,8 @@ impl Worker {
         sink: S,
     ) -> Result<Work<Answer<S>>> {
         let SliceRead { selection, token, key, slice, reverse, with_static_only } = read;
-        let key = PartitionKey { token, bytes: Bytes::from(key) };
-        let slice = flat::slice(&Bytes::from(slice)).map_err(|error| Error::Usage(error.to_string()))?;
+        let key = PartitionKey { token, bytes: Bytes::from(&*key) };
+        let slice = flat::slice(&Bytes::from(&*slice)).map_err(|error| Error::Usage(error.to_string()))?;
         let direction = if reverse { Direction::Reverse } else { Direction::Forward };
         let is_looked_up = false;
         let read = PartitionRead { key, slice, direction, with_static_only, is_looked_up };

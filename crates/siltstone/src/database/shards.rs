@@ -22,10 +22,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::thread::JoinHandle;
 
+use async_channel::TrySendError;
 use runtime::{RuntimeError, Shard, ShardOptions, Signal};
 use send_wrapper::SendWrapper;
 
 use super::pending::Pending;
+use super::question::{Question, question};
 use super::spin::spin;
 use super::worker::Worker;
 use crate::{Error, Result};
@@ -36,11 +38,9 @@ const AT_ONCE: usize = 1024;
 /// How many jobs wait for a shard before who asks waits as well.
 const QUEUE: usize = 1024;
 
-type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
+pub(super) type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 /// How a shard has ended.
 type Ended = std::result::Result<Result<()>, RuntimeError>;
-/// What is left of a job once it was begun, if anything is.
-type Job = Box<dyn FnOnce(&Rc<Worker>) -> Option<LocalFuture<()>> + Send>;
 
 /// What has become of a question when it was asked.
 pub(super) enum Work<T> {
@@ -61,7 +61,7 @@ thread_local! {
 /// A shard as other threads see it.
 pub(super) struct ShardHandle {
     number: u64,
-    jobs: async_channel::Sender<Job>,
+    jobs: async_channel::Sender<Question>,
     thread: Mutex<Option<JoinHandle<Ended>>>,
 }
 
@@ -94,7 +94,26 @@ impl ShardHandle {
         match begin_here(self.number, work) {
             Begun::Done(done) => Pending::answered(done),
             Begun::Later(later) => Pending::new(later),
-            Begun::Not(work) => Pending::new(send(self.jobs.clone(), work)),
+            Begun::Not(work) => self.send(work),
+        }
+    }
+
+    /// Puts work where the shard takes it from: at once where there is room.
+    fn send<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
+    ) -> Pending<T> {
+        let (question, reply) = question(work);
+        match self.jobs.try_send(question) {
+            Err(TrySendError::Full(question)) => {
+                let jobs = self.jobs.clone();
+                Pending::new(async move {
+                    // Where the queue is closed, the question is dropped, and that is the answer.
+                    drop(jobs.send(question).await);
+                    reply.await
+                })
+            }
+            Ok(()) | Err(TrySendError::Closed(_)) => Pending::sent(reply),
         }
     }
 
@@ -134,38 +153,15 @@ impl<T> Work<T> {
     }
 }
 
-/// Does something on the shard that takes these jobs.
-async fn send<T: Send + 'static>(
-    jobs: async_channel::Sender<Job>,
-    work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
-) -> Result<T> {
-    let (answer, answered) = async_channel::bounded(1);
-    let job: Job = Box::new(move |worker| {
-        let done = match work(worker) {
-            Ok(Work::Later(later)) => {
-                // Who asked may have gone away.
-                return Some(Box::pin(async move { drop(answer.send(later.await).await) }));
-            }
-            Ok(Work::Done(done)) => Ok(done),
-            Err(error) => Err(error),
-        };
-        drop(answer.try_send(done));
-        None
-    });
-    let gone = || Error::Closed("the database is closed, or a shard of it has failed".to_owned());
-    jobs.send(job).await.map_err(|_| gone())?;
-    answered.recv().await.map_err(|_| gone())?
-}
-
 /// Takes jobs until the queue is closed and empty, lets those end that are under way, and closes the log.
-async fn serve(shard: Shard, number: u64, queue: async_channel::Receiver<Job>) -> Result<()> {
+async fn serve(shard: Shard, number: u64, queue: async_channel::Receiver<Question>) -> Result<()> {
     let worker = Rc::new(Worker::new(shard));
     let here = Here::begin(number, &worker);
     let load = Rc::new(Load::default());
     while let Some(job) = next(&worker, &load, &queue).await {
         load.running.set(load.running.get() + 1);
         let running = Running { worker: worker.clone(), load: load.clone() };
-        match panic::catch_unwind(AssertUnwindSafe(|| job(&worker))) {
+        match panic::catch_unwind(AssertUnwindSafe(|| job.begin(&worker))) {
             Ok(Some(work)) => runtime::spawn(async move {
                 let running = running;
                 work.await;
@@ -240,7 +236,7 @@ fn here(number: u64) -> Option<Rc<Worker>> {
 }
 
 /// The next job, once there is room for one; `None` if there will be none, as after a panic.
-async fn next(worker: &Worker, load: &Load, queue: &async_channel::Receiver<Job>) -> Option<Job> {
+async fn next(worker: &Worker, load: &Load, queue: &async_channel::Receiver<Question>) -> Option<Question> {
     load.changed.until(|| (load.running.get() < AT_ONCE || worker.has_failed()).then_some(())).await;
     while !worker.has_failed() {
         // While nobody waits for the queue, who sends need not wake anybody.

@@ -17,7 +17,7 @@ use super::point::Point;
 use super::read::PageOptions;
 use super::resume::Resume;
 use super::rows::PackedRows;
-use super::select::{Answer, ScanRead, Selection, SliceRead, after};
+use super::select::{Answer, FlatSlice, ScanRead, Selection, SliceRead, after};
 use super::shape::{Selected, Shape};
 use super::sink::Sink;
 use super::upkeep;
@@ -534,7 +534,7 @@ impl Table {
             }
         }
         let (columns, mut read) = self.slice_read(shape, key, &rows, &slice.page)?;
-        if resume.is_some_and(|resume| resume.key != read.key) {
+        if resume.is_some_and(|resume| resume.key != *read.key) {
             return Err(Error::Usage("the position to go on at is of another partition".to_owned()));
         }
         (read.reverse, read.with_static_only) = (slice.is_reverse, with_static_only);
@@ -551,9 +551,9 @@ impl Table {
         let key = shape.key_bytes(key)?;
         let (columns, selection) = self.selection(shape, page)?;
         let (token, with_static_only) = (model::key::token_of(&key), rows.is_all());
-        let key = key.into_vec();
-        let mut slice = Vec::new();
-        flat::put_slice(rows, &mut slice);
+        let mut bytes = Vec::new();
+        flat::put_slice(rows, &mut bytes);
+        let slice = FlatSlice::from_slice(&bytes);
         Ok((columns, SliceRead { selection, token, key, slice, reverse: false, with_static_only }))
     }
 
