@@ -12,9 +12,9 @@ use super::contestants::ROCKSDB_VERSION;
 const BEHIND: &str = "\
 ## Where Siltstone is behind, and why
 
-- **A row in memory, through `Database`**: a read is encoded, passes a queue to the shard's thread, and comes back the same way; who waits
-  looks for the answer for a while before it sleeps ([0024](../decisions/0024-looking-before-sleeping.md)). That costs several times what the
-  read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding, the future and the answer are what
+- **A row in memory, or one that is not there, through `Database`**: a read is encoded, passes a queue to the shard's thread, and comes back;
+  who waits looks for the answer for a while before it sleeps ([0024](../decisions/0024-looking-before-sleeping.md)), and both threads know
+  the place of the answer ([0044](../decisions/0044-one-place-for-question-and-answer.md)). That still costs several times what the read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding, the future and the answer are what
   it has more than the table ([0030](../decisions/0030-no-task-for-what-is-there.md)). With io_uring a process does not come to its end under
   callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
 - **Absent rows, 64 KiB blocks**: with blocks of 8 KiB or less a filter of rows is written, by groups of blocks
