@@ -282,7 +282,7 @@ impl SSTable {
     }
 
     fn scan_with(&self, range: Range<u64>, read_buffer: u64) -> DataReader {
-        DataReader::scan(self.data.clone(), range, Pace::steady(read_buffer, true))
+        DataReader::scan(self.data.clone(), range, Pace::overlapping(read_buffer, true))
     }
 
     /// Ranges of partitions that follow each other; none yet.
@@ -337,7 +337,7 @@ impl SSTable {
         };
         let range = self.index.range(&place).await?;
         self.check_range(&range)?;
-        let pace = Pace::steady(self.read_buffer, true);
+        let pace = Pace::overlapping(self.read_buffer, true);
         let reader = DataReader::partition(self.data.clone(), range, pace, Slice::all());
         Ok(Some(reader.expecting(key).to_its_end()))
     }

@@ -27,9 +27,10 @@ pub(crate) fn share(read_ahead: u64, count: usize) -> u64 {
 }
 
 /// What so many SSTables then take of memory, in bytes: each has the rows that wait for being merged, what was read for
-/// the next ones, and what of that is unpacked. What is wanted begins and ends within chunks.
+/// the next ones, what of that is unpacked, and in a scan what is read meanwhile. What is wanted begins and ends within
+/// chunks.
 pub(crate) fn at_hand(read_ahead: u64, count: usize, chunk: u64) -> usize {
-    3 * count * (share(read_ahead, count) + chunk) as usize
+    4 * count * (share(read_ahead, count) + chunk) as usize
 }
 
 /// A stream of rows with the columns of the table.

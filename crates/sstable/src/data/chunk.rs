@@ -14,7 +14,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::Bytes;
-use runtime::{File, Window, buffer_of, reuse};
+use runtime::{File, IoError, Task, Window, buffer_of, reuse};
 
 use super::sums::{BadSum, Sums, Units};
 use crate::parts::compression_info::{CompressionInfo, Compressor};
@@ -84,6 +84,24 @@ pub enum Care {
     Checked,
     /// Nothing behind the range will be wanted: of its last chunk no more is unpacked, where the compressor can stop.
     NoMore,
+}
+
+/// What is asked of the disk for a range of the data, and may be under way already.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// The uncompressed data that is wanted.
+    range: Range<u64>,
+    care: Care,
+    /// What of the file that takes.
+    on_disk: Range<u64>,
+    begun: Option<Task<std::result::Result<Window, IoError>>>,
+}
+
+impl Request {
+    /// The uncompressed data that is wanted.
+    pub(super) fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
 }
 
 impl DataFile {
@@ -200,37 +218,77 @@ impl DataFile {
     /// # Panics
     /// If the range is not within the data, or `tail` does not end at its start.
     pub async fn read(&self, tail: &Stretch, range: Range<u64>, care: Care) -> Result<Stretch> {
-        assert!(tail.end() == range.start && range.start < range.end && range.end <= self.len());
+        self.finish(tail, self.request(range, care)).await
+    }
+
+    /// Begins to read a range, as [`DataFile::read`] does, while its caller goes on: [`DataFile::finish`] waits for it. The
+    /// disk is asked when the shard next turns to its tasks.
+    ///
+    /// # Panics
+    /// If the range is not within the data.
+    pub(super) fn begin(&self, range: Range<u64>, care: Care) -> Request {
+        let mut request = self.request(range, care);
+        let (file, at, len) = (self.file.clone(), request.on_disk.start, len_of(&request.on_disk));
+        request.begun = Some(runtime::spawn(async move { file.read_exact_at(at, len).await }));
+        request
+    }
+
+    /// The stretch of a request: see [`DataFile::read`].
+    pub(super) async fn finish(&self, tail: &Stretch, mut request: Request) -> Result<Stretch> {
+        assert_eq!(tail.end(), request.range.start, "a range goes on where its tail ends");
+        let window = self.read_raw(&mut request).await?;
+        let Request { range, care, on_disk, .. } = request;
         match &self.form {
-            Form::Compressed(info) => self.read_chunks(info, tail, range, care).await,
+            Form::Compressed(info) => self.unpack_all(info, tail, (range, care), (on_disk.start, window)),
             Form::Plain { crc: Some(crc) } if care == Care::Checked => {
-                self.read_checked(crc, tail, range).await
+                self.check(crc, tail, range, (on_disk.start, window))
             }
-            Form::Plain { .. } => self.read_plain(tail, range).await,
+            Form::Plain { .. } => {
+                let (buffer, bytes) = window.into_parts();
+                Ok(join(tail, buffer, bytes, range.start))
+            }
         }
     }
 
-    async fn read_raw(&self, start: u64, len: usize) -> Result<Window> {
-        let window = self.file.read_exact_at(start, len).await?;
+    /// What of the file has the data of a range: whole chunks, and with care whole stretches of CRC.db.
+    fn request(&self, range: Range<u64>, care: Care) -> Request {
+        assert!(range.start < range.end && range.end <= self.len(), "a range lies within the data");
+        let on_disk = match &self.form {
+            Form::Compressed(info) => {
+                let (first, last) = (info.chunk_of(range.start), info.chunk_of(range.end - 1));
+                info.chunk(first).start..info.chunk(last).end
+            }
+            Form::Plain { crc: Some(crc) } if care == Care::Checked => {
+                let size = u64::from(crc.chunk_len());
+                range.start / size * size..range.end.next_multiple_of(size).min(self.len())
+            }
+            Form::Plain { .. } => range.clone(),
+        };
+        Request { range, care, on_disk, begun: None }
+    }
+
+    async fn read_raw(&self, request: &mut Request) -> Result<Window> {
+        let on_disk = &request.on_disk;
+        let window = match request.begun.take() {
+            Some(begun) => begun.await?,
+            None => self.file.read_exact_at(on_disk.start, len_of(on_disk)).await?,
+        };
         if let Some(sums) = &self.sums {
-            sums.borrow_mut().see(start, &window);
+            sums.borrow_mut().see(on_disk.start, &window);
         }
         Ok(window)
     }
 
-    async fn read_plain(&self, tail: &Stretch, range: Range<u64>) -> Result<Stretch> {
-        let len = (range.end - range.start) as usize;
-        let (buffer, window) = self.read_raw(range.start, len).await?.into_parts();
-        Ok(join(tail, buffer, window, range.start))
-    }
-
-    /// Reads the whole stretches of CRC.db that hold the range, and checks them.
-    async fn read_checked(&self, crc: &Crc, tail: &Stretch, range: Range<u64>) -> Result<Stretch> {
+    /// Checks the whole stretches of CRC.db that hold the range; `window` begins at `start` of the file.
+    fn check(
+        &self,
+        crc: &Crc,
+        tail: &Stretch,
+        range: Range<u64>,
+        (start, window): (u64, Window),
+    ) -> Result<Stretch> {
         let size = u64::from(crc.chunk_len());
-        let first = range.start / size;
-        let start = first * size;
-        let end = range.end.next_multiple_of(size).min(self.len());
-        let window = self.read_raw(start, (end - start) as usize).await?;
+        let first = start / size;
         let mut good = window.len();
         for (chunk, bytes) in (first..).zip(window.chunks(size as usize)) {
             let (stored, computed) = (crc.get(chunk as usize), crc32fast::hash(bytes));
@@ -254,19 +312,16 @@ impl DataFile {
         Ok(join(tail, buffer, bytes, range.start))
     }
 
-    async fn read_chunks(
+    /// Checks and unpacks the chunks that hold the range; `window` begins at `start` of the file.
+    fn unpack_all(
         &self,
         info: &CompressionInfo,
         tail: &Stretch,
-        range: Range<u64>,
-        care: Care,
+        (range, care): (Range<u64>, Care),
+        (start, window): (u64, Window),
     ) -> Result<Stretch> {
         let chunk_len = u64::from(info.chunk_len());
         let (first, last) = (range.start / chunk_len, (range.end - 1) / chunk_len);
-        let start = info.chunk(first as usize).start;
-        let end = info.chunk(last as usize).end;
-        let window = self.read_raw(start, (end - start) as usize).await?;
-
         let data_start = first * chunk_len;
         let whole = ((last + 1) * chunk_len).min(info.uncompressed_len());
         let is_cut = care == Care::NoMore && info.compressor() == Compressor::Lz4;
@@ -324,6 +379,10 @@ impl DataFile {
         }
         decompress(info.compressor(), packed, to, whole)
     }
+}
+
+fn len_of(range: &Range<u64>) -> usize {
+    (range.end - range.start) as usize
 }
 
 /// The tail and what was read after it, in one buffer.

@@ -6,11 +6,12 @@
 //! ```
 //!
 //! What is left of the stretch moves into the next one, so that a row that crosses the end of a chunk
-//! or of a request lies in one buffer all the same, and its values point into that.
+//! or of a request lies in one buffer all the same, and its values point into that. Of a range that is read to its end the
+//! next stretch is on its way while this one is decoded.
 
 use std::ops::Range;
 
-use super::chunk::{Care, DataFile, Stretch};
+use super::chunk::{Care, DataFile, Request, Stretch};
 use super::guess::Guess;
 use super::read_ahead::PAGE;
 use super::row::Source;
@@ -29,12 +30,20 @@ pub struct Pace {
     pub check: bool,
     /// What the first request is to bring, where that is less than all: who reads on is told.
     pub guess: Option<Guess>,
+    /// Whether the range will be read to its end, if it is read beyond the first request: from then on the next request
+    /// is under way while the bytes of the last one are decoded.
+    pub overlaps: bool,
 }
 
 impl Pace {
     /// Whole requests from the beginning.
     pub fn steady(most: u64, check: bool) -> Pace {
-        Pace { first: most, most, check, guess: None }
+        Pace { first: most, most, check, guess: None, overlaps: false }
+    }
+
+    /// The same for a range that will be read to its end.
+    pub fn overlapping(most: u64, check: bool) -> Pace {
+        Pace { overlaps: true, ..Pace::steady(most, check) }
     }
 }
 
@@ -51,6 +60,8 @@ pub(super) struct Window {
     pace: Pace,
     /// What the last request was to bring, where that was less than all.
     guessed: Option<Guess>,
+    /// The request behind the bytes at hand, if it is under way.
+    begun: Option<Request>,
     /// Whether there will be no other range.
     is_last: bool,
 }
@@ -66,6 +77,7 @@ impl Window {
             step: pace.first,
             pace,
             guessed: None,
+            begun: None,
             is_last: false,
         }
     }
@@ -82,6 +94,7 @@ impl Window {
         }
         (self.at, self.end, self.needed) = (range.start, range.end, range.start);
         (self.step, self.pace, self.ahead, self.guessed) = (pace.first, pace, range.end, None);
+        self.begun = None;
     }
 
     /// What stands behind the range, up to `place` of the data, will probably be wanted too.
@@ -135,6 +148,26 @@ impl Window {
     pub(super) async fn fill(&mut self, file: &DataFile) -> Result<Option<Guess>> {
         let fell_short = self.guessed.take();
         let start = self.end_at_hand();
+        let begun = self.begun.take().filter(|request| request.range().start == start);
+        let is_first = self.stretch.bytes.is_empty();
+        let end = begun.as_ref().map_or_else(|| self.end_of_next(file, start), |request| request.range().end);
+        self.take_step(fell_short);
+        if start >= end {
+            return Ok(fell_short);
+        }
+        let read = match begun {
+            Some(request) => file.finish(&self.tail(start), request).await?,
+            None => file.read(&self.tail(start), start..end, self.care(end)).await?,
+        };
+        std::mem::replace(&mut self.stretch, read).let_go();
+        if self.pace.overlaps && !is_first {
+            self.begin_next(file);
+        }
+        Ok(fell_short)
+    }
+
+    /// Where the next request ends, which begins at `start`.
+    fn end_of_next(&self, file: &DataFile, start: u64) -> u64 {
         let wanted = self.needed.max(start.saturating_add(self.step)).min(self.end);
         let page = wanted / PAGE * PAGE;
         let end = match self.pace.guess {
@@ -142,26 +175,35 @@ impl Window {
             None if page >= self.needed && page > start && wanted < self.end => page,
             None => wanted,
         };
-        let end = if end == self.end { self.ahead } else { end };
+        if end == self.end { self.ahead } else { end }
+    }
+
+    /// What is behind the bytes at hand is asked for before it is needed.
+    fn begin_next(&mut self, file: &DataFile) {
+        let start = self.end_at_hand();
+        let end = self.end_of_next(file, start);
+        if start < end {
+            self.begun = Some(file.begin(start..end, self.care(end)));
+        }
+    }
+
+    /// A request is made: how large the next one is to be. What a guess lacked is mostly little.
+    fn take_step(&mut self, fell_short: Option<Guess>) {
         self.guessed = self.pace.guess.take();
-        // What a guess lacked is mostly little.
         let next = match (self.guessed, fell_short) {
             (Some(_), _) => (self.step / 4).max(2 * PAGE),
             (None, Some(_)) => self.pace.first.max(self.step) * 2,
             (None, None) => self.step * 2,
         };
         self.step = next.clamp(1, self.pace.most.max(1));
-        if start >= end {
-            return Ok(fell_short);
-        }
-        let care = match self.pace.check {
+    }
+
+    fn care(&self, end: u64) -> Care {
+        match self.pace.check {
             true => Care::Checked,
             false if self.is_last && end == self.end => Care::NoMore,
             false => Care::Usual,
-        };
-        let read = file.read(&self.tail(start), start..end, care).await?;
-        std::mem::replace(&mut self.stretch, read).let_go();
-        Ok(fell_short)
+        }
     }
 
     /// What is not decoded yet of the stretch; it ends at `start`.
