@@ -36,14 +36,17 @@ pub(crate) struct Embedded {
     database: Option<Database>,
 }
 
-/// Writes all rows, a batch after the other, and compacts them.
+/// Writes all rows, a batch while the next one is made up, and compacts them.
 pub(crate) fn load(settings: &Settings) -> Result<()> {
     let database = Database::open(&settings.folder, options(settings)).wait()?;
     let table = database.create_table(TABLE).wait()?;
+    let mut under_way: Option<Pending<()>> = None;
     for rows in settings.of_rows().batches() {
         let write = |(clustering, value)| Write::insert(PARTITION, clustering).set("v", value);
-        table.write(rows.into_iter().map(write).collect::<Batch>()).wait()?;
+        let next = table.write(rows.into_iter().map(write).collect::<Batch>()).begun();
+        under_way.replace(next).map_or(Ok(()), Pending::wait)?;
     }
+    under_way.map_or(Ok(()), Pending::wait)?;
     table.flush().wait()?;
     table.compact().wait()?;
     Ok(database.close().wait()?)

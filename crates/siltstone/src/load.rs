@@ -17,7 +17,7 @@ use std::rc::Rc;
 use model::{Fragment, FragmentReader, Mutation, Next, Position, RangeTombstone, Schema};
 use serde_json::{Map, Value as Json};
 
-use crate::database::{Batch, ColumnKind, Table, Value, Write};
+use crate::database::{Batch, ColumnKind, Pending, Table, Value, Write};
 use crate::error::{Error, Result};
 use crate::json_rows::JsonRows;
 use crate::sorted_rows::{Sorted, SortedRows};
@@ -76,6 +76,8 @@ struct Load<'a> {
     keys: Vec<(String, ColumnKind)>,
     timestamp: Option<i64>,
     batch: Batch,
+    /// The batch that is being written while lines are read for the next one, and the last line of it.
+    under_way: Option<(u64, Pending<()>)>,
     dump: Dump,
     line: u64,
     rows: u64,
@@ -108,6 +110,7 @@ impl Load<'_> {
             keys: keys.map(|column| (column.name.clone(), column.kind)).collect(),
             timestamp,
             batch: Batch::new(),
+            under_way: None,
             dump: Dump::new(table.schema(), path, now),
             line: 0,
             rows: 0,
@@ -194,20 +197,31 @@ impl Load<'_> {
         if self.batch.len() == AT_ONCE { self.write_batch() } else { Ok(()) }
     }
 
+    /// Begins to write the batch, once the one before is written.
     fn write_batch(&mut self) -> Result<()> {
         let mut batch = std::mem::take(&mut self.batch);
         if let Some(timestamp) = self.timestamp {
             batch = batch.timestamp(timestamp);
         }
-        let written = self.table.write(batch).wait();
-        written.map_err(|error| match error {
-            Error::Usage(what) => self.wrong(&format!("in this line or the {AT_ONCE} before: {what}")),
+        let next = (self.line, self.table.write(batch).begun());
+        let before = self.under_way.replace(next);
+        self.written(before)
+    }
+
+    fn written(&self, batch: Option<(u64, Pending<()>)>) -> Result<()> {
+        let Some((line, batch)) = batch else { return Ok(()) };
+        batch.wait().map_err(|error| match error {
+            Error::Usage(what) => {
+                self.wrong_at(line, &format!("in this line or the {AT_ONCE} before: {what}"))
+            }
             other => other,
         })
     }
 
     fn finish(mut self) -> Result<u64> {
         self.write_batch()?;
+        let last = self.under_way.take();
+        self.written(last)?;
         let sorted = SortedRows::new(self.dump.schema.clone());
         let sorted = std::mem::replace(&mut self.dump.sorted, sorted).finish().map_err(|unpaired| {
             self.line = unpaired.line;
@@ -252,7 +266,11 @@ impl Load<'_> {
     }
 
     fn wrong(&self, what: &dyn std::fmt::Display) -> Error {
-        Error::Text { path: self.path.clone(), place: self.line.to_string(), what: what.to_string() }
+        self.wrong_at(self.line, what)
+    }
+
+    fn wrong_at(&self, line: u64, what: &dyn std::fmt::Display) -> Error {
+        Error::Text { path: self.path.clone(), place: line.to_string(), what: what.to_string() }
     }
 
     fn unreadable(&self, error: &std::io::Error) -> Error {

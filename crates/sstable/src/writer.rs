@@ -503,8 +503,10 @@ impl SSTableWriter {
         if let Some(builder) = self.index.fences().filter(|builder| builder.is_full()) {
             self.fences.append(&mut self.sealer, builder.take_pages()).await?;
         }
-        if let Some(builder) = self.index.rows().filter(|builder| builder.is_full()) {
-            self.rows.append(&mut self.sealer, builder.take_pages()).await?;
+        if let Some(builder) = self.index.rows()
+            && let Some(pages) = builder.full_pages().await
+        {
+            self.rows.append(&mut self.sealer, pages).await?;
         }
         Ok(())
     }
@@ -723,11 +725,9 @@ async fn write_row_filter(
     builder: Option<RowFilterBuilder>,
     binding: &Binding,
 ) -> Result<()> {
-    let version = sealer.descriptor().version;
-    match builder.filter(|builder| file.has_begun() || builder.is_worthwhile()) {
-        Some(builder) => file.finish(sealer, builder.finish(binding, version)).await,
-        None => Ok(()),
-    }
+    let Some(builder) = builder else { return Ok(()) };
+    let (rest, is_of_use) = builder.finish(binding, sealer.descriptor().version).await;
+    if file.has_begun() || is_of_use { file.finish(sealer, rest).await } else { Ok(()) }
 }
 
 async fn write_parts(

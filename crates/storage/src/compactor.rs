@@ -8,7 +8,9 @@ use std::time::Duration;
 use runtime::Signal;
 
 use crate::Result;
+use crate::commit_log::TableId;
 use crate::compaction::{Generation, Job, SSTableFacts, View};
+use crate::definition::Definition;
 use crate::rewrite::{Control, Rewrite};
 use crate::sstable_set::Member;
 use crate::table::Table;
@@ -44,6 +46,8 @@ pub(crate) struct Compactor {
     control: RefCell<Control>,
     /// Of which table the compaction is that is under way.
     table: RefCell<Option<Table>>,
+    /// What the last one that ended well has made, and of which table.
+    made: RefCell<Option<(TableId, Vec<Generation>)>>,
     /// How many wait for one that they have asked for.
     waiting: Cell<usize>,
     stats: Cell<CompactionStats>,
@@ -102,14 +106,18 @@ impl Compactor {
     }
 
     /// Merges all that may be merged of a table, as fast as it goes; also the one that is under way before, if there is
-    /// one, no longer holds back.
+    /// one, no longer holds back. If that one makes all of the table into one SSTable, it is what was asked for.
     ///
     /// # Errors
     /// The first that a rewrite gives.
     pub(crate) async fn major(&self, table: &Table) -> Result<()> {
         let _waiting = Waiting::begin(&self.waiting);
         self.control.borrow().hurry();
+        let under_way = self.is_at_work_on(table).then(|| table.definition());
         let _turn = self.turn().await;
+        if under_way.is_some_and(|definition| self.has_made_all(table, &definition)) {
+            return Ok(());
+        }
         for job in table.major_jobs().into_iter().take_while(|_| !table.is_left()) {
             self.compact(table, job).await?;
         }
@@ -144,6 +152,8 @@ impl Compactor {
         let mut stats = self.stats.get();
         match &done {
             Ok(new) => {
+                let made = new.iter().map(|member| member.facts.generation.clone()).collect();
+                *self.made.borrow_mut() = Some((table.definition().id, made));
                 stats.done += 1;
                 stats.sstables_in += count;
                 stats.bytes_in += bytes;
@@ -159,11 +169,24 @@ impl Compactor {
     /// Begins no compaction of a table any more. One that is under way stops as soon as it can, and is waited for.
     pub(crate) async fn leave(&self, table: &Table) {
         table.leave_for_good();
-        let is_of = || self.table.borrow().as_ref().is_some_and(|now| now.is(table));
-        if is_of() {
+        if self.is_at_work_on(table) {
             self.control.borrow().cancel();
         }
-        self.changed.until(|| (!is_of()).then_some(())).await;
+        self.changed.until(|| (!self.is_at_work_on(table)).then_some(())).await;
+    }
+
+    fn is_at_work_on(&self, table: &Table) -> bool {
+        self.table.borrow().as_ref().is_some_and(|now| now.is(table))
+    }
+
+    /// Whether the last compaction made all that there is of a table, which still is what `definition` says.
+    fn has_made_all(&self, table: &Table, definition: &Rc<Definition>) -> bool {
+        let (made, set) = (self.made.borrow(), table.sstables());
+        let is_made = |member: &Rc<Member>| {
+            let own = (definition.id, vec![member.facts.generation.clone()]);
+            made.as_ref() == Some(&own)
+        };
+        matches!(set.members(), [only] if is_made(only)) && Rc::ptr_eq(definition, &table.definition())
     }
 
     /// Waits until no compaction is under way. None is as long as the turn is held.

@@ -15,8 +15,8 @@ use crate::Result;
 /// An answer that is on its way.
 ///
 /// It is a future that any executor can poll: whatever wakes it may come from another thread. [`Pending::wait`] is for
-/// threads without an executor. Nothing happens before it is polled or waited for. If it is dropped after that, what
-/// was asked for is done or not.
+/// threads without an executor. Nothing happens before it is polled, waited for or [begun](Pending::begun). If it is dropped
+/// after that, what was asked for is done or not.
 ///
 /// ```
 /// # use siltstone::database::{Database, Options};
@@ -64,6 +64,31 @@ impl<T> Pending<T> {
         match &mut self.0 {
             State::Answered(answer) => answer.take(),
             State::Asked(_) | State::Sent(_) | State::Waiting(_) => None,
+        }
+    }
+
+    /// Begins what would otherwise begin when it is first polled, and comes back at once: the shards are at work while this
+    /// thread does something else, and several may be under way.
+    ///
+    /// ```
+    /// # use siltstone::database::{Batch, Database, Options, Write};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 1, ..Options::default() }).wait()?;
+    /// let squares = database.create_table("CREATE TABLE ks.squares (n int PRIMARY KEY, s int)").wait()?;
+    /// let batch = |from| (from..from + 100).map(|n| Write::insert(n, ()).set("s", n * n)).collect::<Batch>();
+    /// let mut before = squares.write(batch(0)).begun();
+    /// for from in [100, 200, 300] {
+    ///     let next = squares.write(batch(from)).begun();
+    ///     std::mem::replace(&mut before, next).wait()?;
+    /// }
+    /// before.wait()?;
+    /// # database.close().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn begun(mut self) -> Pending<T> {
+        match Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => Pending::answered(answer),
+            Poll::Pending => self,
         }
     }
 
@@ -159,5 +184,22 @@ mod tests {
         assert_eq!(pending.wait().unwrap(), 7);
         assert!(is_asked.load(Ordering::Relaxed));
         assert_eq!(Pending::answered(Ok(7)).at_hand().unwrap().unwrap(), 7);
+    }
+
+    #[test]
+    fn what_is_begun_is_asked_once_and_answers_who_waits() {
+        let (sender, receiver) = async_channel::bounded(1);
+        let is_asked = Arc::new(AtomicBool::new(false));
+        let asks = is_asked.clone();
+        let begun = Pending::asked(move || {
+            assert!(!asks.swap(true, Ordering::Relaxed), "it was asked before");
+            Pending::new(async move { Ok(receiver.recv().await.unwrap_or(0)) })
+        })
+        .begun();
+        assert!(is_asked.load(Ordering::Relaxed));
+        let other = thread::spawn(move || sender.send_blocking(7));
+        assert_eq!(begun.wait().unwrap(), 7);
+        other.join().unwrap().unwrap();
+        assert_eq!(Pending::asked(|| Pending::answered(Ok(8))).begun().at_hand().unwrap().unwrap(), 8);
     }
 }

@@ -1,4 +1,12 @@
 //! RowFilter.db from the rows and blocks of large partitions, as these go by.
+//!
+//! ```text
+//! rows of a stretch ──► offload(Ribbon::of) ──in order──► strips, pages
+//! ```
+
+use std::collections::VecDeque;
+
+use runtime::{Task, offload};
 
 use super::directory::{Directory, Stretches, Strips};
 use super::ribbon::Ribbon;
@@ -11,16 +19,21 @@ use crate::parts::sealed_page::seal;
 
 /// So many bytes of pages are a request. Bytes.
 const FULL: usize = 64 << 10;
+/// Ribbons that are being solved meanwhile, at the most.
+const SOLVING: usize = 4;
+/// So many rows are worth a hop to another thread.
+const MANY_ROWS: usize = 1024;
 /// Of a stretch with more rows nothing is told: it would take mebibytes of memory, and many milliseconds in one go.
 const MOST_ROWS: usize = 1 << 17;
 
 /// Builds the ribbons.
 ///
 /// For each partition, in the order of Index.db: [`RowFilterBuilder::row`] and [`RowFilterBuilder::marker`] for what a block
-/// has, [`RowFilterBuilder::block`] behind it, and [`RowFilterBuilder::end`].
+/// has, [`RowFilterBuilder::block`] behind it, and [`RowFilterBuilder::end`]. Now and then [`RowFilterBuilder::full_pages`],
+/// before there are many stretches.
 ///
-/// Pages are finished as they fill. What is kept besides are the hashes of a stretch's rows, of 131,072 at the most, and eight bytes
-/// a stretch.
+/// Pages are finished as they fill. What is kept besides are the hashes of some stretches' rows, of 131,072 each at the most, and
+/// eight bytes a stretch.
 #[derive(Debug, Default)]
 pub(crate) struct RowFilterBuilder {
     /// Hashes of the rows since the last block.
@@ -29,7 +42,11 @@ pub(crate) struct RowFilterBuilder {
     is_untold: bool,
     /// The stretch that is being filled.
     current: Option<Current>,
-    /// The strips of the current partition's stretches.
+    /// What was ended and is not in the directory yet, in its order.
+    ended: VecDeque<Ended>,
+    /// How many of them are being solved.
+    solving: usize,
+    /// The strips of the stretches of the partition that goes into the directory next.
     stretches: Vec<Strips>,
     directory: Directory,
     /// Strips of the page that is being filled, encoded.
@@ -38,7 +55,18 @@ pub(crate) struct RowFilterBuilder {
     pages: Vec<u8>,
     /// How many strips there are, and how many pages of them are finished.
     strips: u32,
-    ended: u32,
+    finished: u32,
+}
+
+/// What is to go into the directory.
+#[derive(Debug)]
+enum Ended {
+    /// A stretch of that number, of whose rows nothing is told, or this ribbon.
+    Stretch(u64, Option<Ribbon>),
+    /// One whose ribbon is being solved.
+    Solving(u64, Task<Option<Ribbon>>),
+    /// The partition of the stretches before it; whether the fences know it.
+    Partition(bool),
 }
 
 /// Blocks whose places in the index are within one stretch.
@@ -88,55 +116,84 @@ impl RowFilterBuilder {
     pub(crate) fn end(&mut self, is_large: bool) {
         if is_large {
             self.end_stretch();
+        }
+        let has_stretches = match self.ended.back() {
+            Some(ended) => !matches!(ended, Ended::Partition(_)),
+            None => !self.stretches.is_empty(),
+        };
+        if is_large || has_stretches {
+            self.ended.push_back(Ended::Partition(is_large));
+        }
+        self.current = None;
+        self.rows.clear();
+        self.is_untold = false;
+    }
+
+    /// The pages that are finished, to be appended to the file, if they are so many that it is worth a request. Waits where
+    /// many ribbons are being solved.
+    pub(crate) async fn full_pages(&mut self) -> Option<Vec<u8>> {
+        self.settle(SOLVING).await;
+        (self.pages.len() >= FULL).then(|| std::mem::take(&mut self.pages))
+    }
+
+    /// The rest of the file, and whether any row is told: if none is, nothing of it is of use.
+    pub(crate) async fn finish(mut self, binding: &Binding, version: Version) -> (Vec<u8>, bool) {
+        self.settle(0).await;
+        if !self.page.is_empty() {
+            self.end_page();
+        }
+        let is_of_use = self.directory.stretches.iter().any(|strips| strips.count > 0);
+        self.directory.pages = self.finished;
+        self.directory.put(binding, version, &mut self.pages);
+        (self.pages, is_of_use)
+    }
+
+    fn end_stretch(&mut self) {
+        let Some(Current { number, rows, is_untold }) = self.current.take() else { return };
+        self.ended.push_back(match rows.len() {
+            _ if is_untold => Ended::Stretch(number, None),
+            ..MANY_ROWS => Ended::Stretch(number, Ribbon::of(&rows)),
+            _ => {
+                self.solving += 1;
+                Ended::Solving(number, offload(move || Ribbon::of(&rows)))
+            }
+        });
+    }
+
+    /// Brings what was ended into the directory, until no more than so many ribbons before it are being solved.
+    async fn settle(&mut self, most: usize) {
+        while let Some(ended) = self.ended.pop_front() {
+            match ended {
+                Ended::Stretch(number, ribbon) => self.add(number, ribbon),
+                Ended::Solving(..) if self.solving <= most => return self.ended.push_front(ended),
+                Ended::Solving(number, ribbon) => {
+                    self.solving -= 1;
+                    let ribbon = ribbon.await;
+                    self.add(number, ribbon);
+                }
+                Ended::Partition(is_large) => self.end_partition(is_large),
+            }
+        }
+    }
+
+    fn add(&mut self, number: u64, ribbon: Option<Ribbon>) {
+        let strips = ribbon.map_or_else(Strips::default, |ribbon| self.put(&ribbon));
+        self.stretches.resize(number as usize, Strips::default());
+        self.stretches.push(strips);
+    }
+
+    fn end_partition(&mut self, is_large: bool) {
+        if is_large {
             let first = self.directory.stretches.len() as u32;
             let count = self.stretches.len() as u32;
             self.directory.stretches.append(&mut self.stretches);
             self.directory.partitions.push(Stretches { first, count });
         }
-        self.current = None;
         self.stretches.clear();
-        self.rows.clear();
-        self.is_untold = false;
     }
 
-    /// Whether any row is told.
-    pub(crate) fn is_worthwhile(&self) -> bool {
-        self.directory.stretches.iter().any(|strips| strips.count > 0)
-    }
-
-    /// Whether so many pages are finished that appending them to the file is worth a request.
-    pub(crate) fn is_full(&self) -> bool {
-        self.pages.len() >= FULL
-    }
-
-    /// The pages that are finished, to be appended to the file.
-    pub(crate) fn take_pages(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.pages)
-    }
-
-    /// The rest of the file.
-    pub(crate) fn finish(mut self, binding: &Binding, version: Version) -> Vec<u8> {
-        if !self.page.is_empty() {
-            self.end_page();
-        }
-        self.directory.pages = self.ended;
-        self.directory.put(binding, version, &mut self.pages);
-        self.pages
-    }
-
-    fn end_stretch(&mut self) {
-        let Some(Current { number, rows, is_untold }) = self.current.take() else { return };
-        let strips = if is_untold { Strips::default() } else { self.add(&rows) };
-        self.stretches.resize(number as usize, Strips::default());
-        self.stretches.push(strips);
-    }
-
-    /// Adds the ribbon of these rows; none where there are no rows, it has no solution, or its strips have no numbers.
-    fn add(&mut self, rows: &[[u64; 2]]) -> Strips {
-        if rows.is_empty() {
-            return Strips::default();
-        }
-        let Some(ribbon) = Ribbon::of(rows) else { return Strips::default() };
+    /// Puts a ribbon into pages; its strips, none where they have no numbers.
+    fn put(&mut self, ribbon: &Ribbon) -> Strips {
         let (first, Ok(count)) = (self.strips, u16::try_from(ribbon.words.len())) else {
             return Strips::default();
         };
@@ -156,8 +213,8 @@ impl RowFilterBuilder {
         let start = self.pages.len();
         self.pages.append(&mut self.page);
         self.pages.resize(start + NUMBER_AT, 0);
-        self.pages.put_u32(self.ended);
-        self.ended += 1;
+        self.pages.put_u32(self.finished);
+        self.finished += 1;
         seal(&mut self.pages, start);
     }
 }
@@ -165,6 +222,7 @@ impl RowFilterBuilder {
 #[cfg(test)]
 mod tests {
     use model::key::murmur3;
+    use runtime::SimOptions;
 
     use super::super::directory::Trailer;
     use super::super::ribbon::{Equation, STRIP};
@@ -173,6 +231,11 @@ mod tests {
 
     const BINDING: Binding = Binding { digest: Some(7), data_len: 1000, index_len: 60 };
     const VERSION: Version = Version::Oa;
+
+    /// The output of a future that may hand out work.
+    fn simulated<T>(main: impl AsyncFnOnce() -> T) -> T {
+        runtime::run_simulated(SimOptions::default(), async |_| main().await).unwrap()
+    }
 
     fn hash(row: u64) -> [u64; 2] {
         murmur3(&row.to_be_bytes())
@@ -190,8 +253,9 @@ mod tests {
         at
     }
 
-    fn finish(builder: RowFilterBuilder) -> (Directory, Vec<u8>) {
-        let file = builder.finish(&BINDING, VERSION);
+    async fn finish(builder: RowFilterBuilder) -> (Directory, Vec<u8>) {
+        let (file, is_of_use) = builder.finish(&BINDING, VERSION).await;
+        assert!(is_of_use);
         let (pages, last) = file.split_at(file.len() - PAGE);
         let trailer = Trailer::decode(last, file.len() as u64, &BINDING, VERSION).unwrap();
         let directory = Directory::decode(trailer, &pages[pages.len() - trailer.len() as usize..]).unwrap();
@@ -212,97 +276,138 @@ mod tests {
 
     #[test]
     fn all_rows_pass_and_one_of_256_others() {
-        let mut builder = RowFilterBuilder::default();
-        let counts = [50_000, 2000, 30_011];
-        let mut first = 0;
-        for count in counts {
-            add(&mut builder, first..first + count, 0);
-            builder.end(true);
-            first += count;
-        }
-        assert!(builder.is_worthwhile());
-        let (directory, file) = finish(builder);
-        assert!(file.len() as u64 * 8 < first * 10, "{} bytes", file.len());
-        assert_eq!(directory.partitions.len(), 3);
-        let (mut first, mut passed) = (0, 0);
-        for (ordinal, count) in (0..).zip(counts) {
-            for row in 0..count {
-                let place = (ordinal, row / 10 * 40);
-                assert!(may_have(&directory, &file, place, first + row), "row {row} of {ordinal}");
-                passed += u32::from(may_have(&directory, &file, place, first + row + 1_000_000));
+        simulated(async || {
+            let mut builder = RowFilterBuilder::default();
+            let counts = [50_000, 2000, 30_011];
+            let mut first = 0;
+            for count in counts {
+                add(&mut builder, first..first + count, 0);
+                builder.end(true);
+                first += count;
             }
-            first += count;
-        }
-        let chance = f64::from(passed) / first as f64;
-        assert!((0.003..0.005).contains(&chance), "{chance}");
+            let (directory, file) = finish(builder).await;
+            assert!(file.len() as u64 * 8 < first * 10, "{} bytes", file.len());
+            assert_eq!(directory.partitions.len(), 3);
+            let (mut first, mut passed) = (0, 0);
+            for (ordinal, count) in (0..).zip(counts) {
+                for row in 0..count {
+                    let place = (ordinal, row / 10 * 40);
+                    assert!(may_have(&directory, &file, place, first + row), "row {row} of {ordinal}");
+                    passed += u32::from(may_have(&directory, &file, place, first + row + 1_000_000));
+                }
+                first += count;
+            }
+            let chance = f64::from(passed) / first as f64;
+            assert!((0.003..0.005).contains(&chance), "{chance}");
+        });
     }
 
     #[test]
     fn what_has_range_tombstones_is_not_told() {
-        let mut builder = RowFilterBuilder::default();
-        // A marker in the second stretch, a tombstone that is open where the fourth begins.
-        let at = add(&mut builder, 0..1500, 0);
-        builder.row(hash(1500));
-        builder.marker();
-        builder.block(at, false);
-        let at = add(&mut builder, 1501..3200, at + 40);
-        builder.row(hash(3200));
-        builder.block(at, true);
-        add(&mut builder, 3201..5000, at + 40);
-        builder.end(true);
-        let (directory, file) = finish(builder);
-        let is_told: Vec<_> = (0..6)
-            .map(|stretch| directory.strips(0, &(stretch * STRETCH..stretch * STRETCH + STRETCH)).is_some())
-            .collect();
-        assert_eq!(is_told, [true, false, true, false, true, false], "of the last there is nothing");
-        let passing = |at| (70_000..71_000).filter(|&row| may_have(&directory, &file, (0, at), row)).count();
-        assert!(passing(0) < 15 && passing(STRETCH) == 1000);
+        simulated(async || {
+            let mut builder = RowFilterBuilder::default();
+            // A marker in the second stretch, a tombstone that is open where the fourth begins.
+            let at = add(&mut builder, 0..1500, 0);
+            builder.row(hash(1500));
+            builder.marker();
+            builder.block(at, false);
+            let at = add(&mut builder, 1501..3200, at + 40);
+            builder.row(hash(3200));
+            builder.block(at, true);
+            add(&mut builder, 3201..5000, at + 40);
+            builder.end(true);
+            let (directory, file) = finish(builder).await;
+            let is_told: Vec<_> = (0..6)
+                .map(|stretch| {
+                    directory.strips(0, &(stretch * STRETCH..stretch * STRETCH + STRETCH)).is_some()
+                })
+                .collect();
+            assert_eq!(is_told, [true, false, true, false, true, false], "of the last there is nothing");
+            let passing =
+                |at| (70_000..71_000).filter(|&row| may_have(&directory, &file, (0, at), row)).count();
+            assert!(passing(0) < 15 && passing(STRETCH) == 1000);
+        });
     }
 
     #[test]
     fn of_other_partitions_nothing_is_told() {
-        let mut builder = RowFilterBuilder::default();
-        add(&mut builder, 0..900, 0);
-        builder.end(false);
-        builder.row(hash(1));
-        builder.marker();
-        builder.end(false);
-        assert!(!builder.is_worthwhile());
-        // One that is found too long for fences in the end.
-        add(&mut builder, 0..2000, 0);
-        builder.end(false);
-        // Blocks of which none begins within the second stretch.
-        builder.row(hash(1));
-        builder.block(0, false);
-        builder.row(hash(2));
-        builder.block(2 * STRETCH + 5, false);
-        builder.end(true);
-        let (directory, file) = finish(builder);
-        assert_eq!(directory.partitions.len(), 1);
-        assert!(may_have(&directory, &file, (0, 0), 1) && !may_have(&directory, &file, (0, 0), 2));
-        assert!(directory.strips(0, &(STRETCH..2 * STRETCH)).is_none());
-        let last = (0, 2 * STRETCH + 5);
-        assert!(may_have(&directory, &file, last, 2) && !may_have(&directory, &file, last, 1));
+        simulated(async || {
+            let mut builder = RowFilterBuilder::default();
+            add(&mut builder, 0..900, 0);
+            builder.end(false);
+            builder.row(hash(1));
+            builder.marker();
+            builder.end(false);
+            let nothing = std::mem::take(&mut builder);
+            assert!(!nothing.finish(&BINDING, VERSION).await.1);
+            // One that is found too long for fences in the end.
+            add(&mut builder, 0..2000, 0);
+            builder.end(false);
+            // Blocks of which none begins within the second stretch.
+            builder.row(hash(1));
+            builder.block(0, false);
+            builder.row(hash(2));
+            builder.block(2 * STRETCH + 5, false);
+            builder.end(true);
+            let (directory, file) = finish(builder).await;
+            assert_eq!(directory.partitions.len(), 1);
+            assert!(may_have(&directory, &file, (0, 0), 1) && !may_have(&directory, &file, (0, 0), 2));
+            assert!(directory.strips(0, &(STRETCH..2 * STRETCH)).is_none());
+            let last = (0, 2 * STRETCH + 5);
+            assert!(may_have(&directory, &file, last, 2) && !may_have(&directory, &file, last, 1));
+        });
+    }
+
+    /// Ribbons that are solved elsewhere come in their order, however often somebody asks for pages meanwhile.
+    #[test]
+    fn it_is_the_same_whenever_pages_are_taken() {
+        let build = async |every: u64| {
+            let (mut builder, mut file) = (RowFilterBuilder::default(), Vec::new());
+            for (partition, is_large) in [true, false, true].into_iter().enumerate() {
+                let mut at = 0;
+                for first in (0..120_000).step_by(10) {
+                    let rows = partition as u64 * 1_000_000 + first;
+                    at = add(&mut builder, rows..rows + 10, at);
+                    if first % every == 0
+                        && let Some(pages) = builder.full_pages().await
+                    {
+                        file.extend(pages);
+                    }
+                    assert!(every > 10_000 || builder.solving <= SOLVING + 1, "{}", builder.solving);
+                }
+                builder.end(is_large);
+            }
+            let (rest, is_of_use) = builder.finish(&BINDING, VERSION).await;
+            assert!(is_of_use);
+            file.extend(rest);
+            file
+        };
+        let often = simulated(async || build(1000).await);
+        assert_eq!(often, simulated(async || build(u64::MAX).await));
+        assert_eq!(often.len() % PAGE, 0);
     }
 
     #[test]
     fn too_many_rows_are_not_told() {
-        let mut builder = RowFilterBuilder::default();
-        for (block, rows) in
-            [MOST_ROWS, MOST_ROWS + 1, MOST_ROWS / 2, MOST_ROWS / 2, MOST_ROWS, 1].into_iter().enumerate()
-        {
-            (0..rows as u64).for_each(|row| builder.row(hash(row)));
-            // The third and fourth block are one stretch, and the last two.
-            let place = [0, 1, 2, 2, 3, 3][block] * STRETCH + block as u64;
-            builder.block(place, false);
-            let held = builder.rows.len() + builder.current.as_ref().map_or(0, |current| current.rows.len());
-            assert!(held <= MOST_ROWS, "{held}");
-        }
-        builder.end(true);
-        let (directory, file) = finish(builder);
-        let is_told =
-            |stretch: u64| directory.strips(0, &(stretch * STRETCH..(stretch + 1) * STRETCH)).is_some();
-        assert_eq!([0, 1, 2, 3].map(is_told), [true, false, true, false]);
-        assert!((0..MOST_ROWS as u64).all(|row| may_have(&directory, &file, (0, 0), row)));
+        simulated(async || {
+            let mut builder = RowFilterBuilder::default();
+            for (block, rows) in
+                [MOST_ROWS, MOST_ROWS + 1, MOST_ROWS / 2, MOST_ROWS / 2, MOST_ROWS, 1].into_iter().enumerate()
+            {
+                (0..rows as u64).for_each(|row| builder.row(hash(row)));
+                // The third and fourth block are one stretch, and the last two.
+                let place = [0, 1, 2, 2, 3, 3][block] * STRETCH + block as u64;
+                builder.block(place, false);
+                let held =
+                    builder.rows.len() + builder.current.as_ref().map_or(0, |current| current.rows.len());
+                assert!(held <= MOST_ROWS, "{held}");
+            }
+            builder.end(true);
+            let (directory, file) = finish(builder).await;
+            let is_told =
+                |stretch: u64| directory.strips(0, &(stretch * STRETCH..(stretch + 1) * STRETCH)).is_some();
+            assert_eq!([0, 1, 2, 3].map(is_told), [true, false, true, false]);
+            assert!((0..MOST_ROWS as u64).all(|row| may_have(&directory, &file, (0, 0), row)));
+        });
     }
 }

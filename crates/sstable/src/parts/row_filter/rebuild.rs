@@ -46,26 +46,22 @@ pub(crate) async fn rebuild(
     while let Some(entry) = entries.next().await? {
         let is_large = match entry.promoted.is_empty() {
             true => false,
-            false => add_partition(&mut builder, &blocks, data, version, &entry).await?,
+            false => add_partition(&mut builder, &blocks, (data, version), &entry, &mut take).await?,
         };
         builder.end(is_large);
-        if builder.is_full() {
-            take(builder.take_pages()).await?;
-        }
         progress(entries.position());
     }
-    let is_worthwhile = builder.is_worthwhile();
-    take(builder.finish(&binding, version)).await?;
-    Ok(is_worthwhile)
+    let (rest, is_of_use) = builder.finish(&binding, version).await;
+    take(rest).await.map(|()| is_of_use)
 }
 
 /// Adds the rows of a partition with blocks, if it is large; whether the fences know it.
 async fn add_partition(
     builder: &mut RowFilterBuilder,
     file: &CachedFile,
-    data: &Rc<Data>,
-    version: Version,
+    (data, version): (&Rc<Data>, Version),
     entry: &Entry,
+    take: &mut impl AsyncFnMut(Vec<u8>) -> Result<()>,
 ) -> Result<bool> {
     let promoted = Promoted::read(file, entry.promoted.clone(), version).await?;
     if !is_large(&promoted) {
@@ -83,6 +79,9 @@ async fn add_partition(
         }
         rows.add(&block, builder).await?;
         builder.block(at, !open.is_live());
+        if let Some(pages) = builder.full_pages().await {
+            take(pages).await?;
+        }
         open = block.end_open;
     }
 }
