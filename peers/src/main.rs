@@ -15,6 +15,8 @@
 //! | `work` | the cases, and the peers that do them |
 //! | `siltstone`, `shard` | Siltstone as a program embeds it; its storage on one thread, without a hop |
 //! | `rocksdb`, `fjall`, `cqlite` | the others |
+//!
+//! All of them allocate with mimalloc, what is written in C++ too: a program chooses its allocator, a library does not.
 
 mod cqlite;
 mod fjall;
@@ -30,8 +32,12 @@ use std::time::Instant;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use mimalloc::MiMalloc;
 use rows::Rows;
 use work::{Case, Measured, Plan, Result};
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// One piece of work by one database.
 #[derive(Debug, Parser)]

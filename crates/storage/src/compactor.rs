@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use runtime::Signal;
 
-use crate::Result;
 use crate::commit_log::TableId;
 use crate::compaction::{Generation, Job, SSTableFacts, View};
 use crate::definition::Definition;
 use crate::rewrite::{Control, Rewrite};
 use crate::sstable_set::Member;
 use crate::table::Table;
+use crate::{Error, Result};
 
 /// How compactions are run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,8 +44,8 @@ pub(crate) struct Compactor {
     /// A compaction has ended, or there may be one to begin.
     changed: Signal,
     control: RefCell<Control>,
-    /// Of which table the compaction is that is under way.
-    table: RefCell<Option<Table>>,
+    /// Of which table the compaction is that is under way, and what it rewrites.
+    under_way: RefCell<Option<(Table, Job)>>,
     /// What the last one that ended well has made, and of which table.
     made: RefCell<Option<(TableId, Vec<Generation>)>>,
     /// How many wait for one that they have asked for.
@@ -105,14 +105,18 @@ impl Compactor {
         }
     }
 
-    /// Merges all that may be merged of a table, as fast as it goes; also the one that is under way before, if there is
-    /// one, no longer holds back. If that one makes all of the table into one SSTable, it is what was asked for.
+    /// Merges all that may be merged of a table, as fast as it goes. What is under way before no longer holds back; if it makes
+    /// all of the table into one SSTable, it is what was asked for. If it is at work on a part of the table, it is given up: that
+    /// part is merged with the rest.
     ///
     /// # Errors
     /// The first that a rewrite gives.
     pub(crate) async fn major(&self, table: &Table) -> Result<()> {
         let _waiting = Waiting::begin(&self.waiting);
-        self.control.borrow().hurry();
+        match self.is_at_work_on(table) && !self.is_at_work_on_all(table) {
+            true => self.control.borrow().cancel(),
+            false => self.control.borrow().hurry(),
+        }
         let under_way = self.is_at_work_on(table).then(|| table.definition());
         let _turn = self.turn().await;
         if under_way.is_some_and(|definition| self.has_made_all(table, &definition)) {
@@ -131,6 +135,7 @@ impl Compactor {
         match self.compact(table, job).await {
             Ok(()) => true,
             Err(_) if table.is_left() => false,
+            Err(Error::Cancelled) => false,
             Err(error) => {
                 tracing::warn!(table = %table.folder().display(), %error, "a compaction has failed");
                 false
@@ -143,12 +148,12 @@ impl Compactor {
         let control = Control::throttled(self.options.bytes_per_second.filter(|_| !is_wanted));
         *self.control.borrow_mut() = control.clone();
         tracing::debug!(table = %table.folder().display(), inputs = job.inputs.len(), why = %job.why, "compaction");
-        let Some(rewrite) = table.rewrite_of(job) else { return Ok(()) };
+        let Some(rewrite) = table.rewrite_of(job.clone()) else { return Ok(()) };
         let gone = rewrite.inputs.iter().chain(&rewrite.expired);
         let (count, bytes) = (gone.clone().count() as u64, bytes_of(gone));
-        self.table.replace(Some(table.clone()));
+        self.under_way.replace(Some((table.clone(), job)));
         let done = table.rewrite(&rewrite, &control).await;
-        self.table.take();
+        self.under_way.take();
         let mut stats = self.stats.get();
         match &done {
             Ok(new) => {
@@ -176,7 +181,17 @@ impl Compactor {
     }
 
     fn is_at_work_on(&self, table: &Table) -> bool {
-        self.table.borrow().as_ref().is_some_and(|now| now.is(table))
+        self.under_way.borrow().as_ref().is_some_and(|(now, _)| now.is(table))
+    }
+
+    fn is_at_work_on_all(&self, table: &Table) -> bool {
+        let (under_way, set) = (self.under_way.borrow(), table.sstables());
+        let Some((_, job)) = &*under_way else { return false };
+        let is_part = |member: &Rc<Member>| {
+            let generation = &member.facts.generation;
+            job.inputs.contains(generation) || job.expired.contains(generation)
+        };
+        set.members().iter().all(is_part)
     }
 
     /// Whether the last compaction made all that there is of a table, which still is what `definition` says.
