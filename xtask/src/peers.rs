@@ -264,10 +264,12 @@ impl Comparison<'_> {
             Table::new(title, "one read of", contestants.iter().map(|contestant| contestant.title));
         let (mut opened, mut resident) = (Vec::new(), Vec::new());
         for (case, name, numbers) in cases {
-            let (mut line, mut sums) = (Vec::new(), Vec::new());
+            let (mut line, mut from_closed, mut sums) = (Vec::new(), Vec::new(), Vec::new());
+            let [warm, ..] = *numbers;
             for contestant in contestants {
                 let (traced, numbers) = self.traced(*contestant, dataset, case, *numbers)?;
                 line.push(traced.read.per(numbers.operations()));
+                from_closed.push(traced.both().per(numbers.operations()));
                 if *case == "point" {
                     opened.push(traced.open.per(1.0));
                     resident.push(Cell::MiB(numbers.number("peak_kib") / 1024.0));
@@ -276,6 +278,9 @@ impl Comparison<'_> {
             }
             all_equal(case, &sums)?;
             table.line(name, line);
+            if warm == 0 {
+                table.line(&format!("{name}, with what opening takes"), from_closed);
+            }
         }
         table.line("opening, in all", opened);
         table.line("peak memory with reads of a row", resident);

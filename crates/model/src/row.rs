@@ -7,7 +7,7 @@ use crate::{Bytes, Clustering, DeletionTime, Liveness};
 /// Invariants, kept by whoever builds one:
 /// 1. `cells` are ordered by column, and within a multi-cell column by path.
 /// 2. `complex_deletions` are ordered by column, one a column at the most, and none is live.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub struct Row {
     /// The clustering key; empty for static rows and for tables without clustering columns.
     pub clustering: Clustering,
@@ -21,6 +21,28 @@ pub struct Row {
     pub complex_deletions: Vec<(u16, DeletionTime)>,
     /// All cells of all columns.
     pub cells: Vec<Cell>,
+}
+
+impl Clone for Row {
+    fn clone(&self) -> Row {
+        Row {
+            clustering: self.clustering.clone(),
+            liveness: self.liveness,
+            deletion: self.deletion,
+            shadowable: self.shadowable,
+            complex_deletions: self.complex_deletions.clone(),
+            cells: self.cells.clone(),
+        }
+    }
+
+    /// In the memory that the row has.
+    fn clone_from(&mut self, other: &Row) {
+        let Row { clustering, liveness, deletion, shadowable, complex_deletions, cells } = other;
+        self.clustering.clone_from(clustering);
+        (self.liveness, self.deletion, self.shadowable) = (*liveness, *deletion, *shadowable);
+        self.complex_deletions.clone_from(complex_deletions);
+        self.cells.clone_from(cells);
+    }
 }
 
 impl Row {

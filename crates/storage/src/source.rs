@@ -26,11 +26,15 @@ pub(crate) fn share(read_ahead: u64, count: usize) -> u64 {
     (read_ahead / count.max(1) as u64).clamp(SHARES[0], SHARES[1])
 }
 
-/// What so many SSTables then take of memory, in bytes: each has the rows that wait for being merged, what was read for
-/// the next ones, what of that is unpacked, and in a scan what is read meanwhile. What is wanted begins and ends within
-/// chunks.
-pub(crate) fn at_hand(read_ahead: u64, count: usize, chunk: u64) -> usize {
-    4 * count * (share(read_ahead, count) + chunk) as usize
+/// What so many SSTables of a slice then take of memory, in bytes: each has the rows that wait for being merged, what was
+/// read for the next ones, and what of that is unpacked. What is wanted begins and ends within chunks.
+pub(crate) fn slice_memory(count: usize, chunk: u64) -> usize {
+    3 * count * (share(SLICE_READ_AHEAD, count) + chunk) as usize
+}
+
+/// The same of a scan, which has also what is read meanwhile.
+pub(crate) fn scan_memory(count: usize, chunk: u64) -> usize {
+    4 * count * (share(SCAN_READ_AHEAD, count) + chunk) as usize
 }
 
 /// A stream of rows with the columns of the table.

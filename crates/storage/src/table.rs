@@ -28,7 +28,7 @@ use crate::memtable::{Memtable, MemtableReader};
 use crate::row_cache::RowCache;
 use crate::shared::Tokens;
 use crate::single_key::{Adaptive, SingleKeyStats};
-use crate::source::{SCAN_READ_AHEAD, SLICE_READ_AHEAD, at_hand};
+use crate::source;
 use crate::sstable_set::{Member, SSTableSet};
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
@@ -198,17 +198,14 @@ impl Table {
 
     /// Bytes of memory that a slice of a partition takes while it is read, about: who reads asks for a permit for it.
     pub fn slice_memory(&self) -> usize {
-        self.at_hand(SLICE_READ_AHEAD)
+        let set = self.0.set.borrow();
+        source::slice_memory(set.members().len(), set.largest_chunk())
     }
 
     /// The same for a scan of all partitions.
     pub fn scan_memory(&self) -> usize {
-        self.at_hand(SCAN_READ_AHEAD)
-    }
-
-    fn at_hand(&self, read_ahead: u64) -> usize {
         let set = self.0.set.borrow();
-        at_hand(read_ahead, set.members().len(), set.largest_chunk())
+        source::scan_memory(set.members().len(), set.largest_chunk())
     }
 
     /// What is kept of the table's rows beside its memtables.

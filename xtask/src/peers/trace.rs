@@ -51,6 +51,12 @@ impl Reads {
 }
 
 impl Traced {
+    /// All that is read of a database that was closed.
+    pub fn both(self) -> Reads {
+        let Traced { open, read } = self;
+        Reads { requests: open.requests + read.requests, bytes: open.bytes + read.bytes }
+    }
+
     /// What the lines of a trace say of the files of a folder.
     pub fn parse(trace: &str, folder: &str) -> Traced {
         let mut traced = Traced::default();

@@ -222,3 +222,75 @@ impl Drop for Window {
         self.stretch.let_go();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use runtime::{IoClass, Shard, SimOptions};
+
+    use super::*;
+
+    const LEN: u64 = 300_000;
+    const STEP: u64 = 40_000;
+    const DATA: IoClass = IoClass::new(1);
+
+    fn byte(at: u64) -> u8 {
+        (at / 7).wrapping_add(at >> 5) as u8
+    }
+
+    async fn open(shard: &Shard) -> DataFile {
+        let path = Path::new("/data");
+        let disk = shard.disk().as_simulated().expect("the disk is simulated");
+        disk.add_file(path, (0..LEN).map(byte).collect::<Vec<_>>());
+        DataFile::plain(shard.disk().open(path, DATA).await.unwrap(), None)
+    }
+
+    /// Reads all in items of so many bytes; what had been asked of the disk after each request.
+    async fn read(shard: &Shard, pace: Pace, item: usize) -> Vec<u64> {
+        let file = open(shard).await;
+        let before = shard.disk().stats().class(DATA);
+        let (mut window, mut asked) = (Window::new(0..LEN, pace), Vec::new());
+        while !window.is_done() {
+            let (source, at) = window.source();
+            let have = source.end - at;
+            let whole = item.min((LEN - window.at()) as usize);
+            if have >= whole {
+                let bytes = &source.owner[at..at + whole];
+                assert!(bytes.iter().zip(window.at()..).all(|(found, at)| *found == byte(at)));
+                window.advance_to(at + whole);
+                continue;
+            }
+            window.wants(&file, DecodeError::Truncated { needed: whole }).unwrap();
+            window.fill(&file).await.unwrap();
+            runtime::yield_now().await;
+            asked.push(shard.disk().stats().class(DATA).since(&before).bytes);
+        }
+        asked
+    }
+
+    #[test]
+    fn the_next_request_is_under_way_and_no_other_is_made() {
+        runtime::run_simulated(SimOptions::default(), async |shard| {
+            for item in [10, 999, 30_011] {
+                let steady = read(&shard, Pace::steady(STEP, false), item).await;
+                let overlapping = read(&shard, Pace::overlapping(STEP, false), item).await;
+                assert_eq!((steady.first(), steady.last()), (overlapping.first(), Some(&LEN)));
+                // The first request by itself, as it may be all that is wanted; then one ahead, up to the end.
+                let ahead = steady.iter().skip(2).chain([&LEN]);
+                assert!(overlapping.iter().skip(1).eq(ahead), "{steady:?} {overlapping:?}");
+            }
+        })
+        .unwrap();
+    }
+
+    /// An item that is larger than what was asked for ahead of it.
+    #[test]
+    fn more_may_be_needed_than_is_under_way() {
+        runtime::run_simulated(SimOptions::default(), async |shard| {
+            let asked = read(&shard, Pace::overlapping(STEP / 8, false), 70_001).await;
+            assert_eq!(asked.last(), Some(&LEN));
+        })
+        .unwrap();
+    }
+}

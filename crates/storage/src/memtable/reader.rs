@@ -28,7 +28,15 @@ pub struct MemtableReader {
     scope: Scope,
     state: State,
     ready: VecDeque<Fragment>,
+    rows: Rows,
+}
+
+/// Makes rows of those of the memtable.
+#[derive(Debug)]
+struct Rows {
     merger: RowMerger,
+    /// Those that were popped and are in nobody's way: the memory of the next ones.
+    spare: Vec<Row>,
 }
 
 /// What of the memtable is read.
@@ -106,8 +114,8 @@ impl MemtableReader {
     }
 
     fn new(memtable: &Rc<Memtable>, scope: Scope, state: State) -> MemtableReader {
-        let merger = RowMerger::new(memtable.schema.clone());
-        MemtableReader { memtable: memtable.clone(), scope, state, ready: VecDeque::new(), merger }
+        let rows = Rows { merger: RowMerger::new(memtable.schema.clone()), spare: Vec::new() };
+        MemtableReader { memtable: memtable.clone(), scope, state, ready: VecDeque::new(), rows }
     }
 
     fn advance(&mut self) {
@@ -139,14 +147,14 @@ impl MemtableReader {
         let Some((key, partition)) = found else { return State::Ended };
         let start = PartitionStart { key: key.clone(), deletion: partition.deletion };
         self.ready.push_back(Fragment::PartitionStart(start));
-        if static_row && let Some(row) = partition.visible_static_row(&mut self.merger) {
+        if static_row && let Some(row) = partition.visible_static_row(&mut self.rows.merger) {
             self.ready.push_back(Fragment::StaticRow(row));
         }
         let is_one = matches!(self.scope, Scope::One { .. }) && partition.ranges.is_empty();
         if let (true, Some(row)) = (is_one, self.memtable.schema.row_of(&slice)) {
             let place = Place::of_row(&self.memtable.schema, row.clone());
             let row = partition.rows.get(&place);
-            let row = row.and_then(|row| unshadowed(row, partition.deletion, &mut self.merger, false));
+            let row = row.and_then(|row| unshadowed(row, partition.deletion, &mut self.rows.merger, false));
             self.ready.extend(row.map(Fragment::Row).into_iter().chain([Fragment::PartitionEnd]));
             return State::Ended;
         }
@@ -161,7 +169,7 @@ impl MemtableReader {
     fn walk(&mut self, mut walk: Walk) -> State {
         let partitions = self.memtable.partitions.borrow();
         let partition = partitions.get(&walk.key).expect("partitions stay in their memtable");
-        let ended = walk.step(&self.memtable, partition, &mut self.merger, &mut self.ready);
+        let ended = walk.step(&self.memtable, partition, &mut self.rows, &mut self.ready);
         match (ended, &self.scope) {
             (false, _) => State::Inside(walk),
             (true, Scope::One { .. }) => State::Ended,
@@ -180,7 +188,13 @@ impl FragmentReader for MemtableReader {
             }
             self.advance();
         }
-        Ok(place.pop_from(&mut self.ready))
+        let front = self.ready.pop_front().expect("it was looked at");
+        if let Fragment::Row(row) = std::mem::replace(place, front)
+            && self.rows.spare.len() < STEP
+        {
+            self.rows.spare.push(row);
+        }
+        Ok(Next::Fragment)
     }
 
     async fn fill(&mut self) -> Result<()> {
@@ -190,11 +204,11 @@ impl FragmentReader for MemtableReader {
 
 impl Walk {
     /// Takes the next few rows and changes; whether the partition is at its end.
-    fn step(
+    fn step<'a>(
         &mut self,
         memtable: &Memtable,
-        partition: &Partition,
-        merger: &mut RowMerger,
+        partition: &'a Partition,
+        made: &mut Rows,
         to: &mut VecDeque<Fragment>,
     ) -> bool {
         let schema = &memtable.schema;
@@ -211,11 +225,15 @@ impl Walk {
         let changes = partition.ranges.between(&start, &end);
         let changes = changes.map(|(position, deletion)| Item::Change(position, deletion));
         let direction = self.direction;
-        let mut taken = 0;
-        let mut take = |item: Item<'_>| {
+        let (mut taken, mut last) = (0, None);
+        let mut take = |item: Item<'a>| {
             match item {
-                Item::Row(row) => self.row(row, partition.deletion, merger, to),
+                Item::Row(row) => {
+                    last = Some(row);
+                    to.extend(made.row(row, self.open.max(partition.deletion)).map(Fragment::Row));
+                }
                 Item::Change(position, deletion) => {
+                    last = None;
                     let deletion = match direction {
                         Direction::Forward => deletion,
                         Direction::Reverse => partition.ranges.before(&Place::new(schema, position.clone())),
@@ -233,6 +251,12 @@ impl Walk {
                 in_turn(rows.rev(), changes.rev(), |a, b| b.is_before(a, schema), &mut take)
             }
         };
+        if let Some(row) = last {
+            self.at = match direction {
+                Direction::Forward => Position::after(row.clustering.clone()),
+                Direction::Reverse => Position::before(row.clustering.clone()),
+            };
+        }
         if ended {
             self.end(to);
         }
@@ -257,26 +281,22 @@ impl Walk {
         to.push_back(Fragment::PartitionEnd);
     }
 
-    fn row(
-        &mut self,
-        row: &Row,
-        partition: DeletionTime,
-        merger: &mut RowMerger,
-        to: &mut VecDeque<Fragment>,
-    ) {
-        let prefix = row.clustering.clone();
-        self.at = match self.direction {
-            Direction::Forward => Position::after(prefix),
-            Direction::Reverse => Position::before(prefix),
-        };
-        let row = unshadowed(row, self.open.max(partition), merger, false);
-        to.extend(row.map(Fragment::Row));
-    }
-
     fn change(&mut self, position: Position, deletion: DeletionTime, to: &mut VecDeque<Fragment>) {
         if std::mem::replace(&mut self.open, deletion) != deletion {
             to.push_back(Fragment::RangeTombstone(RangeTombstoneChange { position, deletion }));
         }
+    }
+}
+
+impl Rows {
+    /// A row without what a deletion around it covers; `None` if nothing is left.
+    fn row(&mut self, row: &Row, active: DeletionTime) -> Option<Row> {
+        if !active.is_live() {
+            return unshadowed(row, active, &mut self.merger, false);
+        }
+        let Some(mut place) = self.spare.pop() else { return Some(row.clone()) };
+        place.clone_from(row);
+        Some(place)
     }
 }
 
