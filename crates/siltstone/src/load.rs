@@ -63,10 +63,13 @@ pub fn load(
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64> {
     let mut load = Load::new(table, path, timestamp);
-    match form {
-        Form::JsonLines => load.json_lines(lines, progress)?,
-        Form::Csv => load.csv(lines, progress)?,
-    }
+    let read = match form {
+        Form::JsonLines => load.json_lines(lines, progress),
+        Form::Csv => load.csv(lines, progress),
+    };
+    // What went wrong first is told.
+    load.written()?;
+    read?;
     load.finish()
 }
 
@@ -199,17 +202,18 @@ impl Load<'_> {
 
     /// Begins to write the batch, once the one before is written.
     fn write_batch(&mut self) -> Result<()> {
+        self.written()?;
         let mut batch = std::mem::take(&mut self.batch);
         if let Some(timestamp) = self.timestamp {
             batch = batch.timestamp(timestamp);
         }
-        let next = (self.line, self.table.write(batch).begun());
-        let before = self.under_way.replace(next);
-        self.written(before)
+        self.under_way = Some((self.line, self.table.write(batch).begun()));
+        Ok(())
     }
 
-    fn written(&self, batch: Option<(u64, Pending<()>)>) -> Result<()> {
-        let Some((line, batch)) = batch else { return Ok(()) };
+    /// Waits for the batch that is being written.
+    fn written(&mut self) -> Result<()> {
+        let Some((line, batch)) = self.under_way.take() else { return Ok(()) };
         batch.wait().map_err(|error| match error {
             Error::Usage(what) => {
                 self.wrong_at(line, &format!("in this line or the {AT_ONCE} before: {what}"))
@@ -220,8 +224,7 @@ impl Load<'_> {
 
     fn finish(mut self) -> Result<u64> {
         self.write_batch()?;
-        let last = self.under_way.take();
-        self.written(last)?;
+        self.written()?;
         let sorted = SortedRows::new(self.dump.schema.clone());
         let sorted = std::mem::replace(&mut self.dump.sorted, sorted).finish().map_err(|unpaired| {
             self.line = unpaired.line;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use runtime::Signal;
 
 use crate::commit_log::TableId;
-use crate::compaction::{Generation, Job, SSTableFacts, View};
+use crate::compaction::{Generation, Job, Reason, SSTableFacts, View};
 use crate::definition::Definition;
 use crate::rewrite::{Control, Rewrite};
 use crate::sstable_set::Member;
@@ -112,8 +112,8 @@ impl Compactor {
     /// # Errors
     /// The first that a rewrite gives.
     pub(crate) async fn major(&self, table: &Table) -> Result<()> {
-        let _waiting = Waiting::begin(&self.waiting);
-        match self.is_at_work_on(table) && !self.is_at_work_on_all(table) {
+        let _waiting = Waiting::begin(self);
+        match self.is_at_work_on_a_part(table) {
             true => self.control.borrow().cancel(),
             false => self.control.borrow().hurry(),
         }
@@ -128,8 +128,9 @@ impl Compactor {
         Ok(())
     }
 
-    /// Runs the next compaction of a table; whether there was one and it ended well.
+    /// Runs the next compaction of a table, behind those that somebody waits for; whether there was one and it ended well.
     async fn run_next(&self, table: &Table) -> bool {
+        self.changed.until(|| (self.waiting.get() == 0).then_some(())).await;
         let _turn = self.turn().await;
         let Some(job) = table.next_job() else { return false };
         match self.compact(table, job).await {
@@ -151,6 +152,7 @@ impl Compactor {
         let Some(rewrite) = table.rewrite_of(job.clone()) else { return Ok(()) };
         let gone = rewrite.inputs.iter().chain(&rewrite.expired);
         let (count, bytes) = (gone.clone().count() as u64, bytes_of(gone));
+        self.made.take();
         self.under_way.replace(Some((table.clone(), job)));
         let done = table.rewrite(&rewrite, &control).await;
         self.under_way.take();
@@ -184,14 +186,16 @@ impl Compactor {
         self.under_way.borrow().as_ref().is_some_and(|(now, _)| now.is(table))
     }
 
-    fn is_at_work_on_all(&self, table: &Table) -> bool {
-        let (under_way, set) = (self.under_way.borrow(), table.sstables());
-        let Some((_, job)) = &*under_way else { return false };
-        let is_part = |member: &Rc<Member>| {
-            let generation = &member.facts.generation;
-            job.inputs.contains(generation) || job.expired.contains(generation)
+    /// Whether what is under way merges less than what there is to merge, and nobody waits for it.
+    fn is_at_work_on_a_part(&self, table: &Table) -> bool {
+        let under_way = self.under_way.borrow();
+        let Some((_, job)) =
+            under_way.as_ref().filter(|(now, job)| now.is(table) && job.why != Reason::Major)
+        else {
+            return false;
         };
-        set.members().iter().all(is_part)
+        let has = |generation| job.inputs.contains(generation) || job.expired.contains(generation);
+        !table.major_jobs().iter().any(|all| all.inputs.iter().chain(&all.expired).all(has))
     }
 
     /// Whether the last compaction made all that there is of a table, which still is what `definition` says.
@@ -212,18 +216,19 @@ impl Compactor {
 }
 
 /// Somebody waits for a compaction, until it is dropped.
-struct Waiting<'a>(&'a Cell<usize>);
+struct Waiting<'a>(&'a Compactor);
 
 impl Waiting<'_> {
-    fn begin(count: &Cell<usize>) -> Waiting<'_> {
-        count.set(count.get() + 1);
-        Waiting(count)
+    fn begin(compactor: &Compactor) -> Waiting<'_> {
+        compactor.waiting.update(|count| count + 1);
+        Waiting(compactor)
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+        self.0.waiting.update(|count| count - 1);
+        self.0.changed.notify();
     }
 }
 

@@ -68,7 +68,8 @@ impl<T> Pending<T> {
     }
 
     /// Begins what would otherwise begin when it is first polled, and comes back at once: the shards are at work while this
-    /// thread does something else, and several may be under way.
+    /// thread does something else, and several may be under way. They are in no order: of two writes to one row, the later one is
+    /// to be begun when the earlier one has answered. It goes on to its end only if it is polled or waited for.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Write};

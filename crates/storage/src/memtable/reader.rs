@@ -189,9 +189,11 @@ impl FragmentReader for MemtableReader {
             self.advance();
         }
         let front = self.ready.pop_front().expect("it was looked at");
-        if let Fragment::Row(row) = std::mem::replace(place, front)
+        if let Fragment::Row(mut row) = std::mem::replace(place, front)
             && self.rows.spare.len() < STEP
         {
+            // It may be of another reader, and hold its buffers.
+            row.clear();
             self.rows.spare.push(row);
         }
         Ok(Next::Fragment)

@@ -21,6 +21,8 @@ use crate::parts::sealed_page::seal;
 const FULL: usize = 64 << 10;
 /// Ribbons that are being solved meanwhile, at the most.
 const SOLVING: usize = 4;
+/// So much waits behind them, at the most, until they are waited for.
+const WAITING: usize = 64;
 /// So many rows are worth a hop to another thread.
 const MANY_ROWS: usize = 1024;
 /// Of a stretch with more rows nothing is told: it would take mebibytes of memory, and many milliseconds in one go.
@@ -151,8 +153,10 @@ impl RowFilterBuilder {
     fn end_stretch(&mut self) {
         let Some(Current { number, rows, is_untold }) = self.current.take() else { return };
         self.ended.push_back(match rows.len() {
+            // No block of ours is without rows.
+            0 => Ended::Stretch(number, None),
             _ if is_untold => Ended::Stretch(number, None),
-            ..MANY_ROWS => Ended::Stretch(number, Ribbon::of(&rows)),
+            1..MANY_ROWS => Ended::Stretch(number, Ribbon::of(&rows)),
             _ => {
                 self.solving += 1;
                 Ended::Solving(number, offload(move || Ribbon::of(&rows)))
@@ -160,12 +164,15 @@ impl RowFilterBuilder {
         });
     }
 
-    /// Brings what was ended into the directory, until no more than so many ribbons before it are being solved.
+    /// Brings what was ended into the directory, until no more than so many ribbons before it are being solved, with little
+    /// behind them.
     async fn settle(&mut self, most: usize) {
         while let Some(ended) = self.ended.pop_front() {
             match ended {
                 Ended::Stretch(number, ribbon) => self.add(number, ribbon),
-                Ended::Solving(..) if self.solving <= most => return self.ended.push_front(ended),
+                Ended::Solving(..) if self.solving <= most && self.ended.len() < WAITING => {
+                    return self.ended.push_front(ended);
+                }
                 Ended::Solving(number, ribbon) => {
                     self.solving -= 1;
                     let ribbon = ribbon.await;
@@ -385,6 +392,27 @@ mod tests {
         let often = simulated(async || build(1000).await);
         assert_eq!(often, simulated(async || build(u64::MAX).await));
         assert_eq!(often.len() % PAGE, 0);
+    }
+
+    /// What is ended behind a ribbon that is being solved does not wait for ever, and stretches without rows have none.
+    #[test]
+    fn little_waits_and_nothing_is_told_of_nothing() {
+        simulated(async || {
+            let mut builder = RowFilterBuilder::default();
+            for stretch in 0..1000 {
+                let rows =
+                    [2 * MANY_ROWS as u64, 3, 0][if stretch == 0 { 0 } else { 1 + stretch as usize % 2 }];
+                (0..rows).for_each(|row| builder.row(hash(stretch << 32 | row)));
+                builder.block(stretch * STRETCH, false);
+                drop(builder.full_pages().await);
+                assert!(builder.ended.len() <= WAITING, "{}", builder.ended.len());
+            }
+            builder.end(true);
+            let (directory, _) = finish(builder).await;
+            let is_told =
+                |stretch: u64| directory.strips(0, &(stretch * STRETCH..(stretch + 1) * STRETCH)).is_some();
+            assert_eq!([0, 1, 2, 3, 4].map(is_told), [true, false, true, false, true]);
+        });
     }
 
     #[test]
