@@ -119,6 +119,7 @@ mod tests {
         let open = Reads { requests: 1, bytes: 100 };
         let read = Reads { requests: 2, bytes: 5120 };
         assert_eq!(Traced::parse(TRACE, "/x/data/"), Traced { open, read });
+        assert_eq!(Traced { open, read }.both(), Reads { requests: 3, bytes: 5220 });
         assert!(
             Reads { bytes: 5121, ..read }.agrees_with(read)
                 && !Reads { bytes: 5119, ..read }.agrees_with(read)

@@ -154,9 +154,8 @@ impl RowFilterBuilder {
         let Some(Current { number, rows, is_untold }) = self.current.take() else { return };
         self.ended.push_back(match rows.len() {
             // No block of ours is without rows.
-            0 => Ended::Stretch(number, None),
-            _ if is_untold => Ended::Stretch(number, None),
-            1..MANY_ROWS => Ended::Stretch(number, Ribbon::of(&rows)),
+            _ if is_untold || rows.is_empty() => Ended::Stretch(number, None),
+            ..MANY_ROWS => Ended::Stretch(number, Ribbon::of(&rows)),
             _ => {
                 self.solving += 1;
                 Ended::Solving(number, offload(move || Ribbon::of(&rows)))
