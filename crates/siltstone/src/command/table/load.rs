@@ -20,7 +20,8 @@ const READ_BUFFER: usize = 256 << 10;
 /// A JSON line is an object by column, or a line as sstable dump --format jsonl prints it. CSV has the names of the columns
 /// in its first line; a file whose name ends with .csv is read so.
 ///
-/// When the command ends well, all rows are durable. Where a line is wrong, it is named, and rows before it are written.
+/// When the command ends well, all rows are durable. Where a line is wrong, it is named; of the rows before it all but
+/// the last few hundred are written then.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
