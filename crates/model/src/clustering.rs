@@ -61,6 +61,12 @@ impl Clustering {
         self.values.is_empty()
     }
 
+    /// The values, without a share of their buffers.
+    #[inline]
+    pub fn views(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
+        self.values.iter().map(Option::as_deref)
+    }
+
     /// Bytes of memory that the list of values takes besides the struct itself: many columns do not fit into it.
     pub fn spilled_bytes(&self) -> usize {
         if self.values.spilled() { self.values.capacity() * size_of::<Option<Bytes>>() } else { 0 }

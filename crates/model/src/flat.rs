@@ -20,6 +20,7 @@
 //! | `mutation` | mutations |
 //! | `schema` | schemas |
 //! | `row` | rows and cells |
+//! | `rows` | mutations of rows alone, put together row by row |
 //! | `view` | rows and cells looked at where they stand |
 //! | `place` | clustering keys, positions, slices |
 //! | `stamp` | timestamps, deletions, expiry |
@@ -37,6 +38,7 @@ mod cursor;
 mod mutation;
 mod place;
 mod row;
+mod rows;
 mod schema;
 mod stamp;
 mod view;
@@ -55,6 +57,7 @@ use crate::{
 
 pub use self::mutation::put_mutation;
 pub use self::place::{put_position, put_slice};
+pub use self::rows::PutRows;
 pub use self::schema::{SchemaError, put_schema};
 pub use self::view::{CellView, FlatRow, RowVisitor};
 

@@ -55,6 +55,7 @@ mod new_rows;
 mod opening;
 mod packer;
 mod pending;
+mod plain;
 mod point;
 mod question;
 mod read;

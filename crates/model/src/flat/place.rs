@@ -55,9 +55,12 @@ pub(super) fn put_ends(start: &Position, end: &Position, out: &mut Vec<u8>) {
 }
 
 #[inline]
-pub(super) fn put_clustering(clustering: &Clustering, out: &mut Vec<u8>) {
-    put_unsigned(clustering.len() as u64, out);
-    put_values(clustering, out);
+pub(super) fn put_clustering<'v>(
+    values: impl ExactSizeIterator<Item = Option<&'v [u8]>>,
+    out: &mut Vec<u8>,
+) {
+    put_unsigned(values.len() as u64, out);
+    values.for_each(|value| put_value(value, out));
 }
 
 /// Shows the values of a clustering key where they stand.
@@ -114,7 +117,7 @@ fn is_prefix(start: &Position, end: &Position) -> bool {
 
 fn put_weighted(prefix: &Clustering, code: u64, out: &mut Vec<u8>) {
     put_unsigned(prefix.len() as u64 * 4 + code, out);
-    put_values(prefix, out);
+    prefix.values.iter().for_each(|value| put_value(value.as_deref(), out));
 }
 
 fn take_weighted(cursor: &mut Cursor<'_>) -> Decoded<(Clustering, u64)> {
@@ -122,15 +125,14 @@ fn take_weighted(cursor: &mut Cursor<'_>) -> Decoded<(Clustering, u64)> {
     Ok((take_values(usize::try_from(head / 4).unwrap_or(usize::MAX), cursor)?, head % 4))
 }
 
-fn put_values(clustering: &Clustering, out: &mut Vec<u8>) {
-    for value in &clustering.values {
-        match value {
-            Some(value) => {
-                put_unsigned(value.len() as u64 + 1, out);
-                out.extend_from_slice(value);
-            }
-            None => out.push(0),
+#[inline]
+fn put_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
+    match value {
+        Some(value) => {
+            put_unsigned(value.len() as u64 + 1, out);
+            out.extend_from_slice(value);
         }
+        None => out.push(0),
     }
 }
 

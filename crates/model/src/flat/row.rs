@@ -81,12 +81,7 @@ impl<'a> RowVisitor<'a> for Copied<'_, 'a> {
 
 /// Appends a row; its times are told from `base`.
 pub(super) fn put(row: &Row, base: &mut Base, out: &mut Vec<u8>) {
-    let flags = row_flags(row, base);
-    out.push(flags);
-    put_clustering(&row.clustering, out);
-    if flags & flag::MARKER != 0 {
-        base.put(&marker_stamp(&row.liveness), flags, out);
-    }
+    let flags = put_head(deletion_flags(row), row.clustering.views(), &row.liveness, base, out);
     if flags & flag::DELETION != 0 {
         base.put_deletion(&row.deletion, out);
     }
@@ -99,11 +94,20 @@ pub(super) fn put(row: &Row, base: &mut Base, out: &mut Vec<u8>) {
             base.put_deletion(deletion, out);
         });
     }
-    let mut column = NO_COLUMN;
-    put_many(row.cells.iter(), out, |cell, out| {
-        put_cell(cell, column, base, out);
-        column = cell.column;
-    });
+    put_cells(row.cells.iter().map(Cell::as_view), base, out);
+}
+
+/// Appends a row without deletions of its own, of which there need be no [`Row`].
+#[inline]
+pub(super) fn put_plain<'v>(
+    clustering: impl ExactSizeIterator<Item = Option<&'v [u8]>>,
+    marker: &Liveness,
+    cells: impl ExactSizeIterator<Item = CellView<'v>>,
+    base: &mut Base,
+    out: &mut Vec<u8>,
+) {
+    put_head(0, clustering, marker, base, out);
+    put_cells(cells, base, out);
 }
 
 /// A row whose times are told from `base`.
@@ -166,14 +170,31 @@ pub(super) fn compare_clustering<'o>(
     place::compare_values(cursor, (columns, Weight::At), types, other)
 }
 
-fn row_flags(row: &Row, base: &Base) -> u8 {
-    let marker = match row.liveness {
-        Liveness::NONE => 0,
-        liveness => flag::MARKER | base.flags_of(&marker_stamp(&liveness)),
+/// Appends flags, the clustering key and the marker.
+#[inline]
+fn put_head<'v>(
+    deletions: u8,
+    clustering: impl ExactSizeIterator<Item = Option<&'v [u8]>>,
+    marker: &Liveness,
+    base: &mut Base,
+    out: &mut Vec<u8>,
+) -> u8 {
+    let stamp = marker_stamp(marker);
+    let flags = match *marker {
+        Liveness::NONE => deletions,
+        _ => deletions | flag::MARKER | base.flags_of(&stamp),
     };
+    out.push(flags);
+    put_clustering(clustering, out);
+    if flags & flag::MARKER != 0 {
+        base.put(&stamp, flags, out);
+    }
+    flags
+}
+
+fn deletion_flags(row: &Row) -> u8 {
     let flag_if = |is: bool, flag: u8| if is { flag } else { 0 };
-    marker
-        | flag_if(!row.deletion.is_live(), flag::DELETION)
+    flag_if(!row.deletion.is_live(), flag::DELETION)
         | flag_if(!row.shadowable.is_live(), flag::SHADOWABLE)
         | flag_if(!row.complex_deletions.is_empty(), flag::COMPLEX_DELETIONS)
 }
@@ -201,7 +222,22 @@ fn take_complex_deletions(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<V
     Ok(deletions)
 }
 
-fn put_cell(cell: &Cell, before: u16, base: &mut Base, out: &mut Vec<u8>) {
+#[inline]
+fn put_cells<'v>(
+    cells: impl ExactSizeIterator<Item = CellView<'v>>,
+    base: &mut Base,
+    out: &mut Vec<u8>,
+) {
+    put_unsigned(cells.len() as u64, out);
+    let mut column = NO_COLUMN;
+    for cell in cells {
+        put_cell(&cell, column, base, out);
+        column = cell.column;
+    }
+}
+
+#[inline]
+fn put_cell(cell: &CellView<'_>, before: u16, base: &mut Base, out: &mut Vec<u8>) {
     let expiry = Expiry { ttl: cell.ttl, local_time: cell.local_deletion_time };
     let stamp = Stamp { timestamp: cell.timestamp, expiry };
     let flags = base.flags_of(&stamp) | cell_flags(cell, before);
@@ -211,25 +247,25 @@ fn put_cell(cell: &Cell, before: u16, base: &mut Base, out: &mut Vec<u8>) {
         put_signed(i64::from(distance), out);
     }
     base.put(&stamp, flags, out);
-    if let Some(path) = &cell.path {
+    if let Some(path) = cell.path {
         put_bytes(path, out);
     }
-    if let (CellValue::Value(value), 0) = (&cell.value, flags & flag::VALUE) {
+    if let (Some(value), 0) = (cell.value, flags & flag::VALUE) {
         put_bytes(value, out);
     }
 }
 
 #[inline]
-fn cell_flags(cell: &Cell, before: u16) -> u8 {
+fn cell_flags(cell: &CellView<'_>, before: u16) -> u8 {
     let column = match cell.column {
         column if column == before.wrapping_add(1) => 0,
         column if column == before => flag::SAME_COLUMN,
         _ => flag::DISTANT_COLUMN,
     };
-    let value = match &cell.value {
-        CellValue::Value(value) if value.is_empty() => flag::EMPTY,
-        CellValue::Value(_) => 0,
-        CellValue::Tombstone => flag::TOMBSTONE,
+    let value = match cell.value {
+        Some([]) => flag::EMPTY,
+        Some(_) => 0,
+        None => flag::TOMBSTONE,
     };
     column | value | if cell.path.is_some() { flag::PATH } else { 0 }
 }

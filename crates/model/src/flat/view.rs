@@ -4,7 +4,7 @@
 use super::cursor::{Cursor, Decoded};
 use super::stamp::Base;
 use super::{FlatError, fragment_at, kind, row};
-use crate::{Bytes, DeletionTime, Fragment, Liveness};
+use crate::{Bytes, Cell, CellValue, DeletionTime, Fragment, Liveness};
 
 /// A clustered row in flat bytes, of which nothing has been read yet.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,19 @@ pub struct CellView<'a> {
     pub path: Option<&'a [u8]>,
     /// What it holds; `None` if it was deleted.
     pub value: Option<&'a [u8]>,
+}
+
+impl Cell {
+    /// The cell without a share of its buffers.
+    #[inline]
+    pub fn as_view(&self) -> CellView<'_> {
+        let Cell { column, ttl, timestamp, local_deletion_time, .. } = *self;
+        let value = match &self.value {
+            CellValue::Value(value) => Some(&**value),
+            CellValue::Tombstone => None,
+        };
+        CellView { column, ttl, timestamp, local_deletion_time, path: self.path.as_deref(), value }
+    }
 }
 
 impl<'a> FlatRow<'a> {

@@ -34,7 +34,7 @@ pub(super) fn path_of(column: &str, of: &CqlType, element: &Value) -> Result<Byt
     let path_type = of.cell_path_type().expect("only columns of many cells have elements");
     let bytes = element.encode(column, path_type)?;
     bytes
-        .map(|bytes| Bytes::from(bytes.into_vec()))
+        .map(|bytes| Bytes::from(&*bytes))
         .ok_or_else(|| Error::Usage(format!("{column}: an element cannot be null")))
 }
 

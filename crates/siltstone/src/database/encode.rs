@@ -10,25 +10,43 @@
 //! | unset | a tombstone; of many cells, the deletion of all that is as old |
 //! | delete a row | its deletion; without clustering columns, that of its partition |
 
-use std::collections::BTreeMap;
-
+use model::key::token_of;
 use model::merge::RowMerger;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, Mutation, PartitionKey,
-    PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row,
+    PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row, Token, flat,
 };
 use sstable::writer::Limits;
 
 use super::elements::{elements_of, path_of};
 use super::shape::{Place, Shape};
 use super::stamps::Stamps;
-use super::value::Value;
+use super::value::{Encoded, Value};
 use super::write::{Batch, Change, Target, Write};
 use crate::{Error, Result};
 
 /// The longest time to live, in seconds: twenty years, as with Cassandra.
 const LONGEST_TTL: u32 = 20 * 365 * 24 * 60 * 60;
+
+/// A write with its partition's key.
+pub(super) type Keyed<'a> = (Encoded, &'a Write);
+
+/// A mutation that can go to its shard: its flat bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) token: Token,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Record {
+    /// That of a mutation.
+    pub(super) fn of(mutation: &Mutation) -> Record {
+        let mut bytes = Vec::new();
+        flat::put_mutation(mutation, &mut bytes);
+        Record { token: mutation.key.token, bytes }
+    }
+}
 
 /// Makes mutations of writes to one table.
 pub(super) struct Encoder<'a> {
@@ -40,29 +58,44 @@ pub(super) struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// One mutation for each partition of a batch.
-    pub(super) fn mutations(&self, batch: &Batch) -> Result<Vec<Mutation>> {
-        let mut timestamp = batch.timestamp;
-        let mut all: BTreeMap<Vec<u8>, Mutation> = BTreeMap::new();
-        let keyed = batch.writes.iter().map(|write| Ok((self.shape.key_bytes(&write.key)?, write)));
-        let keyed = keyed.collect::<Result<Vec<_>>>()?;
-        // Equal values need not be equal bytes: 0.0 is another key than -0.0.
-        for of_partition in keyed.chunk_by(|(a, _), (b, _)| a == b) {
-            let key = of_partition[0].0.to_vec();
-            let new = |key: &Vec<u8>| Mutation::new(PartitionKey::new(Bytes::from(key.as_slice())));
-            let mutation = all.entry(key).or_insert_with_key(new);
-            for (_, write) in of_partition {
-                let at = write.timestamp.or(timestamp).unwrap_or_else(|| self.stamps.micros());
-                if write.timestamp.is_none() {
-                    timestamp = Some(at);
-                }
-                self.one(write, at)?.apply(write, mutation)?;
-            }
-        }
-        all.into_values().map(|mutation| self.finished(mutation)).collect()
+    /// One record for each partition of a batch.
+    pub(super) fn records(&self, batch: &Batch) -> Result<Vec<Record>> {
+        self.each_partition(batch, |key, writes, timestamp| match self.plain(key, writes, timestamp) {
+            Some(bytes) => Ok(Record { token: token_of(key), bytes }),
+            None => Ok(Record::of(&self.mutation(key, writes, timestamp)?)),
+        })
     }
 
-    fn one(&self, write: &Write, timestamp: i64) -> Result<One<'_>> {
+    /// What becomes of the writes to each partition, in the order of their keys' bytes, with the timestamp of those writes
+    /// that have none of their own.
+    pub(super) fn each_partition<T>(
+        &self,
+        batch: &Batch,
+        each: impl Fn(&[u8], &[Keyed<'_>], i64) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let keyed = batch.writes.iter().map(|write| Ok((self.shape.key_bytes(&write.key)?, write)));
+        let mut keyed = keyed.collect::<Result<Vec<_>>>()?;
+        // Those to one row stay in their order.
+        keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let needs_time = || batch.writes.iter().any(|write| write.timestamp.is_none());
+        let now = || if needs_time() { self.stamps.micros() } else { 0 };
+        let timestamp = batch.timestamp.unwrap_or_else(now);
+        // Equal values need not be equal bytes: 0.0 is another key than -0.0.
+        let partitions = keyed.chunk_by(|(a, _), (b, _)| a == b);
+        partitions.map(|writes| each(&writes[0].0, writes, timestamp)).collect()
+    }
+
+    /// The mutation of writes to one partition.
+    pub(super) fn mutation(&self, key: &[u8], writes: &[Keyed<'_>], timestamp: i64) -> Result<Mutation> {
+        let mut mutation = Mutation::new(PartitionKey::new(Bytes::from(key)));
+        for (_, write) in writes {
+            self.one(write, write.timestamp.unwrap_or(timestamp))?.apply(write, &mut mutation)?;
+        }
+        self.finished(mutation)
+    }
+
+    /// A write at its time.
+    pub(super) fn one(&self, write: &Write, timestamp: i64) -> Result<One<'_>> {
         let ttl = write.ttl.unwrap_or(self.shape.default_ttl);
         if ttl > LONGEST_TTL {
             return Err(Error::Usage(format!("a time to live of {ttl} s is longer than {LONGEST_TTL} s")));
@@ -118,10 +151,12 @@ impl Change {
 }
 
 /// Makes one write a part of a mutation.
-struct One<'a> {
-    encoder: &'a Encoder<'a>,
-    timestamp: i64,
-    ttl: u32,
+pub(super) struct One<'a> {
+    pub(super) encoder: &'a Encoder<'a>,
+    /// Microseconds.
+    pub(super) timestamp: i64,
+    /// Seconds; 0 for ever.
+    pub(super) ttl: u32,
 }
 
 impl One<'_> {
@@ -134,7 +169,8 @@ impl One<'_> {
                 Ok(())
             }
             Target::DeleteRows(clustering) => self.delete_rows(clustering, mutation),
-            Target::DeleteRange(from, to) => {
+            Target::DeleteRange(ends) => {
+                let (from, to) = &**ends;
                 let (start, end) = (self.encoder.shape.start(from)?, self.encoder.shape.end(to)?);
                 self.delete_range(start, end, mutation);
                 Ok(())
@@ -172,6 +208,7 @@ impl One<'_> {
         let clustering = self.encoder.shape.clustering(clustering)?;
         let (mut statics, mut row) = (Row::new(Clustering::empty()), Row::new(clustering));
         for (name, change) in &write.changes {
+            let name = &**name;
             let at = shape.find(name)?;
             match shape.places[at] {
                 Place::Static(column) => self.change(at, column, change, &mut statics)?,
@@ -234,7 +271,7 @@ impl One<'_> {
                 }
             };
             row.cells.push(match value {
-                Some(value) => self.cell(column, None, Bytes::from(value.into_vec())),
+                Some(value) => self.cell(column, None, Bytes::from(&*value)),
                 None => self.tombstone(column, None),
             });
             return Ok(());
@@ -251,11 +288,12 @@ impl One<'_> {
             Change::Remove(element) => {
                 row.cells.push(self.tombstone(column, Some(path_of(name, of, element)?)));
             }
-            Change::Put(element, value) => {
+            Change::Put(put) => {
+                let (element, value) = &**put;
                 let path = path_of(name, of, element)?;
                 let data_type = of.cell_value_type(Some(&path)).unwrap_or(of);
                 row.cells.push(match value.encode(name, data_type)? {
-                    Some(value) => self.cell(column, Some(path), Bytes::from(value.into_vec())),
+                    Some(value) => self.cell(column, Some(path), Bytes::from(&*value)),
                     None => self.tombstone(column, Some(path)),
                 });
             }
@@ -309,7 +347,7 @@ impl One<'_> {
     }
 
     /// When what is written expires, in seconds.
-    fn expiry(&self) -> i64 {
+    pub(super) fn expiry(&self) -> i64 {
         if self.ttl == 0 { NO_DELETION_TIME } else { self.encoder.now + i64::from(self.ttl) }
     }
 }

@@ -4,7 +4,7 @@ use model::{Bytes, Clustering, CqlType, PartitionKey, Position, Slice, Token, ke
 use smallvec::SmallVec;
 
 use super::shape::Shape;
-use super::value::{Encoded, Value};
+use super::value::{Coded, Encoded, Value};
 use super::write::Bound;
 use crate::keys::composite;
 use crate::{Error, Result};
@@ -71,7 +71,7 @@ impl Shape {
     }
 
     /// The bytes of the same.
-    fn clustering_bytes(&self, values: &[Value]) -> Result<SmallVec<[Encoded; 2]>> {
+    pub(super) fn clustering_bytes(&self, values: &[Value]) -> Result<SmallVec<[Encoded; 2]>> {
         let columns = self.clustering_len();
         if values.len() > columns {
             let table = self.name();
@@ -119,6 +119,6 @@ impl Shape {
 
 /// A value of a key.
 fn part(value: &Value, name: &str, of: &CqlType) -> Result<Encoded> {
-    let bytes = value.encode(name, of)?;
+    let bytes = value.encode(name, of)?.map(Coded::into_encoded);
     bytes.ok_or_else(|| Error::Usage(format!("{name} is a part of the key and cannot be null")))
 }

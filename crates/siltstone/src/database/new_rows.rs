@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use model::{Fragment, FragmentReader, LiveRows, Token};
 use storage::{Begun, Caching, ReadRequest};
 
-use super::encode::Encoder;
+use super::encode::{Encoder, Record};
 use super::keys::RowKey;
 use super::spread::{Share, same_rows};
 use super::worker::{ShardTable, Worker};
@@ -37,11 +37,8 @@ fn new_row(encoder: &Encoder<'_>, batch: &Batch, write: &Write) -> Result<(Token
     };
     let place = encoder.shape.row_key(&write.key, clustering)?;
     let one = Batch { writes: vec![write.clone()], timestamp: batch.timestamp };
-    let mut mutations = encoder.mutations(&one)?;
-    let mutation = mutations.pop().expect("a write is of a partition");
-    let mut record = Vec::new();
-    model::flat::put_mutation(&mutation, &mut record);
-    Ok((place.token, NewRow { place, record }))
+    let Record { token, bytes } = encoder.records(&one)?.pop().expect("a write is of a partition");
+    Ok((token, NewRow { place, record: bytes }))
 }
 
 impl Worker {

@@ -11,7 +11,7 @@ use storage::Tokens;
 use tracing::{Instrument as _, Span, debug_span};
 
 use super::counters::Increments;
-use super::encode::Encoder;
+use super::encode::{Encoder, Record};
 use super::fold::{Fold, Folded, RowView};
 use super::point::Point;
 use super::read::PageOptions;
@@ -78,7 +78,7 @@ impl Table {
         let (table, batch) = (self.clone(), batch.into());
         let span = debug_span!("write", table = self.name(), writes = batch.len());
         self.pending(span, async move {
-            let encode = |shape: &Shape| table.encoded(shape, &batch);
+            let encode = |shape: &Shape| table.encoder(shape).records(&batch);
             table.write_encoded(encode).await
         })
     }
@@ -441,12 +441,6 @@ impl Table {
         Ok(())
     }
 
-    /// The token and the flat bytes of each mutation of a batch.
-    fn encoded(&self, shape: &Shape, batch: &Batch) -> Result<Vec<Record>> {
-        let mutations = self.encoder(shape).mutations(batch)?;
-        Ok(mutations.iter().map(Record::of).collect())
-    }
-
     fn record_of(&self, shape: &Shape, mutation: Mutation) -> Result<Record> {
         if !mutation.is_in_order(shape.model()) {
             return Err(Error::Usage("the rows of a mutation are out of order".to_owned()));
@@ -626,20 +620,5 @@ impl Table {
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("name", &self.name()).finish_non_exhaustive()
-    }
-}
-
-/// A mutation that can go to its shard.
-#[derive(Clone, Debug)]
-struct Record {
-    token: Token,
-    bytes: Vec<u8>,
-}
-
-impl Record {
-    fn of(mutation: &Mutation) -> Record {
-        let mut bytes = Vec::new();
-        flat::put_mutation(mutation, &mut bytes);
-        Record { token: mutation.key.token, bytes }
     }
 }

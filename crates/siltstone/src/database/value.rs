@@ -37,6 +37,13 @@ pub enum Value {
 /// The bytes of a value: short ones, as most keys are, have no place of their own in memory.
 pub(super) type Encoded = SmallVec<[u8; 16]>;
 
+/// The bytes of a value: those that it has, or others that were made of it.
+#[derive(Debug)]
+pub(super) enum Coded<'a> {
+    Given(&'a [u8]),
+    Made(Encoded),
+}
+
 /// The values of a key's columns, in their order. One or two, as most keys have, have no place of their own in memory.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Values(SmallVec<[Value; 2]>);
@@ -49,9 +56,11 @@ pub trait IntoValues {
 
 impl Value {
     /// The bytes of a value of this type; `None` is null.
-    pub(super) fn encode(&self, column: &str, data_type: &CqlType) -> Result<Option<Encoded>> {
-        let encoded =
-            self.number(data_type.unreversed()).map(Some).map_or_else(|| self.checked(data_type), Ok);
+    pub(super) fn encode(&self, column: &str, data_type: &CqlType) -> Result<Option<Coded<'_>>> {
+        let encoded = match self.number(data_type.unreversed()) {
+            Some(number) => Ok(Some(Coded::Made(number))),
+            None => self.checked(data_type),
+        };
         encoded.map_err(|error| Error::Usage(format!("{column}: {}", in_words(error))))
     }
 
@@ -67,24 +76,32 @@ impl Value {
         })
     }
 
-    fn checked(&self, data_type: &CqlType) -> std::result::Result<Option<Encoded>, TypeError> {
+    /// About how many bytes it takes.
+    pub(super) fn about(&self) -> usize {
+        match self {
+            Value::Raw(bytes) | Value::Blob(bytes) => bytes.len(),
+            Value::Text(text) => text.len(),
+            _ => size_of::<i64>(),
+        }
+    }
+
+    fn checked(&self, data_type: &CqlType) -> std::result::Result<Option<Coded<'_>>, TypeError> {
         let bytes = self.bytes(data_type.unreversed())?;
         bytes.iter().try_for_each(|bytes| data_type.validate(bytes))?;
         Ok(bytes)
     }
 
-    fn bytes(&self, data_type: &CqlType) -> std::result::Result<Option<Encoded>, TypeError> {
-        match (self, data_type) {
+    fn bytes(&self, data_type: &CqlType) -> std::result::Result<Option<Coded<'_>>, TypeError> {
+        Ok(Some(match (self, data_type) {
             (Value::Null, _) => return Ok(None),
-            (Value::Raw(bytes), _) => return Ok(Some(bytes.as_slice().into())),
-            (Value::Text(text), CqlType::Text | CqlType::Ascii) => Ok(text.as_bytes().into()),
-            (Value::Blob(bytes), CqlType::Blob | CqlType::Custom(_)) => Ok(bytes.as_slice().into()),
+            (Value::Raw(bytes), _) => Coded::Given(bytes),
+            (Value::Text(text), CqlType::Text | CqlType::Ascii) => Coded::Given(text.as_bytes()),
+            (Value::Blob(bytes), CqlType::Blob | CqlType::Custom(_)) => Coded::Given(bytes),
             (Value::Blob(bytes), CqlType::Uuid | CqlType::TimeUuid | CqlType::LexicalUuid) => {
-                Ok(bytes.as_slice().into())
+                Coded::Given(bytes)
             }
-            _ => data_type.from_json(&self.to_json()).map(Encoded::from_vec),
-        }
-        .map(Some)
+            _ => Coded::Made(Encoded::from_vec(data_type.from_json(&self.to_json())?)),
+        }))
     }
 
     /// As JSON, for types that look closer.
@@ -100,6 +117,28 @@ impl Value {
                 Json::String(["0x".to_owned()].into_iter().chain(digits).collect())
             }
             Value::Json(json) => json.clone(),
+        }
+    }
+}
+
+impl Coded<'_> {
+    /// The bytes as one's own.
+    pub(super) fn into_encoded(self) -> Encoded {
+        match self {
+            Coded::Given(bytes) => bytes.into(),
+            Coded::Made(bytes) => bytes,
+        }
+    }
+}
+
+impl Deref for Coded<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Coded::Given(bytes) => bytes,
+            Coded::Made(bytes) => bytes,
         }
     }
 }
@@ -204,8 +243,9 @@ mod tests {
 
     fn bytes(value: impl Into<Value>, data_type: &str) -> std::result::Result<Option<Vec<u8>>, String> {
         let data_type = CqlType::parse(data_type).unwrap();
-        let bytes = value.into().encode("c", &data_type).map_err(|error| error.to_string())?;
-        Ok(bytes.map(Encoded::into_vec))
+        let value = value.into();
+        let bytes = value.encode("c", &data_type).map_err(|error| error.to_string())?;
+        Ok(bytes.map(|bytes| bytes.to_vec()))
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! What is written: rows inserted, updated and deleted, by the names of their columns.
 
+use std::ops::Deref;
+
+use smallvec::SmallVec;
+
 use super::value::{IntoValues, Value, Values};
 
 /// Writes that go together.
@@ -26,7 +30,7 @@ pub struct Batch {
 pub struct Write {
     pub(super) key: Values,
     pub(super) target: Target,
-    pub(super) changes: Vec<(String, Change)>,
+    pub(super) changes: SmallVec<[(Name, Change); 1]>,
     pub(super) ttl: Option<u32>,
     pub(super) timestamp: Option<i64>,
 }
@@ -41,7 +45,7 @@ pub(super) enum Target {
     /// A row, or all rows that begin so, goes.
     DeleteRows(Values),
     /// All rows between two ends go.
-    DeleteRange(Bound, Bound),
+    DeleteRange(Box<(Bound, Bound)>),
     /// Everything of the partition goes.
     DeletePartition,
 }
@@ -66,9 +70,22 @@ pub(super) enum Change {
     Set(Value),
     Add(Value),
     Prepend(Value),
-    Put(Value, Value),
+    Put(Box<(Value, Value)>),
     Remove(Value),
     Unset,
+}
+
+/// The name of a column. A short one has no place of its own in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Name(SmallVec<[u8; 16]>);
+
+impl Deref for Name {
+    type Target = str;
+
+    #[inline]
+    fn deref(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("a name was text before")
+    }
 }
 
 impl Batch {
@@ -137,7 +154,7 @@ impl Write {
 
     /// Deletes the rows between two ends, in the order of the table.
     pub fn delete_range(key: impl IntoValues, from: Bound, to: Bound) -> Write {
-        Write::new(key, Target::DeleteRange(from, to))
+        Write::new(key, Target::DeleteRange(Box::new((from, to))))
     }
 
     /// Sets a column; of a collection that is not frozen, all of it. [`Value::Null`] deletes what it had before.
@@ -157,7 +174,7 @@ impl Write {
 
     /// Sets the value of a map's key, or a field of a user type by its name.
     pub fn put(self, column: &str, element: impl Into<Value>, value: impl Into<Value>) -> Write {
-        self.change(column, Change::Put(element.into(), value.into()))
+        self.change(column, Change::Put(Box::new((element.into(), value.into()))))
     }
 
     /// Takes an element out of a set, a key out of a map, or a field out of a user type.
@@ -183,11 +200,11 @@ impl Write {
     }
 
     fn new(key: impl IntoValues, target: Target) -> Write {
-        Write { key: key.into_values(), target, changes: Vec::new(), ttl: None, timestamp: None }
+        Write { key: key.into_values(), target, changes: SmallVec::new(), ttl: None, timestamp: None }
     }
 
     fn change(mut self, column: &str, change: Change) -> Write {
-        self.changes.push((column.to_owned(), change));
+        self.changes.push((Name(column.as_bytes().into()), change));
         self
     }
 }

@@ -126,6 +126,12 @@ impl Limits {
         row.cells.iter().try_for_each(|cell: &Cell| self.check_seconds(cell.local_deletion_time, "expires"))
     }
 
+    /// Whether a local deletion time or one of expiry fits, in seconds since 1970.
+    #[inline]
+    pub fn holds_time(&self, seconds: i64) -> bool {
+        seconds <= GREATEST_LEGACY || seconds == NO_DELETION_TIME || self.version.has_uint_deletion_time()
+    }
+
     fn check_deletion(&self, deletion: &DeletionTime, of: &str) -> Fits {
         if deletion.is_live() {
             return Ok(());
@@ -141,8 +147,7 @@ impl Limits {
 
     #[inline]
     fn check_seconds(&self, seconds: i64, what: &str) -> Fits {
-        if seconds <= GREATEST_LEGACY || seconds == NO_DELETION_TIME || self.version.has_uint_deletion_time()
-        {
+        if self.holds_time(seconds) {
             return Ok(());
         }
         Err(format!(
