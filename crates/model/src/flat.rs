@@ -21,6 +21,7 @@
 //! | `schema` | schemas |
 //! | `row` | rows and cells |
 //! | `rows` | mutations of rows alone, put together row by row |
+//! | `standing` | mutations and rows that stay in the bytes they came in |
 //! | `view` | rows and cells looked at where they stand |
 //! | `place` | clustering keys, positions, slices |
 //! | `stamp` | timestamps, deletions, expiry |
@@ -41,6 +42,7 @@ mod row;
 mod rows;
 mod schema;
 mod stamp;
+mod standing;
 mod view;
 
 use std::cmp::Ordering;
@@ -59,6 +61,7 @@ pub use self::mutation::put_mutation;
 pub use self::place::{put_position, put_slice};
 pub use self::rows::PutRows;
 pub use self::schema::{SchemaError, put_schema};
+pub use self::standing::{StandingMutation, StandingRow, standing_mutation};
 pub use self::view::{CellView, FlatRow, RowVisitor};
 
 /// What mutations and schemas begin with. Another byte is of a version that is not known here.

@@ -93,10 +93,16 @@ impl Schema {
     /// ```
     #[inline]
     pub fn rank(&self, position: &Position) -> u64 {
-        match (&*position.prefix.values, &*self.clustering) {
-            ([Some(value), ..], [data_type, ..]) => data_type.rank(value).clamp(2, u64::MAX - 1),
-            ([None, ..], _) => 1,
-            _ if position.weight == Weight::Before => 0,
+        self.rank_of(position.prefix.values.first().map(Option::as_deref), position.weight)
+    }
+
+    /// The same of a position of which this is the first value, if it has one.
+    #[inline]
+    pub fn rank_of(&self, first: Option<Option<&[u8]>>, weight: Weight) -> u64 {
+        match (first, &*self.clustering) {
+            (Some(Some(value)), [data_type, ..]) => data_type.rank(value).clamp(2, u64::MAX - 1),
+            (Some(None), _) => 1,
+            _ if weight == Weight::Before => 0,
             _ => u64::MAX,
         }
     }

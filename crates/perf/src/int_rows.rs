@@ -51,5 +51,5 @@ pub(crate) async fn count<R: FragmentReader>(stream: &mut R) -> Result<u64, R::E
 
 /// Writes rows of a partition, in their order, into the memtable.
 pub(crate) fn apply(table: &Table, partition: u32, rows: Vec<Row>) {
-    table.apply(Mutation { rows, ..Mutation::new(key(partition)) }, 0, LogPosition::default());
+    table.apply(&Mutation { rows, ..Mutation::new(key(partition)) }, LogPosition::default());
 }

@@ -1,24 +1,35 @@
 //! What has been written and is not in an SSTable yet: partitions and rows in order, in memory.
 //!
-//! A memtable belongs to one shard, so it is two levels of plain `BTreeMap`. Values point into the buffers of the
-//! mutations they came with, which are counted whole and until the end: what a memtable takes is never counted too low.
+//! A memtable belongs to one shard, so it is two levels of plain `BTreeMap`. Rows stay in the flat bytes of the mutations they
+//! came with, which are what the commit log has too; beside them a row takes its entry in a map. Only what is written again or
+//! deleted is decoded, merged, and encoded anew. Buffers are counted whole and until the end: what a memtable takes is never
+//! counted too low.
+//!
+//! ```text
+//! flat mutation   … row row row row …
+//!                   ▲       ▲
+//! rows            rank ∙  rank ∙        ascending
+//! ```
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use model::flat::StandingRow;
 use model::merge::RowMerger;
-use model::{DeletionTime, Mutation, PartitionKey, Row, Schema, Token};
+use model::{Clustering, DeletionTime, PartitionKey, Row, Schema, Token};
 use sstable::parts::statistics::EncodingStats;
 
 use crate::commit_log::LogPosition;
 
+mod checked;
 mod extremes;
 mod place;
 mod ranges;
 mod reader;
 mod touched;
 
+pub use checked::Checked;
 pub use reader::MemtableReader;
 
 use extremes::Extremes;
@@ -27,6 +38,15 @@ use ranges::Ranges;
 
 /// What a map takes for an entry beside the entry itself, about: its nodes are on average three quarters full.
 const SPARE: usize = 4;
+
+/// Entries that the smallest node of a map has room for: what the one row of a partition takes.
+const NODE: usize = 11;
+
+/// Bytes of an entry in the map of rows.
+const ENTRY: usize = size_of::<Place>() * SPARE / (SPARE - 1);
+
+/// What a buffer takes beside its bytes: its owner, and what an allocator adds.
+const OWNER: usize = 64;
 
 /// Rows of one table.
 #[derive(Debug)]
@@ -43,7 +63,8 @@ pub struct Memtable {
 struct Partition {
     deletion: DeletionTime,
     static_row: Option<Row>,
-    rows: BTreeMap<Place, Row>,
+    /// Places of rows, which have the rows with them.
+    rows: BTreeSet<Place>,
     ranges: Ranges,
 }
 
@@ -65,16 +86,16 @@ impl Memtable {
         &self.schema
     }
 
-    /// Adds a write. `buffer` is how many bytes the values of the mutation keep alive, `position` where the commit log has
-    /// it.
-    pub fn apply(&self, mutation: Mutation, buffer: usize, position: LogPosition) {
+    /// Adds a write; `position` is where the commit log has it.
+    pub fn apply(&self, checked: Checked, position: LogPosition) {
+        let Checked { mutation, times, buffer } = checked;
         self.position.set(position.max(self.position.get()));
-        debug_assert!(mutation.is_in_order(&self.schema), "mutations are in order");
-        self.extremes.borrow_mut().add(&mutation);
+        self.extremes.borrow_mut().join(&times);
         let mut partitions = self.partitions.borrow_mut();
-        let mut bytes = self.bytes.get() + buffer;
+        let mut bytes = self.bytes.get() + buffer + OWNER;
         let partition = partitions.entry(mutation.key).or_insert_with(|| {
             bytes += (size_of::<PartitionKey>() + size_of::<Partition>()) * SPARE / (SPARE - 1);
+            bytes += NODE * size_of::<Place>();
             Partition::new()
         });
         partition.deletion = partition.deletion.max(mutation.deletion);
@@ -84,8 +105,7 @@ impl Memtable {
             partition.add_static_row(row, merger);
         }
         for row in mutation.rows {
-            bytes += weight(&row);
-            partition.add_row(&self.schema, row, merger);
+            bytes += ENTRY + partition.add_row(&self.schema, row, merger);
         }
         let changes = partition.ranges.len();
         mutation.range_tombstones.iter().for_each(|range| partition.ranges.add(&self.schema, range));
@@ -145,7 +165,7 @@ impl Partition {
         Partition {
             deletion: DeletionTime::LIVE,
             static_row: None,
-            rows: BTreeMap::new(),
+            rows: BTreeSet::new(),
             ranges: Ranges::default(),
         }
     }
@@ -155,37 +175,41 @@ impl Partition {
         self.static_row = merger.merge(&mut rows, true, self.deletion);
     }
 
-    fn add_row(&mut self, schema: &Rc<Schema>, row: Row, merger: &mut RowMerger) {
-        use std::collections::btree_map::Entry;
-        match self.rows.entry(Place::of_row(schema, row.clustering.clone())) {
-            Entry::Vacant(vacant) => {
-                if let Some(row) = merger.merge_one(row, false, self.deletion) {
-                    vacant.insert(row);
-                }
-            }
-            Entry::Occupied(mut occupied) => {
-                let clustering = row.clustering.clone();
-                let before = std::mem::replace(occupied.get_mut(), Row::new(clustering));
-                match merger.merge(&mut vec![before, row], false, self.deletion) {
-                    Some(merged) => *occupied.get_mut() = merged,
-                    None => drop(occupied.remove()),
-                }
-            }
+    /// Bytes of the buffer that was made for it.
+    fn add_row(&mut self, schema: &Rc<Schema>, row: StandingRow, merger: &mut RowMerger) -> usize {
+        let is_whole = row.is_plain() && self.deletion.is_live();
+        let place = Place::of_row(schema, row);
+        let before = self.rows.replace(place.clone());
+        if before.is_none() && is_whole {
+            return 0;
         }
+        let versions = before.iter().chain([&place]).map(|place| decoded(place.row()));
+        let merged = merger.merge(&mut versions.collect(), false, self.deletion);
+        let merged = merged.map(|row| StandingRow::of(&row));
+        let bytes = merged.as_ref().map_or(0, |row| row.size() + OWNER);
+        match merged {
+            Some(row) => drop(self.rows.replace(Place::of_row(schema, row))),
+            None => drop(self.rows.remove(&place)),
+        }
+        bytes
     }
 
     fn visible_static_row(&self, merger: &mut RowMerger) -> Option<Row> {
-        let row = self.static_row.as_ref()?;
+        let row = self.static_row.clone()?;
         reader::unshadowed(row, self.deletion, merger, true)
     }
 }
 
-/// Bytes that a row takes in its map, without the buffer its values are in.
+fn decoded(row: &StandingRow) -> Row {
+    let mut place = Row::new(Clustering::empty());
+    row.decode(&mut place);
+    place
+}
+
+/// Bytes that a static row takes beside its partition, without the buffer its values are in.
 fn weight(row: &Row) -> usize {
-    let entry = (size_of::<Place>() + size_of::<Row>()) * SPARE / (SPARE - 1);
     let cells = row.cells.capacity() * size_of::<model::Cell>();
-    let deletions = row.complex_deletions.capacity() * size_of::<(u16, DeletionTime)>();
-    entry + cells + deletions + 2 * row.clustering.spilled_bytes()
+    cells + row.complex_deletions.capacity() * size_of::<(u16, DeletionTime)>()
 }
 
 #[cfg(test)]

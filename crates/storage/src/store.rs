@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use model::{Bytes, PartitionKey, flat};
+use model::{Bytes, PartitionKey};
 use runtime::{Cache, Disk, Shard, Signal, Task};
 
 use crate::admission::{Admission, AdmissionOptions};
@@ -32,6 +32,7 @@ use crate::commit_log::{
 };
 use crate::compactor::{CompactionOptions, CompactionStats, Compactor};
 use crate::definition::Definition;
+use crate::memtable::Checked;
 use crate::rewrite::Control;
 use crate::table::{Context, Generations, Table};
 use crate::{Error, Result};
@@ -171,7 +172,7 @@ impl Store {
         &self.0.log
     }
 
-    /// Writes a mutation, as [`flat::put_mutation`] encodes it. When this returns it is durable by the promise of the
+    /// Writes a mutation, as [`model::flat::put_mutation`] encodes it. When this returns it is durable by the promise of the
     /// log's sync mode, and reads see it. Waits while memtables have too much memory.
     ///
     /// # Errors
@@ -181,13 +182,10 @@ impl Store {
         let unknown = || Error::Invalid("there is no such table".to_owned());
         let table = self.table(id).ok_or_else(unknown)?;
         let bytes = Bytes::from(record);
-        let mutation = flat::mutation(&bytes).map_err(|error| Error::Invalid(error.to_string()))?;
-        if !mutation.is_in_order(&table.definition().schema) {
-            return Err(Error::Invalid("the rows of a mutation are out of order".to_owned()));
-        }
+        let checked = Checked::new(&bytes, &table.definition().schema)?;
         self.0.memory.until(|| self.has_room()).await?;
         let apply = |position| {
-            table.apply(mutation, bytes.len(), position);
+            table.apply_checked(checked, position);
             // Whatever comes of the log, and whether or not somebody waits for it.
             self.flush_if_needed();
         };
@@ -352,7 +350,7 @@ impl Store {
     }
 }
 
-/// Hands out what a log of before has that is in no SSTable yet: the table and the mutation, as [`flat::put_mutation`]
+/// Hands out what a log of before has that is in no SSTable yet: the table and the mutation, as [`model::flat::put_mutation`]
 /// encodes it, in the order of the log. Nothing on the disk changes.
 ///
 /// # Errors
@@ -427,6 +425,8 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
+    use model::flat;
+
     use super::*;
 
     const A: TableId = TableId([1; 16]);

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use model::{Bytes, Mutation, PartitionKey, Token, flat};
+use model::{Bytes, Mutation, PartitionKey, Token};
 use runtime::{Cache, Clock, Disk, Signal};
 use sstable::component::{Component, Descriptor};
 use sstable::parts::bloom_pages::FilterPages;
@@ -24,7 +24,7 @@ use sstable::{OpenOptions, SSTableWriter};
 
 use crate::commit_log::LogPosition;
 use crate::definition::Definition;
-use crate::memtable::{Memtable, MemtableReader};
+use crate::memtable::{Checked, Memtable, MemtableReader};
 use crate::row_cache::RowCache;
 use crate::shared::Tokens;
 use crate::single_key::{Adaptive, SingleKeyStats};
@@ -164,23 +164,29 @@ impl Table {
         self.0.set.borrow().clone()
     }
 
-    /// Writes to the memtable. `buffer` is how many bytes the mutation's values keep alive, `position` where the commit
-    /// log has it.
-    pub fn apply(&self, mutation: Mutation, buffer: usize, position: LogPosition) {
-        if !mutation.is_empty() {
-            self.0.memtables.borrow().active.apply(mutation, buffer, position);
+    /// Writes a mutation to the memtable; `position` is where the commit log has it.
+    ///
+    /// # Panics
+    /// If the rows or ranges of the mutation are out of order.
+    pub fn apply(&self, mutation: &Mutation, position: LogPosition) {
+        self.apply_checked(Checked::of(mutation, &self.definition().schema), position);
+    }
+
+    /// Writes what was looked through.
+    pub(crate) fn apply_checked(&self, checked: Checked, position: LogPosition) {
+        if !checked.is_empty() {
+            self.0.memtables.borrow().active.apply(checked, position);
         }
     }
 
-    /// Writes a mutation of a log of before, as [`flat::put_mutation`] encodes it, if its partition is `mine`.
+    /// Writes a mutation of a log of before, as [`model::flat::put_mutation`] encodes it, if its partition is `mine`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for bytes that are no mutation.
+    /// [`Error::Invalid`] for bytes that are no mutation, or one out of order.
     pub fn apply_replayed(&self, record: &[u8], mine: impl Fn(&PartitionKey) -> bool) -> Result<()> {
-        let bytes = Bytes::from(record);
-        let mutation = flat::mutation(&bytes).map_err(|error| Error::Invalid(error.to_string()))?;
-        if mine(&mutation.key) {
-            self.apply(mutation, bytes.len(), LogPosition::default());
+        let checked = Checked::new(&Bytes::from(record), &self.definition().schema)?;
+        if mine(checked.key()) {
+            self.apply_checked(checked, LogPosition::default());
         }
         Ok(())
     }

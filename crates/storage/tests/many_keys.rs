@@ -51,12 +51,12 @@ fn key(number: u32) -> PartitionKey {
 fn insert(table: &Table, number: u32, timestamp: i64) {
     let liveness = Liveness { timestamp, ..Liveness::NONE };
     let rows = vec![Row { liveness, ..Row::new(Clustering::empty()) }];
-    table.apply(Mutation { rows, ..Mutation::new(key(number)) }, 0, NO_POSITION);
+    table.apply(&Mutation { rows, ..Mutation::new(key(number)) }, NO_POSITION);
 }
 
 fn delete(table: &Table, number: u32, timestamp: i64) {
     let deletion = DeletionTime { marked_for_delete_at: timestamp, local_deletion_time: 1 };
-    table.apply(Mutation { deletion, ..Mutation::new(key(number)) }, 0, NO_POSITION);
+    table.apply(&Mutation { deletion, ..Mutation::new(key(number)) }, NO_POSITION);
 }
 
 /// Makes an SSTable, whose filter is in pages.

@@ -124,7 +124,7 @@ impl Trial {
             for _ in 0..self.random.between(1, 40) {
                 let mutation = writer.statement().to_mutation(&made);
                 self.oracle.apply(&mutation);
-                self.table.apply(mutation, 0, NO_POSITION);
+                self.table.apply(&mutation, NO_POSITION);
             }
             self.now = writer.now() + self.random.below(60) as i64;
             if self.random.percent(30) {
@@ -325,7 +325,7 @@ async fn table_of(shard: &Shard, capacity: usize, mutations: impl IntoIterator<I
 
 /// Into an SSTable of its own.
 async fn write(table: &Table, mutation: Mutation) {
-    table.apply(mutation, 0, NO_POSITION);
+    table.apply(&mutation, NO_POSITION);
     flush(table).await;
 }
 
@@ -489,7 +489,7 @@ fn a_flush_may_come_at_any_moment_of_a_read() {
         for round in 1..400 {
             table.row_cache().clear();
             // What is read first is what the flush changes.
-            table.apply(rows(1, -round..1 - round, 2), 0, NO_POSITION);
+            table.apply(&rows(1, -round..1 - round, 2), NO_POSITION);
             let flushed = table.clone();
             let flush = spawn(async move { flush(&flushed).await });
             sleep(Duration::from_micros(round.unsigned_abs().into())).await;
@@ -697,7 +697,7 @@ async fn small_partitions(shard: &Shard, count: i32) -> Table {
     let (keys, clustering) = (with_statics.partition_key.clone(), with_statics.clustering.clone());
     let schema = Schema::new(keys, clustering, Vec::new(), with_statics.regulars.clone());
     let table = open(shard, definition(&Rc::new(schema)), 4 * MIB).await;
-    (1..=count).for_each(|number| table.apply(rows(number, 0..5, 1), 0, NO_POSITION));
+    (1..=count).for_each(|number| table.apply(&rows(number, 0..5, 1), NO_POSITION));
     flush(&table).await;
     table
 }
@@ -740,7 +740,7 @@ fn a_flush_drops_whole_partitions_that_it_says_something_of() {
         write(&table, Mutation { deletion: deletion(1), ..Mutation::new(key(4)) }).await;
         assert_eq!((all(4).await.0, all(4).await, all(5).await), (0, (0, 0), (5, 0)));
         // More partitions than the cache has: their rows are looked for among what it has.
-        (40..1000).for_each(|number| table.apply(rows(number, 7..8, 2), 0, NO_POSITION));
+        (40..1000).for_each(|number| table.apply(&rows(number, 7..8, 2), NO_POSITION));
         flush(&table).await;
         assert_eq!(table.row_cache().stats().wholes, 39);
         assert_eq!((all(39).await, all(40).await.0, all(900).await.0), ((5, 0), 6, 1));
@@ -776,7 +776,7 @@ fn a_row_without_a_clustering_key_is_kept_unless_it_is_large() {
         for (number, len) in [(1, 200_000), (2, 100)] {
             let row = Row { clustering: Clustering::empty(), ..row(0, 1, len) };
             let mutation = Mutation { rows: vec![row], deletion: deletion(0), ..Mutation::new(key(number)) };
-            table.apply(mutation, 0, NO_POSITION);
+            table.apply(&mutation, NO_POSITION);
         }
         flush(&table).await;
         for (number, len, wholes) in [(1, 200_000, 0), (1, 200_000, 0), (2, 100, 1)] {

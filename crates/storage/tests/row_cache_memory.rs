@@ -44,7 +44,7 @@ async fn table(shard: &Shard, partitions: u32, rows: u32) -> Table {
     let table = Table::open(&context, folder, definition, &Generations::default()).await.unwrap();
     for partition in 0..partitions {
         let rows = (0..rows).map(|number| row(number, 50)).collect();
-        table.apply(Mutation { rows, ..Mutation::new(key(partition)) }, 0, LogPosition::default());
+        table.apply(&Mutation { rows, ..Mutation::new(key(partition)) }, LogPosition::default());
     }
     table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
     table

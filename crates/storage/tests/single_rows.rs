@@ -85,7 +85,7 @@ async fn compare(shard: &Shard, seed: u64, threshold: f64, fences: bool) {
         for _ in 0..random.between(1, 40) {
             let mutation = writer.statement().to_mutation(&made);
             oracle.apply(&mutation);
-            table.apply(mutation, 0, NO_POSITION);
+            table.apply(&mutation, NO_POSITION);
         }
         if random.percent(80) {
             flush(&table).await;
@@ -185,7 +185,7 @@ fn sstables_read(newest: Option<Mutation>, change: impl Fn(&mut ReadRequest)) ->
         let table = open(&shard, &schema(), 1.0, true).await;
         let older = (1..=3).map(|timestamp| row(Some(timestamp), &[(0, timestamp), (1, timestamp)]));
         for mutation in older.chain(newest) {
-            table.apply(mutation, 0, NO_POSITION);
+            table.apply(&mutation, NO_POSITION);
             flush(&table).await;
         }
         let mut request = ReadRequest::new(key(), Slice::of_prefix(clustering()));
@@ -233,9 +233,9 @@ fn a_slice_that_ends_at_a_row_has_it_whatever_is_deleted_around() {
         let table = open(&shard, &schema(), 1.0, true).await;
         let deletion = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
         let range = RangeTombstone { start: Position::start(), end: Position::end(), deletion };
-        table.apply(Mutation { range_tombstones: vec![range], ..Mutation::new(key()) }, 0, NO_POSITION);
+        table.apply(&Mutation { range_tombstones: vec![range], ..Mutation::new(key()) }, NO_POSITION);
         flush(&table).await;
-        table.apply(row(Some(2), &[(0, 2)]), 0, NO_POSITION);
+        table.apply(&row(Some(2), &[(0, 2)]), NO_POSITION);
         flush(&table).await;
         let at = Position::at(clustering());
         for (start, end) in [(at.clone(), at.clone()), (at.clone(), Position::end()), (Position::start(), at)]
@@ -264,7 +264,7 @@ fn a_row_of_one_of_many_sstables_is_one_request() {
                 // All of one timestamp: each may have a say.
                 let mut mutation = row(Some(1), &[(0, 1), (1, 1)]);
                 mutation.rows[0].clustering = place(number);
-                table.apply(mutation, 0, NO_POSITION);
+                table.apply(&mutation, NO_POSITION);
             }
             flush(&table).await;
         }
@@ -294,7 +294,7 @@ async fn hundred_rows(shard: &Shard, timestamps: &[i64]) -> Table {
         for number in 0..100 {
             let mut mutation = row(Some(timestamp), &[(0, timestamp), (1, timestamp)]);
             mutation.rows[0].clustering = place(number);
-            table.apply(mutation, 0, NO_POSITION);
+            table.apply(&mutation, NO_POSITION);
         }
         flush(&table).await;
     }
@@ -397,7 +397,7 @@ fn what_is_not_wanted_of_a_row_is_not_lost() {
         let table = open(&shard, &schema(), 1.0, true).await;
         let with = |number, mut mutation: Mutation| {
             mutation.rows[0].clustering = place(number);
-            table.apply(mutation, 0, NO_POSITION);
+            table.apply(&mutation, NO_POSITION);
         };
         // Column b of all rows, and column a: that of half of them before it is wanted, that of the others now.
         (0..200).for_each(|number| with(number, row(Some(1), &[(0, 1), (1, 1)])));
@@ -431,7 +431,7 @@ fn it_adapts_and_tries_again_now_and_then() {
         let table = open(&shard, &schema(), 0.5, true).await;
         // Each SSTable has one of the columns, so none is enough.
         for timestamp in 1..=3 {
-            table.apply(row(Some(timestamp), &[((timestamp % 2) as u16, timestamp)]), 0, NO_POSITION);
+            table.apply(&row(Some(timestamp), &[((timestamp % 2) as u16, timestamp)]), NO_POSITION);
             flush(&table).await;
         }
         let request = ReadRequest {

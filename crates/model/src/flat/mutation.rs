@@ -12,7 +12,7 @@ use super::cursor::{Cursor, Decoded, put_many};
 use super::place::{put_ends, take_slice};
 use super::stamp::Base;
 use super::{VERSION, has_own_token, put_key, row, take_key};
-use crate::{Mutation, RangeTombstone};
+use crate::{DeletionTime, Mutation, PartitionKey, RangeTombstone, Row};
 
 mod flag {
     pub(super) const DELETION: u8 = 0x01;
@@ -43,21 +43,40 @@ pub fn put_mutation(mutation: &Mutation, out: &mut Vec<u8>) {
     }
 }
 
+/// What a mutation consists of, with rows of one kind or another.
+pub(super) struct Parts<R> {
+    pub(super) key: PartitionKey,
+    pub(super) deletion: DeletionTime,
+    pub(super) static_row: Option<Row>,
+    pub(super) rows: Vec<R>,
+    pub(super) range_tombstones: Vec<RangeTombstone>,
+}
+
 pub(super) fn take(cursor: &mut Cursor<'_>) -> Decoded<Mutation> {
+    let Parts { key, deletion, static_row, rows, range_tombstones } = take_parts(cursor, row::take)?;
+    Ok(Mutation { key, deletion, static_row, rows, range_tombstones })
+}
+
+/// The parts of a mutation, with what becomes of each clustered row.
+#[inline]
+pub(super) fn take_parts<'a, R>(
+    cursor: &mut Cursor<'a>,
+    mut take_row: impl FnMut(&mut Base, &mut Cursor<'a>) -> Decoded<R>,
+) -> Decoded<Parts<R>> {
     let version = cursor.u8()?;
     cursor.check(version == VERSION, &"this version of a mutation is not known")?;
     let flags = cursor.u8()?;
     cursor.check(flags & !flag::ALL == 0, &"a mutation has an unknown flag")?;
     let key = take_key(flags & flag::OWN_TOKEN != 0, cursor)?;
     let mut base = Base::at_start();
-    Ok(Mutation {
+    Ok(Parts {
         key,
         deletion: base.take_deletion_if(flags & flag::DELETION != 0, cursor)?,
         static_row: match flags & flag::STATIC_ROW {
             0 => None,
             _ => Some(row::take(&mut base, cursor)?),
         },
-        rows: cursor.many(|cursor| row::take(&mut base, cursor))?,
+        rows: cursor.many(|cursor| take_row(&mut base, cursor))?,
         range_tombstones: match flags & flag::RANGE_TOMBSTONES {
             0 => Vec::new(),
             _ => take_ranges(&mut base, cursor)?,

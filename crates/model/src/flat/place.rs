@@ -55,10 +55,7 @@ pub(super) fn put_ends(start: &Position, end: &Position, out: &mut Vec<u8>) {
 }
 
 #[inline]
-pub(super) fn put_clustering<'v>(
-    values: impl ExactSizeIterator<Item = Option<&'v [u8]>>,
-    out: &mut Vec<u8>,
-) {
+pub(super) fn put_clustering<'v>(values: impl ExactSizeIterator<Item = Option<&'v [u8]>>, out: &mut Vec<u8>) {
     put_unsigned(values.len() as u64, out);
     values.for_each(|value| put_value(value, out));
 }

@@ -135,7 +135,7 @@ pub(super) fn visit<'a>(
     cursor.check(flags & 0x80 == 0, &"a row has an unknown flag")?;
     place::visit_clustering(cursor, |value| visitor.clustering_value(value))?;
     visitor.marker(take_marker(flags, base, cursor)?);
-    if flags & (flag::DELETION | flag::SHADOWABLE | flag::COMPLEX_DELETIONS) != 0 {
+    if !is_plain(flags) {
         base.apart(|base| cursor.apart(|cursor| visit_deletions(flags, visitor, base, cursor)))?;
     }
     visit_cells(visitor, base, cursor)
@@ -192,6 +192,11 @@ fn put_head<'v>(
     flags
 }
 
+/// Whether a row of these flags has no deletions of its own.
+pub(super) fn is_plain(flags: u8) -> bool {
+    flags & (flag::DELETION | flag::SHADOWABLE | flag::COMPLEX_DELETIONS) == 0
+}
+
 fn deletion_flags(row: &Row) -> u8 {
     let flag_if = |is: bool, flag: u8| if is { flag } else { 0 };
     flag_if(!row.deletion.is_live(), flag::DELETION)
@@ -223,11 +228,7 @@ fn take_complex_deletions(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<V
 }
 
 #[inline]
-fn put_cells<'v>(
-    cells: impl ExactSizeIterator<Item = CellView<'v>>,
-    base: &mut Base,
-    out: &mut Vec<u8>,
-) {
+fn put_cells<'v>(cells: impl ExactSizeIterator<Item = CellView<'v>>, base: &mut Base, out: &mut Vec<u8>) {
     put_unsigned(cells.len() as u64, out);
     let mut column = NO_COLUMN;
     for cell in cells {

@@ -79,7 +79,8 @@ mod tests {
                 row.liveness = Liveness { timestamp, ttl, local_expiration_time: 1_700_000_060 };
             }
             let value = vec![7; number.cast_unsigned() as usize];
-            row.cells = vec![cell(0, 3, Some(&value)), cell(4, 4, None), cell(5, i64::from(number), Some(&[]))];
+            row.cells =
+                vec![cell(0, 3, Some(&value)), cell(4, 4, None), cell(5, i64::from(number), Some(&[]))];
             row.cells.truncate(number.cast_unsigned() as usize % 4);
             mutation.rows.push(row);
         }

@@ -73,7 +73,7 @@ impl Inserts {
         for sstable in 0..u64::from(self.sstables) {
             let first = sstable * u64::from(self.partitions);
             (first..first + u64::from(self.partitions))
-                .for_each(|number| table.apply(mutation(key(number)), 0, LogPosition::default()));
+                .for_each(|number| table.apply(&mutation(key(number)), LogPosition::default()));
             table.flush(LogPosition::default, async |_, _| Ok(())).await?;
         }
         let asker = self.asker(shard, &table, way).await?;

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use model::flat::put_fragment;
 use model::{Bytes, CqlType, Token};
 use storage::commit_log::{LogPosition, TableId};
-use storage::memtable::{Memtable, MemtableReader};
+use storage::memtable::{Checked, Memtable, MemtableReader};
 use testkit::generate::random::Random;
 use testkit::statements::{self, Writer};
 
@@ -82,7 +82,8 @@ impl Written {
         let memtable = Rc::new(Memtable::new(&Rc::new(table.schema.clone())));
         let mut writer = Writer::new(&table, random.number());
         for _ in 0..random.between(1, 120) {
-            memtable.apply(writer.statement().to_mutation(&table), 0, LogPosition::default());
+            let written = writer.statement().to_mutation(&table);
+            memtable.apply(Checked::of(&written, memtable.schema()), LogPosition::default());
         }
         // What expires is there, or is gone.
         let now = writer.now() + *random.one_of(&[0, 0, 20, 100]);

@@ -179,8 +179,15 @@ mod tests {
 
     #[test]
     fn rows_in_order_are_plain() {
-        assert!(is_plain([insert(2, "x").set("v", vec![1; 300]), insert(1, "x").set("w", 4), insert(1, "y")]));
-        assert!(is_plain([Write::update(7, (1, "x")).set("w", 1).ttl(60), insert(0, "").set("v", Vec::new())]));
+        assert!(is_plain([
+            insert(2, "x").set("v", vec![1; 300]),
+            insert(1, "x").set("w", 4),
+            insert(1, "y")
+        ]));
+        assert!(is_plain([
+            Write::update(7, (1, "x")).set("w", 1).ttl(60),
+            insert(0, "").set("v", Vec::new())
+        ]));
         assert!(is_plain([insert(1, "x").set("w", 1).set("v", vec![1]).set("w", 2).unset("v").timestamp(5)]));
         assert!(is_plain([insert(1, "x").set("v", Value::Null), Write::insert(8, (9, "z")).set("w", 1)]));
     }

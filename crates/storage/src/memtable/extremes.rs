@@ -1,11 +1,12 @@
 //! The least and the greatest of the times in a memtable.
 
+use model::flat::{CellView, RowVisitor, StandingMutation};
 use model::time::NO_DELETION_TIME;
-use model::{DeletionTime, Liveness, Mutation, Row};
+use model::{DeletionTime, Liveness, Row};
 use sstable::parts::statistics::EncodingStats;
 
-/// The least and the greatest timestamp, and what else an SSTable is written relative to.
-#[derive(Debug, Default)]
+/// The least and the greatest timestamp, and what else an SSTable is written relative to. It looks at rows where they stand.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Extremes {
     timestamps: Option<(i64, i64)>,
     min_local_deletion_time: Option<i64>,
@@ -13,10 +14,22 @@ pub(super) struct Extremes {
 }
 
 impl Extremes {
-    pub(super) fn add(&mut self, mutation: &Mutation) {
+    /// All of a mutation but its clustered rows.
+    pub(super) fn add_others(&mut self, mutation: &StandingMutation) {
         self.deletion(mutation.deletion);
         mutation.range_tombstones.iter().for_each(|range| self.deletion(range.deletion));
-        mutation.static_row.iter().chain(&mutation.rows).for_each(|row| self.row(row));
+        mutation.static_row.iter().for_each(|row| self.row(row));
+    }
+
+    /// Those of both.
+    pub(super) fn join(&mut self, other: &Extremes) {
+        let Extremes { timestamps, min_local_deletion_time, min_ttl } = *other;
+        self.timestamps = match (self.timestamps, timestamps) {
+            (Some((least, greatest)), Some((low, high))) => Some((least.min(low), greatest.max(high))),
+            (own, others) => own.or(others),
+        };
+        self.min_local_deletion_time = lesser(self.min_local_deletion_time, min_local_deletion_time);
+        self.min_ttl = lesser(self.min_ttl, min_ttl);
     }
 
     pub(super) fn timestamps(&self) -> Option<(i64, i64)> {
@@ -37,11 +50,16 @@ impl Extremes {
         self.deletion(row.deletion);
         self.deletion(row.shadowable);
         row.complex_deletions.iter().for_each(|(_, deletion)| self.deletion(*deletion));
-        if row.liveness != Liveness::NONE {
-            self.times(row.liveness.timestamp, row.liveness.ttl, row.liveness.local_expiration_time);
-        }
+        self.liveness(row.liveness);
         for cell in &row.cells {
             self.times(cell.timestamp, cell.ttl, cell.local_deletion_time);
+        }
+    }
+
+    #[inline]
+    fn liveness(&mut self, Liveness { timestamp, ttl, local_expiration_time }: Liveness) {
+        if (Liveness { timestamp, ttl, local_expiration_time }) != Liveness::NONE {
+            self.times(timestamp, ttl, local_expiration_time);
         }
     }
 
@@ -51,15 +69,49 @@ impl Extremes {
         }
     }
 
+    #[inline]
     fn times(&mut self, timestamp: i64, ttl: u32, local: i64) {
         let (least, greatest) = self.timestamps.unwrap_or((timestamp, timestamp));
         self.timestamps = Some((least.min(timestamp), greatest.max(timestamp)));
         if local != NO_DELETION_TIME {
-            self.min_local_deletion_time =
-                Some(self.min_local_deletion_time.map_or(local, |least| least.min(local)));
+            self.min_local_deletion_time = lesser(self.min_local_deletion_time, Some(local));
         }
         if ttl != 0 {
-            self.min_ttl = Some(self.min_ttl.map_or(ttl, |least| least.min(ttl)));
+            self.min_ttl = lesser(self.min_ttl, Some(ttl));
         }
+    }
+}
+
+impl<'a> RowVisitor<'a> for Extremes {
+    #[inline]
+    fn clustering_value(&mut self, _: Option<&'a [u8]>) {}
+
+    #[inline]
+    fn marker(&mut self, liveness: Liveness) {
+        self.liveness(liveness);
+    }
+
+    fn deletions(&mut self, deletion: DeletionTime, shadowable: DeletionTime) {
+        self.deletion(deletion);
+        self.deletion(shadowable);
+    }
+
+    fn complex_deletions(&mut self, deletions: Vec<(u16, DeletionTime)>) {
+        deletions.into_iter().for_each(|(_, deletion)| self.deletion(deletion));
+    }
+
+    #[inline]
+    fn cells(&mut self, _: usize) {}
+
+    #[inline]
+    fn cell(&mut self, cell: CellView<'a>) {
+        self.times(cell.timestamp, cell.ttl, cell.local_deletion_time);
+    }
+}
+
+fn lesser<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -1,33 +1,71 @@
-//! A position that orders itself: what the maps of a memtable are sorted by.
+//! A position that orders itself: what a memtable sorts rows and ranges by.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use model::{Clustering, Position, Schema};
+use model::flat::StandingRow;
+use model::{Position, Schema};
 
-/// A position among the rows of a table.
+/// A position among the rows of a table: a row itself, or another one.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     /// [`Schema::rank`] of the position: most comparisons need no look at the position itself.
     rank: u64,
-    pub(super) position: Position,
+    at: At,
     schema: Rc<Schema>,
+}
+
+#[derive(Clone, Debug)]
+enum At {
+    /// A row, which is all that the map of rows keeps of it.
+    Row(StandingRow),
+    /// Positions are few, and large.
+    Position(Box<Position>),
 }
 
 impl Place {
     pub(super) fn new(schema: &Rc<Schema>, position: Position) -> Place {
-        Place { rank: schema.rank(&position), position, schema: schema.clone() }
+        Place { rank: schema.rank(&position), at: At::Position(Box::new(position)), schema: schema.clone() }
     }
 
-    /// Where a row stands.
-    pub(super) fn of_row(schema: &Rc<Schema>, clustering: Clustering) -> Place {
-        Place::new(schema, Position::at(clustering))
+    /// Where a row stands, with the row.
+    pub(super) fn of_row(schema: &Rc<Schema>, row: StandingRow) -> Place {
+        Place { rank: row.rank(schema), at: At::Row(row), schema: schema.clone() }
+    }
+
+    /// The row.
+    ///
+    /// # Panics
+    /// If it is no place of a row.
+    pub(super) fn row(&self) -> &StandingRow {
+        match &self.at {
+            At::Row(row) => row,
+            At::Position(position) => panic!("no row is kept at {position:?}"),
+        }
+    }
+
+    /// The position.
+    pub(super) fn position(&self) -> Position {
+        match &self.at {
+            At::Row(row) => Position::at(row.clustering()),
+            At::Position(position) => (**position).clone(),
+        }
+    }
+
+    fn compare(&self, other: &Place) -> Ordering {
+        match (&self.at, &other.at) {
+            (At::Row(row), At::Row(other)) => row.compare_to(&self.schema, other),
+            (At::Row(row), At::Position(position)) => row.compare(&self.schema, position),
+            (At::Position(position), At::Row(row)) => row.compare(&self.schema, position).reverse(),
+            (At::Position(position), At::Position(other)) => self.schema.compare(position, other),
+        }
     }
 }
 
 impl Ord for Place {
+    #[inline]
     fn cmp(&self, other: &Place) -> Ordering {
-        self.rank.cmp(&other.rank).then_with(|| self.schema.compare(&self.position, &other.position))
+        self.rank.cmp(&other.rank).then_with(|| self.compare(other))
     }
 }
 

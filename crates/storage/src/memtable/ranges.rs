@@ -70,11 +70,11 @@ impl Ranges {
         &'a self,
         start: &Place,
         end: &Place,
-    ) -> impl DoubleEndedIterator<Item = (&'a Position, DeletionTime)> + use<'a> {
+    ) -> impl DoubleEndedIterator<Item = (Position, DeletionTime)> + use<'a> {
         let bounds = (Excluded(start), Excluded(end));
         // A range that ends where it begins has no inside, which the map will not be asked for.
         let changes = (start < end).then(|| self.changes.range::<Place, _>(bounds));
-        changes.into_iter().flatten().map(|(place, deletion)| (&place.position, *deletion))
+        changes.into_iter().flatten().map(|(place, deletion)| (place.position(), *deletion))
     }
 
     /// Takes out what changes nothing, from one place to another.

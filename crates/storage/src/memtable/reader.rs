@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::rc::Rc;
 
+use model::flat::StandingRow;
 use model::merge::{Direction, RowMerger};
 use model::{
-    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Slice,
 };
 
@@ -152,9 +153,9 @@ impl MemtableReader {
         }
         let is_one = matches!(self.scope, Scope::One { .. }) && partition.ranges.is_empty();
         if let (true, Some(row)) = (is_one, self.memtable.schema.row_of(&slice)) {
-            let place = Place::of_row(&self.memtable.schema, row.clone());
+            let place = Place::new(&self.memtable.schema, Position::at(row.clone()));
             let row = partition.rows.get(&place);
-            let row = row.and_then(|row| unshadowed(row, partition.deletion, &mut self.rows.merger, false));
+            let row = row.and_then(|place| self.rows.row(place.row(), partition.deletion));
             self.ready.extend(row.map(Fragment::Row).into_iter().chain([Fragment::PartitionEnd]));
             return State::Ended;
         }
@@ -223,7 +224,7 @@ impl Walk {
         };
         self.change(self.at.clone(), here.max(later), to);
         let rows = (start <= end).then(|| partition.rows.range(&start..=&end)).into_iter().flatten();
-        let rows = rows.map(|(_, row)| Item::Row(row));
+        let rows = rows.map(|place| Item::Row(place.row()));
         let changes = partition.ranges.between(&start, &end);
         let changes = changes.map(|(position, deletion)| Item::Change(position, deletion));
         let direction = self.direction;
@@ -241,7 +242,7 @@ impl Walk {
                         Direction::Reverse => partition.ranges.before(&Place::new(schema, position.clone())),
                     };
                     self.at = position.clone();
-                    self.change(position.clone(), deletion.max(later), to);
+                    self.change(position, deletion.max(later), to);
                 }
             }
             taken += 1;
@@ -255,8 +256,8 @@ impl Walk {
         };
         if let Some(row) = last {
             self.at = match direction {
-                Direction::Forward => Position::after(row.clustering.clone()),
-                Direction::Reverse => Position::before(row.clustering.clone()),
+                Direction::Forward => Position::after(row.clustering()),
+                Direction::Reverse => Position::before(row.clustering()),
             };
         }
         if ended {
@@ -292,32 +293,25 @@ impl Walk {
 
 impl Rows {
     /// A row without what a deletion around it covers; `None` if nothing is left.
-    fn row(&mut self, row: &Row, active: DeletionTime) -> Option<Row> {
-        if !active.is_live() {
-            return unshadowed(row, active, &mut self.merger, false);
-        }
-        let Some(mut place) = self.spare.pop() else { return Some(row.clone()) };
-        place.clone_from(row);
-        Some(place)
+    fn row(&mut self, row: &StandingRow, active: DeletionTime) -> Option<Row> {
+        let mut place = self.spare.pop().unwrap_or_else(|| Row::new(Clustering::empty()));
+        row.decode(&mut place);
+        unshadowed(place, active, &mut self.merger, false)
     }
 }
 
 /// What stands in a partition.
 enum Item<'a> {
-    Row(&'a Row),
-    Change(&'a Position, DeletionTime),
+    Row(&'a StandingRow),
+    Change(Position, DeletionTime),
 }
 
 impl Item<'_> {
     /// Of a row and a change, which are never at the same place.
     fn is_before(&self, other: &Item<'_>, schema: &model::Schema) -> bool {
         match (self, other) {
-            (Item::Row(row), Item::Change(position, _)) => {
-                schema.compare_row(&row.clustering, position).is_lt()
-            }
-            (Item::Change(position, _), Item::Row(row)) => {
-                schema.compare_row(&row.clustering, position).is_gt()
-            }
+            (Item::Row(row), Item::Change(position, _)) => row.compare(schema, position).is_lt(),
+            (Item::Change(position, _), Item::Row(row)) => row.compare(schema, position).is_gt(),
             _ => unreachable!("rows come from one list and changes from the other"),
         }
     }
@@ -346,13 +340,13 @@ fn in_turn<'a>(
 
 /// A row without what a deletion around it covers; `None` if nothing is left.
 pub(super) fn unshadowed(
-    row: &Row,
+    row: Row,
     active: DeletionTime,
     merger: &mut RowMerger,
     is_static: bool,
 ) -> Option<Row> {
     if active.is_live() {
-        return Some(row.clone());
+        return Some(row);
     }
-    merger.merge(&mut vec![row.clone()], is_static, active)
+    merger.merge(&mut vec![row], is_static, active)
 }

@@ -2,7 +2,9 @@
 
 use model::fragment::Validator;
 use model::merge::{Direction, Merge};
-use model::{Bytes, Clustering, CqlType, Fragment, FragmentReader, Next, Position, Slice, Token, Weight};
+use model::{
+    Bytes, Clustering, CqlType, Fragment, FragmentReader, Mutation, Next, Position, Slice, Token, Weight,
+};
 use testkit::generate::random::Random;
 use testkit::oracle::Oracle;
 use testkit::selected::{Selected, Selection};
@@ -35,8 +37,9 @@ impl Written {
         let mut oracle = Oracle::new(&schema);
         for mutation in mutations {
             oracle.apply(&mutation);
-            memtables[0][0].apply(mutation.clone(), 0, LogPosition::default());
-            random.one_of(&memtables[1]).apply(mutation, 0, LogPosition::default());
+            for memtable in [&memtables[0][0], random.one_of(&memtables[1])] {
+                memtable.apply(super::Checked::of(&mutation, &schema), LogPosition::default());
+            }
         }
         Written { schema, oracle, memtables, now: writer.now() }
     }

@@ -34,15 +34,20 @@ impl Memtable {
         let partition = partitions.get(key)?;
         let at = Place::new(&self.schema, at.clone());
         if !partition.ranges.at(&at).is_live() {
-            return Some(at.position);
+            return Some(at.position());
         }
-        partition.next_row(&at).into_iter().chain(partition.next_range(&at)).min().map(|place| place.position)
+        partition
+            .next_row(&at)
+            .into_iter()
+            .chain(partition.next_range(&at))
+            .min()
+            .map(|place| place.position())
     }
 }
 
 impl Partition {
     fn next_row(&self, at: &Place) -> Option<Place> {
-        self.rows.range((Included(at), Unbounded)).next().map(|(place, _)| place.clone())
+        self.rows.range((Included(at), Unbounded)).next().cloned()
     }
 
     /// Where the next deleted range begins behind a place that is in none.
@@ -57,6 +62,7 @@ mod tests {
 
     use model::{Bytes, Clustering, CqlType, DeletionTime, Mutation, RangeTombstone, Row, Schema};
 
+    use super::super::Checked;
     use super::*;
 
     fn prefix(byte: u8) -> Clustering {
@@ -73,7 +79,7 @@ mod tests {
         mutation.rows = [2, 9].map(|byte| Row { deletion, ..Row::new(prefix(byte)) }).to_vec();
         let (start, end) = (Position::before(prefix(4)), Position::after(prefix(6)));
         mutation.range_tombstones = vec![RangeTombstone { start: start.clone(), end: end.clone(), deletion }];
-        memtable.apply(mutation, 0, crate::commit_log::LogPosition::default());
+        memtable.apply(Checked::of(&mutation, &schema), crate::commit_log::LogPosition::default());
 
         let next = |at: Position| memtable.next_touched(&key, &at);
         assert_eq!(next(Position::start()), Some(Position::at(prefix(2))));
