@@ -17,13 +17,14 @@ use std::rc::Rc;
 
 use model::flat::StandingRow;
 use model::merge::RowMerger;
-use model::{Clustering, DeletionTime, PartitionKey, Row, Schema, Token};
+use model::{DeletionTime, PartitionKey, Row, Schema, Token};
 use sstable::parts::statistics::EncodingStats;
 
 use crate::commit_log::LogPosition;
 
 mod checked;
 mod extremes;
+mod newer;
 mod place;
 mod ranges;
 mod reader;
@@ -62,7 +63,8 @@ pub struct Memtable {
 #[derive(Debug)]
 struct Partition {
     deletion: DeletionTime,
-    static_row: Option<Row>,
+    /// Few tables have static columns.
+    static_row: Option<Box<Row>>,
     /// Places of rows, which have the rows with them.
     rows: BTreeSet<Place>,
     ranges: Ranges,
@@ -171,8 +173,9 @@ impl Partition {
     }
 
     fn add_static_row(&mut self, row: Row, merger: &mut RowMerger) {
-        let mut rows = self.static_row.take().into_iter().chain([row]).collect();
-        self.static_row = merger.merge(&mut rows, true, self.deletion);
+        let before = self.static_row.take().map(|row| *row);
+        let merged = merger.merge(&mut before.into_iter().chain([row]).collect(), true, self.deletion);
+        self.static_row = merged.map(Box::new);
     }
 
     /// Bytes of the buffer that was made for it.
@@ -180,10 +183,11 @@ impl Partition {
         let is_whole = row.is_plain() && self.deletion.is_live();
         let place = Place::of_row(schema, row);
         let before = self.rows.replace(place.clone());
-        if before.is_none() && is_whole {
+        let is_void = |before: &Place| !schema.is_counter() && newer::is_void(before.row(), place.row());
+        if is_whole && before.as_ref().is_none_or(is_void) {
             return 0;
         }
-        let versions = before.iter().chain([&place]).map(|place| decoded(place.row()));
+        let versions = before.iter().chain([&place]).map(|place| place.row().to_row());
         let merged = merger.merge(&mut versions.collect(), false, self.deletion);
         let merged = merged.map(|row| StandingRow::of(&row));
         let bytes = merged.as_ref().map_or(0, |row| row.size() + OWNER);
@@ -195,21 +199,15 @@ impl Partition {
     }
 
     fn visible_static_row(&self, merger: &mut RowMerger) -> Option<Row> {
-        let row = self.static_row.clone()?;
+        let row = self.static_row.as_deref()?.clone();
         reader::unshadowed(row, self.deletion, merger, true)
     }
-}
-
-fn decoded(row: &StandingRow) -> Row {
-    let mut place = Row::new(Clustering::empty());
-    row.decode(&mut place);
-    place
 }
 
 /// Bytes that a static row takes beside its partition, without the buffer its values are in.
 fn weight(row: &Row) -> usize {
     let cells = row.cells.capacity() * size_of::<model::Cell>();
-    cells + row.complex_deletions.capacity() * size_of::<(u16, DeletionTime)>()
+    size_of::<Row>() + cells + row.complex_deletions.capacity() * size_of::<(u16, DeletionTime)>()
 }
 
 #[cfg(test)]

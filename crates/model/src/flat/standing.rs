@@ -97,10 +97,17 @@ impl StandingRow {
         row::is_plain(self.bytes[0])
     }
 
-    /// Puts the row into the memory of another one.
+    /// The row.
+    pub fn to_row(&self) -> Row {
+        let mut row = Row::new(Clustering::empty());
+        self.decode(&mut row);
+        row
+    }
+
+    /// Puts the row into one that has nothing but memory.
     #[inline]
     pub fn decode(&self, row: &mut Row) {
-        row.clear();
+        debug_assert!(row.is_empty() && row.clustering.is_empty(), "nothing is overwritten");
         self.read(|base, cursor| row::take_into(row, base, cursor));
     }
 
@@ -112,9 +119,7 @@ impl StandingRow {
 
     /// Its clustering key.
     pub fn clustering(&self) -> Clustering {
-        let mut row = Row::new(Clustering::empty());
-        self.decode(&mut row);
-        row.clustering
+        self.to_row().clustering
     }
 
     /// [`Schema::rank`] of its clustering key.

@@ -4,16 +4,17 @@
 //! reader stays as it was, and what is before it is as it is now. A deletion that comes meanwhile is told as a range
 //! tombstone change where the reader stands, so the stream is sound all the same.
 
-use std::collections::VecDeque;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::rc::Rc;
 
 use model::flat::StandingRow;
 use model::merge::{Direction, RowMerger};
 use model::{
-    Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Slice,
 };
+
+use smallvec::SmallVec;
 
 use super::place::Place;
 use super::{Memtable, Partition};
@@ -28,16 +29,8 @@ pub struct MemtableReader {
     memtable: Rc<Memtable>,
     scope: Scope,
     state: State,
-    ready: VecDeque<Fragment>,
-    rows: Rows,
-}
-
-/// Makes rows of those of the memtable.
-#[derive(Debug)]
-struct Rows {
+    ready: Ready,
     merger: RowMerger,
-    /// Those that were popped and are in nobody's way: the memory of the next ones.
-    spare: Vec<Row>,
 }
 
 /// What of the memtable is read.
@@ -58,7 +51,8 @@ enum Scope {
 enum State {
     /// The next partition is the first one from here on.
     Between(Option<PartitionKey>, Edge),
-    Inside(Walk),
+    /// Apart, as who reads one row has no way to go.
+    Inside(Box<Walk>),
     Ended,
 }
 
@@ -115,8 +109,8 @@ impl MemtableReader {
     }
 
     fn new(memtable: &Rc<Memtable>, scope: Scope, state: State) -> MemtableReader {
-        let rows = Rows { merger: RowMerger::new(memtable.schema.clone()), spare: Vec::new() };
-        MemtableReader { memtable: memtable.clone(), scope, state, ready: VecDeque::new(), rows }
+        let merger = RowMerger::new(memtable.schema.clone());
+        MemtableReader { memtable: memtable.clone(), scope, state, ready: Ready::default(), merger }
     }
 
     fn advance(&mut self) {
@@ -147,16 +141,17 @@ impl MemtableReader {
         };
         let Some((key, partition)) = found else { return State::Ended };
         let start = PartitionStart { key: key.clone(), deletion: partition.deletion };
-        self.ready.push_back(Fragment::PartitionStart(start));
-        if static_row && let Some(row) = partition.visible_static_row(&mut self.rows.merger) {
-            self.ready.push_back(Fragment::StaticRow(row));
+        self.ready.push(Made::Start(start));
+        if static_row && let Some(row) = partition.visible_static_row(&mut self.merger) {
+            self.ready.push(Made::Other(Box::new(Fragment::StaticRow(row))));
         }
         let is_one = matches!(self.scope, Scope::One { .. }) && partition.ranges.is_empty();
         if let (true, Some(row)) = (is_one, self.memtable.schema.row_of(&slice)) {
             let place = Place::new(&self.memtable.schema, Position::at(row.clone()));
-            let row = partition.rows.get(&place);
-            let row = row.and_then(|place| self.rows.row(place.row(), partition.deletion));
-            self.ready.extend(row.map(Fragment::Row).into_iter().chain([Fragment::PartitionEnd]));
+            if let Some(place) = partition.rows.get(&place) {
+                self.ready.push(Made::Row(place.row().clone(), partition.deletion));
+            }
+            self.ready.push(Made::End);
             return State::Ended;
         }
         let at = match direction {
@@ -164,13 +159,14 @@ impl MemtableReader {
             Direction::Reverse => slice.end.clone(),
         };
         let open = DeletionTime::LIVE;
-        State::Inside(Walk { key: key.clone(), slice, direction, at, open, told: partition.deletion })
+        let walk = Walk { key: key.clone(), slice, direction, at, open, told: partition.deletion };
+        State::Inside(Box::new(walk))
     }
 
-    fn walk(&mut self, mut walk: Walk) -> State {
+    fn walk(&mut self, mut walk: Box<Walk>) -> State {
         let partitions = self.memtable.partitions.borrow();
         let partition = partitions.get(&walk.key).expect("partitions stay in their memtable");
-        let ended = walk.step(&self.memtable, partition, &mut self.rows, &mut self.ready);
+        let ended = walk.step(&self.memtable, partition, &mut self.ready);
         match (ended, &self.scope) {
             (false, _) => State::Inside(walk),
             (true, Scope::One { .. }) => State::Ended,
@@ -183,19 +179,11 @@ impl FragmentReader for MemtableReader {
     type Error = Error;
 
     fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
-        while self.ready.is_empty() {
+        while !self.ready.pop(place, &mut self.merger) {
             if matches!(self.state, State::Ended) {
                 return Ok(Next::End);
             }
             self.advance();
-        }
-        let front = self.ready.pop_front().expect("it was looked at");
-        if let Fragment::Row(mut row) = std::mem::replace(place, front)
-            && self.rows.spare.len() < STEP
-        {
-            // It may be of another reader, and hold its buffers.
-            row.clear();
-            self.rows.spare.push(row);
         }
         Ok(Next::Fragment)
     }
@@ -207,13 +195,7 @@ impl FragmentReader for MemtableReader {
 
 impl Walk {
     /// Takes the next few rows and changes; whether the partition is at its end.
-    fn step<'a>(
-        &mut self,
-        memtable: &Memtable,
-        partition: &'a Partition,
-        made: &mut Rows,
-        to: &mut VecDeque<Fragment>,
-    ) -> bool {
+    fn step<'a>(&mut self, memtable: &Memtable, partition: &'a Partition, to: &mut Ready) -> bool {
         let schema = &memtable.schema;
         let (start, end) = self.rest(memtable);
         // A partition deletion that came after the stream told its head is in force from here on.
@@ -233,7 +215,7 @@ impl Walk {
             match item {
                 Item::Row(row) => {
                     last = Some(row);
-                    to.extend(made.row(row, self.open.max(partition.deletion)).map(Fragment::Row));
+                    to.push(Made::Row(row.clone(), self.open.max(partition.deletion)));
                 }
                 Item::Change(position, deletion) => {
                     last = None;
@@ -275,28 +257,66 @@ impl Walk {
         (Place::new(&memtable.schema, start.clone()), Place::new(&memtable.schema, end.clone()))
     }
 
-    fn end(&mut self, to: &mut VecDeque<Fragment>) {
+    fn end(&mut self, to: &mut Ready) {
         let last = match self.direction {
             Direction::Forward => self.slice.end.clone(),
             Direction::Reverse => self.slice.start.clone(),
         };
         self.change(last, DeletionTime::LIVE, to);
-        to.push_back(Fragment::PartitionEnd);
+        to.push(Made::End);
     }
 
-    fn change(&mut self, position: Position, deletion: DeletionTime, to: &mut VecDeque<Fragment>) {
+    fn change(&mut self, position: Position, deletion: DeletionTime, to: &mut Ready) {
         if std::mem::replace(&mut self.open, deletion) != deletion {
-            to.push_back(Fragment::RangeTombstone(RangeTombstoneChange { position, deletion }));
+            let change = Fragment::RangeTombstone(RangeTombstoneChange { position, deletion });
+            to.push(Made::Other(Box::new(change)));
         }
     }
 }
 
-impl Rows {
-    /// A row without what a deletion around it covers; `None` if nothing is left.
-    fn row(&mut self, row: &StandingRow, active: DeletionTime) -> Option<Row> {
-        let mut place = self.spare.pop().unwrap_or_else(|| Row::new(Clustering::empty()));
-        row.decode(&mut place);
-        unshadowed(place, active, &mut self.merger, false)
+/// What nobody has popped yet. Rows are decoded when they are, into the memory of the row before.
+#[derive(Debug, Default)]
+struct Ready {
+    /// What a read of one row takes has no place of its own in memory.
+    waiting: SmallVec<[Made; 3]>,
+    /// The first one that is to be popped.
+    next: usize,
+}
+
+#[derive(Debug)]
+enum Made {
+    Start(PartitionStart),
+    /// With the deletion around it.
+    Row(StandingRow, DeletionTime),
+    Other(Box<Fragment>),
+    End,
+}
+
+impl Ready {
+    fn push(&mut self, made: Made) {
+        self.waiting.push(made);
+    }
+
+    /// Puts the first one into `place`; whether there was one.
+    #[inline]
+    fn pop(&mut self, place: &mut Fragment, merger: &mut RowMerger) -> bool {
+        while let Some(first) = self.waiting.get_mut(self.next) {
+            self.next += 1;
+            match std::mem::replace(first, Made::End) {
+                Made::Row(row, active) if active.is_live() => row.decode(place.as_new_row()),
+                Made::Row(row, active) => match unshadowed(row.to_row(), active, merger, false) {
+                    Some(left) => *place = Fragment::Row(left),
+                    None => continue,
+                },
+                Made::Start(start) => *place = Fragment::PartitionStart(start),
+                Made::Other(other) => *place = *other,
+                Made::End => *place = Fragment::PartitionEnd,
+            }
+            return true;
+        }
+        self.waiting.clear();
+        self.next = 0;
+        false
     }
 }
 
