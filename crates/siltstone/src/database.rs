@@ -20,7 +20,7 @@
 //! | `many`, `new_rows`, `counters`, `spread` | many rows at once: read, inserted if they are not there, counted |
 //! | `metrics` | what it counts, as Prometheus reads it |
 //! | `keys` | keys, and bounds of slices, by the values of their columns |
-//! | `encode`, `elements`, `stamps` | writes by name into mutations |
+//! | `encode`, `plain`, `elements`, `stamps` | writes by name into mutations |
 //! | `shape`, `definition` | a table by the names of its columns, and as storage knows it |
 //! | `ring`, `shards`, `worker`, `select`, `packer`, `resume`, `locks`, `turn` | which shard does it, and how |
 //!

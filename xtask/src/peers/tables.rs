@@ -26,9 +26,8 @@ const BEHIND: &str = "\
   good part, when they were opened. With what opening takes ours are the fewest.
 - **KiB of all rows**: the rows of Cassandra's format take half a percent more than fjall's: 214 bytes, of which 14 are the row's own, where fjall
   has 213. With what opening takes it is fjall that reads more.
-- **Load**: a batch is encoded while the one before is applied by the shard ([0046](../decisions/0046-a-load-goes-on.md)), and both take a core. What is
-  written is merged into one SSTable at the end, all rows of which are read, compared and written once more; RocksDB's compaction of
-  ascending keys moves files, and writes nothing. What RocksDB and fjall write goes to the page cache first, ours to the disk.
+- **Load**, beside RocksDB: what is written is merged into one SSTable at the end, all rows of which are read, compared and written once
+  more; RocksDB's compaction of ascending keys moves files, and writes nothing. What RocksDB writes goes to the page cache, ours to the disk.
 ";
 
 /// A figure.

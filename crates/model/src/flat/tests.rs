@@ -213,6 +213,18 @@ fn assert_one_form(bytes: &[u8]) {
 }
 
 /// `bytes` with some of them changed.
+/// Looks at nothing.
+struct Nobody;
+
+impl<'a> RowVisitor<'a> for Nobody {
+    fn clustering_value(&mut self, _: Option<&'a [u8]>) {}
+    fn marker(&mut self, _: Liveness) {}
+    fn deletions(&mut self, _: DeletionTime, _: DeletionTime) {}
+    fn complex_deletions(&mut self, _: Vec<(u16, DeletionTime)>) {}
+    fn cells(&mut self, _: usize) {}
+    fn cell(&mut self, _: CellView<'a>) {}
+}
+
 fn damaged(mut bytes: Vec<u8>, damage: &[(prop::sample::Index, u8)]) -> Vec<u8> {
     for (at, mask) in damage.iter().filter(|_| !bytes.is_empty()).collect::<Vec<_>>() {
         let at = at.index(bytes.len());
@@ -245,6 +257,36 @@ proptest! {
     fn fragments_round_trip(fragments in vec(fragments(), 0..6)) {
         let bytes = put_all(&fragments);
         prop_assert_eq!(read_all(Bytes::from(bytes)), Ok(fragments));
+    }
+
+    #[test]
+    fn rows_that_stay_where_they_are_are_those_of_the_mutation(mutation in mutations(), other in positions()) {
+        let bytes = Bytes::from(put(&mutation, put_mutation));
+
+        let standing = standing_mutation(&bytes, &mut Nobody).unwrap();
+        prop_assert_eq!(standing.is_empty(), mutation.is_empty());
+        let said: Vec<&Row> = mutation.rows.iter().filter(|row| !row.is_empty()).collect();
+        prop_assert_eq!(standing.rows.len(), said.len());
+        let types = vec![CqlType::Blob; 64];
+        let schema = Schema::new(CqlType::Int, types.clone(), Vec::new(), Vec::new());
+        for (row, expected) in standing.rows.iter().zip(&said) {
+            prop_assert_eq!(&row.to_row(), *expected);
+            prop_assert_eq!(&StandingRow::of(expected).to_row(), *expected);
+            let at = Position::at(expected.clustering.clone());
+            prop_assert_eq!(row.rank(&schema), schema.rank(&at));
+            let order = compare_positions(&types, at.as_view(), other.as_view());
+            prop_assert_eq!(row.compare(&schema, &other), order);
+            let plain = expected.row_deletion().is_live() && expected.complex_deletions.is_empty();
+            prop_assert_eq!(row.is_plain(), plain);
+            for (other, key) in standing.rows.iter().zip(&said) {
+                let order = schema.compare_rows(&expected.clustering, &key.clustering);
+                prop_assert_eq!(row.compare_to(&schema, other), order);
+            }
+        }
+        // What is cut off, or has more behind it, is none.
+        let cut = bytes.slice(0..bytes.len() - 1);
+        prop_assert!(standing_mutation(&cut, &mut Nobody).is_err());
+        prop_assert!(standing_mutation(&Bytes::from([&*bytes, &[0]].concat()), &mut Nobody).is_err());
     }
 
     #[test]
