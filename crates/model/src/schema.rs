@@ -80,7 +80,12 @@ impl Schema {
 
     /// The order of two positions in a partition.
     pub fn compare(&self, a: &Position, b: &Position) -> Ordering {
-        compare_positions(&self.clustering, a.as_view(), b.as_view())
+        self.compare_views(a.as_view(), b.as_view())
+    }
+
+    /// The same of borrowed ones.
+    pub fn compare_views(&self, a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
+        compare_positions(&self.clustering, a, b)
     }
 
     /// A number that no greater position has a smaller one than: what a search compares first. Equal numbers say nothing.

@@ -1,9 +1,9 @@
 //! What has been written and is not in an SSTable yet: partitions and rows in order, in memory.
 //!
 //! A memtable belongs to one shard, so it is two levels of plain `BTreeMap`. Rows stay in the flat bytes of the mutations they
-//! came with, which are what the commit log has too; beside them a row takes its entry in a map. Only what is written again or
-//! deleted is decoded, merged, and encoded anew. Buffers are counted whole and until the end: what a memtable takes is never
-//! counted too low.
+//! came with, which are what the commit log has too; beside them a row takes its entry in a map. What is written again or comes
+//! with deletions is decoded and merged; its values stay where they came. Buffers are counted whole and until the end: what a
+//! memtable takes is never counted too low.
 //!
 //! ```text
 //! flat mutation   … row row row row …
@@ -17,13 +17,14 @@ use std::rc::Rc;
 
 use model::flat::StandingRow;
 use model::merge::RowMerger;
-use model::{DeletionTime, PartitionKey, Row, Schema, Token};
+use model::{DeletionTime, PartitionKey, Position, Row, Schema, Token};
 use sstable::parts::statistics::EncodingStats;
 
 use crate::commit_log::LogPosition;
 
 mod checked;
 mod extremes;
+mod kept;
 mod newer;
 mod place;
 mod ranges;
@@ -34,17 +35,25 @@ pub use checked::Checked;
 pub use reader::MemtableReader;
 
 use extremes::Extremes;
+use kept::{KeptRow, weight};
 use place::Place;
 use ranges::Ranges;
 
-/// What a map takes for an entry beside the entry itself, about: its nodes are on average three quarters full.
-const SPARE: usize = 4;
-
-/// Entries that the smallest node of a map has room for: what the one row of a partition takes.
+/// Entries that a node of a map has room for: what the one row of a partition takes.
 const NODE: usize = 11;
 
+/// Entries that a node has where they came in ascending order; otherwise it has more.
+const FILLED: usize = 6;
+
 /// Bytes of an entry in the map of rows.
-const ENTRY: usize = size_of::<Place>() * SPARE / (SPARE - 1);
+const ENTRY: usize = size_of::<Place>() * NODE / FILLED;
+
+/// Bytes of a partition in the map of partitions.
+const PARTITION: usize = (size_of::<PartitionKey>() + size_of::<Partition>()) * NODE / FILLED;
+
+/// Bytes of a change in the map of ranges, the place of which is apart.
+const CHANGE: usize =
+    (size_of::<Place>() + size_of::<DeletionTime>()) * NODE / FILLED + size_of::<Position>() + OWNER / 4;
 
 /// What a buffer takes beside its bytes: its owner, and what an allocator adds.
 const OWNER: usize = 64;
@@ -53,6 +62,7 @@ const OWNER: usize = 64;
 #[derive(Debug)]
 pub struct Memtable {
     schema: Rc<Schema>,
+    is_of_counters: bool,
     partitions: RefCell<BTreeMap<PartitionKey, Partition>>,
     merger: RefCell<RowMerger>,
     extremes: RefCell<Extremes>,
@@ -75,6 +85,7 @@ impl Memtable {
     pub fn new(schema: &Rc<Schema>) -> Memtable {
         Memtable {
             schema: schema.clone(),
+            is_of_counters: schema.is_counter(),
             partitions: RefCell::default(),
             merger: RefCell::new(RowMerger::new(schema.clone())),
             extremes: RefCell::default(),
@@ -96,8 +107,7 @@ impl Memtable {
         let mut partitions = self.partitions.borrow_mut();
         let mut bytes = self.bytes.get() + buffer + OWNER;
         let partition = partitions.entry(mutation.key).or_insert_with(|| {
-            bytes += (size_of::<PartitionKey>() + size_of::<Partition>()) * SPARE / (SPARE - 1);
-            bytes += NODE * size_of::<Place>();
+            bytes += PARTITION;
             Partition::new()
         });
         partition.deletion = partition.deletion.max(mutation.deletion);
@@ -107,12 +117,12 @@ impl Memtable {
             partition.add_static_row(row, merger);
         }
         for row in mutation.rows {
-            bytes += ENTRY + partition.add_row(&self.schema, row, merger);
+            bytes += partition.add_row(self, row, merger);
         }
         let changes = partition.ranges.len();
         mutation.range_tombstones.iter().for_each(|range| partition.ranges.add(&self.schema, range));
         let new_changes = partition.ranges.len().saturating_sub(changes);
-        bytes += new_changes * (size_of::<Place>() + size_of::<DeletionTime>()) * SPARE / (SPARE - 1);
+        bytes += new_changes * CHANGE;
         self.bytes.set(bytes);
     }
 
@@ -178,36 +188,42 @@ impl Partition {
         self.static_row = merged.map(Box::new);
     }
 
-    /// Bytes of the buffer that was made for it.
-    fn add_row(&mut self, schema: &Rc<Schema>, row: StandingRow, merger: &mut RowMerger) -> usize {
-        let is_whole = row.is_plain() && self.deletion.is_live();
-        let place = Place::of_row(schema, row);
-        let before = self.rows.replace(place.clone());
-        let is_void = |before: &Place| !schema.is_counter() && newer::is_void(before.row(), place.row());
-        if is_whole && before.as_ref().is_none_or(is_void) {
-            return 0;
-        }
-        let versions = before.iter().chain([&place]).map(|place| place.row().to_row());
-        let merged = merger.merge(&mut versions.collect(), false, self.deletion);
-        let merged = merged.map(|row| StandingRow::of(&row));
-        let bytes = merged.as_ref().map_or(0, |row| row.size() + OWNER);
-        match merged {
-            Some(row) => drop(self.rows.replace(Place::of_row(schema, row))),
-            None => drop(self.rows.remove(&place)),
-        }
-        bytes
+    /// How many bytes of memory that takes, without the buffer of the row.
+    fn add_row(&mut self, of: &Memtable, row: StandingRow, merger: &mut RowMerger) -> usize {
+        let first = if self.rows.is_empty() { NODE * size_of::<Place>() } else { 0 };
+        let row = KeptRow::Standing(row);
+        let place = Place::of_row(&of.schema, row.clone());
+        let Some(before) = self.rows.replace(place) else {
+            let is_whole = row.is_plain() && self.deletion.is_live();
+            let weight = if is_whole { 0 } else { self.merge_row(of, None, row, merger) };
+            return first + ENTRY + weight;
+        };
+        let is_void = !of.is_of_counters && self.deletion.is_live() && row.voids(before.row());
+        if is_void { 0 } else { self.merge_row(of, Some(before.into_row()), row, merger) }
+    }
+
+    /// Puts what becomes of a row into the place that it has. How many bytes that takes more than the version before.
+    fn merge_row(
+        &mut self,
+        of: &Memtable,
+        before: Option<KeptRow>,
+        row: KeptRow,
+        merger: &mut RowMerger,
+    ) -> usize {
+        let weight = before.as_ref().map_or(0, KeptRow::weight);
+        // Nobody else has a share of it then, and it need not be copied.
+        self.rows.remove(&Place::of_row(&of.schema, row.clone()));
+        let versions = before.into_iter().chain([row]);
+        let Some(merged) = KeptRow::merged(versions, merger, self.deletion) else { return 0 };
+        let more = merged.weight().saturating_sub(weight);
+        self.rows.insert(Place::of_row(&of.schema, merged));
+        more
     }
 
     fn visible_static_row(&self, merger: &mut RowMerger) -> Option<Row> {
         let row = self.static_row.as_deref()?.clone();
         reader::unshadowed(row, self.deletion, merger, true)
     }
-}
-
-/// Bytes that a static row takes beside its partition, without the buffer its values are in.
-fn weight(row: &Row) -> usize {
-    let cells = row.cells.capacity() * size_of::<model::Cell>();
-    size_of::<Row>() + cells + row.complex_deletions.capacity() * size_of::<(u16, DeletionTime)>()
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ use super::{CellView, VERSION};
 use crate::Liveness;
 use crate::types::vint::put_unsigned;
 
+/// The part of its bytes that a mutation may take as much again.
+const SPARE: usize = 4;
+
 /// A mutation of nothing but rows of which nothing is deleted as a whole.
 ///
 /// The bytes are those of [`put_mutation`](super::put_mutation) for the same rows.
@@ -23,13 +26,18 @@ pub struct PutRows {
 }
 
 impl PutRows {
-    /// Of the partition of this key, whose token is Murmur3's. So many rows will be put, of about so many bytes in all.
-    pub fn new(key: &[u8], rows: usize, size: usize) -> PutRows {
-        let mut bytes = Vec::with_capacity(size);
+    /// Of the partition of this key, whose token is Murmur3's. So many rows will be put.
+    pub fn new(key: &[u8], rows: usize) -> PutRows {
+        let mut bytes = Vec::new();
         bytes.extend_from_slice(&[VERSION, 0]);
         put_bytes(key, &mut bytes);
         put_unsigned(rows as u64, &mut bytes);
         PutRows { bytes, base: Base::at_start(), left: rows }
+    }
+
+    /// Takes memory for about so many bytes more.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
     }
 
     /// Appends a row: the values of its clustering key, its marker ([`Liveness::NONE`] for none), and its cells in their order.
@@ -48,12 +56,15 @@ impl PutRows {
         put_plain(clustering, marker, cells, &mut self.base, &mut self.bytes);
     }
 
-    /// The bytes.
+    /// The bytes, which do not take much more memory than they are.
     ///
     /// # Panics
     /// If rows are missing.
-    pub fn finish(self) -> Vec<u8> {
+    pub fn finish(mut self) -> Vec<u8> {
         assert!(self.left == 0, "as many rows are put as were announced");
+        if self.bytes.capacity() - self.bytes.len() > self.bytes.len() / SPARE {
+            self.bytes.shrink_to_fit();
+        }
         self.bytes
     }
 }
@@ -86,7 +97,7 @@ mod tests {
         }
         let mut expected = Vec::new();
         put_mutation(&mutation, &mut expected);
-        let mut rows = PutRows::new(&mutation.key.bytes, mutation.rows.len(), 0);
+        let mut rows = PutRows::new(&mutation.key.bytes, mutation.rows.len());
         for Row { clustering, liveness, cells, .. } in &mutation.rows {
             rows.put(clustering.views(), liveness, cells.iter().map(Cell::as_view));
         }
@@ -96,6 +107,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "as many rows are put as were announced")]
     fn a_row_that_is_missing_is_a_mistake() {
-        PutRows::new(b"key", 1, 0).finish();
+        PutRows::new(b"key", 1).finish();
     }
 }

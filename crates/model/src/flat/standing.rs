@@ -4,14 +4,16 @@
 
 use std::cmp::Ordering;
 
-use super::cursor::{Cursor, Decoded};
+use smallvec::SmallVec;
+
+use super::cursor::{Cursor, Decoded, share};
 use super::mutation::{self, Parts};
 use super::place::{Ends, visit_clustering};
 use super::stamp::Base;
 use super::view::{CellView, RowVisitor};
 use super::{FlatError, FlatReader, row};
 use crate::{
-    Bytes, Clustering, DeletionTime, Liveness, PartitionKey, Position, RangeTombstone, Row, Schema, Weight,
+    Bytes, Clustering, DeletionTime, Liveness, PartitionKey, PositionRef, RangeTombstone, Row, Schema, Weight,
 };
 
 /// A mutation whose clustered rows stay where they are. Rows of which nothing is said are left out.
@@ -80,18 +82,6 @@ impl StandingMutation {
 }
 
 impl StandingRow {
-    /// A row in a buffer of its own.
-    pub fn of(row: &Row) -> StandingRow {
-        let (mut bytes, base) = (Vec::new(), Base::at_start());
-        row::put(row, &mut base.clone(), &mut bytes);
-        StandingRow { bytes: Bytes::from(bytes), base }
-    }
-
-    /// Bytes that the row takes in its buffer.
-    pub fn size(&self) -> usize {
-        self.bytes.len()
-    }
-
     /// Whether nothing of it is deleted as a whole: neither the row nor a multi-cell column.
     pub fn is_plain(&self) -> bool {
         row::is_plain(self.bytes[0])
@@ -119,7 +109,9 @@ impl StandingRow {
 
     /// Its clustering key.
     pub fn clustering(&self) -> Clustering {
-        self.to_row().clustering
+        let mut values = SmallVec::new();
+        self.each_value(|value| values.push(value.map(|value| share(&self.bytes, value))));
+        Clustering { values }
     }
 
     /// [`Schema::rank`] of its clustering key.
@@ -133,14 +125,14 @@ impl StandingRow {
     }
 
     /// Where it stands beside a position.
-    pub fn compare(&self, schema: &Schema, position: &Position) -> Ordering {
+    pub fn compare(&self, schema: &Schema, position: PositionRef<'_>) -> Ordering {
         let other = Ends(position.prefix.views(), position.weight);
         self.read(|_, cursor| row::compare_clustering(cursor, &schema.clustering, other))
     }
 
     /// Where it stands beside another row.
     pub fn compare_to(&self, schema: &Schema, other: &StandingRow) -> Ordering {
-        let mut others = smallvec::SmallVec::<[Option<&[u8]>; 4]>::new();
+        let mut others = SmallVec::<[Option<&[u8]>; 4]>::new();
         other.each_value(|value| others.push(value));
         let other = Ends(others.iter().copied(), Weight::At);
         self.read(|_, cursor| row::compare_clustering(cursor, &schema.clustering, other))
@@ -184,7 +176,7 @@ impl<'a, V: RowVisitor<'a>> RowVisitor<'a> for Noted<'_, V> {
 
     #[inline]
     fn marker(&mut self, liveness: Liveness) {
-        self.says_something |= liveness != Liveness::NONE;
+        self.says_something |= !liveness.is_none();
         self.visitor.marker(liveness);
     }
 

@@ -126,7 +126,7 @@ fn compare(seed: u64) -> usize {
     let shape = Shape::new(schema, 0);
     let (stamps, limits) = (Stamps::new(1), Limits::of(Version::Oa, Family::Cassandra));
     let mut writer = Writer::new(&table, seed);
-    let mut told = 0;
+    let (mut told, mut batch) = (0, Batch::new());
     for _ in 0..100 {
         let statement = writer.statement();
         let Some(write) = write_of(&statement, &table) else { continue };
@@ -138,8 +138,65 @@ fn compare(seed: u64) -> usize {
         expected.static_row = expected.static_row.filter(|row| !row.is_empty());
         assert_eq!(mutations, [expected], "seed {seed}: {write:?}");
         told += 1;
+        batch.push(write);
+        if batch.len() == 1 + told % 4 {
+            compare_ways(&encoder, &std::mem::take(&mut batch));
+        }
     }
     told
+}
+
+/// Where the writes to a partition are plain, the bytes are those of their mutation.
+fn compare_ways(encoder: &Encoder<'_>, batch: &Batch) {
+    let compared = encoder.each_partition(batch, |key, writes, timestamp| {
+        let mutation = encoder.mutation(key, writes, timestamp)?;
+        if let Some(bytes) = encoder.plain(key, writes, timestamp) {
+            assert_eq!(bytes, Record::of(&mutation).bytes, "{writes:?}");
+        }
+        Ok(())
+    });
+    compared.unwrap();
+}
+
+/// Rows in the order of their table, whatever their values.
+#[test]
+fn rows_in_order_are_encoded_alike() {
+    let text = "CREATE TABLE ks.t (k int, a double, b text, v text, w int, PRIMARY KEY (k, a, b))
+        WITH CLUSTERING ORDER BY (a DESC, b ASC)";
+    let shape = Shape::new(TableSchema::parse("t".as_ref(), text, None).unwrap(), 0);
+    let (stamps, limits) = (Stamps::new(1), Limits::of(Version::Oa, Family::Cassandra));
+    let encoder = Encoder { shape: &shape, stamps: &stamps, limits: &limits, now: 1_700_000_000 };
+    let (mut random, mut plain) = (Random::new(7), 0);
+    for _ in 0..500 {
+        let mut keys: Vec<(i32, i32)> =
+            (0..random.between(1, 20)).map(|_| (random.below(5) as i32, random.below(30) as i32)).collect();
+        keys.sort_unstable_by_key(|(a, b)| (-a, format!("{b}")));
+        if random.percent(80) {
+            keys.dedup();
+        }
+        let write = |(a, b): (i32, i32)| {
+            // 0.0 comes behind -0.0, of which the bytes are others.
+            let key = (1, (if b % 2 == 0 { f64::from(a) } else { -f64::from(-a) }, format!("{b}")));
+            let write =
+                if random.percent(70) { Write::insert(key.0, key.1) } else { Write::update(key.0, key.1) };
+            let mut write = write.timestamp(random.below(3) as i64).ttl([0, 60][random.below(2)]);
+            for _ in 0..random.between(1, 3) {
+                write = match random.below(4) {
+                    0 => write.unset("v"),
+                    1 => write.set("v", "x".repeat(random.below(300))),
+                    2 => write.set("w", Value::Null),
+                    _ => write.set("w", b),
+                };
+            }
+            write
+        };
+        let batch: Batch = keys.into_iter().map(write).collect();
+        compare_ways(&encoder, &batch);
+        let is_plain =
+            encoder.each_partition(&batch, |key, writes, at| Ok(encoder.plain(key, writes, at).is_some()));
+        plain += usize::from(is_plain.unwrap() == [true]);
+    }
+    assert!((300..500).contains(&plain), "{plain} batches are plain");
 }
 
 #[test]

@@ -19,8 +19,8 @@ use super::value::{Coded, Encoded};
 use super::write::{Change, Target, Write};
 
 /// Bytes that a row and each of its cells take beside their values, or rather more.
-const ABOUT_ROW: usize = 24;
-const ABOUT_CELL: usize = 8;
+const ABOUT_ROW: usize = 6;
+const ABOUT_CELL: usize = 4;
 
 /// The values of a clustering key.
 type ClusteringBytes = SmallVec<[Encoded; 2]>;
@@ -37,14 +37,16 @@ impl Encoder<'_> {
         if self.shape.schema.is_compact || self.shape.model().is_counter() {
             return None;
         }
-        let size: usize = writes.iter().map(|(_, write)| about(write)).sum();
-        let mut rows = PutRows::new(key, writes.len(), ABOUT_ROW + key.len() + size);
+        let mut rows = PutRows::new(key, writes.len());
         let mut before: Option<ClusteringBytes> = None;
         for (_, write) in writes {
             let clustering = self.plain_clustering(write, before.as_ref())?;
             let one = self.one(write, write.timestamp.unwrap_or(timestamp)).ok()?;
             one.put(write, &clustering, &mut rows)?;
-            before = Some(clustering);
+            // Where the first one is plain, the others are most often.
+            if before.replace(clustering).is_none() {
+                rows.reserve(writes[1..].iter().map(|(_, write)| about(write)).sum());
+            }
         }
         Some(rows.finish())
     }
@@ -96,7 +98,7 @@ impl One<'_> {
             _ => Liveness::NONE,
         };
         let cells = encoder.plain_cells(write)?;
-        let says_nothing = marker == Liveness::NONE && cells.is_empty();
+        let says_nothing = marker.is_none() && cells.is_empty();
         if says_nothing || !encoder.limits.holds_time(expiry) || !encoder.limits.holds_time(now) {
             return None;
         }
@@ -205,6 +207,7 @@ mod tests {
         assert!(!is_plain([plain().set("w", "x")]), "no number");
         assert!(!is_plain([Write::insert(7, 1).set("w", 1)]), "a part of a key");
         assert!(!is_plain([Write::update(7, (1, "x"))]), "a row of nothing");
+        assert!(!is_plain([insert(1, "x").timestamp(i64::MIN).ttl(60)]), "a marker that is none");
         assert!(!is_plain([Write::delete_row(7, (1, "x"))]), "a deletion");
         assert!(!is_plain([plain().ttl(15 * 365 * 24 * 60 * 60)]), "it expires after 2038");
         assert!(!is_plain([plain().ttl(u32::MAX)]), "no time to live");

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 pub struct Checked {
     pub(super) mutation: StandingMutation,
     pub(super) times: Extremes,
-    /// Bytes of the buffer that its rows stand in.
+    /// Bytes of memory that the buffer takes which its rows stand in.
     pub(super) buffer: usize,
 }
 
@@ -30,7 +30,7 @@ impl Checked {
             return Err(Error::Invalid("the rows of a mutation are out of order".to_owned()));
         }
         times.add_others(&mutation);
-        Ok(Checked { mutation, times, buffer: bytes.len() })
+        Ok(Checked { mutation, times, buffer: bytes.parts().0.capacity() })
     }
 
     /// A mutation, encoded.

@@ -14,7 +14,13 @@ pub(super) fn is_void(older: &StandingRow, newer: &StandingRow) -> bool {
         && newer.is_simple
         && older.greatest < newer.least
         && (newer.has_marker || !older.has_marker)
-        && older.columns.iter().all(|column| newer.columns.contains(column))
+        && has_all(&newer.columns, &older.columns)
+}
+
+/// Whether one list has all of another one; both ascend.
+fn has_all(columns: &[u16], others: &[u16]) -> bool {
+    let mut columns = columns.iter();
+    others.iter().all(|other| columns.any(|column| column == other))
 }
 
 /// What a row says something about, and from when to when.
@@ -76,9 +82,12 @@ impl<'a> RowVisitor<'a> for Extent {
 
 #[cfg(test)]
 mod tests {
-    use model::time::NO_DELETION_TIME;
-    use model::{Bytes, Cell, CellValue, Clustering, Row};
+    use std::rc::Rc;
 
+    use model::time::NO_DELETION_TIME;
+    use model::{Bytes, Cell, CellValue, Clustering, CqlType, Mutation, PartitionKey, Row, Schema};
+
+    use super::super::Checked;
     use super::*;
 
     fn row(marker: Option<i64>, cells: &[(u16, i64)]) -> Row {
@@ -99,7 +108,13 @@ mod tests {
     }
 
     fn voids(newer: &Row, older: &Row) -> bool {
-        is_void(&StandingRow::of(older), &StandingRow::of(newer))
+        let schema = Rc::new(Schema::new(CqlType::Int, Vec::new(), Vec::new(), Vec::new()));
+        let key = PartitionKey::new(Bytes::default());
+        let [older, newer] = [older, newer].map(|row| {
+            let mutation = Mutation { rows: vec![row.clone()], ..Mutation::new(key.clone()) };
+            Checked::of(&mutation, &schema).mutation.rows.remove(0)
+        });
+        is_void(&older, &newer)
     }
 
     #[test]

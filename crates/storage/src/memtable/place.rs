@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use model::flat::StandingRow;
 use model::{Position, Schema};
+
+use super::kept::KeptRow;
 
 /// A position among the rows of a table: a row itself, or another one.
 #[derive(Clone, Debug)]
@@ -18,7 +19,7 @@ pub(super) struct Place {
 #[derive(Clone, Debug)]
 enum At {
     /// A row, which is all that the map of rows keeps of it.
-    Row(StandingRow),
+    Row(KeptRow),
     /// Positions are few, and large.
     Position(Box<Position>),
 }
@@ -29,7 +30,7 @@ impl Place {
     }
 
     /// Where a row stands, with the row.
-    pub(super) fn of_row(schema: &Rc<Schema>, row: StandingRow) -> Place {
+    pub(super) fn of_row(schema: &Rc<Schema>, row: KeptRow) -> Place {
         Place { rank: row.rank(schema), at: At::Row(row), schema: schema.clone() }
     }
 
@@ -37,8 +38,16 @@ impl Place {
     ///
     /// # Panics
     /// If it is no place of a row.
-    pub(super) fn row(&self) -> &StandingRow {
+    pub(super) fn row(&self) -> &KeptRow {
         match &self.at {
+            At::Row(row) => row,
+            At::Position(position) => panic!("no row is kept at {position:?}"),
+        }
+    }
+
+    /// The same, when the place is not needed any more.
+    pub(super) fn into_row(self) -> KeptRow {
+        match self.at {
             At::Row(row) => row,
             At::Position(position) => panic!("no row is kept at {position:?}"),
         }
@@ -55,8 +64,8 @@ impl Place {
     fn compare(&self, other: &Place) -> Ordering {
         match (&self.at, &other.at) {
             (At::Row(row), At::Row(other)) => row.compare_to(&self.schema, other),
-            (At::Row(row), At::Position(position)) => row.compare(&self.schema, position),
-            (At::Position(position), At::Row(row)) => row.compare(&self.schema, position).reverse(),
+            (At::Row(row), At::Position(position)) => row.compare(&self.schema, position.as_view()),
+            (At::Position(position), At::Row(row)) => row.compare(&self.schema, position.as_view()).reverse(),
             (At::Position(position), At::Position(other)) => self.schema.compare(position, other),
         }
     }

@@ -7,7 +7,6 @@
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::rc::Rc;
 
-use model::flat::StandingRow;
 use model::merge::{Direction, RowMerger};
 use model::{
     DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
@@ -16,6 +15,7 @@ use model::{
 
 use smallvec::SmallVec;
 
+use super::kept::KeptRow;
 use super::place::Place;
 use super::{Memtable, Partition};
 use crate::{Error, Result};
@@ -287,7 +287,7 @@ struct Ready {
 enum Made {
     Start(PartitionStart),
     /// With the deletion around it.
-    Row(StandingRow, DeletionTime),
+    Row(KeptRow, DeletionTime),
     Other(Box<Fragment>),
     End,
 }
@@ -304,7 +304,7 @@ impl Ready {
             self.next += 1;
             match std::mem::replace(first, Made::End) {
                 Made::Row(row, active) if active.is_live() => row.decode(place.as_new_row()),
-                Made::Row(row, active) => match unshadowed(row.to_row(), active, merger, false) {
+                Made::Row(row, active) => match unshadowed(row.into_row(), active, merger, false) {
                     Some(left) => *place = Fragment::Row(left),
                     None => continue,
                 },
@@ -322,7 +322,7 @@ impl Ready {
 
 /// What stands in a partition.
 enum Item<'a> {
-    Row(&'a StandingRow),
+    Row(&'a KeptRow),
     Change(Position, DeletionTime),
 }
 
@@ -330,8 +330,8 @@ impl Item<'_> {
     /// Of a row and a change, which are never at the same place.
     fn is_before(&self, other: &Item<'_>, schema: &model::Schema) -> bool {
         match (self, other) {
-            (Item::Row(row), Item::Change(position, _)) => row.compare(schema, position).is_lt(),
-            (Item::Change(position, _), Item::Row(row)) => row.compare(schema, position).is_gt(),
+            (Item::Row(row), Item::Change(position, _)) => row.compare(schema, position.as_view()).is_lt(),
+            (Item::Change(position, _), Item::Row(row)) => row.compare(schema, position.as_view()).is_gt(),
             _ => unreachable!("rows come from one list and changes from the other"),
         }
     }

@@ -3,7 +3,8 @@
 use model::fragment::Validator;
 use model::merge::{Direction, Merge};
 use model::{
-    Bytes, Clustering, CqlType, Fragment, FragmentReader, Mutation, Next, Position, Slice, Token, Weight,
+    Bytes, Clustering, Column, CqlType, Fragment, FragmentReader, Mutation, Next, Position, Slice, Token,
+    Weight,
 };
 use testkit::generate::random::Random;
 use testkit::oracle::Oracle;
@@ -38,7 +39,7 @@ impl Written {
         for mutation in mutations {
             oracle.apply(&mutation);
             for memtable in [&memtables[0][0], random.one_of(&memtables[1])] {
-                memtable.apply(super::Checked::of(&mutation, &schema), LogPosition::default());
+                memtable.apply(Checked::of(&mutation, &schema), LogPosition::default());
             }
         }
         Written { schema, oracle, memtables, now: writer.now() }
@@ -175,4 +176,97 @@ fn what_was_never_written_is_not_there() {
     assert_eq!(slice.pop(&mut place).unwrap(), Next::End);
     let mut scan = MemtableReader::scan(&memtable, None, Token::MAX);
     assert_eq!(scan.pop(&mut place).unwrap(), Next::End);
+}
+
+/// A table of an int key, an int clustering column, a blob and an int.
+fn blobs() -> Rc<Schema> {
+    let column = |name: &str, data_type| Column { name: name.as_bytes().into(), data_type };
+    let regulars = vec![column("v", CqlType::Blob), column("w", CqlType::Int)];
+    Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), regulars))
+}
+
+fn int(number: i32) -> Bytes {
+    Bytes::from(&number.to_be_bytes()[..])
+}
+
+/// A row of the only partition, with one column.
+fn row(number: i32, column: u16, value: Bytes, timestamp: i64) -> Mutation {
+    let mut row = model::Row::new(std::iter::once(int(number)).collect());
+    let (value, local_deletion_time) = (model::CellValue::Value(value), model::time::NO_DELETION_TIME);
+    row.cells = vec![model::Cell { column, ttl: 0, timestamp, local_deletion_time, path: None, value }];
+    Mutation { rows: vec![row], ..Mutation::new(PartitionKey::new(int(1))) }
+}
+
+fn apply(memtable: &Memtable, mutation: &Mutation) {
+    memtable.apply(Checked::of(mutation, memtable.schema()), LogPosition::default());
+}
+
+/// Whatever of a row is written again, its other values are neither copied nor counted again.
+#[test]
+fn a_part_of_a_row_that_is_written_again_takes_little() {
+    const LARGE: usize = 1 << 20;
+    let memtable = Memtable::new(&blobs());
+    apply(&memtable, &row(7, 0, Bytes::from(vec![1; LARGE]), 1));
+    let before = memtable.bytes();
+    assert!((LARGE..LARGE + 2000).contains(&before), "{before}");
+    (0..1000).for_each(|number| apply(&memtable, &row(7, 1, int(number), i64::from(number))));
+    let each = (memtable.bytes() - before) / 1000;
+    assert!((80..200).contains(&each), "{each} bytes an update");
+}
+
+/// Of rows that ascend the nodes of the map are filled by half.
+#[test]
+fn a_row_takes_its_buffer_and_its_entry() {
+    let memtable = Memtable::new(&blobs());
+    let mut mutation = Mutation::new(PartitionKey::new(int(1)));
+    mutation.rows = (0..10_000).flat_map(|number| row(number, 1, int(number), 1).rows).collect();
+    apply(&memtable, &mutation);
+    let (entry, buffer) = (size_of::<Place>() * 11 / 6, 1 + 1 + 1 + 4 + 1 + 1 + 1 + 4);
+    let each = memtable.bytes() / 10_000;
+    assert!((entry + buffer..entry + 2 * buffer + 2).contains(&each), "{each} bytes a row");
+}
+
+/// What is behind a reader stays as it was, and what is before it is as it is now; a deletion holds from where it stands.
+#[test]
+fn writes_may_come_while_a_reader_stands() {
+    for way in [Direction::Forward, Direction::Reverse] {
+        for (popped, is_deleted) in
+            [(0, false), (1, false), (70, false), (150, true), (300, false), (301, true)]
+        {
+            let memtable = Rc::new(Memtable::new(&blobs()));
+            (0..300).for_each(|number| apply(&memtable, &row(number * 2, 1, int(1), 1)));
+            let key = PartitionKey::new(int(1));
+            let mut reader = MemtableReader::slice(&memtable, &key, &Slice::all(), way, true);
+            let (mut order, mut place) = (Order::new(memtable.schema(), way), Fragment::default());
+            let mut found = Vec::new();
+            for at in 0.. {
+                if at == popped && is_deleted {
+                    let deletion = DeletionTime { marked_for_delete_at: 5, local_deletion_time: 5 };
+                    apply(&memtable, &Mutation { deletion, ..Mutation::new(key.clone()) });
+                } else if at == popped {
+                    (0..600).for_each(|number| apply(&memtable, &row(number, 1, int(2), 2)));
+                }
+                if reader.pop(&mut place).unwrap() != Next::Fragment {
+                    break;
+                }
+                order.check(&place);
+                if let Fragment::Row(row) = &place {
+                    let model::CellValue::Value(value) = &row.cells[0].value else { panic!("a value") };
+                    let number = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().unwrap());
+                    found.push((number(row.clustering.values[0].as_ref().unwrap()), number(value)));
+                }
+            }
+            order.validator.finish().unwrap();
+            let old = found.iter().take_while(|(_, value)| *value == 1).count();
+            assert!(
+                found[old..].iter().all(|(_, value)| *value == 2),
+                "what is new comes behind what is old"
+            );
+            // A reader takes 64 at a time.
+            let seen = usize::min(300, popped);
+            assert!((seen.saturating_sub(1)..=seen + 64).contains(&old), "{old} of {popped}");
+            let expected = if is_deleted { old } else { old + 2 * (300 - old) };
+            assert!(found.len().abs_diff(expected) <= 1, "{} of {popped}, {old} of them old", found.len());
+        }
+    }
 }
