@@ -102,15 +102,9 @@ impl One<'_> {
         if says_nothing || !encoder.limits.holds_time(expiry) || !encoder.limits.holds_time(now) {
             return None;
         }
-        let view = |cell: &'_ PlainCell<'_>| -> (u16, u32, i64) {
-            match cell.value {
-                Some(_) => (cell.column, ttl, expiry),
-                None => (cell.column, 0, now),
-            }
-        };
         let cells = cells.iter().map(|cell| {
-            let (column, ttl, local_deletion_time) = view(cell);
-            let value = cell.value.as_deref();
+            let (column, value) = (cell.column, cell.value.as_deref());
+            let (ttl, local_deletion_time) = if value.is_some() { (ttl, expiry) } else { (0, now) };
             CellView { column, ttl, timestamp, local_deletion_time, path: None, value }
         });
         rows.put(clustering.iter().map(|value| Some(&**value)), &marker, cells);

@@ -29,7 +29,7 @@ impl KeptRow {
         merger.merge(&mut versions, false, around).map(|row| KeptRow::Merged(Rc::new(row)))
     }
 
-    /// Whether there is nothing in it that a merge would take out, were it not for what is around.
+    /// Whether it can stay as it came, where it is the only version and nothing around it is deleted.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self, KeptRow::Standing(row) if row.is_plain())
     }
