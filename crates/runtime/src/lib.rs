@@ -9,6 +9,7 @@
 //! run / run_simulated ──► Shard ──► Disk ──► File ──► Window      bytes of one read
 //!                           │         └────► NewFile              appended to
 //!                           └─────► Clock
+//! Loan, Lender   a shard at rest, looked at by other threads
 //! Cache          one budget of bytes, for everything a shard keeps
 //! SingleFlight   concurrent misses of one thing become one read
 //! Signal         what waits for something to change
@@ -53,8 +54,10 @@ mod buffer;
 mod cache;
 mod clock;
 mod disk;
+mod driving;
 mod error;
 mod file;
+mod lending;
 mod new_file;
 mod offload;
 mod prefetch;
@@ -73,10 +76,11 @@ pub use clock::{Clock, SimClock};
 pub use disk::Disk;
 pub use error::{DiskAction, IoError, RuntimeError};
 pub use file::{File, Window};
+pub use lending::{Borrowed, Lender, Loan};
 pub use new_file::NewFile;
 pub use offload::offload;
 pub use prefetch::prefetch;
-pub use shard::{Shard, ShardOptions, run, run_simulated, start};
+pub use shard::{Shard, ShardOptions, ShardThread, run, run_simulated, start};
 pub use signal::Signal;
 pub use sim::{SimCounters, SimDisk, SimOptions};
 pub use single_flight::SingleFlight;

@@ -13,9 +13,15 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::clock::{Clock, SimClock};
 use crate::disk::Disk;
+use crate::driving::drive;
 use crate::error::RuntimeError;
+use crate::lending::{Lender, LenderToBe, Loan, loan};
 use crate::real::RealDisk;
 use crate::sim::{self, SimDisk, SimOptions};
+
+/// So many tasks may be woken by another thread before the shard sees to them. Who borrows the shard and wakes more than these would
+/// wait for the shard's thread, which waits for the floor.
+const REMOTE_WAKES: usize = 1024;
 
 /// How a shard on the real machine is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,28 +80,40 @@ pub fn run<T: Send>(
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("shard".to_owned())
-            .spawn_scoped(scope, move || run_here(&options, main))
+            .spawn_scoped(scope, move || {
+                let (_, lender) = loan::<()>();
+                run_here(&options, &lender, async |shard, _| main(shard).await)
+            })
             .map_err(RuntimeError::Thread)?;
         thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
 
-/// Starts a shard on a new thread of its own, which ends with `main`, and comes back at once. Joining the thread gives
-/// what `main` returned, or [`RuntimeError`] if the shard could not be had and `main` has not run.
+/// Starts a shard on a new thread of its own, which ends with `main`, and comes back at once, with what the shard lends. Joining
+/// the thread gives what `main` returned, or [`RuntimeError`] if the shard could not be had and `main` has not run.
 ///
 /// Tasks that were spawned and have not ended by then are dropped. If `main` panics, joining tells.
 ///
 /// # Errors
 /// [`RuntimeError::Thread`] if there is no thread to be had.
-pub fn start<T: Send + 'static>(
+pub fn start<L: 'static, T: Send + 'static>(
     options: ShardOptions,
-    main: impl AsyncFnOnce(Shard) -> T + Send + 'static,
-) -> Result<thread::JoinHandle<Result<T, RuntimeError>>, RuntimeError> {
+    main: impl AsyncFnOnce(Shard, Lender<L>) -> T + Send + 'static,
+) -> Result<(ShardThread<T>, Loan<L>), RuntimeError> {
+    let (loan, lender) = loan();
     let named = thread::Builder::new().name("shard".to_owned());
-    named.spawn(move || run_here(&options, main)).map_err(RuntimeError::Thread)
+    let thread = named.spawn(move || run_here(&options, &lender, main)).map_err(RuntimeError::Thread)?;
+    Ok((thread, loan))
 }
 
-fn run_here<T>(options: &ShardOptions, main: impl AsyncFnOnce(Shard) -> T) -> Result<T, RuntimeError> {
+/// The thread of a shard.
+pub type ShardThread<T> = thread::JoinHandle<Result<T, RuntimeError>>;
+
+fn run_here<L, T>(
+    options: &ShardOptions,
+    lender: &LenderToBe<L>,
+    main: impl AsyncFnOnce(Shard, Lender<L>) -> T,
+) -> Result<T, RuntimeError> {
     if let Some(cpu) = options.cpu {
         pin_to(cpu).map_err(|source| RuntimeError::Pin { cpu, source })?;
     }
@@ -106,8 +124,8 @@ fn run_here<T>(options: &ShardOptions, main: impl AsyncFnOnce(Shard) -> T) -> Re
         clock: Clock::Real,
         io_uring: runtime.driver_type().is_iouring(),
     };
-    let result = runtime.block_on(async {
-        let result = caught(async { main(shard).await }).await;
+    let result = drive(&runtime, lender.floor(), async {
+        let result = caught(async { main(shard, lender.arrive()).await }).await;
         // The kernel may still be at work on the buffers of requests that nobody waits for any more.
         disk.close().await;
         result
@@ -140,7 +158,7 @@ fn start_driver(options: &ShardOptions) -> io::Result<Runtime> {
         proactor.driver_type(DriverType::Poll);
     }
     // Without a driver type, compio takes io_uring and falls back to polling where that cannot be set up.
-    RuntimeBuilder::new().with_proactor(proactor).build()
+    RuntimeBuilder::new().with_proactor(proactor).sync_queue_size(REMOTE_WAKES).build()
 }
 
 /// Runs `main` to its end on this thread, on a simulated disk and clock, and returns what it returns.

@@ -4,17 +4,15 @@
 //! it passes only while all futures wait, and then at once to where the next of them goes on: a sleep of an hour costs
 //! nothing, and ends after all that takes less than an hour.
 
-use std::cell::OnceCell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::LazyLock;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crate::sim::{try_now, try_sleep};
 
-thread_local! {
-    static START: OnceCell<Instant> = const { OnceCell::new() };
-}
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Waits for this long, from when the future is first polled; never shorter.
 ///
@@ -43,9 +41,9 @@ pub async fn timeout<F: Future>(duration: Duration, future: F) -> Option<F::Outp
     .await
 }
 
-/// The time since some moment in the life of this thread, to measure by. It never goes back.
+/// The time since some moment in the life of the process, to measure by. It never goes back, and is the same on all threads.
 pub fn monotonic() -> Duration {
-    try_now().unwrap_or_else(|| START.with(|start| start.get_or_init(Instant::now).elapsed()))
+    try_now().unwrap_or_else(|| START.elapsed())
 }
 
 #[cfg(test)]

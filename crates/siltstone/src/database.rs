@@ -40,6 +40,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod borrowing;
 mod changes;
 mod counters;
 mod definition;
@@ -47,6 +48,7 @@ mod elements;
 mod encode;
 mod fold;
 mod folder;
+mod here;
 mod keys;
 mod locks;
 mod many;
@@ -63,6 +65,7 @@ mod resume;
 mod ring;
 mod rows;
 mod select;
+mod serving;
 mod shape;
 mod shards;
 mod sink;

@@ -1,4 +1,4 @@
-//! Rows looked at where they are: on the thread of their shard, in the cache that has them, without a copy of anything.
+//! Rows looked at where they are: by who has their shard, in the cache that has them, without a copy of anything.
 
 use std::fmt;
 use std::ops::ControlFlow;

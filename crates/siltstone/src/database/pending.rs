@@ -67,9 +67,10 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Begins what would otherwise begin when it is first polled, and comes back at once: the shards are at work while this
-    /// thread does something else, and several may be under way. They are in no order: of two writes to one row, the later one is
-    /// to be begun when the earlier one has answered. It goes on to its end only if it is polled or waited for.
+    /// Begins what would otherwise begin when it is first polled, and does not wait for it: the shards are at work while this
+    /// thread does something else, and several may be under way. Reads of what is in memory may be done when it comes back. They
+    /// are in no order: of two writes to one row, the later one is to be begun when the earlier one has answered. It goes on to its
+    /// end only if it is polled or waited for.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Write};

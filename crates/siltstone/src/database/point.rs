@@ -1,10 +1,10 @@
 //! A row by its whole key: what is in memory is answered without a future, a task or a stream.
 //!
 //! ```text
-//!       this is the thread of its shard          else
-//! get ──────────────┬──────────────────────► queue of its shard
-//!                   ▼                               │
-//!         what memory says of the row ◄─────────────┘
+//!     its shard is at rest, or this is its thread     else
+//! get ──────────────┬──────────────────────────► queue of its shard
+//!                   ▼                                   │
+//!         what memory says of the row ◄─────────────────┘
 //!                   │ nothing
 //!                   ▼
 //!         a slice of that row

@@ -35,8 +35,16 @@ where
     (Question(Some(exchange.clone())), Reply(exchange))
 }
 
+/// What goes on already, as the shard polls it, and the answer to come.
+pub(super) fn begun<T: Send + 'static>(work: LocalFuture<Result<T>>) -> (LocalFuture<()>, Reply<T>) {
+    let exchange: Arc<Exchange<(), T>> =
+        Arc::new(Exchange(Mutex::new(Inside { state: State::Begun, waker: None })));
+    let answerer = Answerer(Some(exchange.clone()));
+    (Box::pin(async move { answerer.answer(work.await) }), Reply(exchange))
+}
+
 /// That nobody answers.
-fn gone() -> Error {
+pub(super) fn gone() -> Error {
     Error::Closed("the database is closed, or a shard of it has failed".to_owned())
 }
 

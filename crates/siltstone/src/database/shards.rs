@@ -1,46 +1,40 @@
 //! The threads of a database, and how work comes to them.
 //!
 //! ```text
-//! any thread ──job──► bounded queue ──► shard: a task a job, so many at once
-//!      ▲                                   │
-//!      └───────────── answer ◄─────────────┘
+//!                  at rest: borrowed, looked at there
+//! any thread ──job─┤
+//!      ▲           └─► bounded queue ──► shard: a task a job, so many at once
+//!      └───────────── answer ◄──────────────┘
 //! ```
 //!
 //! A job is a closure that may go to another thread; the future that it makes may not, and lives and ends on the
 //! shard. Answers are plain data. A job that panics takes its shard with it: it may have left anything half done.
 //!
 //! What needs no wait, as a read of what is in memory, is done when the job is taken, and makes neither a future nor a
-//! task. What a job asks of its own shard does not go through the queue either: it is done where it is asked for.
+//! task; where the shard is at rest, by who asks. What a job asks of its own shard does not go through the queue either: it is done
+//! where it is asked for.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::panic::{self, AssertUnwindSafe};
-use std::pin::{Pin, pin};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
-use std::thread::JoinHandle;
 
 use async_channel::TrySendError;
-use runtime::{RuntimeError, Shard, ShardOptions, Signal};
-use send_wrapper::SendWrapper;
+use runtime::{Loan, ShardOptions, ShardThread};
 
+use super::borrowing::borrow;
+use super::here::{Begun, begin_here, is_here};
 use super::pending::Pending;
 use super::question::{Question, question};
-use super::spin::spin;
+use super::serving::{Served, serve};
 use super::worker::Worker;
 use crate::{Error, Result};
-
-/// How many jobs of a shard may be under way; others wait in its queue.
-const AT_ONCE: usize = 1024;
 
 /// How many jobs wait for a shard before who asks waits as well.
 const QUEUE: usize = 1024;
 
 pub(super) type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
-/// How a shard has ended.
-type Ended = std::result::Result<Result<()>, RuntimeError>;
 
 /// What has become of a question when it was asked.
 pub(super) enum Work<T> {
@@ -53,16 +47,12 @@ pub(super) enum Work<T> {
 /// The number of the next shard of the process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-thread_local! {
-    /// The shard of this thread, if it is one, with its number.
-    static HERE: RefCell<Option<(u64, Rc<Worker>)>> = const { RefCell::new(None) };
-}
-
 /// A shard as other threads see it.
 pub(super) struct ShardHandle {
     number: u64,
     jobs: async_channel::Sender<Question>,
-    thread: Mutex<Option<JoinHandle<Ended>>>,
+    loan: Loan<Rc<Served>>,
+    thread: Mutex<Option<ShardThread<Result<()>>>>,
 }
 
 impl ShardHandle {
@@ -70,8 +60,9 @@ impl ShardHandle {
     pub(super) fn start(options: ShardOptions) -> Result<ShardHandle> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (jobs, queue) = async_channel::bounded(QUEUE);
-        let thread = runtime::start(options, async move |shard| serve(shard, number, queue).await)?;
-        Ok(ShardHandle { number, jobs, thread: Mutex::new(Some(thread)) })
+        let (thread, loan) =
+            runtime::start(options, async move |shard, lender| serve(shard, lender, number, queue).await)?;
+        Ok(ShardHandle { number, jobs, loan, thread: Mutex::new(Some(thread)) })
     }
 
     /// Does something on the shard.
@@ -79,22 +70,32 @@ impl ShardHandle {
         &self,
         work: impl AsyncFnOnce(Rc<Worker>) -> Result<T> + Send + 'static,
     ) -> Pending<T> {
-        self.ask(move |worker| {
+        self.ask_at_length(move |worker| {
             let worker = worker.clone();
             Ok(Work::later(async move { work(worker).await }))
         })
     }
 
-    /// Does something on the shard that may not need to wait there. If this is its thread, what needs no wait is done when
-    /// this returns.
+    /// Does something on the shard that may not need to wait there, and then takes no longer than a page of rows. If the shard is at
+    /// rest, or this is its thread, what needs no wait is done when this returns.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
     ) -> Pending<T> {
         match begin_here(self.number, work) {
-            Begun::Done(done) => Pending::answered(done),
-            Begun::Later(later) => Pending::new(later),
+            Begun::Not(work) => borrow(&self.loan, work).unwrap_or_else(|work| self.send(work)),
+            begun => begun.pending(),
+        }
+    }
+
+    /// The same for what may take longer: who asks is free meanwhile.
+    pub(super) fn ask_at_length<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
+    ) -> Pending<T> {
+        match begin_here(self.number, work) {
             Begun::Not(work) => self.send(work),
+            begun => begun.pending(),
         }
     }
 
@@ -124,11 +125,11 @@ impl ShardHandle {
 
     /// Waits until the thread has ended, which it does once it is closed, all is done, and the log is durable.
     pub(super) fn join(&self) -> Result<()> {
-        if here(self.number).is_some() {
+        if is_here(self.number) {
             return Err(Error::Usage("a database is not closed on one of its shards".to_owned()));
         }
         let thread = self.thread.lock().map_or(None, |mut thread| thread.take());
-        match thread.map(JoinHandle::join) {
+        match thread.map(ShardThread::join) {
             None => Ok(()),
             Some(Ok(ended)) => ended?,
             Some(Err(_)) => Err(Error::Closed("a shard of the database has panicked".to_owned())),
@@ -153,137 +154,9 @@ impl<T> Work<T> {
     }
 }
 
-/// Takes jobs until the queue is closed and empty, lets those end that are under way, and closes the log.
-async fn serve(shard: Shard, number: u64, queue: async_channel::Receiver<Question>) -> Result<()> {
-    let worker = Rc::new(Worker::new(shard));
-    let here = Here::begin(number, &worker);
-    let load = Rc::new(Load::default());
-    while let Some(job) = next(&worker, &load, &queue).await {
-        load.running.set(load.running.get() + 1);
-        let running = Running { worker: worker.clone(), load: load.clone() };
-        match panic::catch_unwind(AssertUnwindSafe(|| job.begin(&worker))) {
-            Ok(Some(work)) => runtime::spawn(async move {
-                let running = running;
-                work.await;
-                drop(running);
-            })
-            .detach(),
-            Ok(None) if worker.is_turn_over() => runtime::yield_now().await,
-            Ok(None) => {}
-            // As a panic of a task: the shard goes, and all who wait are told.
-            Err(_) => worker.fail(),
-        }
-    }
-    // After a failure: whoever waits for an answer is told that none will come.
-    queue.close();
-    while queue.try_recv().is_ok() {}
-    load.changed.until(|| (load.running.get() == 0 || worker.has_failed()).then_some(())).await;
-    drop(here);
-    match worker.has_failed() {
-        true => Err(Error::Closed("a shard of the database has panicked".to_owned())),
-        false => worker.close().await,
-    }
-}
-
-/// This thread is a shard until it is dropped, however that ends: its worker does not outlive what it runs on.
-struct Here;
-
-impl Here {
-    fn begin(number: u64, worker: &Rc<Worker>) -> Here {
-        HERE.set(Some((number, worker.clone())));
-        Here
-    }
-}
-
-impl Drop for Here {
-    fn drop(&mut self) {
-        HERE.take();
-    }
-}
-
-/// What has become of a question where it was asked.
-enum Begun<T, W> {
-    Done(Result<T>),
-    /// What is left does not leave this thread: whoever polls it is a job of the shard.
-    Later(SendWrapper<LocalFuture<Result<T>>>),
-    /// This is not the shard that it was for.
-    Not(W),
-}
-
-/// Work that is done where it is asked for, if this is the shard of that number.
-fn begin_here<T: 'static, W: FnOnce(&Rc<Worker>) -> Result<Work<T>> + 'static>(
-    number: u64,
-    work: W,
-) -> Begun<T, W> {
-    let Some(worker) = here(number) else { return Begun::Not(work) };
-    if worker.is_turn_over() {
-        // What is in memory is read without a wait: a loop of that would let nobody else go on.
-        return Begun::Later(SendWrapper::new(Box::pin(async move {
-            runtime::yield_now().await;
-            work(&worker)?.answer().await
-        })));
-    }
-    match work(&worker) {
-        Ok(Work::Done(done)) => Begun::Done(Ok(done)),
-        Ok(Work::Later(later)) => Begun::Later(SendWrapper::new(later)),
-        Err(error) => Begun::Done(Err(error)),
-    }
-}
-
-/// The shard of this thread, if it is the one of that number.
-fn here(number: u64) -> Option<Rc<Worker>> {
-    HERE.with_borrow(|here| here.as_ref().filter(|here| here.0 == number).map(|here| here.1.clone()))
-}
-
-/// The next job, once there is room for one; `None` if there will be none, as after a panic.
-async fn next(worker: &Worker, load: &Load, queue: &async_channel::Receiver<Question>) -> Option<Question> {
-    load.changed.until(|| (load.running.get() < AT_ONCE || worker.has_failed()).then_some(())).await;
-    while !worker.has_failed() {
-        // While nobody waits for the queue, who sends need not wake anybody.
-        let is_idle = load.running.get() == 0;
-        if is_idle && let Some(job) = spin(|| queue.try_recv().ok()) {
-            return Some(job);
-        }
-        let mut received = pin!(queue.recv());
-        let becomes_idle = || worker.has_failed() || (!is_idle && load.running.get() == 0);
-        let mut changed = pin!(load.changed.until(|| becomes_idle().then_some(())));
-        let job = poll_fn(|context| match changed.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(None),
-            Poll::Pending => received.as_mut().poll(context).map(Some),
-        });
-        if let Some(job) = job.await {
-            return job.ok();
-        }
-    }
-    None
-}
-
-/// How much a shard has to do.
-#[derive(Default)]
-struct Load {
-    running: Cell<usize>,
-    /// A job has ended.
-    changed: Signal,
-}
-
-/// A job that is under way.
-struct Running {
-    worker: Rc<Worker>,
-    load: Rc<Load>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.worker.fail();
-        }
-        self.load.running.set(self.load.running.get() - 1);
-        self.load.changed.notify();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::sync::Arc;
     use std::thread;
 
@@ -346,6 +219,71 @@ mod tests {
             Ok(asked)
         });
         assert!(asks.wait().unwrap() <= 2 * ANSWERS_A_TURN);
+        shard.close();
+        shard.join().unwrap();
+    }
+
+    /// A thread that a question was begun on, once that is the one that asks.
+    fn ask_at_rest<T: Send + 'static>(
+        shard: &ShardHandle,
+        work: impl Fn(&Rc<Worker>) -> Result<Work<T>> + Clone + Send + 'static,
+    ) -> Pending<(thread::ThreadId, T)> {
+        loop {
+            let (work, asks) = (work.clone(), thread::current().id());
+            let asked = shard.ask(move |worker| {
+                let here = thread::current().id();
+                match work(worker)? {
+                    Work::Done(done) => Ok(Work::Done((here, done))),
+                    Work::Later(later) => Ok(Work::later(async move { Ok((here, later.await?)) })),
+                }
+            });
+            let answer = asked.wait().unwrap();
+            if answer.0 == asks {
+                return Pending::answered(Ok(answer));
+            }
+        }
+    }
+
+    #[test]
+    fn a_shard_at_rest_is_looked_at_by_who_asks() {
+        let shard = shard();
+        let (there, ()) = ask_at_rest(&shard, |_| Ok(Work::Done(()))).wait().unwrap();
+        assert_eq!(there, thread::current().id());
+        // What cannot be ended there goes on on the shard.
+        let later = |_: &Rc<Worker>| {
+            Ok(Work::later(async {
+                runtime::yield_now().await;
+                Ok(thread::current().id())
+            }))
+        };
+        let (begun, ended) = ask_at_rest(&shard, later).wait().unwrap();
+        assert_eq!(begun, thread::current().id());
+        assert_ne!(ended, begun);
+        shard.close();
+        shard.join().unwrap();
+        assert!(matches!(shard.ask(|_| Ok(Work::Done(()))).wait(), Err(Error::Closed(_))));
+    }
+
+    /// Who has borrowed a shard asks it again: to wait for its queue would be to wait for itself.
+    #[test]
+    fn who_has_borrowed_a_shard_can_ask_it() {
+        let shard = Arc::new(shard());
+        let inner = shard.clone();
+        let asks = thread::current().id();
+        let nested = move |_: &Rc<Worker>| {
+            if thread::current().id() != asks {
+                return Ok(Work::Done((0, std::sync::Mutex::new(None))));
+            }
+            let done = inner.ask(|_| Ok(Work::Done(7))).at_hand().expect("it is done there")?;
+            let later = inner.call(async |_| {
+                runtime::yield_now().await;
+                Ok(8)
+            });
+            Ok(Work::Done((done, std::sync::Mutex::new(Some(later)))))
+        };
+        let (_, (done, later)) = ask_at_rest(&shard, nested).wait().unwrap();
+        let later = later.into_inner().unwrap().unwrap();
+        assert_eq!((done, later.wait().unwrap()), (7, 8));
         shard.close();
         shard.join().unwrap();
     }

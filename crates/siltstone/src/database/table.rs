@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,13 +15,14 @@ use super::counters::Increments;
 use super::encode::{Encoder, Record};
 use super::fold::{Fold, Folded, RowView};
 use super::point::Point;
-use super::read::PageOptions;
+use super::read::{PAGE_ROWS, PageOptions};
 use super::resume::Resume;
 use super::rows::PackedRows;
 use super::select::{Answer, FlatSlice, ScanRead, Selection, SliceRead, after};
 use super::shape::{Selected, Shape};
 use super::sink::Sink;
 use super::upkeep;
+use super::worker::Worker;
 use super::{Batch, ColumnInfo, Inner, IntoValues, Page, Pending, Row, Scan, Slice, TableState, Value};
 use crate::{Error, Result};
 
@@ -261,8 +263,9 @@ impl Table {
     /// searches and all else that needs no row for long. Nothing is copied, and what leaves the shard is the state.
     ///
     /// It ends with the slice, with its [limit](Slice::limit) of rows, 5000 if none is said, or when the function breaks off.
-    /// [Bytes](Slice::limit_bytes) are no limit. The function runs on the thread of the shard, which does nothing else
-    /// meanwhile: it neither blocks nor asks the database for more. A panic in it takes the shard with it.
+    /// [Bytes](Slice::limit_bytes) are no limit. The function runs on the thread of the shard, or on this one while the shard is at
+    /// rest and no more than 5000 rows are wanted; the shard does nothing else meanwhile: the function neither blocks nor asks the
+    /// database for more. A panic in it takes the shard with it.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Slice, Write};
@@ -333,7 +336,7 @@ impl Table {
     }
 
     /// Shows the rows of many partitions to a function, in the order of tokens: [`Table::fold`] for a scan. The function goes
-    /// from shard to shard, and runs on one of them at a time. What was shown is not shown again if the table is altered
+    /// from shard to shard, and runs on the thread of one of them at a time. What was shown is not shown again if the table is altered
     /// meanwhile: the rows behind it then have the columns that it has by then.
     ///
     /// ```
@@ -503,7 +506,11 @@ impl Table {
             let (columns, read) = read(&self.state.shape())?;
             let shard = self.inner.shard_of(read.token);
             sink.select(&columns);
-            match shard.ask(move |worker| worker.read_slice(read, sink)).await? {
+            // Who asks for more than a page may have something else to do meanwhile.
+            let is_long = read.selection.rows > PAGE_ROWS;
+            let work = move |worker: &Rc<Worker>| worker.read_slice(read, sink);
+            let asked = if is_long { shard.ask_at_length(work) } else { shard.ask(work) };
+            match asked.await? {
                 Answer::Rows(sink) => return Ok((columns, sink)),
                 Answer::Altered(empty) => sink = empty,
             }

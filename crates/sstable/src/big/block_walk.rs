@@ -31,7 +31,8 @@ impl BlockWalk {
     /// At the first block.
     pub(crate) fn new(promoted: Promoted, version: Version) -> BlockWalk {
         let (at, map_start) = (promoted.blocks.start, promoted.map);
-        let [last, window, map] = [(); 3].map(|()| Bytes::default());
+        let nothing = Bytes::default();
+        let [last, window, map] = [nothing.clone(), nothing.clone(), nothing];
         BlockWalk { promoted, version, number: 0, at, last, window, window_start: at, map, map_start }
     }
 

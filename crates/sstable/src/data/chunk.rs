@@ -13,7 +13,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use model::Bytes;
 use runtime::{File, IoError, Task, Window, buffer_of, reuse};
 
 use super::sums::{BadSum, Sums, Units};
@@ -59,7 +58,7 @@ pub struct Stretch {
 impl Stretch {
     /// No bytes at all, at a place of the data.
     pub fn empty(start: u64) -> Stretch {
-        Stretch { owner: Bytes::default().parts().0.clone(), bytes: 0..0, start }
+        Stretch { owner: Rc::default(), bytes: 0..0, start }
     }
 
     /// Where the bytes end in the uncompressed data.

@@ -1,0 +1,142 @@
+//! The loop of a shard's thread: futures that were woken, then the driver, then rest.
+//!
+//! ```text
+//! ┌─► main, tasks ──more──────────────────► driver, no wait ──┐
+//! │        ├─────not to be lent───────────► driver, waits ────┤
+//! │        └─────to be lent───────► asleep without the floor ─┤
+//! └───────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The driver belongs to the shard as all else does, so it cannot be waited in while the shard is lent: what is
+//! waited for then is that its file descriptor has something to read.
+
+#![expect(unsafe_code, reason = "compio gives its driver's file descriptor as a number")]
+
+use std::future::Future;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use compio::runtime::Runtime;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::lending::Floor;
+
+/// So often may the future of the shard be woken before the driver is asked what else there is.
+const WAKES_A_POLL: u32 = 64;
+
+/// Runs a future of the shard, and its tasks beside it, until the future ends.
+pub(crate) fn drive<F: Future>(runtime: &Runtime, floor: &Floor, future: F) -> F::Output {
+    let news = Arc::new(News {
+        has_come: AtomicBool::new(true),
+        is_awake: AtomicBool::new(true),
+        driver: runtime.waker(),
+    });
+    let waker = Waker::from(news.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    let mut rest = Rest::default();
+    runtime.enter(|| {
+        loop {
+            if news.has_come.swap(false, Ordering::Acquire) {
+                if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                    runtime.run();
+                    return output;
+                }
+                rest.wakes += 1;
+            }
+            if runtime.run() || rest.wakes >= WAKES_A_POLL {
+                rest.poll(runtime, Some(Duration::ZERO));
+            } else if floor.is_lent() {
+                rest.lend(runtime, floor, &news);
+            } else if news.may_sleep() {
+                rest.poll(runtime, runtime.current_timeout());
+                news.awake();
+            }
+        }
+    })
+}
+
+/// How far the shard has come to rest.
+#[derive(Default)]
+struct Rest {
+    /// How often the future was woken since the driver was asked.
+    wakes: u32,
+    /// The driver was asked twice without a wait: had the first time ended its own watch for what wakes it, the second one has begun
+    /// a new one.
+    is_settled: bool,
+}
+
+impl Rest {
+    fn poll(&mut self, runtime: &Runtime, timeout: Option<Duration>) {
+        runtime.poll_with(timeout);
+        (self.is_settled, self.wakes) = (false, 0);
+    }
+
+    /// Goes a step further to sleep, without the floor.
+    fn lend(&mut self, runtime: &Runtime, floor: &Floor, news: &News) {
+        if !self.is_settled {
+            self.poll(runtime, Some(Duration::ZERO));
+            self.is_settled = true;
+            return;
+        }
+        // What woke the driver before this is seen by the flush, what wakes it later by the file descriptor.
+        if news.may_sleep() && !runtime.flush() {
+            let timeout = runtime.current_timeout();
+            floor.leave();
+            await_readable(runtime, timeout);
+            floor.take();
+        }
+        news.awake();
+        self.poll(runtime, Some(Duration::ZERO));
+    }
+}
+
+/// Sleeps until the driver has something to tell, for so long at the most, or until a signal comes.
+fn await_readable(runtime: &Runtime, timeout: Option<Duration>) {
+    // SAFETY: the runtime has the file open, and outlives this.
+    let driver = unsafe { BorrowedFd::borrow_raw(runtime.as_raw_fd()) };
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let mut fds = [PollFd::new(&driver, PollFlags::IN)];
+    // If it cannot be waited for, the driver itself will say why.
+    let _ = poll(&mut fds, timeout.as_ref());
+}
+
+/// Whether the future of the shard was woken. Who wakes it wakes the driver only where that may sleep, which takes a system call.
+struct News {
+    has_come: AtomicBool,
+    is_awake: AtomicBool,
+    driver: Waker,
+}
+
+impl News {
+    /// Says that the driver has to be woken from now on; whether nothing has come before that.
+    fn may_sleep(&self) -> bool {
+        self.is_awake.store(false, Ordering::SeqCst);
+        let may_sleep = !self.has_come.load(Ordering::SeqCst);
+        if !may_sleep {
+            self.awake();
+        }
+        may_sleep
+    }
+
+    fn awake(&self) {
+        self.is_awake.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Wake for News {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.has_come.store(true, Ordering::SeqCst);
+        if !self.is_awake.load(Ordering::SeqCst) {
+            self.driver.wake_by_ref();
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A shard at rest, borrowed by who asks it something: what is in memory is looked at there and then.
+
+#![expect(unsafe_code, reason = "who borrows a shard promises to leave nothing of it behind")]
+
+use std::panic::{self, AssertUnwindSafe};
+use std::rc::Rc;
+
+use runtime::Loan;
+
+use super::here::Here;
+use super::pending::Pending;
+use super::question::gone;
+use super::serving::Served;
+use super::shards::Work;
+use super::worker::Worker;
+use crate::Result;
+
+/// Begins work on this thread, if the shard is at rest; the work again if it is not. What has to be waited for goes on on the shard.
+///
+/// The work asks nothing of the shard's disk or timers and spawns no task before it is a future.
+pub(super) fn borrow<T: Send + 'static, W>(
+    loan: &Loan<Rc<Served>>,
+    work: W,
+) -> std::result::Result<Pending<T>, W>
+where
+    W: FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
+{
+    // SAFETY: what the work has and what it answers is `Send`, and a future that it leaves behind goes to the shard. The
+    // thread-local of `Here` is empty again before this ends, no other one of ours has anything that is not `Send`, and
+    // what is begun here and waits for nothing does not come to the shard's runtime.
+    let Some(served) = (unsafe { loan.borrow() }) else { return Err(work) };
+    let here = Here::begin(&served, true);
+    let answer = match panic::catch_unwind(AssertUnwindSafe(|| work(&served.worker))) {
+        Ok(Ok(Work::Done(done))) => Pending::answered(Ok(done)),
+        Ok(Ok(Work::Later(later))) => Pending::sent(served.hand_over(later)),
+        Ok(Err(error)) => Pending::answered(Err(error)),
+        // As on the shard: it goes, and all who wait are told.
+        Err(_) => {
+            served.fail();
+            Pending::answered(Err(gone()))
+        }
+    };
+    drop(here);
+    Ok(answer)
+}

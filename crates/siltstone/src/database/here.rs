@@ -1,0 +1,95 @@
+//! The shard whose floor this thread has, if it has one's: its own thread, or one that has borrowed it.
+//!
+//! What is asked of that shard is done there and then: whoever waited for its queue would wait for itself.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use send_wrapper::SendWrapper;
+
+use super::pending::Pending;
+use super::question::Reply;
+use super::serving::Served;
+use super::shards::{LocalFuture, Work};
+use super::worker::Worker;
+use crate::Result;
+
+thread_local! {
+    static HERE: RefCell<Option<Place>> = const { RefCell::new(None) };
+}
+
+#[derive(Clone)]
+struct Place {
+    served: Rc<Served>,
+    is_borrowed: bool,
+}
+
+/// This thread has the floor of a shard until this is dropped, however that comes: nothing of the shard stays behind then.
+pub(super) struct Here(Option<Place>);
+
+impl Here {
+    pub(super) fn begin(served: &Rc<Served>, is_borrowed: bool) -> Here {
+        Here(HERE.replace(Some(Place { served: served.clone(), is_borrowed })))
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        HERE.set(self.0.take());
+    }
+}
+
+/// What has become of a question where it was asked.
+pub(super) enum Begun<T, W> {
+    Done(Result<T>),
+    /// What is left does not leave this thread: whoever polls it is a job of the shard.
+    Later(SendWrapper<LocalFuture<Result<T>>>),
+    /// What is left was handed over to the shard.
+    Handed(Reply<T>),
+    /// This is not the shard that it was for.
+    Not(W),
+}
+
+impl<T: Send + 'static, W> Begun<T, W> {
+    /// The answer to come.
+    ///
+    /// # Panics
+    /// If it was not begun.
+    pub(super) fn pending(self) -> Pending<T> {
+        match self {
+            Begun::Done(done) => Pending::answered(done),
+            Begun::Later(later) => Pending::new(later),
+            Begun::Handed(reply) => Pending::sent(reply),
+            Begun::Not(_) => panic!("it was not begun"),
+        }
+    }
+}
+
+/// Work that is done where it is asked for, if this is the shard of that number.
+pub(super) fn begin_here<T: Send + 'static, W>(number: u64, work: W) -> Begun<T, W>
+where
+    W: FnOnce(&Rc<Worker>) -> Result<Work<T>> + 'static,
+{
+    let here = HERE.with_borrow(|here| here.as_ref().filter(|here| here.served.number == number).cloned());
+    let Some(Place { served, is_borrowed }) = here else { return Begun::Not(work) };
+    let worker = &served.worker;
+    if !is_borrowed && worker.is_turn_over() {
+        // What is in memory is read without a wait: a loop of that would let nobody else go on.
+        let worker = worker.clone();
+        return Begun::Later(SendWrapper::new(Box::pin(async move {
+            runtime::yield_now().await;
+            work(&worker)?.answer().await
+        })));
+    }
+    match work(worker) {
+        Ok(Work::Done(done)) => Begun::Done(Ok(done)),
+        Ok(Work::Later(later)) if is_borrowed => Begun::Handed(served.hand_over(later)),
+        Ok(Work::Later(later)) => Begun::Later(SendWrapper::new(later)),
+        Err(error) => Begun::Done(Err(error)),
+    }
+}
+
+/// Whether this thread has the floor of the shard of that number.
+pub(super) fn is_here(number: u64) -> bool {
+    HERE.with_borrow(|here| here.as_ref().is_some_and(|here| here.served.number == number))
+}

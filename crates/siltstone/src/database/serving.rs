@@ -1,0 +1,175 @@
+//! A shard from its own thread: it takes jobs, and while it has none it is lent.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use async_channel::Receiver;
+use runtime::{Lender, Shard, Signal};
+
+use super::here::Here;
+use super::question::{Question, Reply, begun};
+use super::shards::LocalFuture;
+use super::spin::spin;
+use super::worker::Worker;
+use crate::{Error, Result};
+
+/// How many jobs of a shard may be under way; others wait in its queue.
+const AT_ONCE: usize = 1024;
+
+/// A shard that takes jobs: what it lends to who asks while it is at rest.
+pub(super) struct Served {
+    /// Among those of the process.
+    pub(super) number: u64,
+    pub(super) worker: Rc<Worker>,
+    running: Cell<usize>,
+    /// What who borrowed the shard has begun, and cannot bring to its end.
+    handed: RefCell<VecDeque<LocalFuture<()>>>,
+    /// Whether there is anything of that, or it failed: known without the floor.
+    is_called: AtomicBool,
+    /// A job has ended, has been handed over, or has failed.
+    changed: Signal,
+}
+
+/// What is to be done next.
+enum Job {
+    Asked(Question),
+    Handed(LocalFuture<()>),
+}
+
+/// Takes jobs until the queue is closed and empty, lets those end that are under way, and closes the log.
+pub(super) async fn serve(
+    shard: Shard,
+    lender: Lender<Rc<Served>>,
+    number: u64,
+    queue: Receiver<Question>,
+) -> Result<()> {
+    let worker = Rc::new(Worker::new(shard));
+    let served = Rc::new(Served {
+        number,
+        worker: worker.clone(),
+        running: Cell::default(),
+        handed: RefCell::default(),
+        is_called: AtomicBool::default(),
+        changed: Signal::new(),
+    });
+    let here = Here::begin(&served, false);
+    lender.offer(served.clone());
+    while let Some(job) = served.next(&lender, &queue).await {
+        match job {
+            Job::Handed(work) => served.run(work),
+            Job::Asked(question) => {
+                match panic::catch_unwind(AssertUnwindSafe(|| question.begin(&worker))) {
+                    Ok(Some(work)) => served.run(work),
+                    Ok(None) if worker.is_turn_over() => runtime::yield_now().await,
+                    Ok(None) => {}
+                    // As a panic of a task: the shard goes, and all who wait are told.
+                    Err(_) => worker.fail(),
+                }
+            }
+        }
+    }
+    drop(lender);
+    // After a failure: whoever waits for an answer is told that none will come.
+    queue.close();
+    while queue.try_recv().is_ok() {}
+    served.handed.take();
+    served.changed.until(|| (served.running.get() == 0 || worker.has_failed()).then_some(())).await;
+    drop(here);
+    match worker.has_failed() {
+        true => Err(Error::Closed("a shard of the database has panicked".to_owned())),
+        false => worker.close().await,
+    }
+}
+
+impl Served {
+    /// Takes what was begun by who borrowed the shard; the answer is that of its end.
+    pub(super) fn hand_over<T: Send + 'static>(&self, work: LocalFuture<Result<T>>) -> Reply<T> {
+        let (work, reply) = begun(work);
+        self.handed.borrow_mut().push_back(work);
+        self.call();
+        reply
+    }
+
+    /// Something has panicked while the shard was borrowed.
+    pub(super) fn fail(&self) {
+        self.worker.fail();
+        self.call();
+    }
+
+    fn call(&self) {
+        self.is_called.store(true, Ordering::Release);
+        self.changed.notify();
+    }
+
+    /// Goes on with a job as a task of its own.
+    fn run(self: &Rc<Self>, work: LocalFuture<()>) {
+        self.running.set(self.running.get() + 1);
+        let running = Running(self.clone());
+        runtime::spawn(async move {
+            let running = running;
+            work.await;
+            drop(running);
+        })
+        .detach();
+    }
+
+    /// The next job, once there is room for one; `None` if there will be none, as after a panic.
+    async fn next(&self, lender: &Lender<Rc<Served>>, queue: &Receiver<Question>) -> Option<Job> {
+        let has_room = || self.running.get() < AT_ONCE || self.worker.has_failed();
+        self.changed.until(|| has_room().then_some(())).await;
+        while !self.worker.has_failed() {
+            if let Some(work) = self.handed.borrow_mut().pop_front() {
+                return Some(Job::Handed(work));
+            }
+            // Whoever borrows the shard keeps it from what is under way.
+            let is_idle = self.running.get() == 0;
+            lender.lend(is_idle);
+            if is_idle {
+                // While nobody waits for the queue, who sends need not wake anybody.
+                let is_called = &self.is_called;
+                let look = || match queue.try_recv() {
+                    Ok(question) => Some(Some(Job::Asked(question))),
+                    Err(_) => is_called.swap(false, Ordering::Acquire).then_some(None),
+                };
+                match lender.leave(|| spin(look)) {
+                    Some(Some(job)) => return Some(job),
+                    Some(None) => continue,
+                    None => {}
+                }
+            }
+            let mut received = pin!(queue.recv());
+            let has_changed = || {
+                let is_called = self.is_called.swap(false, Ordering::Acquire);
+                self.worker.has_failed() || is_called || (!is_idle && self.running.get() == 0)
+            };
+            let mut changed = pin!(self.changed.until(|| has_changed().then_some(())));
+            let job = poll_fn(|context| match changed.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending => received.as_mut().poll(context).map(Some),
+            });
+            if let Some(job) = job.await {
+                return job.ok().map(Job::Asked);
+            }
+        }
+        None
+    }
+}
+
+/// A job that is under way.
+struct Running(Rc<Served>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.worker.fail();
+        }
+        self.0.running.set(self.0.running.get() - 1);
+        self.0.changed.notify();
+    }
+}
