@@ -12,11 +12,10 @@ use super::contestants::ROCKSDB_VERSION;
 const BEHIND: &str = "\
 ## Where Siltstone is behind, and why
 
-- **A row in memory, or one that is not there, through `Database`**: a read is encoded, passes a queue to the shard's thread, and comes back;
-  who waits looks for the answer for a while before it sleeps ([0024](../decisions/0024-looking-before-sleeping.md)), and both threads know
-  the place of the answer ([0044](../decisions/0044-one-place-for-question-and-answer.md)). That still costs several times what the read costs there. `Database::run_on` does without, for programs that can do their work on the shard; encoding, the future and the answer are what
-  it has more than the table ([0030](../decisions/0030-no-task-for-what-is-there.md)). With io_uring a process does not come to its end under
-  callgrind, so instructions are those of the fallback, `polling`, looking included; rows a second are with io_uring.
+- **Absent rows a second, in memory**: they take fewer instructions than the peers', but some of these count atomically: a read is a future that
+  any thread may poll, and so has references of its own to the table and to its columns. Encoding the key, the future and the answer are what
+  `Database` has more than the table; the table alone takes a third ([0030](../decisions/0030-no-task-for-what-is-there.md),
+  [0049](../decisions/0049-a-shard-at-rest-is-lent.md)).
 - **Absent rows, 64 KiB blocks**: with blocks of 8 KiB or less a filter of rows is written, by groups of blocks
   ([0039](../decisions/0039-rows-of-large-partitions.md)); with larger ones it is not, so the block is read.
 - **Requests of a row**: RocksDB has four in a hundred blocks in its cache, and its indexes and filters beside it, in memory of their own: so
@@ -158,12 +157,13 @@ pub fn page(tables: &str, options: &Options) -> String {
            what that reads ahead and takes of memory is in no column. RocksDB keeps indexes and filters in memory beside its cache, unless they are *in the cache*\n  \
            (`cache_index_and_filter_blocks`, two-level index, partitioned filters); its filters have 10 bits a key.\n\
          - **Siltstone, 64 KiB blocks** has the blocks that Cassandra and ScyllaDB write by themselves. Those of a `Database` have 4 KiB.\n\
-         - **All in memory**: caches of 1 GiB, and each read is done before. Instructions are callgrind's, of all threads of the process: the\n  \
-           difference between some operations done once and done again and again, divided. Rows a second are the median of {runs} runs in turn, on {cores} cores\n  \
+         - **All in memory**: caches of 1 GiB, and each read is done before. Instructions are callgrind's, of all threads of the process, without io_uring,\n  \
+           with which a process does not come to its end there: the difference between some operations done once and done again and again, divided. Rows a second are the median of {runs} runs in turn, on {cores} cores\n  \
            that others used as well: they are good for large ratios only; in brackets the ratio to the first column. A read of an absent row counts as one.\n\
-         - **Siltstone** is `siltstone::Database` with one shard: a read hops to the thread of the shard and back. Rows come by `Table::get`, and\n  \
-           those of slices and scans are looked at by `Table::fold` and `Table::fold_scan`, as the peers' are by their iterators. **`run_on`** is\n  \
-           the same from a loop on the thread of the shard. **Its table** is that of `siltstone-storage` on one thread.\n\
+         - **Siltstone** is `siltstone::Database` with one shard, asked from another thread than that: who asks for a row or a slice looks while\n  \
+           the shard is at rest, a scan hops there. Rows come by `Table::get`, and those of slices and scans are looked at by `Table::fold` and\n  \
+           `Table::fold_scan`, as the peers' are by their iterators. **`run_on`** is the same from a loop on the thread of the shard. **Its\n  \
+           table** is that of `siltstone-storage` on one thread.\n\
          - **Load** is batches of 1,000 rows through the log, synced as each does by itself, a flush, and a compaction into one sorted run. Siltstone\n  \
            is given a batch while the one before is written; the others have no such call.\n\
          - **All** allocate with mimalloc, what is written in C++ too.\n\

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::keys::RowKey;
+use super::point::Of;
 use super::rows::PackedRows;
 use super::select::{Answer, Selection};
 use super::worker::Worker;
@@ -23,10 +24,10 @@ impl Table {
     pub(super) async fn read_many(&self, keys: &[(Values, Values)]) -> Result<Vec<Option<Row>>> {
         loop {
             let shape = self.state.shape();
-            let (columns, selection) = self.selection_of_rows(&shape)?;
+            let selection = Selection::of_row(self.state.id, &shape);
             let keys = keys.iter().map(|(key, clustering)| shape.row_key(key, clustering));
             let keys = keys.collect::<Result<Vec<_>>>()?;
-            match self.read_many_of(&columns, &selection, keys).await? {
+            match self.read_many_of(&shape.columns, &selection, keys).await? {
                 Some(rows) => return Ok(rows),
                 None => self.until_altered().await,
             }
@@ -63,9 +64,10 @@ impl Worker {
         let table = self.table(read.selection.table)?;
         let mut rows: Vec<PackedRows> = read.keys.iter().map(|_| PackedRows::default()).collect();
         let mut unknown = Vec::new();
+        let of = Of { table: read.selection.table, version: read.selection.version };
         for (at, row) in read.keys.iter().enumerate() {
             let key = row.key();
-            match self.known_row(&table, &read.selection, &key, row) {
+            match self.known_row(&table, of, &key, row) {
                 Some(Answer::Rows(known)) => rows[at] = known,
                 Some(Answer::Altered(_)) => return Ok(None),
                 None => unknown.push((at, key, row.slice())),

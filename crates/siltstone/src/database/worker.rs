@@ -1,6 +1,6 @@
 //! What lives on a shard: its store, and its part of each table.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -247,6 +247,11 @@ impl ShardTable {
     /// The table as it is now.
     pub(super) fn shape(&self) -> Arc<Shape> {
         self.shape.borrow().clone()
+    }
+
+    /// The same, for a look at it.
+    pub(super) fn shape_here(&self) -> Ref<'_, Arc<Shape>> {
+        self.shape.borrow()
     }
 }
 
