@@ -24,12 +24,17 @@ use compio::runtime::Runtime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::lending::Floor;
+use crate::real::RealDisk;
 
 /// So often may the future of the shard be woken before the driver is asked what else there is.
 const WAKES_A_POLL: u32 = 64;
 
+/// So long does a shard sleep at the most, lent, with requests under way. One that ends on a thread of compio's pool, as what io_uring cannot do
+/// there does, may say so at the very moment of a poll, which then forgets it until the next one.
+const LONGEST_WITH_REQUESTS: Duration = Duration::from_millis(10);
+
 /// Runs a future of the shard, and its tasks beside it, until the future ends.
-pub(crate) fn drive<F: Future>(runtime: &Runtime, floor: &Floor, future: F) -> F::Output {
+pub(crate) fn drive<F: Future>(runtime: &Runtime, floor: &Floor, disk: &RealDisk, future: F) -> F::Output {
     let news = Arc::new(News {
         has_come: AtomicBool::new(true),
         is_awake: AtomicBool::new(true),
@@ -37,9 +42,10 @@ pub(crate) fn drive<F: Future>(runtime: &Runtime, floor: &Floor, future: F) -> F
     });
     let waker = Waker::from(news.clone());
     let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
     let mut rest = Rest::default();
     runtime.enter(|| {
+        // In here, as it may need the runtime where it ends before its end.
+        let mut future = pin!(future);
         loop {
             if news.has_come.swap(false, Ordering::Acquire) {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
@@ -51,7 +57,7 @@ pub(crate) fn drive<F: Future>(runtime: &Runtime, floor: &Floor, future: F) -> F
             if runtime.run() || rest.wakes >= WAKES_A_POLL {
                 rest.poll(runtime, Some(Duration::ZERO));
             } else if floor.is_lent() {
-                rest.lend(runtime, floor, &news);
+                rest.lend(runtime, floor, disk, &news);
             } else if news.may_sleep() {
                 rest.poll(runtime, runtime.current_timeout());
                 news.awake();
@@ -65,8 +71,8 @@ pub(crate) fn drive<F: Future>(runtime: &Runtime, floor: &Floor, future: F) -> F
 struct Rest {
     /// How often the future was woken since the driver was asked.
     wakes: u32,
-    /// The driver was asked twice without a wait: had the first time ended its own watch for what wakes it, the second one has begun
-    /// a new one.
+    /// Nothing has happened since the driver was asked last: had that been told of the end of its own watch for what wakes it, it
+    /// has been asked once more and has begun a new one.
     is_settled: bool,
 }
 
@@ -77,15 +83,16 @@ impl Rest {
     }
 
     /// Goes a step further to sleep, without the floor.
-    fn lend(&mut self, runtime: &Runtime, floor: &Floor, news: &News) {
+    fn lend(&mut self, runtime: &Runtime, floor: &Floor, disk: &RealDisk, news: &News) {
         if !self.is_settled {
             self.poll(runtime, Some(Duration::ZERO));
             self.is_settled = true;
             return;
         }
-        // What woke the driver before this is seen by the flush, what wakes it later by the file descriptor.
+        // Who wakes the driver behind its last poll is seen by the flush, who does so later by the file descriptor.
         if news.may_sleep() && !runtime.flush() {
-            let timeout = runtime.current_timeout();
+            let longest = disk.has_requests().then_some(LONGEST_WITH_REQUESTS);
+            let timeout = [longest, runtime.current_timeout()].into_iter().flatten().min();
             floor.leave();
             await_readable(runtime, timeout);
             floor.take();

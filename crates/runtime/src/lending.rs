@@ -143,9 +143,12 @@ impl<T> Lender<T> {
         self.place.floor.is_lent.store(is_lent, Ordering::Relaxed);
     }
 
-    /// Does something without the floor: it may be borrowed meanwhile, even though a future of the shard is being polled. What is
-    /// done has nothing of the shard, as it is `Send`, and looks for nothing of it in a thread-local.
-    pub fn leave<R>(&self, act: impl FnOnce() -> R + Send) -> R {
+    /// Does something without the floor: it may be borrowed meanwhile, even though a future of the shard is being polled.
+    ///
+    /// # Safety
+    /// What is done touches nothing of the shard, neither what it has with it nor what it calls: no waker of somebody else is woken, as
+    /// that may come back to the shard by a thread-local. Whoever polls the future keeps no reference to what is lent.
+    pub unsafe fn leave<R>(&self, act: impl FnOnce() -> R + Send) -> R {
         /// However that ends.
         struct Back<'f>(&'f Floor);
 

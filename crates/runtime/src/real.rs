@@ -152,6 +152,11 @@ impl RealDisk {
         .await;
     }
 
+    /// Whether any request is under way.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.0.under_way.get() > 0
+    }
+
     /// Does what compio is asked for by `work`, to its end even if the caller is dropped before.
     async fn request<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> T {
         let under_way = self.clone().begin().await;

@@ -124,12 +124,18 @@ fn run_here<L, T>(
         clock: Clock::Real,
         io_uring: runtime.driver_type().is_iouring(),
     };
-    let result = drive(&runtime, lender.floor(), async {
-        let result = caught(async { main(shard, lender.arrive()).await }).await;
-        // The kernel may still be at work on the buffers of requests that nobody waits for any more.
-        disk.close().await;
-        result
-    });
+    let drive = || {
+        drive(&runtime, lender.floor(), &disk, async {
+            let result = caught(async { main(shard, lender.arrive()).await }).await;
+            // The kernel may still be at work on the buffers of requests that nobody waits for any more.
+            disk.close().await;
+            result
+        })
+    };
+    // Where the driver fails, tasks are dropped before the panic goes on: compio leaks what is dropped in one, and who waits for it
+    // would wait for ever.
+    let result = catch_unwind(AssertUnwindSafe(drive)).unwrap_or_else(Err);
+    drop(runtime);
     Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 

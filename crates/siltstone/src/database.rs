@@ -271,8 +271,8 @@ impl Database {
     }
 
     /// Does work on the thread of a shard, counted from 0. What it asks there of partitions of that shard is done at
-    /// once, without the way to another thread and back, which takes several times as long as a read from memory does:
-    /// for loops over many small reads. With one shard, that is every partition; [`Table::shard_of`] tells.
+    /// once, without the way to another thread and back: for loops over many small writes, and over reads while others keep the shard
+    /// at work. With one shard, that is every partition; [`Table::shard_of`] tells.
     ///
     /// The work shares the thread with all else that the shard does: it awaits, and neither blocks nor uses
     /// [`Pending::wait`]. A panic in it takes the shard with it.

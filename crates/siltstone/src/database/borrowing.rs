@@ -4,14 +4,17 @@
 
 use std::panic::{self, AssertUnwindSafe};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use runtime::Loan;
+use async_channel::Receiver;
+use runtime::{Lender, Loan};
 
 use super::here::Here;
 use super::pending::Pending;
-use super::question::gone;
+use super::question::{Question, gone};
 use super::serving::Served;
 use super::shards::Work;
+use super::spin::spin;
 use super::worker::Worker;
 use crate::Result;
 
@@ -29,8 +32,13 @@ where
     // thread-local of `Here` is empty again before this ends, no other one of ours has anything that is not `Send`, and
     // what is begun here and waits for nothing does not come to the shard's runtime.
     let Some(served) = (unsafe { loan.borrow() }) else { return Err(work) };
+    if served.worker.has_failed() || served.is_full() {
+        return Err(work);
+    }
     let here = Here::begin(&served, true);
     let answer = match panic::catch_unwind(AssertUnwindSafe(|| work(&served.worker))) {
+        // Nobody would go on beside a loop of reads that are answered at once.
+        Ok(Ok(Work::Done(done))) if served.worker.is_turn_over() => Pending::after_others(Ok(done)),
         Ok(Ok(Work::Done(done))) => Pending::answered(Ok(done)),
         Ok(Ok(Work::Later(later))) => Pending::sent(served.hand_over(later)),
         Ok(Err(error)) => Pending::answered(Err(error)),
@@ -42,4 +50,16 @@ where
     };
     drop(here);
     Ok(answer)
+}
+
+/// Looks for a while whether anybody calls, by the queue or by having handed something over; the shard may be borrowed meanwhile.
+pub(super) fn look_out(
+    lender: &Lender<Rc<Served>>,
+    queue: &Receiver<Question>,
+    is_called: &AtomicBool,
+) -> bool {
+    let look = || (!queue.is_empty() || is_called.load(Ordering::Acquire)).then_some(());
+    // SAFETY: both are looked at by several threads anyway, and to look wakes nobody. Whoever serves has no reference into what is lent
+    // that a borrower would not share.
+    unsafe { lender.leave(|| spin(look)) }.is_some()
 }

@@ -1,4 +1,4 @@
-//! The shard whose floor this thread has, if it has one's: its own thread, or one that has borrowed it.
+//! The shards whose floor this thread has: that of which it is the thread, and those that it has borrowed.
 //!
 //! What is asked of that shard is done there and then: whoever waited for its queue would wait for itself.
 
@@ -8,14 +8,15 @@ use std::rc::Rc;
 use send_wrapper::SendWrapper;
 
 use super::pending::Pending;
-use super::question::Reply;
+use super::question::{Reply, gone};
 use super::serving::Served;
 use super::shards::{LocalFuture, Work};
 use super::worker::Worker;
 use crate::Result;
 
 thread_local! {
-    static HERE: RefCell<Option<Place>> = const { RefCell::new(None) };
+    /// The last one is the one at work.
+    static HERE: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }
 
 #[derive(Clone)]
@@ -25,17 +26,19 @@ struct Place {
 }
 
 /// This thread has the floor of a shard until this is dropped, however that comes: nothing of the shard stays behind then.
-pub(super) struct Here(Option<Place>);
+pub(super) struct Here;
 
 impl Here {
     pub(super) fn begin(served: &Rc<Served>, is_borrowed: bool) -> Here {
-        Here(HERE.replace(Some(Place { served: served.clone(), is_borrowed })))
+        HERE.with_borrow_mut(|here| here.push(Place { served: served.clone(), is_borrowed }));
+        Here
     }
 }
 
 impl Drop for Here {
     fn drop(&mut self) {
-        HERE.set(self.0.take());
+        // It is dropped behind the borrow: what goes with it may look here.
+        let _last = HERE.with_borrow_mut(Vec::pop);
     }
 }
 
@@ -70,9 +73,12 @@ pub(super) fn begin_here<T: Send + 'static, W>(number: u64, work: W) -> Begun<T,
 where
     W: FnOnce(&Rc<Worker>) -> Result<Work<T>> + 'static,
 {
-    let here = HERE.with_borrow(|here| here.as_ref().filter(|here| here.served.number == number).cloned());
+    let here = HERE.with_borrow(|here| here.iter().find(|here| here.served.number == number).cloned());
     let Some(Place { served, is_borrowed }) = here else { return Begun::Not(work) };
     let worker = &served.worker;
+    if is_borrowed && worker.has_failed() {
+        return Begun::Done(Err(gone()));
+    }
     if !is_borrowed && worker.is_turn_over() {
         // What is in memory is read without a wait: a loop of that would let nobody else go on.
         let worker = worker.clone();
@@ -91,5 +97,5 @@ where
 
 /// Whether this thread has the floor of the shard of that number.
 pub(super) fn is_here(number: u64) -> bool {
-    HERE.with_borrow(|here| here.as_ref().is_some_and(|here| here.served.number == number))
+    HERE.with_borrow(|here| here.iter().any(|here| here.served.number == number))
 }

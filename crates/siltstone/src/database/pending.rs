@@ -35,6 +35,8 @@ enum State<T> {
     /// A shard was asked.
     Sent(Reply<T>),
     Waiting(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
+    /// The answer is there, and others go on first.
+    Yielding(Result<T>),
     /// `None` once it was taken.
     Answered(Option<Result<T>>),
 }
@@ -59,11 +61,16 @@ impl<T> Pending<T> {
         Pending(State::Answered(Some(answer)))
     }
 
+    /// The answer is there, but who polls it is to let others go on first.
+    pub(super) fn after_others(answer: Result<T>) -> Pending<T> {
+        Pending(State::Yielding(answer))
+    }
+
     /// The answer, if it needs no wait.
     pub(super) fn at_hand(&mut self) -> Option<Result<T>> {
         match &mut self.0 {
             State::Answered(answer) => answer.take(),
-            State::Asked(_) | State::Sent(_) | State::Waiting(_) => None,
+            State::Asked(_) | State::Sent(_) | State::Waiting(_) | State::Yielding(_) => None,
         }
     }
 
@@ -117,10 +124,16 @@ impl<T> Future for Pending<T> {
                 State::Answered(answer) => {
                     return Poll::Ready(answer.take().expect("what has answered is not polled again"));
                 }
-                State::Asked(_) => {}
+                State::Asked(_) | State::Yielding(_) => {}
             }
-            if let State::Asked(ask) = mem::replace(&mut self.0, State::Answered(None)) {
-                *self = ask();
+            match mem::replace(&mut self.0, State::Answered(None)) {
+                State::Asked(ask) => *self = ask(),
+                State::Yielding(answer) => {
+                    self.0 = State::Answered(Some(answer));
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                _ => unreachable!("the others were dealt with"),
             }
         }
     }
@@ -186,6 +199,16 @@ mod tests {
         assert_eq!(pending.wait().unwrap(), 7);
         assert!(is_asked.load(Ordering::Relaxed));
         assert_eq!(Pending::answered(Ok(7)).at_hand().unwrap().unwrap(), 7);
+    }
+
+    #[test]
+    fn others_go_on_before_an_answer_that_yields() {
+        let mut pending = Pending::after_others(Ok(7));
+        assert!(pending.at_hand().is_none());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut pending).poll(&mut context).is_pending());
+        assert!(matches!(Pin::new(&mut pending).poll(&mut context), Poll::Ready(Ok(7))));
+        assert_eq!(Pending::after_others(Ok(8)).wait().unwrap(), 8);
     }
 
     #[test]

@@ -12,10 +12,10 @@ use std::task::Poll;
 use async_channel::Receiver;
 use runtime::{Lender, Shard, Signal};
 
+use super::borrowing::look_out;
 use super::here::Here;
 use super::question::{Question, Reply, begun};
 use super::shards::LocalFuture;
-use super::spin::spin;
 use super::worker::Worker;
 use crate::{Error, Result};
 
@@ -96,6 +96,11 @@ impl Served {
         reply
     }
 
+    /// Whether no more can be handed over.
+    pub(super) fn is_full(&self) -> bool {
+        self.running.get() + self.handed.borrow().len() >= AT_ONCE
+    }
+
     /// Something has panicked while the shard was borrowed.
     pub(super) fn fail(&self) {
         self.worker.fail();
@@ -121,6 +126,8 @@ impl Served {
 
     /// The next job, once there is room for one; `None` if there will be none, as after a panic.
     async fn next(&self, lender: &Lender<Rc<Served>>, queue: &Receiver<Question>) -> Option<Job> {
+        // There may be no more room, and then nothing else to do.
+        lender.lend(false);
         let has_room = || self.running.get() < AT_ONCE || self.worker.has_failed();
         self.changed.until(|| has_room().then_some(())).await;
         while !self.worker.has_failed() {
@@ -130,17 +137,11 @@ impl Served {
             // Whoever borrows the shard keeps it from what is under way.
             let is_idle = self.running.get() == 0;
             lender.lend(is_idle);
-            if is_idle {
-                // While nobody waits for the queue, who sends need not wake anybody.
-                let is_called = &self.is_called;
-                let look = || match queue.try_recv() {
-                    Ok(question) => Some(Some(Job::Asked(question))),
-                    Err(_) => is_called.swap(false, Ordering::Acquire).then_some(None),
-                };
-                match lender.leave(|| spin(look)) {
-                    Some(Some(job)) => return Some(job),
-                    Some(None) => continue,
-                    None => {}
+            if is_idle && look_out(lender, queue, &self.is_called) {
+                self.is_called.store(false, Ordering::Relaxed);
+                match queue.try_recv() {
+                    Ok(question) => return Some(Job::Asked(question)),
+                    Err(_) => continue,
                 }
             }
             let mut received = pin!(queue.recv());

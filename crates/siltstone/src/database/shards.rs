@@ -264,6 +264,18 @@ mod tests {
         assert!(matches!(shard.ask(|_| Ok(Work::Done(()))).wait(), Err(Error::Closed(_))));
     }
 
+    /// An executor that polls a loop of reads of memory comes to its other futures nevertheless.
+    #[test]
+    fn who_looks_at_a_shard_again_and_again_lets_others_go_on() {
+        let shard = shard();
+        ask_at_rest(&shard, |_| Ok(Work::Done(()))).wait().unwrap();
+        let is_at_once = |asked: &mut Pending<()>| asked.at_hand().is_some();
+        let asked = (0..2 * ANSWERS_A_TURN).map(|_| shard.ask(|_| Ok(Work::Done(()))));
+        assert!(!asked.into_iter().all(|mut asked| is_at_once(&mut asked)));
+        shard.close();
+        shard.join().unwrap();
+    }
+
     /// Who has borrowed a shard asks it again: to wait for its queue would be to wait for itself.
     #[test]
     fn who_has_borrowed_a_shard_can_ask_it() {

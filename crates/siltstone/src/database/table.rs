@@ -263,9 +263,9 @@ impl Table {
     /// searches and all else that needs no row for long. Nothing is copied, and what leaves the shard is the state.
     ///
     /// It ends with the slice, with its [limit](Slice::limit) of rows, 5000 if none is said, or when the function breaks off.
-    /// [Bytes](Slice::limit_bytes) are no limit. The function runs on the thread of the shard, or on this one while the shard is at
-    /// rest and no more than 5000 rows are wanted; the shard does nothing else meanwhile: the function neither blocks nor asks the
-    /// database for more. A panic in it takes the shard with it.
+    /// [Bytes](Slice::limit_bytes) are no limit. The function runs on the thread of the shard, and for the first rows of a read of
+    /// 5000 at the most on this one, if the shard is at rest; the shard does nothing else meanwhile: the function neither blocks nor
+    /// asks the database for more. A panic in it takes the shard with it.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Slice, Write};
