@@ -26,7 +26,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::lending::Floor;
 use crate::real::RealDisk;
 
-/// So often may the future of the shard be woken before the driver is asked what else there is.
+/// So often may the future of the shard be woken before the driver is asked what else there is. With requests under way it is asked
+/// each time: what one of them brought would wait behind all that is read out of memory meanwhile.
 const WAKES_A_POLL: u32 = 64;
 
 /// So long does a shard sleep at the most, lent, with requests under way. One that ends on a thread of compio's pool, as what io_uring cannot do
@@ -54,12 +55,15 @@ pub(crate) fn drive<F: Future>(runtime: &Runtime, floor: &Floor, disk: &RealDisk
                 }
                 rest.wakes += 1;
             }
-            if runtime.run() || rest.wakes >= WAKES_A_POLL {
-                rest.poll(runtime, Some(Duration::ZERO));
+            let has_tasks = runtime.run();
+            if has_tasks || news.has_come() {
+                if has_tasks || disk.has_requests() || rest.wakes >= WAKES_A_POLL {
+                    rest.poll(runtime, &news);
+                }
             } else if floor.is_lent() {
                 rest.lend(runtime, floor, disk, &news);
             } else if news.may_sleep() {
-                rest.poll(runtime, runtime.current_timeout());
+                rest.wait(runtime, runtime.current_timeout());
                 news.awake();
             }
         }
@@ -77,7 +81,16 @@ struct Rest {
 }
 
 impl Rest {
-    fn poll(&mut self, runtime: &Runtime, timeout: Option<Duration>) {
+    /// Asks the driver what there is, and submits what it was given.
+    ///
+    /// It was woken before: else it would wait for at least one completion, for no time, and the kernel takes several microseconds for
+    /// that, and may let another thread run.
+    fn poll(&mut self, runtime: &Runtime, news: &News) {
+        news.driver.wake_by_ref();
+        self.wait(runtime, Some(Duration::ZERO));
+    }
+
+    fn wait(&mut self, runtime: &Runtime, timeout: Option<Duration>) {
         runtime.poll_with(timeout);
         (self.is_settled, self.wakes) = (false, 0);
     }
@@ -85,7 +98,7 @@ impl Rest {
     /// Goes a step further to sleep, without the floor.
     fn lend(&mut self, runtime: &Runtime, floor: &Floor, disk: &RealDisk, news: &News) {
         if !self.is_settled {
-            self.poll(runtime, Some(Duration::ZERO));
+            self.poll(runtime, news);
             self.is_settled = true;
             return;
         }
@@ -98,7 +111,7 @@ impl Rest {
             floor.take();
         }
         news.awake();
-        self.poll(runtime, Some(Duration::ZERO));
+        self.poll(runtime, news);
     }
 }
 
@@ -120,6 +133,10 @@ struct News {
 }
 
 impl News {
+    fn has_come(&self) -> bool {
+        self.has_come.load(Ordering::Relaxed)
+    }
+
     /// Says that the driver has to be woken from now on; whether nothing has come before that.
     fn may_sleep(&self) -> bool {
         self.is_awake.store(false, Ordering::SeqCst);
