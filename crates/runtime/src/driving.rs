@@ -102,8 +102,11 @@ impl Rest {
             self.is_settled = true;
             return;
         }
+        if !news.may_sleep() {
+            return self.poll(runtime, news);
+        }
         // Who wakes the driver behind its last poll is seen by the flush, who does so later by the file descriptor.
-        if news.may_sleep() && !runtime.flush() {
+        if !runtime.flush() {
             let longest = disk.has_requests().then_some(LONGEST_WITH_REQUESTS);
             let timeout = [longest, runtime.current_timeout()].into_iter().flatten().min();
             floor.leave();
@@ -111,7 +114,8 @@ impl Rest {
             floor.take();
         }
         news.awake();
-        self.poll(runtime, news);
+        // It sleeps for all that it knows, and to wake it would take a system call; what woke this is there.
+        self.wait(runtime, Some(Duration::ZERO));
     }
 }
 
