@@ -17,7 +17,7 @@ use siltstone::table_options::write_options;
 use siltstone::table_schema::TableSchema;
 use siltstone::write::{Input, Job, write};
 use sstable::component::Component;
-use sstable::data::chunk::{Care, Stretch};
+use sstable::data::chunk::Care;
 use sstable::{OpenOptions, SSTable, WriteOptions};
 use testkit::fixtures::{self, Fixture};
 
@@ -77,7 +77,7 @@ fn without_positions(lines: &str) -> Vec<String> {
 
 async fn uncompressed(table: &SSTable) -> Vec<u8> {
     let file = &table.data().file;
-    let stretch = file.read(&Stretch::empty(0), 0..file.len(), Care::Usual).await.unwrap();
+    let stretch = file.read(&file.nothing_at(0), 0..file.len(), Care::Usual).await.unwrap();
     stretch.owner[stretch.bytes].to_vec()
 }
 

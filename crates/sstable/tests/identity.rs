@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use runtime::{Cache, Disk, Shard, ShardOptions};
 use siltstone_sstable::component::{Component, Descriptor};
-use siltstone_sstable::data::chunk::{Care, Stretch};
+use siltstone_sstable::data::chunk::Care;
 use siltstone_sstable::decode::Cursor;
 use siltstone_sstable::encode::Encode;
 use siltstone_sstable::{OpenOptions, Result, SSTable, SSTableWriter, WriteOptions};
@@ -51,7 +51,7 @@ async fn write_again(disk: &Disk, table: &SSTable, dir: &Path) -> Result<Descrip
 
 async fn uncompressed(table: &SSTable) -> Result<Vec<u8>> {
     let file = &table.data().file;
-    let stretch = file.read(&Stretch::empty(0), 0..file.len(), Care::Usual).await?;
+    let stretch = file.read(&file.nothing_at(0), 0..file.len(), Care::Usual).await?;
     Ok(stretch.owner[stretch.bytes].to_vec())
 }
 

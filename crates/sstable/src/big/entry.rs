@@ -193,7 +193,8 @@ pub struct EntryScanner {
     step: u64,
     /// How many bytes the next entry has at least, as far as that is known.
     needed: u64,
-    window: Bytes,
+    /// The bytes at hand; none before the first are read.
+    window: Option<Bytes>,
     window_start: u64,
 }
 
@@ -207,7 +208,7 @@ impl EntryScanner {
             first,
             step: first,
             needed: 1,
-            window: Bytes::default(),
+            window: None,
             window_start: range.start,
         }
     }
@@ -229,7 +230,8 @@ impl EntryScanner {
                 let promoted_start = at + head.bytes.len() as u64;
                 let promoted = promoted_start..promoted_start + head.promoted_len;
                 let key = skipped + KEY..skipped + KEY + key.len();
-                return Ok(Some(Entry { at, key: self.window.slice(key), data, promoted }));
+                let window = self.window.as_ref().expect("an entry was decoded from it");
+                return Ok(Some(Entry { at, key: window.slice(key), data, promoted }));
             }
             if !self.fill().await? {
                 return Ok(None);
@@ -244,7 +246,8 @@ impl EntryScanner {
     pub fn pop(&mut self) -> Result<Option<EntryHead<'_>>> {
         let skipped = self.skipped();
         let EntryScanner { source, window, at, end, needed, .. } = self;
-        let Some(bytes) = window.get(skipped..).filter(|bytes| !bytes.is_empty()) else { return Ok(None) };
+        let bytes = window.as_ref().and_then(|window| window.get(skipped..));
+        let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else { return Ok(None) };
         match EntryHead::decode(bytes, *at) {
             Ok(head) => {
                 let next = *at + head.bytes.len() as u64;
@@ -274,12 +277,12 @@ impl EntryScanner {
         if self.at + self.needed > self.end {
             return Err(Error::corrupt(self.source.path(), self.end, "the index ends inside an entry"));
         }
-        if self.at > self.window_start + self.window.len() as u64 {
+        if self.at > self.window_start + self.window.as_ref().map_or(0, |window| window.len()) as u64 {
             // A promoted index was stepped over: what follows it is not near.
             self.step = self.first;
         }
         let end = self.end.min(self.at + self.step.max(self.needed));
-        self.window = self.source.read(self.at..end).await?;
+        self.window = Some(self.source.read(self.at..end).await?);
         self.window_start = self.at;
         self.step = (self.step * 2).min(LARGEST_STEP);
         Ok(true)

@@ -36,6 +36,8 @@ pub struct DataFile {
     form: Form,
     /// Sees all that is read, where checksums are worked out.
     sums: Option<RefCell<Sums>>,
+    /// The buffer of stretches that have no bytes, so that none is made for them.
+    nothing: Rc<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -56,14 +58,15 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// No bytes at all, at a place of the data.
-    pub fn empty(start: u64) -> Stretch {
-        Stretch { owner: Rc::default(), bytes: 0..0, start }
-    }
-
     /// Where the bytes end in the uncompressed data.
     pub fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
+    }
+
+    /// Goes on without bytes at another place.
+    pub(super) fn empty_at(&mut self, start: u64) {
+        self.let_go();
+        (self.bytes, self.start) = (0..0, start);
     }
 
     /// Hands the buffer on, unless something that was decoded still points into it.
@@ -114,12 +117,12 @@ impl DataFile {
 
     /// Data that is compressed as `info` tells.
     pub fn compressed(file: File, info: CompressionInfo) -> DataFile {
-        DataFile { file, form: Form::Compressed(Rc::new(info)), sums: None }
+        DataFile { file, form: Form::Compressed(Rc::new(info)), sums: None, nothing: Rc::default() }
     }
 
     /// Data that is not compressed. With checksums, reads may ask to be checked.
     pub fn plain(file: File, crc: Option<Rc<Crc>>) -> DataFile {
-        DataFile { file, form: Form::Plain { crc }, sums: None }
+        DataFile { file, form: Form::Plain { crc }, sums: None, nothing: Rc::default() }
     }
 
     /// The same data, whose checksums are worked out as it is read from its start on.
@@ -203,6 +206,11 @@ impl DataFile {
             Form::Compressed(info) => Some(info),
             Form::Plain { .. } => None,
         }
+    }
+
+    /// No bytes at all, at a place of the data.
+    pub fn nothing_at(&self, start: u64) -> Stretch {
+        Stretch { owner: self.nothing.clone(), bytes: 0..0, start }
     }
 
     /// Reads the data of `tail`, as far as it is in `range`, and what follows, with one request.

@@ -75,7 +75,7 @@ async fn open(shard: &Shard, bytes: Vec<u8>, info: &[u8], version: Version) -> D
 
 /// Reads a range. What stands before a damaged chunk comes first, the error after it.
 async fn read(file: &DataFile, range: Range<u64>) -> Result<Vec<u8>> {
-    let mut stretch = Stretch::empty(range.start);
+    let mut stretch = file.nothing_at(range.start);
     while stretch.end() < range.end {
         stretch = file.read(&stretch, stretch.end()..range.end, Care::Usual).await?;
         assert!(stretch.start == range.start && stretch.end() > range.start);
@@ -112,7 +112,7 @@ fn a_tail_is_carried_into_the_next_stretch() {
     runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
         let (bytes, info) = file(Compressor::Lz4, Version::Me);
         let file = open(&shard, bytes, &info, Version::Me).await;
-        let first = file.read(&Stretch::empty(10), 10..20, Care::Usual).await.unwrap();
+        let first = file.read(&file.nothing_at(10), 10..20, Care::Usual).await.unwrap();
         assert_eq!((first.start, first.end()), (10, CHUNK as u64));
         let tail = Stretch { bytes: first.bytes.end - 5..first.bytes.end, start: CHUNK as u64 - 5, ..first };
         let second = file.read(&tail, CHUNK as u64..CHUNK as u64 + 9, Care::Usual).await.unwrap();
@@ -136,7 +136,7 @@ fn a_chunk_is_unpacked_as_far_as_it_is_wanted() {
                     continue;
                 }
                 let range = start as u64..end as u64;
-                let stretch = file.read(&Stretch::empty(range.start), range, Care::NoMore).await.unwrap();
+                let stretch = file.read(&file.nothing_at(range.start), range, Care::NoMore).await.unwrap();
                 let found = &stretch.owner[stretch.bytes.clone()];
                 assert!(found[..end - start] == data[start..end], "{compressor:?} {start}..{end}");
                 let whole = end.next_multiple_of(CHUNK).min(data.len());

@@ -200,7 +200,7 @@ impl DataReader {
     }
 
     fn new(data: Rc<Data>, range: Range<u64>, pace: Pace, plan: Plan, state: State) -> DataReader {
-        let window = Window::new(range, pace);
+        let window = Window::new(&data.file, range, pace);
         let (ready, then, open, open_at_entry) = (VecDeque::new(), None, DeletionTime::LIVE, None);
         DataReader {
             data,

@@ -49,7 +49,8 @@ pub(crate) struct Walk {
 impl Walk {
     /// Over the partitions of a range, which begins and ends between two.
     pub(crate) fn new(data: Rc<Data>, range: Range<u64>, step: u64) -> Walk {
-        Walk { data, window: Window::new(range, Pace::overlapping(step, false)), in_partition: false }
+        let window = Window::new(&data.file, range, Pace::overlapping(step, false));
+        Walk { data, window, in_partition: false }
     }
 
     /// The place in the data of the next item.

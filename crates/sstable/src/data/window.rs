@@ -67,9 +67,9 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(range: Range<u64>, pace: Pace) -> Window {
+    pub(super) fn new(file: &DataFile, range: Range<u64>, pace: Pace) -> Window {
         Window {
-            stretch: Stretch::empty(range.start),
+            stretch: file.nothing_at(range.start),
             at: range.start,
             end: range.end,
             ahead: range.end,
@@ -90,7 +90,7 @@ impl Window {
     /// Goes on at another range, keeping the bytes at hand where they are part of it.
     pub(super) fn jump(&mut self, range: Range<u64>, pace: Pace) {
         if range.start < self.stretch.start || range.start > self.stretch.end() {
-            self.stretch = Stretch::empty(range.start);
+            self.stretch.empty_at(range.start);
         }
         (self.at, self.end, self.needed) = (range.start, range.end, range.start);
         (self.step, self.pace, self.ahead, self.guessed) = (pace.first, pace, range.end, None);
@@ -210,12 +210,12 @@ impl Window {
 
     /// What is not decoded yet of the stretch; it ends at `start`.
     fn tail(&self, start: u64) -> Stretch {
+        let Stretch { owner, bytes, start: first } = &self.stretch;
         if self.stretch.end() != start {
-            return Stretch::empty(start);
+            return Stretch { owner: owner.clone(), bytes: 0..0, start };
         }
-        let bytes =
-            self.stretch.bytes.start + (self.at - self.stretch.start) as usize..self.stretch.bytes.end;
-        Stretch { owner: self.stretch.owner.clone(), bytes, start: self.at }
+        let bytes = bytes.start + (self.at - first) as usize..bytes.end;
+        Stretch { owner: owner.clone(), bytes, start: self.at }
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
     async fn read(shard: &Shard, pace: Pace, item: usize) -> Vec<u64> {
         let file = open(shard).await;
         let before = shard.disk().stats().class(DATA);
-        let (mut window, mut asked) = (Window::new(0..LEN, pace), Vec::new());
+        let (mut window, mut asked) = (Window::new(&file, 0..LEN, pace), Vec::new());
         while !window.is_done() {
             let (source, at) = window.source();
             let have = source.end - at;

@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
     use crate::Version;
-    use crate::data::chunk::{Care, DataFile, Stretch};
+    use crate::data::chunk::{Care, DataFile};
     use crate::data::packing::BATCH;
     use crate::parts::compression_info::{Compression, Compressor};
 
@@ -247,7 +247,7 @@ mod tests {
             Checks::Compressed(info) => DataFile::compressed(file, info),
             Checks::Plain(crc) => DataFile::plain(file, Some(crc.into())),
         };
-        let stretch = file.read(&Stretch::empty(0), 0..sealed.data_len, Care::Checked).await.unwrap();
+        let stretch = file.read(&file.nothing_at(0), 0..sealed.data_len, Care::Checked).await.unwrap();
         stretch.owner[stretch.bytes].to_vec()
     }
 

@@ -7,7 +7,7 @@ use model::{Bytes, Column, CqlType, Schema, Weight};
 use runtime::{Cache, Shard, ShardOptions};
 
 use super::*;
-use crate::data::chunk::{Care, Stretch};
+use crate::data::chunk::Care;
 use crate::data::reader::Data;
 use crate::data::row::{Lead, Marker, Minima, Source};
 use crate::data::walk::{Item, Step, Walk};
@@ -64,7 +64,7 @@ async fn rewrite(shard: &Shard, path: &Path) -> Result<usize, String> {
     if len == 0 {
         return Ok(0);
     }
-    let whole = data.file.read(&Stretch::empty(0), 0..len, Care::Usual).await.unwrap();
+    let whole = data.file.read(&data.file.nothing_at(0), 0..len, Care::Usual).await.unwrap();
     let mut walk = Walk::new(data.clone(), 0..len, len);
     let family = if is_scyllas(path) { Family::Scylla } else { Family::Cassandra };
     let codec =
