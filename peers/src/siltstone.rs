@@ -38,10 +38,8 @@ pub(crate) struct Embedded {
 
 /// Writes all rows, a batch while the next one is made up, and compacts them.
 pub(crate) fn load(settings: &Settings) -> Result<()> {
-    let t=std::time::Instant::now();
     let database = Database::open(&settings.folder, options(settings)).wait()?;
     let table = database.create_table(TABLE).wait()?;
-    eprintln!("open {:?}",t.elapsed());
     let mut under_way: Option<Pending<()>> = None;
     for rows in settings.of_rows().batches() {
         let write = |(clustering, value)| Write::insert(PARTITION, clustering).set("v", value);
@@ -49,11 +47,8 @@ pub(crate) fn load(settings: &Settings) -> Result<()> {
         under_way.replace(next).map_or(Ok(()), Pending::wait)?;
     }
     under_way.map_or(Ok(()), Pending::wait)?;
-    eprintln!("written {:?}",t.elapsed());
     table.flush().wait()?;
-    eprintln!("flushed {:?}",t.elapsed());
     table.compact().wait()?;
-    eprintln!("compacted {:?}",t.elapsed());
     Ok(database.close().wait()?)
 }
 
