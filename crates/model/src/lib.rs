@@ -39,7 +39,7 @@ pub use bytes::Bytes;
 pub use clustering::{Clustering, Position, PositionRef, Slice, Weight};
 pub use fragment::{Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange};
 pub use key::{PartitionKey, Token};
-pub use live::{LiveRows, LiveVisitor};
+pub use live::LiveRows;
 pub use merge::{Direction, Merge, UnifiedSchema};
 pub use mutation::{Mutation, RangeTombstone};
 pub use purge::{Purge, PurgeRules};

@@ -1,6 +1,6 @@
 //! What a `SELECT` would return: rows without what is deleted or expired.
 
-use crate::flat::{CellView, FlatError, FlatRow, RowVisitor};
+use crate::flat::{CellView, FlatError, FlatRow, RowVisitor, ValueVisitor};
 use crate::time::NO_TIMESTAMP;
 use crate::{DeletionTime, Fragment, Liveness, Row};
 
@@ -14,15 +14,6 @@ pub struct LiveRows {
     partition: DeletionTime,
     /// The greater one of the partition's deletion and the range tombstone's that is in force.
     around: DeletionTime,
-}
-
-/// Is shown what is live of a row that was not decoded.
-pub trait LiveVisitor<'a> {
-    /// The next value of the clustering key; `None` if it is null.
-    fn clustering_value(&mut self, value: Option<&'a [u8]>);
-
-    /// The next live cell: its column, and what it holds.
-    fn cell(&mut self, column: u16, value: &'a [u8]);
 }
 
 impl LiveRows {
@@ -55,17 +46,48 @@ impl LiveRows {
     ///
     /// # Errors
     /// If the bytes are those of no row.
-    #[inline]
+    #[inline(always)]
     pub fn show<'a>(
         &self,
         row: FlatRow<'a>,
-        visitor: &mut impl LiveVisitor<'a>,
+        visitor: &mut impl ValueVisitor<'a>,
     ) -> Result<Option<bool>, FlatError> {
-        let (now, deletion) = (self.now, self.around);
-        let marker = NO_TIMESTAMP;
-        let mut living = Living { now, deletion, visitor, marker, is_any: false, is_plain: true };
+        if row.is_usual() && self.around.is_live() {
+            row.visit_usual(visitor)?;
+            return Ok(Some(true));
+        }
+        self.show_any(row, visitor)
+    }
+
+    #[inline(never)]
+    fn show_any<'a>(
+        &self,
+        row: FlatRow<'a>,
+        visitor: &mut impl ValueVisitor<'a>,
+    ) -> Result<Option<bool>, FlatError> {
+        let mut living = self.living(visitor);
+        if row.visit_plain(&mut living)? {
+            return Ok(Some(living.is_any));
+        }
+        self.show_deleted(row, visitor)
+    }
+
+    /// The same of a row that has deletions of its own.
+    #[inline(never)]
+    fn show_deleted<'a>(
+        &self,
+        row: FlatRow<'a>,
+        visitor: &mut impl ValueVisitor<'a>,
+    ) -> Result<Option<bool>, FlatError> {
+        let mut living = self.living(visitor);
         row.visit(&mut living)?;
         Ok(living.is_plain.then_some(living.is_any))
+    }
+
+    #[inline]
+    fn living<'v, V>(&self, visitor: &'v mut V) -> Living<'v, V> {
+        let (now, deletion) = (self.now, self.around);
+        Living { now, deletion, visitor, marker: NO_TIMESTAMP, is_any: false, is_plain: true }
     }
 
     #[inline]
@@ -119,7 +141,7 @@ struct Living<'v, V> {
     is_plain: bool,
 }
 
-impl<'a, V: LiveVisitor<'a>> RowVisitor<'a> for Living<'_, V> {
+impl<'a, V: ValueVisitor<'a>> RowVisitor<'a> for Living<'_, V> {
     #[inline]
     fn clustering_value(&mut self, value: Option<&'a [u8]>) {
         self.visitor.clustering_value(value);

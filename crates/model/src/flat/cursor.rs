@@ -27,28 +27,35 @@ const FEW: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     owner: &'a Bytes,
-    rest: &'a [u8],
+    /// The owner's from some place on. What moves is one number: that costs a register less than a shrinking slice.
+    bytes: &'a [u8],
+    /// Where in these it is; not behind their end.
+    at: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// At `at` in `owner`.
+    #[inline]
     pub(super) fn new(owner: &'a Bytes, at: usize) -> Cursor<'a> {
         Cursor::of(owner, &owner[at..])
     }
 
     /// Where the rest of `owner` begins.
+    #[inline]
     pub(super) fn of(owner: &'a Bytes, rest: &'a [u8]) -> Cursor<'a> {
-        Cursor { owner, rest }
+        Cursor { owner, bytes: rest, at: 0 }
     }
 
     /// Bytes from the start of the owner.
+    #[inline]
     pub(super) fn at(&self) -> usize {
-        self.owner.len() - self.rest.len()
+        self.owner.len() - self.left()
     }
 
     /// How many bytes are left.
+    #[inline]
     pub(super) fn left(&self) -> usize {
-        self.rest.len()
+        self.bytes.len() - self.at
     }
 
     /// A fault here, with the place of it.
@@ -78,36 +85,42 @@ impl<'a> Cursor<'a> {
         if holds { Ok(()) } else { self.invalid(what) }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn u8(&mut self) -> Decoded<u8> {
-        match *self.rest {
-            [byte, ref rest @ ..] => {
-                self.rest = rest;
-                Ok(byte)
-            }
-            [] => self.invalid(&"the bytes end too early"),
-        }
+        let Some(byte) = self.bytes.get(self.at) else {
+            return self.invalid(&"the bytes end too early");
+        };
+        self.at += 1;
+        Ok(*byte)
     }
 
     #[inline]
     pub(super) fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
-        let Some((array, rest)) = self.rest.split_first_chunk() else {
+        let Some(array) = self.bytes[self.at..].first_chunk() else {
             return self.invalid(&"the bytes end too early");
         };
-        self.rest = rest;
+        self.at += N;
         Ok(*array)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn vint(&mut self) -> Decoded<u64> {
         // Most numbers are lengths and counts.
-        match *self.rest {
-            [first, ref rest @ ..] if first < 0x80 => {
-                self.rest = rest;
-                Ok(u64::from(first))
+        match self.bytes.get(self.at) {
+            Some(first) if *first < 0x80 => {
+                self.at += 1;
+                Ok(u64::from(*first))
             }
-            [first, second, ref rest @ ..] if first < 0xc0 && (first > 0x80 || second >= 0x80) => {
-                self.rest = rest;
+            _ => self.long_vint(),
+        }
+    }
+
+    /// The same of a number that is not of one byte.
+    #[inline(always)]
+    fn long_vint(&mut self) -> Decoded<u64> {
+        match self.bytes.get(self.at..self.at + 2) {
+            Some(&[first, second]) if first < 0xc0 && (first > 0x80 || second >= 0x80) => {
+                self.at += 2;
                 Ok(u64::from(first & 0x3f) << 8 | u64::from(second))
             }
             _ => self.apart(Cursor::any_vint_called),
@@ -120,59 +133,72 @@ impl<'a> Cursor<'a> {
     }
 
     /// The same, for numbers that are seldom small.
-    #[inline]
+    #[inline(always)]
     fn any_vint(&mut self) -> Decoded<u64> {
-        let before = self.rest.len();
-        let Some(number) = take_unsigned(&mut self.rest) else {
+        let before = &self.bytes[self.at..];
+        let mut rest = before;
+        let Some(number) = take_unsigned(&mut rest) else {
             return self.invalid(&"the bytes end within a number");
         };
-        let more = before - self.rest.len() - 1;
+        let more = before.len() - rest.len() - 1;
+        self.at += more + 1;
         self.check(more == 0 || number >> (7 * more) != 0, &"a number is longer than it need be")?;
         Ok(number)
     }
 
+    /// Passes by a vint of which nobody wants to know more.
+    #[inline(always)]
+    pub(super) fn pass_vint(&mut self) -> Decoded<()> {
+        let more = self.u8()?.leading_ones() as usize;
+        self.check(more <= self.left(), &"the bytes end within a number")?;
+        self.at += more;
+        Ok(())
+    }
+
     /// Zigzag undone.
-    #[inline]
+    #[inline(always)]
     pub(super) fn signed(&mut self) -> Decoded<i64> {
         self.any_vint().map(|coded| (coded >> 1) as i64 ^ -((coded & 1) as i64))
     }
 
     /// A vint that fits its type.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fitting<T: TryFrom<u64>>(&mut self) -> Decoded<T> {
         let number = self.vint()?;
         T::try_from(number).or_else(|_| self.invalid(&"a number is too large for what it is"))
     }
 
     /// How many things follow. Each takes a byte at least, so that this is not more than there are bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn count(&mut self) -> Decoded<usize> {
         let count = self.fitting()?;
-        self.check(count <= self.rest.len(), &"more is promised than the rest of the bytes can hold")?;
+        self.check(count <= self.left(), &"more is promised than the rest of the bytes can hold")?;
         Ok(count)
     }
 
     /// How many things may be reserved for where `count` are promised: no more memory than there are bytes, or a few.
+    #[inline]
     pub(super) fn reserved<T>(&self, count: usize) -> usize {
-        count.min(FEW.max(self.rest.len() / size_of::<T>()))
+        count.min(FEW.max(self.left() / size_of::<T>()))
     }
 
     /// Bytes behind their length.
-    #[inline]
+    #[inline(always)]
     pub(super) fn bytes(&mut self) -> Decoded<&'a [u8]> {
         let len = self.count()?;
         Ok(self.taken(len))
     }
 
     /// So many bytes, which a [`Cursor::count`] has found to be there.
-    #[inline]
+    #[inline(always)]
     pub(super) fn taken(&mut self, len: usize) -> &'a [u8] {
-        let (taken, rest) = self.rest.split_at(len);
-        self.rest = rest;
+        let taken = &self.bytes[self.at..self.at + len];
+        self.at += len;
         taken
     }
 
     /// What all that is taken points into.
+    #[inline]
     pub(super) fn owner(&self) -> &'a Bytes {
         self.owner
     }

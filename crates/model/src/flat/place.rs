@@ -61,7 +61,7 @@ pub(super) fn put_clustering<'v>(values: impl ExactSizeIterator<Item = Option<&'
 }
 
 /// Shows the values of a clustering key where they stand.
-#[inline]
+#[inline(always)]
 pub(super) fn visit_clustering<'a>(
     cursor: &mut Cursor<'a>,
     mut visit: impl FnMut(Option<&'a [u8]>),
@@ -143,7 +143,7 @@ fn take_values(count: usize, cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
 }
 
 /// A value; `None` if it is null.
-#[inline]
+#[inline(always)]
 fn take_value<'a>(cursor: &mut Cursor<'a>) -> Decoded<Option<&'a [u8]>> {
     let len = cursor.vint()?;
     cursor.check(len <= cursor.left() as u64 + 1, &"a value is longer than the rest of the bytes")?;

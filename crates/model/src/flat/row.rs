@@ -18,12 +18,14 @@ use std::cmp::Ordering;
 use super::cursor::{Cursor, Decoded, put_bytes, put_many, share};
 use super::place::{self, Ends, put_clustering};
 use super::stamp::{self, Base, Expiry, Stamp};
-use super::view::{CellView, RowVisitor};
+use super::view::{CellView, RowVisitor, ValueVisitor};
 use crate::types::vint::{put_signed, put_unsigned};
 use crate::{Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Row, Weight};
 
 mod flag {
     pub(super) const MARKER: u8 = 0x08;
+    /// A marker that does not expire, in a row without deletions: most rows have these.
+    pub(super) const USUAL: u8 = MARKER | super::stamp::TIMESTAMP;
     pub(super) const DELETION: u8 = 0x10;
     pub(super) const SHADOWABLE: u8 = 0x20;
     pub(super) const COMPLEX_DELETIONS: u8 = 0x40;
@@ -131,14 +133,76 @@ pub(super) fn visit<'a>(
     base: &mut Base,
     cursor: &mut Cursor<'a>,
 ) -> Decoded<()> {
-    let flags = cursor.u8()?;
-    cursor.check(flags & 0x80 == 0, &"a row has an unknown flag")?;
-    place::visit_clustering(cursor, |value| visitor.clustering_value(value))?;
-    visitor.marker(take_marker(flags, base, cursor)?);
+    let flags = visit_head(visitor, base, cursor)?;
     if !is_plain(flags) {
         base.apart(|base| cursor.apart(|cursor| visit_deletions(flags, visitor, base, cursor)))?;
     }
     visit_cells(visitor, base, cursor)
+}
+
+/// The same of a row without deletions of its own, where nothing is out of line.
+#[inline(always)]
+pub(super) fn visit_plain<'a>(
+    visitor: &mut impl RowVisitor<'a>,
+    base: &mut Base,
+    cursor: &mut Cursor<'a>,
+) -> Decoded<()> {
+    visit_head(visitor, base, cursor)?;
+    visit_cells(visitor, base, cursor)
+}
+
+/// The values of a row that [is usual](is_usual).
+#[inline(always)]
+pub(super) fn visit_usual<'a>(visitor: &mut impl ValueVisitor<'a>, cursor: &mut Cursor<'a>) -> Decoded<()> {
+    let flags = cursor.u8()?;
+    cursor.check(flags == flag::USUAL, &"a row is not as usual as was said")?;
+    place::visit_clustering(cursor, |value| visitor.clustering_value(value))?;
+    cursor.pass_vint()?;
+    let (mut column, mut left) = (0, cursor.count()?);
+    while left > 0 {
+        left -= 1;
+        let flags = cursor.u8()?;
+        cursor.check(flags == 0, &"a cell is not as usual as was said")?;
+        visitor.cell(column, cursor.bytes()?);
+        column = column.wrapping_add(1);
+    }
+    Ok(())
+}
+
+/// Whether the row has its marker's flags alone, and cells of the first columns without flags.
+#[inline]
+pub(super) fn is_usual(row: &Row) -> bool {
+    let stamp = marker_stamp(&row.liveness);
+    let has_usual_head = row.liveness != Liveness::NONE
+        && deletion_flags(row) == 0
+        && Base::at_start().flags_of(&stamp) == stamp::TIMESTAMP;
+    let is_usual = |(column, cell): (usize, &Cell)| {
+        let CellView { ttl, timestamp, local_deletion_time, path, value, .. } = cell.as_view();
+        let expiry = Expiry { ttl, local_time: local_deletion_time };
+        usize::from(cell.column) == column
+            && Stamp { timestamp, expiry } == stamp
+            && path.is_none()
+            && value.is_some_and(|value| !value.is_empty())
+    };
+    has_usual_head && row.cells.iter().enumerate().all(is_usual)
+}
+
+/// The clustering key and the marker; and the flags.
+#[inline(always)]
+fn visit_head<'a>(
+    visitor: &mut impl RowVisitor<'a>,
+    base: &mut Base,
+    cursor: &mut Cursor<'a>,
+) -> Decoded<u8> {
+    let flags = cursor.u8()?;
+    cursor.check(flags & 0x80 == 0, &"a row has an unknown flag")?;
+    place::visit_clustering(cursor, |value| visitor.clustering_value(value))?;
+    // Told apart, so that the flags of most rows are not looked at again.
+    match flags {
+        flag::USUAL => visitor.marker(take_marker(flag::USUAL, base, cursor)?),
+        _ => visitor.marker(take_marker(flags, base, cursor)?),
+    }
+    Ok(flags)
 }
 
 #[inline(never)]
@@ -271,7 +335,7 @@ fn cell_flags(cell: &CellView<'_>, before: u16) -> u8 {
     column | value | if cell.path.is_some() { flag::PATH } else { 0 }
 }
 
-#[inline]
+#[inline(always)]
 fn visit_cells<'a>(
     visitor: &mut impl RowVisitor<'a>,
     base: &mut Base,
@@ -282,17 +346,38 @@ fn visit_cells<'a>(
     let (mut column, mut left) = (NO_COLUMN, count);
     while left > 0 {
         left -= 1;
-        let flags = cursor.u8()?;
-        column = take_column(flags, column, cursor)?;
-        let Stamp { timestamp, expiry: Expiry { ttl, local_time } } = base.take(flags, cursor)?;
-        let path = if flags & flag::PATH == 0 { None } else { Some(cursor.bytes()?) };
-        let value = take_value(flags, cursor)?;
-        visitor.cell(CellView { column, ttl, timestamp, local_deletion_time: local_time, path, value });
+        // Most are of the next column and of the last time: told apart, so that their flags are not looked at again.
+        column = match cursor.u8()? {
+            0 => visit_cell(0, column, visitor, base, cursor)?,
+            flags => visit_cell(flags, column, visitor, base, cursor)?,
+        };
     }
     Ok(())
 }
 
-#[inline]
+/// Shows a cell of these flags; its column.
+#[inline(always)]
+fn visit_cell<'a>(
+    flags: u8,
+    before: u16,
+    visitor: &mut impl RowVisitor<'a>,
+    base: &mut Base,
+    cursor: &mut Cursor<'a>,
+) -> Decoded<u16> {
+    let column = take_column(flags, before, cursor)?;
+    let Stamp { timestamp, expiry: Expiry { ttl, local_time } } = base.take(flags, cursor)?;
+    let path = if flags & flag::PATH == 0 { None } else { Some(cursor.apart(take_path)?) };
+    let value = take_value(flags, cursor)?;
+    visitor.cell(CellView { column, ttl, timestamp, local_deletion_time: local_time, path, value });
+    Ok(column)
+}
+
+#[inline(never)]
+fn take_path<'a>(cursor: &mut Cursor<'a>) -> Decoded<&'a [u8]> {
+    cursor.bytes()
+}
+
+#[inline(always)]
 fn take_column(flags: u8, before: u16, cursor: &mut Cursor<'_>) -> Decoded<u16> {
     let next = before.wrapping_add(1);
     match flags & flag::COLUMN {
@@ -311,7 +396,7 @@ fn take_column(flags: u8, before: u16, cursor: &mut Cursor<'_>) -> Decoded<u16> 
 }
 
 /// The value; `None` if the cell is a tombstone.
-#[inline]
+#[inline(always)]
 fn take_value<'a>(flags: u8, cursor: &mut Cursor<'a>) -> Decoded<Option<&'a [u8]>> {
     match flags & flag::VALUE {
         0 => {

@@ -20,7 +20,7 @@ use crate::types::vint::{put_signed, put_unsigned};
 /// The flags of a stamp: the low bits of a byte whose others are free.
 pub(super) const FLAGS: u8 = TIMESTAMP | EXPIRY;
 
-const TIMESTAMP: u8 = 0x01;
+pub(super) const TIMESTAMP: u8 = 0x01;
 const EXPIRY: u8 = 0x06;
 const LAST_EXPIRY: u8 = 0x02;
 const LOCAL_TIME: u8 = 0x04;
@@ -167,7 +167,7 @@ impl Base {
         self.timestamp = timestamp;
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_timestamp(&mut self, cursor: &mut Cursor<'_>) -> Decoded<i64> {
         self.timestamp = self.timestamp.wrapping_add(cursor.signed()?);
         Ok(self.timestamp)

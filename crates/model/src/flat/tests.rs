@@ -10,8 +10,8 @@ use crate::clustering::compare_positions;
 use crate::time::{EXPIRED_LIVENESS_TTL, NO_DELETION_TIME, NO_TIMESTAMP};
 use crate::types::UserType;
 use crate::{
-    Cell, CellValue, Clustering, Column, CqlType, DeletionTime, LiveRows, LiveVisitor, Liveness,
-    RangeTombstone, Row, Weight,
+    Cell, CellValue, Clustering, Column, CqlType, DeletionTime, LiveRows, Liveness, RangeTombstone, Row,
+    Weight,
 };
 
 const NOW: i64 = 1_790_000_000_000_000;
@@ -244,7 +244,7 @@ struct Shown<'a> {
     cells: Vec<(u16, &'a [u8])>,
 }
 
-impl<'a> LiveVisitor<'a> for Shown<'a> {
+impl<'a> ValueVisitor<'a> for Shown<'a> {
     fn clustering_value(&mut self, value: Option<&'a [u8]>) {
         self.clustering.push(value);
     }
@@ -280,7 +280,8 @@ proptest! {
             prop_assert_eq!(row.rank(&schema), schema.rank(&at));
             let order = compare_positions(&types, at.as_view(), other.as_view());
             prop_assert_eq!(row.compare(&schema, other.as_view()), order);
-            let plain = expected.row_deletion().is_live() && expected.complex_deletions.is_empty();
+            let has_deletion = [expected.deletion, expected.shadowable].iter().any(|deletion| !deletion.is_live());
+            let plain = !has_deletion && expected.complex_deletions.is_empty();
             prop_assert_eq!(row.is_plain(), plain);
             for (other, key) in standing.rows.iter().zip(&said) {
                 let order = schema.compare_rows(&expected.clustering, &key.clustering);
@@ -358,6 +359,61 @@ proptest! {
             let values = row.clustering.values.iter().map(Option::as_deref);
             prop_assert_eq!(shown.clustering, values.collect::<Vec<_>>());
         }
+    }
+
+    /// Deviations: 0 and above 8 are none.
+    #[test]
+    fn usual_rows_are_shown_as_any(
+        mut row in rows(), around in deletions(), now in seconds(), written in timestamps(),
+        values in vec(vec(any::<u8>(), 1..300), 0..5), deviation in 0..16_usize, other in timestamps(),
+    ) {
+        row.liveness = Liveness { timestamp: written, ..Liveness::NONE };
+        (row.deletion, row.shadowable) = (DeletionTime::LIVE, DeletionTime::LIVE);
+        row.complex_deletions.clear();
+        let cell = |(column, value)| Cell {
+            column,
+            ttl: 0,
+            timestamp: written,
+            local_deletion_time: NO_DELETION_TIME,
+            path: None,
+            value: CellValue::Value(Bytes::from(value)),
+        };
+        row.cells = (0..).zip(values).map(cell).collect();
+        let mut is_usual_row = ![NO_TIMESTAMP, EPOCH].contains(&written);
+        if let Some(last) = row.cells.last_mut() {
+            is_usual_row &= !(1..=8).contains(&deviation) || deviation == 1 && other == written;
+            match deviation {
+                1 => last.timestamp = other,
+                2 => last.ttl = 7,
+                3 => last.local_deletion_time = 7,
+                4 => last.path = Some(Bytes::default()),
+                5 => last.value = CellValue::Value(Bytes::default()),
+                6 => last.value = CellValue::Tombstone,
+                7 => last.column += 1,
+                8 => row.deletion = DeletionTime { marked_for_delete_at: other.max(0), local_deletion_time: 1 },
+                _ => {}
+            }
+        }
+        let fragment = Fragment::Row(row);
+        prop_assert_eq!(is_usual(&fragment), is_usual_row);
+        let bytes = Bytes::from(put_all(&[fragment]));
+        let mut live = LiveRows::new(now);
+        let deletion = if deviation % 2 == 0 { DeletionTime::LIVE } else { around };
+        live.keeps(&mut Fragment::PartitionStart(PartitionStart {
+            key: PartitionKey::new(Bytes::default()),
+            deletion,
+        }));
+        let [(mut any, mut usual), (mut claimed, mut cut)] = <[(Shown<'_>, Shown<'_>); 2]>::default();
+        let flat = FlatRow::new(&bytes, &bytes);
+        let kept = live.show(flat, &mut any);
+        prop_assert_eq!(live.show(flat.known_as(is_usual_row), &mut usual), kept);
+        if kept == Ok(Some(true)) {
+            prop_assert_eq!((any.clustering, any.cells), (usual.clustering, usual.cells));
+        }
+        // Who says so of another row is told, or is right about its values.
+        let _ = live.show(flat.known_as(true), &mut claimed);
+        let short = bytes.slice(0..bytes.len() - 1);
+        prop_assert!(!deletion.is_live() || live.show(FlatRow::new(&short, &short).known_as(true), &mut cut).is_err());
     }
 
     #[test]

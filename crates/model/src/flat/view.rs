@@ -12,6 +12,7 @@ pub struct FlatRow<'a> {
     bytes: &'a Bytes,
     /// They begin with the row.
     rest: &'a [u8],
+    is_usual: bool,
 }
 
 /// Is shown a row piece by piece, in the order in which it stands.
@@ -33,6 +34,15 @@ pub trait RowVisitor<'a> {
 
     /// The next cell.
     fn cell(&mut self, cell: CellView<'a>);
+}
+
+/// Is shown what is live of a row that was not decoded.
+pub trait ValueVisitor<'a> {
+    /// The next value of the clustering key; `None` if it is null.
+    fn clustering_value(&mut self, value: Option<&'a [u8]>);
+
+    /// The next live cell: its column, and what it holds.
+    fn cell(&mut self, column: u16, value: &'a [u8]);
 }
 
 /// A cell, with the fields of [`crate::Cell`].
@@ -70,7 +80,19 @@ impl<'a> FlatRow<'a> {
     #[inline]
     pub fn new(bytes: &'a Bytes, rest: &'a [u8]) -> FlatRow<'a> {
         debug_assert!(bytes.as_ptr_range().end == rest.as_ptr_range().end, "they end where their rest ends");
-        FlatRow { bytes, rest }
+        FlatRow { bytes, rest, is_usual: false }
+    }
+
+    /// The same row, which was [usual](super::is_usual) when it was put there, or may not have been.
+    #[inline]
+    pub fn known_as(self, is_usual: bool) -> FlatRow<'a> {
+        FlatRow { is_usual, ..self }
+    }
+
+    /// Whether it is known as a usual row.
+    #[inline]
+    pub fn is_usual(&self) -> bool {
+        self.is_usual
     }
 
     /// Puts the row into `place`.
@@ -90,6 +112,32 @@ impl<'a> FlatRow<'a> {
         let mut cursor = Cursor::of(self.bytes, self.rest);
         visit(visitor, &mut cursor).map_err(|fault| cursor.error(fault))
     }
+
+    /// Shows the values of a row that is usual: all of it is live unless what is around it was deleted.
+    ///
+    /// # Errors
+    /// If there is no such row: what was shown then is of no worth.
+    #[inline(always)]
+    pub fn visit_usual(&self, visitor: &mut impl ValueVisitor<'a>) -> Result<(), FlatError> {
+        let mut cursor = Cursor::of(self.bytes, self.rest);
+        visit_usual(visitor, &mut cursor).map_err(|fault| cursor.error(fault))
+    }
+
+    /// Shows the row to a visitor, if nothing was deleted of it but single cells; whether it is such a row. Most rows are, and
+    /// are shown with less work.
+    ///
+    /// # Errors
+    /// As [`FlatRow::visit`].
+    #[inline]
+    pub fn visit_plain(&self, visitor: &mut impl RowVisitor<'a>) -> Result<bool, FlatError> {
+        let [kind::ROW, rest @ ..] = self.rest else { return Ok(false) };
+        if rest.first().is_some_and(|flags| !row::is_plain(*flags)) {
+            return Ok(false);
+        }
+        let mut cursor = Cursor::of(self.bytes, rest);
+        let visited = row::visit_plain(visitor, &mut Base::at_start(), &mut cursor);
+        visited.map(|()| true).map_err(|fault| cursor.error(fault))
+    }
 }
 
 impl CellView<'_> {
@@ -105,4 +153,11 @@ fn visit<'a>(visitor: &mut impl RowVisitor<'a>, cursor: &mut Cursor<'a>) -> Deco
     let head = cursor.u8()?;
     cursor.check(head == kind::ROW, &"this is no row")?;
     row::visit(visitor, &mut Base::at_start(), cursor)
+}
+
+#[inline(always)]
+fn visit_usual<'a>(visitor: &mut impl ValueVisitor<'a>, cursor: &mut Cursor<'a>) -> Decoded<()> {
+    let head = cursor.u8()?;
+    cursor.check(head == kind::ROW, &"this is no row")?;
+    row::visit_usual(visitor, cursor)
 }

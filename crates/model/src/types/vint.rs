@@ -9,23 +9,30 @@
 //! Signed ones are zigzag-coded first: 0, -1, 1, -2, … become 0, 1, 2, 3, ….
 
 /// Takes an unsigned vint off the front of `rest`; `None` if it is cut.
-#[inline]
+#[inline(always)]
 pub(crate) fn take_unsigned(rest: &mut &[u8]) -> Option<u64> {
-    let (&first, after) = rest.split_first()?;
-    if first < 0x80 {
-        *rest = after;
-        return Some(u64::from(first));
+    if let Some(word) = rest.first_chunk() {
+        let word = u64::from_be_bytes(*word);
+        let more = word.leading_ones() as usize;
+        if more < 8 {
+            *rest = &rest[more + 1..];
+            // First the leading ones and the zero behind them go, then what stands behind the number.
+            return Some(word << (more + 1) >> (57 - 7 * more));
+        }
     }
+    take_any(rest)
+}
+
+/// The same of nine bytes, or where the bytes end soon.
+#[inline(never)]
+fn take_any(rest: &mut &[u8]) -> Option<u64> {
+    let (&first, after) = rest.split_first()?;
     let more = first.leading_ones() as usize;
-    let tail = after.get(more..)?;
+    let (bytes, tail) = after.split_at_checked(more)?;
     *rest = tail;
-    let high = u64::from(first) & (0xff_u64 >> more);
-    let low = match after.first_chunk() {
-        Some(bytes) => u64::from_be_bytes(*bytes) >> (64 - 8 * more),
-        None => after[..more].iter().fold(0, |value, byte| value << 8 | u64::from(*byte)),
-    };
     // Of nine bytes, the first one has no bits of the number.
-    Some(high.checked_shl(8 * more as u32).unwrap_or(0) | low)
+    let high = u64::from(first) & (0xff_u64 >> more.min(7));
+    Some(bytes.iter().fold(if more < 8 { high } else { 0 }, |value, byte| value << 8 | u64::from(*byte)))
 }
 
 /// Takes a signed vint off the front of `rest`; `None` if it is cut.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use model::flat::FlatRow;
-use model::{LiveRows, LiveVisitor, Row, Token};
+use model::flat::{FlatRow, ValueVisitor};
+use model::{LiveRows, Row, Token};
 use smallvec::SmallVec;
 
 use super::rows::to_json;
@@ -41,8 +41,10 @@ pub(super) struct Fold<A, F> {
     next: Option<Vec<u8>>,
 }
 
-/// Most tables have fewer columns.
-type Values<'a> = SmallVec<[Option<&'a [u8]>; 8]>;
+/// Most tables have no more columns.
+const FEW: usize = 8;
+
+type Values<'a> = [Option<&'a [u8]>];
 
 impl<'r> RowView<'r> {
     /// The columns that were selected, in the order of the values.
@@ -115,22 +117,30 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
 
     #[inline]
     fn take_flat<'a>(&mut self, of: &'a Common, live: &LiveRows, row: FlatRow<'a>) -> Shown {
-        let mut values = Values::from_elem(None, of.selection.places.len());
+        let (count, mut few, mut many) = (of.selection.places.len(), [None; FEW], Vec::new());
+        let values: &mut Values<'_> = match few.get_mut(..count) {
+            Some(values) => values,
+            None => {
+                many.resize(count, None);
+                &mut many
+            }
+        };
         for (at, value) in &of.shared {
             values[*at] = Some(&**value);
         }
         let slots = of.slots.as_ref().expect("it has slots where rows are not decoded");
-        let mut slotted = Slotted { slots, values: &mut values, clustering: 0 };
+        let mut slotted = Slotted { slots, values, clustering: 0 };
         let taken = live.show(row, &mut slotted)?;
         if taken == Some(true) {
-            self.show(of.key().token, &values);
+            self.show(of.key().token, values);
         }
         Ok(taken)
     }
 
     fn take(&mut self, of: &Common, row: Option<&Row>) {
         let made = of.values_of(row);
-        self.show(of.key().token, &made.iter().map(Option::as_deref).collect());
+        let values: SmallVec<[_; FEW]> = made.iter().map(Option::as_deref).collect();
+        self.show(of.key().token, &values);
     }
 
     #[inline]
@@ -150,12 +160,12 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
 /// Puts the values of a row where they are selected.
 struct Slotted<'v, 'a> {
     slots: &'v Slots,
-    values: &'v mut [Option<&'a [u8]>],
+    values: &'v mut Values<'a>,
     /// How many clustering columns were seen.
     clustering: usize,
 }
 
-impl<'a> LiveVisitor<'a> for Slotted<'_, 'a> {
+impl<'a> ValueVisitor<'a> for Slotted<'_, 'a> {
     #[inline]
     fn clustering_value(&mut self, value: Option<&'a [u8]>) {
         if let Some(Some(slot)) = self.slots.clustering.get(self.clustering) {

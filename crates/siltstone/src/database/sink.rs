@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::flat::{FlatError, FlatRow};
-use model::{Bytes, Cell, Column, CqlType, LiveRows, LiveVisitor, PartitionKey, Row, Schema, select};
+use model::flat::{FlatError, FlatRow, ValueVisitor};
+use model::{Bytes, Cell, Column, CqlType, LiveRows, PartitionKey, Row, Schema, select};
 use smallvec::SmallVec;
 
 use super::rows::PackedRows;
@@ -247,7 +247,7 @@ impl<'o, 'a> Straight<'o, 'a> {
     }
 }
 
-impl<'a> LiveVisitor<'a> for Straight<'_, 'a> {
+impl<'a> ValueVisitor<'a> for Straight<'_, 'a> {
     #[inline]
     fn clustering_value(&mut self, value: Option<&'a [u8]>) {
         self.put(self.clustering, value);

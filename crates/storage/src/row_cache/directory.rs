@@ -40,8 +40,10 @@ pub(super) struct Partition {
 
 /// A part of rows.
 struct Entry {
-    /// [`Schema::rank`] of its start: most comparisons of a search need no look at the part.
+    /// [`Schema::rank`] of its start and of its end: most comparisons of a search need no look at the part, which is mostly
+    /// far from the CPU.
     rank: u64,
+    end_rank: u64,
     part: Weak<Part>,
 }
 
@@ -114,10 +116,11 @@ impl Directory {
                 let Some(last) = parts.place_before(self.starting_from(&parts, at)) else {
                     return Found::Gap(None);
                 };
-                let part = part(last);
-                match self.schema.compare(part.ends().1, at).is_lt() {
-                    true => Found::Gap(Some(part.ends().1.clone())),
-                    false => Found::Part(part),
+                let rank = self.schema.rank(at);
+                let ends_before = |entry| self.end_compared(entry, (at, rank)).is_lt();
+                match parts.get(last).is_some_and(ends_before) {
+                    true => Found::Gap(Some(part(last).ends().1.clone())),
+                    false => Found::Part(part(last)),
                 }
             }
         }
@@ -141,8 +144,13 @@ impl Directory {
         // Ranks tell most starts apart.
         let near = parts.partition_point(|entry| entry.rank < rank);
         let last = parts.place_before(parts.partition_point_near(near, starts_before))?;
-        let part = parts.get(last).and_then(Entry::part)?;
-        self.schema.compare_to_row(part.ends().1, row).is_gt().then_some(part)
+        let entry = parts.get(last)?;
+        let part = entry.part()?;
+        let is_behind = match entry.end_rank.cmp(&rank) {
+            Ordering::Equal => self.schema.compare_to_row(part.ends().1, row),
+            order => order,
+        };
+        is_behind.is_gt().then_some(part)
     }
 
     /// What is known of the static row.
@@ -279,10 +287,11 @@ impl Directory {
     fn put(&self, partition: &Partition, part: &Rc<Part>) {
         match &part.scope {
             Scope::Static => drop(partition.of_static_row.replace(Rc::downgrade(part))),
-            Scope::Rows { start, .. } => {
+            Scope::Rows { start, end } => {
                 let mut parts = partition.of_rows.borrow_mut();
                 let place = self.starting_from(&parts, start);
-                parts.insert(place, Entry { rank: self.schema.rank(start), part: Rc::downgrade(part) });
+                let [rank, end_rank] = [start, end].map(|end| self.schema.rank(end));
+                parts.insert(place, Entry { rank, end_rank, part: Rc::downgrade(part) });
             }
         }
     }
@@ -307,8 +316,7 @@ impl Directory {
         // Of those that start before, only the last one can reach behind it.
         let last = parts.place_before(behind);
         let reaches = |place: &Place| {
-            let part = parts.get(*place).and_then(Entry::part).expect(ALIVE);
-            self.schema.compare(part.ends().1, at).is_gt()
+            parts.get(*place).is_some_and(|entry| self.end_compared(entry, (at, rank)).is_gt())
         };
         last.filter(reaches).map_or((behind, false), |last| (last, true))
     }
@@ -319,6 +327,12 @@ impl Directory {
             let part = entry.part();
             part.map_or(Ordering::Equal, |part| self.schema.compare(part.ends().0, at))
         })
+    }
+
+    /// Where a part ends, beside a position of this rank.
+    fn end_compared(&self, entry: &Entry, (at, rank): (&Position, u64)) -> Ordering {
+        let compared = || self.schema.compare(entry.part().expect(ALIVE).ends().1, at);
+        entry.end_rank.cmp(&rank).then_with(compared)
     }
 }
 

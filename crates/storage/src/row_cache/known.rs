@@ -32,6 +32,7 @@ pub struct KeptRow {
     bytes: Bytes,
     /// Where it begins in the bytes.
     at: usize,
+    is_usual: bool,
 }
 
 impl KeptRow {
@@ -43,7 +44,7 @@ impl KeptRow {
     /// The row with all that is in it, be it deleted or expired.
     #[inline]
     pub fn flat(&self) -> FlatRow<'_> {
-        FlatRow::new(&self.bytes, &self.bytes[self.at..])
+        FlatRow::new(&self.bytes, &self.bytes[self.at..]).known_as(self.is_usual)
     }
 }
 
@@ -78,9 +79,9 @@ impl Known {
     #[inline]
     fn of(stretch: &Stretch, schema: &Schema, row: &[&[u8]]) -> Known {
         match stretch.place_of_row(schema, row) {
-            Some(at) => {
+            Some((at, is_usual)) => {
                 let partition_deletion = stretch.head.unwrap_or(DeletionTime::LIVE);
-                Known::Row(KeptRow { partition_deletion, bytes: stretch.bytes.clone(), at })
+                Known::Row(KeptRow { partition_deletion, bytes: stretch.bytes.clone(), at, is_usual })
             }
             None => Known::Absent,
         }

@@ -87,13 +87,10 @@ impl Part {
 
     /// What it has of a slice, in a direction.
     pub(super) fn view(&self, slice: &Slice, schema: &Schema, direction: Direction) -> View {
-        let (start, end) = self.ends();
-        let stretch = &self.stretch;
-        // Of a slice of many parts, most lie within it.
-        let first = match schema.compare(start, &slice.start).is_ge() {
-            true => 0,
-            false => stretch.first(0..stretch.len(), |at| stretch.compare(at, schema, &slice.start).is_gt()),
-        };
+        let (stretch, end) = (&self.stretch, self.ends().1);
+        // Of a slice of many parts, most lie within it. Their first row is looked at rather than their start, as it is read then.
+        let is_in = |at| stretch.compare(at, schema, &slice.start).is_gt();
+        let first = if stretch.len() == 0 || is_in(0) { 0 } else { stretch.first(1..stretch.len(), is_in) };
         let end = match schema.compare(end, &slice.end).is_le() {
             true => stretch.len(),
             false => stretch.first_from(first, |at| stretch.compare(at, schema, &slice.end).is_ge()),

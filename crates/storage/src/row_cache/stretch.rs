@@ -3,13 +3,13 @@
 //! ```text
 //! ...                what the stretch is of: a part, or a whole partition
 //! fragments          as `model::flat` has them, ascending
-//! 4 bytes each       where a fragment begins; the top bit: it is a range tombstone
+//! 4 bytes each       where a fragment begins; the top bits: it is a range tombstone, it is a usual row
 //! ```
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use model::flat::{FlatRow, compare_at, compare_to_row_at, fragment_at, put_fragment};
+use model::flat::{FlatRow, compare_at, compare_to_row_at, fragment_at, is_usual, put_fragment};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Schema, Slice};
 use runtime::prefetch;
 
@@ -55,8 +55,14 @@ const LINES: usize = 4;
 /// Bytes of a line of the CPU's caches.
 const LINE: usize = 64;
 
-/// The top bit of a number.
+/// The top bit of a number: the fragment is a range tombstone.
 const IS_CHANGE: u32 = 1 << 31;
+
+/// The next one: it is a row that [is usual](model::flat::is_usual).
+const IS_USUAL: u32 = 1 << 30;
+
+/// The others: where it begins.
+const PLACE: u32 = IS_USUAL - 1;
 
 /// Said of what this module wrote itself and nobody else could change.
 pub(super) const OWN: &str = "a stretch decodes what was encoded for it";
@@ -74,17 +80,18 @@ impl Stretch {
         View { stretch: self.clone(), left: (fragments.start, fragments.end), direction }
     }
 
-    /// Where in the bytes the row with this clustering key begins, if there is one. The stretch is
-    /// [free of ranges](Stretch::is_free_of_ranges).
+    /// Where in the bytes the row with this clustering key begins, if there is one, and whether it is known as a usual one. The
+    /// stretch is [free of ranges](Stretch::is_free_of_ranges).
     #[inline]
-    pub(super) fn place_of_row(&self, schema: &Schema, row: &[&[u8]]) -> Option<usize> {
+    pub(super) fn place_of_row(&self, schema: &Schema, row: &[&[u8]]) -> Option<(usize, bool)> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
-            let place = self.place(middle);
+            let number = self.number(middle);
+            let place = (number & PLACE) as usize;
             match compare_to_row_at(&self.bytes, place, &schema.clustering, row).expect(OWN) {
                 Ordering::Less => low = middle + 1,
-                Ordering::Equal => return Some(place),
+                Ordering::Equal => return Some((place, number & IS_USUAL != 0)),
                 Ordering::Greater => high = middle,
             }
         }
@@ -111,7 +118,7 @@ impl Stretch {
     /// Where a fragment begins.
     #[inline]
     fn place(&self, at: usize) -> usize {
-        (self.number(at) & !IS_CHANGE) as usize
+        (self.number(at) & PLACE) as usize
     }
 
     pub(super) fn fragment(&self, at: usize) -> Fragment {
@@ -136,12 +143,25 @@ impl Stretch {
         let (mut low, mut high) = (among.start, among.end);
         while low < high {
             let middle = low.midpoint(high);
+            // One of these is next: it is on its way while this one is.
+            if high - low > 2 {
+                self.bring(low.midpoint(middle));
+                self.bring((middle + 1).midpoint(high));
+            }
             match is_like_this(middle) {
                 true => high = middle,
                 false => low = middle + 1,
             }
         }
         low
+    }
+
+    /// Begins to bring the beginning of a fragment near the CPU.
+    #[inline]
+    fn bring(&self, at: usize) {
+        if let Some(byte) = self.bytes.get(self.place(at)) {
+            prefetch(byte);
+        }
     }
 
     /// The same from a fragment on, near which it is expected.
@@ -218,53 +238,68 @@ impl View {
     /// Gives the next rows as they stand, up to a range tombstone, as long as `take` wants more. Whether it does.
     #[inline]
     pub(super) fn next_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) -> bool {
-        let (first, end) = &mut self.left;
+        let (first, end) = self.left;
         let is_forward = self.direction == Direction::Forward;
         let all: &[u8] = &self.stretch.bytes;
         let (numbers, _) = all[self.stretch.numbers_at as usize..].as_chunks();
-        let bring = |first: usize, end: usize, ahead: usize| {
-            let at = if is_forward { first + ahead } else { end.wrapping_sub(1 + ahead) };
-            if let Some(number) = numbers.get(at) {
-                let row = &all[(u32::from_le_bytes(*number) & !IS_CHANGE) as usize..];
-                row.chunks(LINE).take(LINES).for_each(|line| prefetch(&line[0]));
+        let place = |step: usize| if is_forward { first + step } else { end.wrapping_sub(1 + step) };
+        let bring = |step| {
+            if let Some(number) = numbers.get(place(step)) {
+                bring_near(&all[(u32::from_le_bytes(*number) & PLACE) as usize..]);
             }
         };
-        (1..AHEAD).for_each(|ahead| bring(*first, *end, ahead));
-        while first < end {
-            bring(*first, *end, AHEAD);
-            let number = u32::from_le_bytes(numbers[if is_forward { *first } else { *end - 1 }]);
+        (1..AHEAD).for_each(bring);
+        let mut step = 0;
+        let wants_more = loop {
+            if first + step == end {
+                break true;
+            }
+            bring(step + AHEAD);
+            let number = u32::from_le_bytes(numbers[place(step)]);
             if number & IS_CHANGE != 0 {
-                return true;
+                break true;
             }
-            if is_forward {
-                *first += 1;
-            } else {
-                *end -= 1;
+            step += 1;
+            let row = FlatRow::new(&self.stretch.bytes, &all[(number & PLACE) as usize..]);
+            if !take(row.known_as(number & IS_USUAL != 0)) {
+                break false;
             }
-            if !take(FlatRow::new(&self.stretch.bytes, &all[number as usize..])) {
-                return false;
-            }
-        }
-        true
+        };
+        self.left = if is_forward { (first + step, end) } else { (first, end - step) };
+        wants_more
+    }
+}
+
+/// Begins to bring a row near the CPU.
+#[inline]
+fn bring_near(row: &[u8]) {
+    match row.first_chunk::<{ LINES * LINE }>() {
+        Some(lines) => lines.iter().step_by(LINE).for_each(prefetch),
+        // It is among the last ones of its stretch.
+        None => row.chunks(LINE).for_each(|line| prefetch(&line[0])),
     }
 }
 
 impl Draft {
     /// Appends a fragment.
     pub(super) fn push(&mut self, fragment: &Fragment) {
-        let is_change = matches!(fragment, Fragment::RangeTombstone(_));
         if self.bytes.capacity() == 0 {
             self.bytes.reserve(FIRST);
         }
-        let at = u32::try_from(self.bytes.len()).expect("stretches are smaller than 2 GiB");
-        self.numbers.push(at | if is_change { IS_CHANGE } else { 0 });
+        let at = u32::try_from(self.bytes.len()).ok().filter(|at| *at <= PLACE);
+        let about = match fragment {
+            Fragment::RangeTombstone(_) => IS_CHANGE,
+            _ if is_usual(fragment) => IS_USUAL,
+            _ => 0,
+        };
+        self.numbers.push(at.expect("stretches are smaller than 1 GiB") | about);
         put_fragment(fragment, &mut self.bytes);
     }
 
     /// Takes the last fragment out again.
     pub(super) fn pop(&mut self) {
         if let Some(number) = self.numbers.pop() {
-            self.bytes.truncate((number & !IS_CHANGE) as usize);
+            self.bytes.truncate((number & PLACE) as usize);
         }
     }
 
@@ -312,8 +347,8 @@ impl Draft {
     fn reverse(&mut self, out: &mut Vec<u8>) {
         let mut end = self.bytes.len();
         for number in self.numbers.iter_mut().rev() {
-            let start = (*number & !IS_CHANGE) as usize;
-            *number = out.len() as u32 | (*number & IS_CHANGE);
+            let start = (*number & PLACE) as usize;
+            *number = out.len() as u32 | (*number & !PLACE);
             out.extend_from_slice(&self.bytes[start..end]);
             end = start;
         }
