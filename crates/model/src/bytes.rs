@@ -49,6 +49,20 @@ impl Bytes {
         (&self.owner, self.start as usize..(self.start + self.len) as usize)
     }
 
+    /// Takes other bytes in the place of its own, in the same memory if nobody else has a share of it.
+    ///
+    /// # Panics
+    /// If there are more than [`MAX_BUFFER`].
+    pub fn refill(&mut self, bytes: &[u8]) {
+        let Some(buffer) = Rc::get_mut(&mut self.owner) else {
+            *self = Bytes::from(bytes);
+            return;
+        };
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        (self.start, self.len) = (0, u32::try_from(bytes.len()).expect("buffers are addressed by 32 bits"));
+    }
+
     /// A copy with a buffer of its own, so that it no longer keeps a larger one alive.
     pub fn detached(&self) -> Bytes {
         Bytes::from(self.to_vec())
@@ -133,6 +147,17 @@ mod tests {
         assert_eq!(&*part.slice(1..3), b"il");
         assert_eq!(Rc::strong_count(&all.owner), 2);
         assert_eq!(Rc::strong_count(&part.detached().owner), 1);
+    }
+
+    #[test]
+    fn bytes_are_refilled_unless_somebody_else_has_them() {
+        let mut bytes = Bytes::from(b"siltstone".to_vec()).slice(4..9);
+        let memory = bytes.as_ptr().addr();
+        bytes.refill(b"sand");
+        assert_eq!((&*bytes, bytes.as_ptr().addr()), (&b"sand"[..], memory - 4));
+        let share = bytes.clone();
+        bytes.refill(b"chalk");
+        assert_eq!((&*bytes, &*share), (&b"chalk"[..], &b"sand"[..]));
     }
 
     #[test]

@@ -27,6 +27,14 @@ impl RowKey {
         PartitionKey { token: self.token, bytes: Bytes::from(&*self.key) }
     }
 
+    /// The same, in the memory of one that is no longer needed.
+    pub(super) fn key_in(&self, spare: Option<PartitionKey>) -> PartitionKey {
+        let Some(mut key) = spare else { return self.key() };
+        key.token = self.token;
+        key.bytes.refill(&self.key);
+        key
+    }
+
     /// The clustering key.
     pub(super) fn clustering(&self) -> Clustering {
         self.row.iter().map(|value| &**value).collect()

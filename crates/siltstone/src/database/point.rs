@@ -100,8 +100,9 @@ impl Worker {
     /// A row by its key.
     fn read_row(self: &Rc<Self>, of: Of, row: &RowKey) -> Result<Work<Answer<PackedRows>>> {
         let table = self.table(of.table)?;
-        let key = row.key();
+        let key = row.key_in(self.spare_key.take());
         if let Some(answer) = self.known_row(&table, of, &key, row) {
+            self.spare_key.set(Some(key));
             return Ok(Work::Done(answer));
         }
         let slice = row.slice();

@@ -27,6 +27,8 @@ pub(super) struct Worker {
     answered: Cell<u64>,
     engine: OnceCell<Engine>,
     tables: RefCell<BTreeMap<TableId, Rc<ShardTable>>>,
+    /// The key of the last row that memory knew, for the next one.
+    pub(super) spare_key: Cell<Option<PartitionKey>>,
 }
 
 /// What the tables of a shard share.
@@ -72,8 +74,8 @@ pub(super) struct TableSpec {
 impl Worker {
     pub(super) fn new(shard: Shard) -> Worker {
         let tables = RefCell::default();
-        let (has_failed, answered) = (Cell::new(false), Cell::new(0));
-        Worker { shard, has_failed, answered, engine: OnceCell::new(), tables }
+        let (has_failed, answered, spare_key) = (Cell::new(false), Cell::new(0), Cell::default());
+        Worker { shard, has_failed, answered, engine: OnceCell::new(), tables, spare_key }
     }
 
     /// A question is answered without a wait; whether it is time to let others go on.
