@@ -52,6 +52,22 @@ where
     Ok(answer)
 }
 
+/// Looks at a shard on this thread, if it is at rest.
+///
+/// The look asks nothing of the shard's disk or timers, spawns no task, and runs nothing of a caller who may ask the database
+/// for more.
+pub(super) fn look<R: Send>(loan: &Loan<Rc<Served>>, look: impl FnOnce(&Worker) -> R + Send) -> Option<R> {
+    // SAFETY: what the look has and what it comes to is `Send`; it begins nothing that would go on, and no thread-local knows
+    // of it.
+    let served = unsafe { loan.borrow() }?;
+    if served.worker.has_failed() || served.is_full() {
+        return None;
+    }
+    let seen = panic::catch_unwind(AssertUnwindSafe(|| look(&served.worker)));
+    // Who asks next is told.
+    seen.map_err(|_| served.fail()).ok()
+}
+
 /// Looks for a while whether anybody calls, by the queue or by having handed something over; the shard may be borrowed meanwhile.
 pub(super) fn look_out(
     lender: &Lender<Rc<Served>>,

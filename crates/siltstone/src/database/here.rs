@@ -95,6 +95,14 @@ where
     }
 }
 
+/// Looks at the shard of that number, of which this thread has the floor. The look runs nothing of a caller.
+pub(super) fn look_here<R>(number: u64, look: impl FnOnce(&Worker) -> R) -> Option<R> {
+    HERE.with_borrow(|here| {
+        let Place { served, .. } = here.iter().find(|here| here.served.number == number)?;
+        (!served.worker.has_failed()).then(|| look(&served.worker))
+    })
+}
+
 /// Whether this thread has the floor of the shard of that number.
 pub(super) fn is_here(number: u64) -> bool {
     HERE.with_borrow(|here| here.iter().any(|here| here.served.number == number))

@@ -126,7 +126,15 @@ impl Shape {
 }
 
 /// A value of a key.
+#[inline]
 fn part(value: &Value, name: &str, of: &CqlType) -> Result<Encoded> {
+    match value.number(of.unreversed()) {
+        Some(number) => Ok(number),
+        None => any_part(value, name, of),
+    }
+}
+
+fn any_part(value: &Value, name: &str, of: &CqlType) -> Result<Encoded> {
     let bytes = value.encode(name, of)?.map(Coded::into_encoded);
     bytes.ok_or_else(|| Error::Usage(format!("{name} is a part of the key and cannot be null")))
 }

@@ -15,8 +15,8 @@ use crate::Result;
 /// An answer that is on its way.
 ///
 /// It is a future that any executor can poll: whatever wakes it may come from another thread. [`Pending::wait`] is for
-/// threads without an executor. Nothing happens before it is polled, waited for or [begun](Pending::begun). If it is dropped
-/// after that, what was asked for is done or not.
+/// threads without an executor. Nothing happens before it is polled, waited for or [begun](Pending::begun), but that a row which is in
+/// memory may have been looked up by the call. If it is dropped after that, what was asked for is done or not.
 ///
 /// ```
 /// # use siltstone::database::{Database, Options};

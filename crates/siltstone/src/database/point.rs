@@ -1,13 +1,13 @@
 //! A row by its whole key: what is in memory is answered without a future, a task or a stream.
 //!
 //! ```text
-//!     its shard is at rest, or this is its thread     else
-//! get ──────────────┬──────────────────────────► queue of its shard
-//!                   ▼                                   │
-//!         what memory says of the row ◄─────────────────┘
+//!     its shard is at rest, or this is its thread
+//! get ──────────► what memory says of the row ──► the answer
 //!                   │ nothing
+//!                   ▼ once it is polled           else
+//!         the shard, by a loan ─────────────► or by its queue
 //!                   ▼
-//!         a slice of that row
+//!         what memory says of the row, or a slice of it
 //! ```
 
 use std::rc::Rc;
@@ -45,11 +45,25 @@ pub(super) struct Of {
     pub(super) version: u64,
 }
 
+/// A row that is asked for, by the table as it was then.
+struct Sought {
+    shape: Arc<Shape>,
+    of: Of,
+    row: RowKey,
+}
+
 impl Table {
     /// Reads a row, in a span.
-    pub(super) fn read_point(self, span: Span, point: Point) -> Pending<Option<Row>> {
+    pub(super) fn read_point(&self, span: Span, point: Point) -> Pending<Option<Row>> {
+        let sought = self.sought(&point);
+        if let Ok(sought) = &sought
+            && let Some(known) = span.in_scope(|| self.known_point(sought))
+        {
+            return known;
+        }
+        let table = self.clone();
         Pending::asked(move || {
-            let (shape, mut answer) = match span.in_scope(|| self.ask_point(&point)) {
+            let (shape, mut answer) = match span.in_scope(|| table.ask_point(sought?)) {
                 Ok(asked) => asked,
                 Err(error) => return Pending::answered(Err(error)),
             };
@@ -59,16 +73,29 @@ impl Table {
                 Some(Ok(Answer::Altered(_))) => None,
                 None => Some((shape, answer)),
             };
-            Pending::new(async move { self.await_point(asked, &point).await }.instrument(span))
+            Pending::new(async move { table.await_point(asked, &point).await }.instrument(span))
         })
     }
 
-    /// Asks the shard of a row for it, by the table as it is now.
-    fn ask_point(&self, point: &Point) -> Result<Asked> {
-        self.check_there()?;
+    fn sought(&self, point: &Point) -> Result<Sought> {
         let shape = self.state.shape();
         let row = shape.row_key(&point.key, &point.clustering)?;
         let of = Of { table: self.state.id, version: shape.version };
+        Ok(Sought { shape, of, row })
+    }
+
+    /// What memory says of a row, if it says all and the shard lets this thread look.
+    fn known_point(&self, Sought { shape, of, row }: &Sought) -> Option<Pending<Option<Row>>> {
+        self.check_there().ok()?;
+        let look = |worker: &Worker| Some((worker.known(*of, row)?, worker.is_turn_over()));
+        let (rows, is_turn_over) = self.inner.shard_of(row.token).look(look)??;
+        let row = Ok(rows.into_row(&shape.columns));
+        Some(if is_turn_over { Pending::after_others(row) } else { Pending::answered(row) })
+    }
+
+    /// Asks the shard of a row for it.
+    fn ask_point(&self, Sought { shape, of, row }: Sought) -> Result<Asked> {
+        self.check_there()?;
         let shard = self.inner.shard_of(row.token);
         Ok((shape, shard.ask(move |worker| worker.read_row(of, &row))))
     }
@@ -82,7 +109,7 @@ impl Table {
                 return Ok(rows.into_row(&shape.columns));
             }
             self.until_altered().await;
-            asked = Some(self.ask_point(point)?);
+            asked = Some(self.ask_point(self.sought(point)?)?);
         }
     }
 }
@@ -97,12 +124,23 @@ impl Selection {
 }
 
 impl Worker {
+    /// What memory says of a row of the table as it is known to who asks, if it says all.
+    fn known(&self, of: Of, row: &RowKey) -> Option<PackedRows> {
+        let tables = self.tables.borrow();
+        let key = row.key_in(self.spare_key.take());
+        let known = self.known_row(tables.get(&of.table)?, of, &key, row);
+        self.spare_key.set(Some(key));
+        match known? {
+            Answer::Rows(rows) => Some(rows),
+            Answer::Altered(_) => None,
+        }
+    }
+
     /// A row by its key.
     fn read_row(self: &Rc<Self>, of: Of, row: &RowKey) -> Result<Work<Answer<PackedRows>>> {
         let table = self.table(of.table)?;
-        let key = row.key_in(self.spare_key.take());
+        let key = row.key();
         if let Some(answer) = self.known_row(&table, of, &key, row) {
-            self.spare_key.set(Some(key));
             return Ok(Work::Done(answer));
         }
         let slice = row.slice();

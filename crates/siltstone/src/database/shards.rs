@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_channel::TrySendError;
 use runtime::{Loan, ShardOptions, ShardThread};
 
-use super::borrowing::borrow;
-use super::here::{Begun, begin_here, is_here};
+use super::borrowing::{self, borrow};
+use super::here::{Begun, begin_here, is_here, look_here};
 use super::pending::Pending;
 use super::question::{Question, question};
 use super::serving::{Served, serve};
@@ -99,6 +99,12 @@ impl ShardHandle {
         }
     }
 
+    /// Looks at the shard on this thread, if it is at rest or this is its thread. The look needs no wait and runs nothing of a
+    /// caller.
+    pub(super) fn look<R: Send>(&self, look: impl FnOnce(&Worker) -> R + Send) -> Option<R> {
+        if is_here(self.number) { look_here(self.number, look) } else { borrowing::look(&self.loan, look) }
+    }
+
     /// Puts work where the shard takes it from: at once where there is room.
     fn send<T: Send + 'static>(
         &self,
@@ -158,6 +164,7 @@ impl<T> Work<T> {
 mod tests {
     use std::cell::Cell;
     use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
     use std::thread;
 
     use super::super::worker::ANSWERS_A_TURN;
@@ -262,6 +269,35 @@ mod tests {
         shard.close();
         shard.join().unwrap();
         assert!(matches!(shard.ask(|_| Ok(Work::Done(()))).wait(), Err(Error::Closed(_))));
+    }
+
+    #[test]
+    fn a_look_is_a_call_from_the_shard_or_while_it_is_at_rest() {
+        let shard = Arc::new(shard());
+        let inner = shard.clone();
+        let own = |_: &Worker| thread::current().id();
+        let seen = shard.call(async move |_| Ok((inner.look(own), thread::current().id()))).wait().unwrap();
+        assert_eq!(seen.0, Some(seen.1));
+        let here = std::iter::repeat_with(|| shard.look(own)).find_map(|seen| seen);
+        assert_eq!(here, Some(thread::current().id()));
+        shard.close();
+        shard.join().unwrap();
+        assert_eq!(shard.look(own), None);
+    }
+
+    #[test]
+    fn a_panic_in_a_look_is_an_error_for_who_asks_next() {
+        let (shard, has_looked) = (shard(), AtomicBool::new(false));
+        let look = |_: &Worker| {
+            has_looked.store(true, Ordering::Relaxed);
+            panic!("on purpose")
+        };
+        while !has_looked.load(Ordering::Relaxed) {
+            assert_eq!(shard.look(look), None::<()>);
+        }
+        let late = shard.ask(|_| Ok(Work::Done(())));
+        assert!(matches!(late.wait(), Err(Error::Closed(_))));
+        assert!(shard.join().is_err());
     }
 
     /// An executor that polls a loop of reads of memory comes to its other futures nevertheless.

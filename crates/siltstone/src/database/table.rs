@@ -171,14 +171,15 @@ impl Table {
         })
     }
 
-    /// A row by its whole key: `()` for the clustering if the table has no clustering columns.
+    /// A row by its whole key: `()` for the clustering if the table has no clustering columns. Where memory knows the row, and its
+    /// shard is at rest, this call has looked already.
     ///
     /// # Errors
     /// [`Error::Usage`] for a key that is none of this table; what cannot be read.
     pub fn get(&self, key: impl IntoValues, clustering: impl IntoValues) -> Pending<Option<Row>> {
         let span = debug_span!("get", table = self.name());
         let point = Point { key: key.into_values(), clustering: clustering.into_values() };
-        self.clone().read_point(span, point)
+        self.read_point(span, point)
     }
 
     /// Rows by their whole keys, each where it was asked for. What is asked of a shard goes there together, the filters of

@@ -66,7 +66,7 @@ impl Value {
 
     /// A number of the type's width: nothing of it need be checked.
     #[inline]
-    fn number(&self, data_type: &CqlType) -> Option<Encoded> {
+    pub(super) fn number(&self, data_type: &CqlType) -> Option<Encoded> {
         Some(match (self, data_type) {
             (Value::Integer(number), CqlType::BigInt | CqlType::Counter) => number.to_be_bytes()[..].into(),
             (Value::Integer(number), CqlType::Int) => i32::try_from(*number).ok()?.to_be_bytes()[..].into(),

@@ -26,7 +26,7 @@ pub(super) struct Worker {
     has_failed: Cell<bool>,
     answered: Cell<u64>,
     engine: OnceCell<Engine>,
-    tables: RefCell<BTreeMap<TableId, Rc<ShardTable>>>,
+    pub(super) tables: RefCell<BTreeMap<TableId, Rc<ShardTable>>>,
     /// The key of the last row that memory knew, for the next one.
     pub(super) spare_key: Cell<Option<PartitionKey>>,
 }
