@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use runtime::IoClass;
 use siltstone_fuzz::with_files;
 use sstable::Version;
-use sstable::data::chunk::{Care, DataFile, Stretch};
+use sstable::data::chunk::{Care, DataFile};
 use sstable::parts::compression_info::CompressionInfo;
 
 const COMPRESSORS: [&str; 5] =
@@ -29,8 +29,8 @@ fuzz_target!(|input: (u8, u16, u16, Vec<u8>)| {
         };
         let file = shard.disk().open(path, IoClass::new(1)).await.expect("the file is there");
         let data = DataFile::compressed(file, info);
-        let part = data.read(&Stretch::empty(0), 0..len.div_ceil(3), Care::NoMore).await;
-        if let Ok(stretch) = data.read(&Stretch::empty(0), 0..len, Care::Checked).await {
+        let part = data.read(&data.nothing_at(0), 0..len.div_ceil(3), Care::NoMore).await;
+        if let Ok(stretch) = data.read(&data.nothing_at(0), 0..len, Care::Checked).await {
             assert_eq!(stretch.bytes.len() as u64, len);
             let part = part.expect("a chunk that can be unpacked can be in part");
             let found = &part.owner[part.bytes];

@@ -172,7 +172,7 @@ impl Table {
     }
 
     /// A row by its whole key: `()` for the clustering if the table has no clustering columns. Where memory knows the row, and its
-    /// shard is at rest, this call has looked already.
+    /// shard is at rest, this call has looked already, and the answer is that of its moment.
     ///
     /// # Errors
     /// [`Error::Usage`] for a key that is none of this table; what cannot be read.

@@ -6,6 +6,7 @@
 //! ```
 
 use std::cell::OnceCell;
+use std::cmp::Ordering;
 
 use model::flat::{FlatReader, put_position};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Row, Schema, Slice, Weight};
@@ -87,10 +88,15 @@ impl Part {
 
     /// What it has of a slice, in a direction.
     pub(super) fn view(&self, slice: &Slice, schema: &Schema, direction: Direction) -> View {
-        let (stretch, end) = (&self.stretch, self.ends().1);
+        let ((start, end), stretch) = (self.ends(), &self.stretch);
+        let beside_start = |at| stretch.compare(at, schema, &slice.start);
         // Of a slice of many parts, most lie within it. Their first row is looked at rather than their start, as it is read then.
-        let is_in = |at| stretch.compare(at, schema, &slice.start).is_gt();
-        let first = if stretch.len() == 0 || is_in(0) { 0 } else { stretch.first(1..stretch.len(), is_in) };
+        let first = match (stretch.len() > 0).then(|| beside_start(0)) {
+            None | Some(Ordering::Greater) => 0,
+            // The range tombstone that changes there is told by whoever begins there.
+            Some(Ordering::Equal) if schema.compare(start, &slice.start).is_ge() => 0,
+            Some(_) => stretch.first(1..stretch.len(), |at| beside_start(at).is_gt()),
+        };
         let end = match schema.compare(end, &slice.end).is_le() {
             true => stretch.len(),
             false => stretch.first_from(first, |at| stretch.compare(at, schema, &slice.end).is_ge()),
