@@ -65,29 +65,11 @@ impl LiveRows {
         row: FlatRow<'a>,
         visitor: &mut impl ValueVisitor<'a>,
     ) -> Result<Option<bool>, FlatError> {
-        let mut living = self.living(visitor);
-        if row.visit_plain(&mut living)? {
-            return Ok(Some(living.is_any));
-        }
-        self.show_deleted(row, visitor)
-    }
-
-    /// The same of a row that has deletions of its own.
-    #[inline(never)]
-    fn show_deleted<'a>(
-        &self,
-        row: FlatRow<'a>,
-        visitor: &mut impl ValueVisitor<'a>,
-    ) -> Result<Option<bool>, FlatError> {
-        let mut living = self.living(visitor);
+        let (now, deletion) = (self.now, self.around);
+        let marker = NO_TIMESTAMP;
+        let mut living = Living { now, deletion, visitor, marker, is_any: false, is_plain: true };
         row.visit(&mut living)?;
         Ok(living.is_plain.then_some(living.is_any))
-    }
-
-    #[inline]
-    fn living<'v, V>(&self, visitor: &'v mut V) -> Living<'v, V> {
-        let (now, deletion) = (self.now, self.around);
-        Living { now, deletion, visitor, marker: NO_TIMESTAMP, is_any: false, is_plain: true }
     }
 
     #[inline]

@@ -133,21 +133,17 @@ pub(super) fn visit<'a>(
     base: &mut Base,
     cursor: &mut Cursor<'a>,
 ) -> Decoded<()> {
-    let flags = visit_head(visitor, base, cursor)?;
+    let flags = cursor.u8()?;
+    cursor.check(flags & 0x80 == 0, &"a row has an unknown flag")?;
+    place::visit_clustering(cursor, |value| visitor.clustering_value(value))?;
+    // Told apart, so that the flags of most rows are not looked at again.
+    match flags {
+        flag::USUAL => visitor.marker(take_marker(flag::USUAL, base, cursor)?),
+        _ => visitor.marker(take_marker(flags, base, cursor)?),
+    }
     if !is_plain(flags) {
         base.apart(|base| cursor.apart(|cursor| visit_deletions(flags, visitor, base, cursor)))?;
     }
-    visit_cells(visitor, base, cursor)
-}
-
-/// The same of a row without deletions of its own, where nothing is out of line.
-#[inline(always)]
-pub(super) fn visit_plain<'a>(
-    visitor: &mut impl RowVisitor<'a>,
-    base: &mut Base,
-    cursor: &mut Cursor<'a>,
-) -> Decoded<()> {
-    visit_head(visitor, base, cursor)?;
     visit_cells(visitor, base, cursor)
 }
 
@@ -185,24 +181,6 @@ pub(super) fn is_usual(row: &Row) -> bool {
             && value.is_some_and(|value| !value.is_empty())
     };
     has_usual_head && row.cells.iter().enumerate().all(is_usual)
-}
-
-/// The clustering key and the marker; and the flags.
-#[inline(always)]
-fn visit_head<'a>(
-    visitor: &mut impl RowVisitor<'a>,
-    base: &mut Base,
-    cursor: &mut Cursor<'a>,
-) -> Decoded<u8> {
-    let flags = cursor.u8()?;
-    cursor.check(flags & 0x80 == 0, &"a row has an unknown flag")?;
-    place::visit_clustering(cursor, |value| visitor.clustering_value(value))?;
-    // Told apart, so that the flags of most rows are not looked at again.
-    match flags {
-        flag::USUAL => visitor.marker(take_marker(flag::USUAL, base, cursor)?),
-        _ => visitor.marker(take_marker(flags, base, cursor)?),
-    }
-    Ok(flags)
 }
 
 #[inline(never)]

@@ -122,22 +122,6 @@ impl<'a> FlatRow<'a> {
         let mut cursor = Cursor::of(self.bytes, self.rest);
         visit_usual(visitor, &mut cursor).map_err(|fault| cursor.error(fault))
     }
-
-    /// Shows the row to a visitor, if nothing was deleted of it but single cells; whether it is such a row. Most rows are, and
-    /// are shown with less work.
-    ///
-    /// # Errors
-    /// As [`FlatRow::visit`].
-    #[inline]
-    pub fn visit_plain(&self, visitor: &mut impl RowVisitor<'a>) -> Result<bool, FlatError> {
-        let [kind::ROW, rest @ ..] = self.rest else { return Ok(false) };
-        if rest.first().is_some_and(|flags| !row::is_plain(*flags)) {
-            return Ok(false);
-        }
-        let mut cursor = Cursor::of(self.bytes, rest);
-        let visited = row::visit_plain(visitor, &mut Base::at_start(), &mut cursor);
-        visited.map(|()| true).map_err(|fault| cursor.error(fault))
-    }
 }
 
 impl CellView<'_> {
