@@ -60,7 +60,7 @@ impl OnShard {
 
 impl Peer for OnShard {
     async fn point(&mut self, clustering: i32, found: &mut Found) -> Result<()> {
-        match self.table.known_row(&self.key, &[&clustering.to_be_bytes()]) {
+        match self.table.known_row(self.key.view(), &[&clustering.to_be_bytes()]) {
             Known::Absent => Ok(()),
             Known::Row(row) => {
                 let mut place = Fragment::default();

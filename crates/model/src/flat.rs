@@ -22,6 +22,7 @@
 //! | `row` | rows and cells |
 //! | `rows` | mutations of rows alone, put together row by row |
 //! | `standing` | mutations and rows that stay in the bytes they came in |
+//! | `sought` | a row that is looked for among others |
 //! | `view` | rows and cells looked at where they stand |
 //! | `place` | clustering keys, positions, slices |
 //! | `stamp` | timestamps, deletions, expiry |
@@ -41,6 +42,7 @@ mod place;
 mod row;
 mod rows;
 mod schema;
+mod sought;
 mod stamp;
 mod standing;
 mod view;
@@ -54,13 +56,14 @@ use self::stamp::Base;
 use crate::key::token_of;
 use crate::{
     Bytes, CqlType, Fragment, FragmentReader, Mutation, Next, PartitionKey, PartitionStart, Position,
-    RangeTombstoneChange, Schema, Slice, Weight,
+    RangeTombstoneChange, Schema, Slice,
 };
 
 pub use self::mutation::put_mutation;
 pub use self::place::{put_position, put_slice};
 pub use self::rows::PutRows;
 pub use self::schema::{SchemaError, put_schema};
+pub use self::sought::SoughtRow;
 pub use self::standing::{StandingMutation, StandingRow, standing_mutation};
 pub use self::view::{CellView, FlatRow, RowVisitor, ValueVisitor};
 
@@ -163,25 +166,6 @@ pub fn compare_at(
 ) -> Result<Ordering, FlatError> {
     let mut cursor = Cursor::new(bytes, at);
     let other = Ends(position.prefix.values.iter().map(Option::as_deref), position.weight);
-    compare_place(&mut cursor, types, other).map_err(|fault| cursor.error(fault))
-}
-
-/// The same beside the row with these values in all clustering columns.
-///
-/// # Errors
-/// If neither is there.
-///
-/// # Panics
-/// If `at` is past the end.
-#[inline]
-pub fn compare_to_row_at(
-    bytes: &Bytes,
-    at: usize,
-    types: &[CqlType],
-    row: &[&[u8]],
-) -> Result<Ordering, FlatError> {
-    let mut cursor = Cursor::new(bytes, at);
-    let other = Ends(row.iter().map(|value| Some(*value)), Weight::At);
     compare_place(&mut cursor, types, other).map_err(|fault| cursor.error(fault))
 }
 

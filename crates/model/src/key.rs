@@ -4,6 +4,7 @@
 //! Cassandra's `murmur3_x64_128` of the key, which is not the common one: it reads the bytes of the
 //! tail as signed.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 use crate::Bytes;
@@ -27,6 +28,68 @@ impl PartitionKey {
     }
 }
 
+/// A partition key where it stands. It is found among [`PartitionKey`]s without one being made of it: as `&dyn Keyed` it is what
+/// they are ordered by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct KeyView<'a> {
+    /// The token of `bytes`.
+    pub token: Token,
+    /// The serialized key.
+    pub bytes: &'a [u8],
+}
+
+/// What has a partition key.
+pub trait Keyed {
+    /// The key.
+    fn key(&self) -> KeyView<'_>;
+}
+
+impl PartitionKey {
+    /// The same where it stands.
+    #[inline]
+    pub fn view(&self) -> KeyView<'_> {
+        KeyView { token: self.token, bytes: &self.bytes }
+    }
+}
+
+impl Keyed for PartitionKey {
+    fn key(&self) -> KeyView<'_> {
+        self.view()
+    }
+}
+
+impl Keyed for KeyView<'_> {
+    fn key(&self) -> KeyView<'_> {
+        *self
+    }
+}
+
+impl<'a> Borrow<dyn Keyed + 'a> for PartitionKey {
+    fn borrow(&self) -> &(dyn Keyed + 'a) {
+        self
+    }
+}
+
+impl PartialEq for dyn Keyed + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for dyn Keyed + '_ {}
+
+impl PartialOrd for dyn Keyed + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn Keyed + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
 impl PartialOrd for PartitionKey {
     fn partial_cmp(&self, other: &PartitionKey) -> Option<Ordering> {
         Some(self.cmp(other))
@@ -35,7 +98,7 @@ impl PartialOrd for PartitionKey {
 
 impl Ord for PartitionKey {
     fn cmp(&self, other: &PartitionKey) -> Ordering {
-        self.token.cmp(&other.token).then_with(|| self.bytes.cmp(&other.bytes))
+        self.view().cmp(&other.view())
     }
 }
 
@@ -131,6 +194,8 @@ fn avalanche(mut k: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     /// Tokens that Cassandra's `SELECT token(k)` gives.
@@ -153,6 +218,22 @@ mod tests {
             let tail = &bytes[..1 + (round >> 8) as usize % 8];
             let widened = tail.iter().enumerate().map(|(at, &byte)| (byte as i8 as i64 as u64) << (8 * at));
             assert_eq!(signed_tail(tail), widened.fold(0, |tail, byte| tail ^ byte), "{tail:02x?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_found_by_what_they_look_like() {
+        let keys: BTreeSet<PartitionKey> =
+            (0..50_u8).map(|key| PartitionKey::new(Bytes::from(vec![key]))).collect();
+        assert!(
+            keys.iter().zip(keys.iter().skip(1)).all(|(a, b)| (a.token, &*a.bytes) < (b.token, &*b.bytes))
+        );
+        for key in 0..100_u8 {
+            let bytes = &[key][..];
+            let view = KeyView { token: token_of(bytes), bytes };
+            let other = KeyView { bytes: &[key, key], ..view };
+            assert_eq!(keys.contains(&view as &dyn Keyed), key < 50);
+            assert!(!keys.contains(&other as &dyn Keyed));
         }
     }
 

@@ -98,14 +98,18 @@ impl Schema {
     /// ```
     #[inline]
     pub fn rank(&self, position: &Position) -> u64 {
-        self.rank_of(position.prefix.values.first().map(Option::as_deref), position.weight)
+        // Between rows of one value it is among them.
+        let weight = if position.prefix.len() > 1 { Weight::At } else { position.weight };
+        self.rank_of(position.prefix.values.first().map(Option::as_deref), weight)
     }
 
-    /// The same of a position of which this is the first value, if it has one.
+    /// The same of a position of which this is the first value, if it has one. The weight is that beside the value.
     #[inline]
     pub fn rank_of(&self, first: Option<Option<&[u8]>>, weight: Weight) -> u64 {
         match (first, &*self.clustering) {
-            (Some(Some(value)), [data_type, ..]) => data_type.rank(value).clamp(2, u64::MAX - 1),
+            (Some(Some(value)), [data_type, ..]) => {
+                data_type.rank_beside(value, weight).clamp(2, u64::MAX - 1)
+            }
             (Some(None), _) => 1,
             _ if weight == Weight::Before => 0,
             _ => u64::MAX,
@@ -117,7 +121,7 @@ impl Schema {
     #[inline]
     pub fn rank_of_row(&self, row: &[&[u8]]) -> u64 {
         match (row, &*self.clustering) {
-            ([value, ..], [data_type, ..]) => data_type.rank(value).clamp(2, u64::MAX - 1),
+            ([value, ..], [data_type, ..]) => data_type.rank_beside(value, Weight::At).clamp(2, u64::MAX - 1),
             _ => u64::MAX,
         }
     }

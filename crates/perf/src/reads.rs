@@ -199,7 +199,7 @@ impl Bench {
             (_, What::AbsentRow) => 2 * first + 1,
             _ => return None,
         };
-        match self.table.known_row(&self.key, &[&number.to_be_bytes()]) {
+        match self.table.known_row(self.key.view(), &[&number.to_be_bytes()]) {
             Known::Unknown => None,
             Known::Absent => Some(0),
             Known::Row(row) => {

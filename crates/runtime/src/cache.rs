@@ -79,6 +79,15 @@ pub struct Look<'a> {
     of: &'a Inner,
 }
 
+/// How often a value was used again since one came or went, up to [`FEW`]: what is put in beside it makes all begin anew. Who
+/// [touches](Cache::touch) a value that is used all the time has this with it.
+#[derive(Debug, Default)]
+pub struct Uses(Cell<u64>);
+
+/// Nothing is changed by more uses than these, unless values came or went meanwhile: a value is then as far from eviction as it can
+/// be.
+const FEW: u64 = 3;
+
 type Entries = ClockPro<CacheKey, Entry, ByBytes, BuildHasherDefault<KeyHasher>, Accounts>;
 
 struct Inner {
@@ -91,6 +100,8 @@ struct Inner {
     misses: Cell<u64>,
     inserts: Cell<u64>,
     evictions: Cell<u64>,
+    /// How often values have come, or the room for them has changed.
+    changes: Cell<u64>,
 }
 
 struct Entry {
@@ -124,6 +135,7 @@ impl Cache {
             misses: Cell::default(),
             inserts: Cell::default(),
             evictions: Cell::default(),
+            changes: Cell::default(),
         }))
     }
 
@@ -150,9 +162,16 @@ impl Cache {
         Some(value.downcast().unwrap_or_else(|_| panic!("values of two types are cached under {key:?}")))
     }
 
-    /// The value under this key is used again, if it is still there, by somebody who has it already.
+    /// The value under this key is used again, if it is still there, by somebody who has it already, and the count of its uses with
+    /// it.
     #[inline]
-    pub fn touch(&self, key: CacheKey) {
+    pub fn touch(&self, key: CacheKey, uses: &Uses) {
+        let none = self.0.changes.get() * (FEW + 1);
+        let before = uses.0.get().max(none);
+        if before == none + FEW {
+            return count(&self.0.hits, 1);
+        }
+        uses.0.set(before + 1);
         let is_there = self.0.entries.borrow().get(&key).is_some();
         count(if is_there { &self.0.hits } else { &self.0.misses }, 1);
     }
@@ -184,6 +203,7 @@ impl Cache {
     pub fn insert<T: 'static>(&self, key: CacheKey, value: Rc<T>, weight: usize) {
         let weight = (weight + Self::PER_VALUE) as u64;
         self.0.keep_to_budget();
+        count(&self.0.changes, 1);
         let mut entries = self.0.entries.borrow_mut();
         // What is remembered of a key after its eviction must stay: only what is there is taken out.
         if entries.contains_key(&key)
@@ -298,6 +318,7 @@ impl Inner {
         let is_much = left >= entries.capacity() + 2 * step as u64 || reserved == 0;
         if left < entries.capacity() || left > entries.capacity() && is_much {
             let before = entries.len();
+            count(&self.changes, 1);
             entries.set_capacity(left);
             count(&self.evictions, (before - entries.len()) as u64);
         }
@@ -591,14 +612,16 @@ mod tests {
     #[test]
     fn what_is_touched_stays() {
         let cache = Cache::new(64 << 10);
+        let uses = Uses::default();
         cache.insert(key(0), Rc::new(0_u64), 1000);
         for index in 1..1000 {
-            cache.touch(key(0));
+            (0..index % 9).for_each(|_| cache.touch(key(0), &uses));
+            cache.touch(key(0), &uses);
             cache.insert(key(index), Rc::new(index), 1000);
         }
-        assert_eq!((cache.stats().hits, cache.stats().misses), (999, 0));
+        assert_eq!((cache.stats().hits, cache.stats().misses), (999 + 111 * 36, 0));
         assert!(cache.get::<u64>(key(0)).is_some(), "it was used again before each of the others came");
-        cache.touch(key(1000));
+        cache.touch(key(1000), &Uses::default());
         assert_eq!(cache.stats().misses, 1);
     }
 

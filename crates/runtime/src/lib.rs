@@ -71,7 +71,7 @@ mod task;
 mod timer;
 
 pub use buffer::{buffer, buffer_of, reuse};
-pub use cache::{Account, Cache, CacheKey, CacheStats, Look, Reserved};
+pub use cache::{Account, Cache, CacheKey, CacheStats, Look, Reserved, Uses};
 pub use clock::{Clock, SimClock};
 pub use disk::Disk;
 pub use error::{DiskAction, IoError, RuntimeError};

@@ -488,7 +488,13 @@ impl Inner {
 impl TableState {
     /// The table as it is now.
     fn shape(&self) -> Arc<Shape> {
-        self.shape.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.with_shape(Arc::clone)
+    }
+
+    /// The same, for a look at it.
+    #[inline]
+    fn with_shape<R>(&self, look: impl FnOnce(&Arc<Shape>) -> R) -> R {
+        look(&self.shape.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

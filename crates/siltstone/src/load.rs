@@ -143,7 +143,7 @@ impl Load<'_> {
         self.rows += 1;
         if !(json.get("type").is_some_and(Json::is_string) && json.get("key").is_some_and(Json::is_array)) {
             self.skip_dump_line()?;
-            let values = json.into_iter().map(|(name, json)| (name, Value::Json(json)));
+            let values = json.into_iter().map(|(name, json)| (name, Value::from(json)));
             return self.row(values.collect());
         }
         if let Some(piece) = self.dump.rows.parse_line(text.trim_ascii_end())? {
@@ -185,7 +185,7 @@ impl Load<'_> {
         for (name, kind) in &self.keys {
             let at = values.iter().position(|(known, _)| known == name);
             let value = at.map(|at| values.swap_remove(at).1);
-            let value = value.filter(|value| !matches!(value, Value::Null | Value::Json(Json::Null)));
+            let value = value.filter(|value| !matches!(value, Value::Null));
             match (kind, value) {
                 (ColumnKind::PartitionKey, Some(value)) => key.push(value),
                 (ColumnKind::PartitionKey, None) => return Err(self.wrong(&format!("{name} is missing"))),
@@ -193,9 +193,9 @@ impl Load<'_> {
                 (_, value) => clustering.extend(value),
             }
         }
-        let write = values.into_iter().fold(Write::insert(key, clustering), |write, (name, value)| {
-            write.set(&name, if value == Value::Json(Json::Null) { Value::Null } else { value })
-        });
+        let write = values
+            .into_iter()
+            .fold(Write::insert(key, clustering), |write, (name, value)| write.set(&name, value));
         self.batch.push(write);
         if self.batch.len() == AT_ONCE { self.write_batch() } else { Ok(()) }
     }

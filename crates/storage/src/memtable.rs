@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use model::flat::StandingRow;
 use model::merge::RowMerger;
-use model::{DeletionTime, PartitionKey, Position, Row, Schema, Token};
+use model::{DeletionTime, KeyView, Keyed, PartitionKey, Position, Row, Schema, Token};
 use sstable::parts::statistics::EncodingStats;
 
 use crate::commit_log::LogPosition;
@@ -147,8 +147,10 @@ impl Memtable {
     }
 
     /// Whether it has something of a partition.
-    pub fn has(&self, key: &PartitionKey) -> bool {
-        self.partitions.borrow().contains_key(key)
+    #[inline]
+    pub fn has(&self, key: KeyView<'_>) -> bool {
+        let partitions = self.partitions.borrow();
+        !partitions.is_empty() && partitions.contains_key(&key as &dyn Keyed)
     }
 
     /// The least and the greatest timestamp of all that was written; `None` if nothing has one.

@@ -33,7 +33,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use model::{Direction, PartitionKey, Position, Schema, Token};
+use model::{Direction, KeyView, PartitionKey, Position, Schema, Token};
 use runtime::{Account, Cache, CacheKey, SingleFlight};
 
 use crate::definition::Definition;
@@ -164,7 +164,7 @@ impl RowCache {
         let (schema, wants_static_row) =
             (&definition.schema, request.static_row && !definition.schema.statics.is_empty());
         if self.0.has_wholes.get()
-            && let Some(whole) = self.find_whole(&request.key)
+            && let Some(whole) = self.find_whole(request.key.view())
         {
             self.count_read(true, false);
             let view = whole::stretch_of(&whole).view(&request.slice, schema, request.direction);
@@ -202,7 +202,7 @@ impl RowCache {
 
     /// An SSTable has taken a memtable's place. To be called when the set is replaced, without a wait between.
     pub fn flushed(&self, memtable: &Memtable) {
-        self.0.watchers.changed(|key| memtable.has(key));
+        self.0.watchers.changed(|key| memtable.has(key.view()));
         let touched = self.directory().touched(memtable);
         self.invalidate(touched);
         self.drop_wholes(|| memtable.tokens());
@@ -291,16 +291,16 @@ impl RowCache {
     }
 
     /// The partition, if it is kept whole.
-    fn find_whole(&self, key: &PartitionKey) -> Option<Rc<Whole>> {
+    fn find_whole(&self, key: KeyView<'_>) -> Option<Rc<Whole>> {
         let whole = self.0.cache.find(self.key_of_whole(key.token))?;
-        whole::is_of(&whole, &key.bytes).then_some(whole)
+        whole::is_of(&whole, key.bytes).then_some(whole)
     }
 
     /// The part is used again. It may have been evicted while somebody still holds it, and is as true as before.
     #[inline]
     fn touch(&self, part: &Part) {
         if let Some(link) = part.link.get() {
-            self.0.cache.touch(self.key_of(link.number));
+            self.0.cache.touch(self.key_of(link.number), &link.uses);
         }
     }
 
@@ -308,7 +308,7 @@ impl RowCache {
     fn keep(&self, key: &PartitionKey, part: &Rc<Part>, watch: &Watch) {
         let weight = Directory::weight(key, part);
         let Some(left) = self.allowance_left(weight, watch) else { return };
-        if self.0.has_wholes.get() && self.find_whole(key).is_some() {
+        if self.0.has_wholes.get() && self.find_whole(key.view()).is_some() {
             return;
         }
         let number = self.0.next.get();
@@ -456,7 +456,7 @@ mod tests {
                 let (watch, head) = (cache.watch(), Some(DeletionTime::LIVE));
                 let whole = whole::of_partition(key, head, &mut Draft::default(), Direction::Forward);
                 cache.keep_whole(key, &whole, &watch);
-                assert!(cache.find_whole(key).is_some() && cache.find_whole(other).is_none());
+                assert!(cache.find_whole(key.view()).is_some() && cache.find_whole(other.view()).is_none());
                 assert_eq!(cache.stats().wholes, 1);
             }
             cache.drop_wholes(|| vec![6, 8]);

@@ -314,7 +314,7 @@ proptest! {
             let expected = position.as_ref().map(|position| {
                 compare_positions(&types, position.as_view(), at.as_view())
             });
-            prop_assert_eq!(compare_to_row_at(&bytes, 6, &types, &row).ok(), expected);
+            prop_assert_eq!(SoughtRow::new(&types, &row).compare_at(&bytes, 6).ok(), expected);
             let schema = Schema::new(CqlType::Int, types[..row.len()].to_vec(), Vec::new(), Vec::new());
             // A position at a row has all of its columns.
             let is_whole = |own: &&Position| own.weight != Weight::At || own.prefix.len() == row.len();

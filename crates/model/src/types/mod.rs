@@ -51,6 +51,7 @@ pub use error::TypeError;
 pub use json::quote;
 pub use names::maybe_quote;
 pub use parse_cql::FindUserType;
+pub use rank::NumberOrder;
 pub use time_format::{instant_micros, instant_seconds};
 
 /// The type of a value.

@@ -3,10 +3,35 @@
 //! A greater value never has a smaller number; equal numbers say nothing. What a type's order begins with is in the
 //! number, as far as eight bytes reach; of a type that is not known here all values have one number.
 
+use std::cmp::Ordering;
+
 use super::{CqlType, uuid};
+use crate::Weight;
 
 /// The first of 64 bits.
 const TOP: u64 = 1 << 63;
+
+/// Those that say where beside a value a place is.
+const BESIDE: u64 = 3;
+
+/// The longest of which places beside them are told apart, in bytes.
+const SHORT: usize = 4;
+
+/// How a type of whole numbers orders values of its own length: by their [rank](CqlType::rank) and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct NumberOrder {
+    /// How long its values are: 1, 2, 4 or 8 bytes.
+    pub len: usize,
+    /// The rank of a value is its bytes as a number, the first one on top, with these bits turned over.
+    pub turned: u64,
+}
+
+impl NumberOrder {
+    /// Whether greater values come first: then zeros behind a value are turned over too.
+    fn is_reversed(self) -> bool {
+        self.turned & 1 != 0
+    }
+}
 
 impl CqlType {
     /// The number of a value, in the order of [`CqlType::compare`].
@@ -26,6 +51,46 @@ impl CqlType {
             | CqlType::LegacyTimestamp => lead(value),
             other => other.rank_of_others(value),
         }
+    }
+
+    /// The number of a place before all rows with this value, among them or behind them: of a type whose values have four bytes or
+    /// less no two places have the same one, and what is at its value need not be looked at.
+    ///
+    /// ```text
+    /// the rank's upper 62 bits   2 bits: 0 before, 1 among, 2 behind
+    /// ```
+    #[inline]
+    pub fn rank_beside(&self, value: &[u8], weight: Weight) -> u64 {
+        let rank = self.rank(value);
+        let Some(order) = self.number_order().filter(|order| order.len <= SHORT) else { return rank };
+        let beside = match value.len().cmp(&order.len) {
+            Ordering::Equal => weight as u64,
+            // Malformed ones, whose rank may be that of a value: they have all of their rows in one place.
+            longer if longer.is_gt() != order.is_reversed() => BESIDE,
+            _ => 0,
+        };
+        rank & !BESIDE | beside
+    }
+
+    /// The order of values of the type's length, if they are whole numbers.
+    #[inline]
+    pub fn number_order(&self) -> Option<NumberOrder> {
+        let (len, turned) = match self {
+            CqlType::Int => (4, TOP),
+            CqlType::BigInt | CqlType::Timestamp => (8, TOP),
+            CqlType::SmallInt => (2, TOP),
+            CqlType::TinyInt => (1, TOP),
+            CqlType::Date => (4, 0),
+            CqlType::Time => (8, 0),
+            CqlType::Reversed(base) => return base.reversed_number_order(),
+            _ => return None,
+        };
+        Some(NumberOrder { len, turned })
+    }
+
+    fn reversed_number_order(&self) -> Option<NumberOrder> {
+        let NumberOrder { len, turned } = self.number_order()?;
+        Some(NumberOrder { len, turned: !turned })
     }
 
     fn rank_of_others(&self, value: &[u8]) -> u64 {
@@ -87,6 +152,8 @@ mod tests {
             CqlType::SmallInt,
             CqlType::TinyInt,
             CqlType::Timestamp,
+            CqlType::Date,
+            CqlType::Time,
             CqlType::Text,
             CqlType::Blob,
             CqlType::Inet,
@@ -101,9 +168,40 @@ mod tests {
         types
     }
 
+    const WEIGHTS: [Weight; 3] = [Weight::Before, Weight::At, Weight::After];
+
     fn check(data_type: &CqlType, a: &[u8], b: &[u8]) {
         let (order, ranks) = (data_type.compare(a, b), data_type.rank(a).cmp(&data_type.rank(b)));
         assert!(ranks.is_eq() || ranks == order, "{data_type:?}: {a:02x?}, {b:02x?}: {order:?}, {ranks:?}");
+        if let Some(NumberOrder { len, turned }) = data_type.number_order()
+            && (a.len(), b.len()) == (len, len)
+        {
+            assert_eq!((ranks, data_type.rank(a)), (order, lead(a) ^ turned), "{data_type:?}: {a:02x?}");
+        }
+        for (of_a, of_b) in WEIGHTS.into_iter().flat_map(|a| WEIGHTS.map(|b| (a, b))) {
+            let order = order.then(of_a.cmp(&of_b));
+            let ranks = data_type.rank_beside(a, of_a).cmp(&data_type.rank_beside(b, of_b));
+            assert!(ranks.is_eq() || ranks == order, "{data_type:?}: {of_a:?} {a:02x?}, {of_b:?} {b:02x?}");
+        }
+    }
+
+    #[test]
+    fn no_two_places_beside_short_numbers_have_the_same_rank() {
+        let values = [i32::MIN, -1, 0, 1, 2, 1 << 8, 1 << 16, i32::MAX].map(i32::to_be_bytes);
+        for data_type in types() {
+            let Some(len) = data_type.number_order().map(|order| order.len).filter(|len| *len <= SHORT)
+            else {
+                continue;
+            };
+            let values = values.iter().map(|value| &value[4 - len..]);
+            let places = values.flat_map(|value| WEIGHTS.map(|weight| (value, weight)));
+            let mut all: Vec<_> =
+                places.map(|(value, weight)| data_type.rank_beside(value, weight)).collect();
+            all.sort_unstable();
+            all.dedup();
+            let expected = if len == 4 { 8 } else { 4 };
+            assert!(all.len() >= 3 * expected, "{data_type:?}: {all:x?}");
+        }
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl Bench {
     async fn read<T>(&self, sequence: u32, look: impl Fn(Found<'_>, i64) -> T) -> Result<Option<T>> {
         let (key, now) = (rows::key(sequence), self.shard.clock().now_seconds());
         if !self.setup.bypass_cache {
-            match self.table.known_row(&key, &[]) {
+            match self.table.known_row(key.view(), &[]) {
                 Known::Unknown => {}
                 Known::Absent => return Ok(None),
                 Known::Row(row) => return Ok(Some(look(Found::Flat(row.flat()), now))),

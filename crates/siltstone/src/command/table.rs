@@ -141,7 +141,7 @@ fn table_of(folder: &Path) -> Option<String> {
 /// The values of a key: a JSON array, or the text of the one value.
 fn values(text: &str) -> Vec<Value> {
     match serde_json::from_str(text) {
-        Ok(Json::Array(items)) => items.into_iter().map(Value::Json).collect(),
+        Ok(Json::Array(items)) => items.into_iter().map(Value::from).collect(),
         _ => vec![Value::Text(text.to_owned())],
     }
 }

@@ -1,6 +1,6 @@
 //! Keys, and bounds of slices, by the values of their columns.
 
-use model::{Bytes, Clustering, CqlType, PartitionKey, Position, Slice, Token, key};
+use model::{Bytes, Clustering, CqlType, KeyView, PartitionKey, Position, Slice, Token, key};
 use smallvec::SmallVec;
 
 use super::shape::Shape;
@@ -22,6 +22,21 @@ pub(super) struct RowKey {
 }
 
 impl RowKey {
+    /// The partition's key where it stands.
+    pub(super) fn view(&self) -> KeyView<'_> {
+        KeyView { token: self.token, bytes: &self.key }
+    }
+
+    /// Shows the values of the clustering columns to a function.
+    #[inline]
+    pub(super) fn with_values<R>(&self, look: impl FnOnce(&[&[u8]]) -> R) -> R {
+        match &*self.row {
+            [] => look(&[]),
+            [one] => look(&[one]),
+            several => look(&several.iter().map(|value| &**value).collect::<SmallVec<[&[u8]; 4]>>()),
+        }
+    }
+
     /// The partition's key.
     pub(super) fn key(&self) -> PartitionKey {
         PartitionKey { token: self.token, bytes: Bytes::from(&*self.key) }
@@ -53,19 +68,20 @@ impl Shape {
     }
 
     /// The bytes of the same.
+    #[inline(always)]
     pub(super) fn key_bytes(&self, values: &[Value]) -> Result<Encoded> {
-        let types = self.key_types();
+        let (names, types) = (&self.schema.partition_key, self.key_types());
         if values.len() != types.len() {
-            let table = self.name();
-            let what =
-                format!("the partition key of {table} has {} columns, not {}", types.len(), values.len());
+            let (table, columns, given) = (self.name(), types.len(), values.len());
+            let what = format!("the partition key of {table} has {columns} columns, not {given}");
             return Err(Error::Usage(what));
         }
-        let names = &self.schema.partition_key;
-        let mut parts = values.iter().zip(types).zip(names).map(|((value, of), name)| part(value, name, of));
+        let part = |at: usize| part(&values[at], &names[at], &types[at]);
         let bytes = match &self.model().partition_key {
-            CqlType::Composite(_) => composite(&parts.collect::<Result<Vec<_>>>()?).map(Encoded::from_vec),
-            _ => parts.next().transpose()?,
+            CqlType::Composite(_) => {
+                composite(&(0..types.len()).map(part).collect::<Result<Vec<_>>>()?).map(Encoded::from_vec)
+            }
+            _ => Some(part(0)?),
         };
         let fits = |bytes: &Encoded| !bytes.is_empty() && bytes.len() <= LONGEST_KEY;
         bytes.filter(fits).ok_or_else(|| {
@@ -79,6 +95,7 @@ impl Shape {
     }
 
     /// The bytes of the same.
+    #[inline(always)]
     pub(super) fn clustering_bytes(&self, values: &[Value]) -> Result<SmallVec<[Encoded; 2]>> {
         let columns = self.clustering_len();
         if values.len() > columns {
@@ -95,6 +112,7 @@ impl Shape {
     }
 
     /// The key of the one row of these values: of all clustering columns that there are.
+    #[inline(always)]
     pub(super) fn row_key(&self, key: &[Value], clustering: &[Value]) -> Result<RowKey> {
         let key = self.key_bytes(key)?;
         let (columns, given) = (self.clustering_len(), clustering.len());
@@ -126,7 +144,7 @@ impl Shape {
 }
 
 /// A value of a key.
-#[inline]
+#[inline(always)]
 fn part(value: &Value, name: &str, of: &CqlType) -> Result<Encoded> {
     match value.number(of.unreversed()) {
         Some(number) => Ok(number),

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::keys::RowKey;
-use super::point::Of;
+use super::point::{Of, Said};
 use super::rows::PackedRows;
-use super::select::{Answer, Selection};
+use super::select::Selection;
 use super::worker::Worker;
 use super::{ColumnInfo, Row, Table, Values};
 use crate::Result;
@@ -66,11 +66,11 @@ impl Worker {
         let mut unknown = Vec::new();
         let of = Of { table: read.selection.table, version: read.selection.version };
         for (at, row) in read.keys.iter().enumerate() {
-            let key = row.key();
-            match self.known_row(&table, of, &key, row) {
-                Some(Answer::Rows(known)) => rows[at] = known,
-                Some(Answer::Altered(_)) => return Ok(None),
-                None => unknown.push((at, key, row.slice())),
+            match self.known_row(&table, of, row) {
+                Said::Row(known) => rows[at] = known,
+                Said::Absent => {}
+                Said::Altered => return Ok(None),
+                Said::Unknown => unknown.push((at, row.key(), row.slice())),
             }
         }
         // Rows that follow each other in a partition are read together.

@@ -105,7 +105,10 @@ impl<T> Pending<T> {
     ///
     /// # Errors
     /// Those of what was asked for.
-    pub fn wait(self) -> Result<T> {
+    pub fn wait(mut self) -> Result<T> {
+        if let Some(answer) = self.at_hand() {
+            return answer;
+        }
         // What is in memory is answered by the first look: nobody has to be woken for it.
         let mut begun = self.begun();
         begun.at_hand().unwrap_or_else(|| block_on(begun))

@@ -13,10 +13,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Direction, PartitionKey};
-use smallvec::SmallVec;
+use model::Direction;
 use storage::commit_log::TableId;
-use storage::row_cache::Known;
+use storage::row_cache::{KeptRow, Known};
 use tracing::{Instrument as _, Span};
 
 use super::keys::RowKey;
@@ -45,9 +44,19 @@ pub(super) struct Of {
     pub(super) version: u64,
 }
 
-/// A row that is asked for, by the table as it was then.
+/// What memory says of a row.
+pub(super) enum Said {
+    /// Not all.
+    Unknown,
+    /// The table is no longer the one that was asked.
+    Altered,
+    /// There is none.
+    Absent,
+    Row(PackedRows),
+}
+
+/// A row that is asked for.
 struct Sought {
-    shape: Arc<Shape>,
     of: Of,
     row: RowKey,
 }
@@ -64,53 +73,60 @@ impl Table {
         let table = self.clone();
         Pending::asked(move || {
             let (shape, mut answer) = match span.in_scope(|| table.ask_point(sought?)) {
-                Ok(asked) => asked,
+                Ok(Some(asked)) => asked,
+                Ok(None) => return table.awaited_point(None, point, span),
                 Err(error) => return Pending::answered(Err(error)),
             };
-            let asked = match answer.at_hand() {
-                Some(Ok(Answer::Rows(rows))) => return Pending::answered(Ok(rows.into_row(&shape.columns))),
-                Some(Err(error)) => return Pending::answered(Err(error)),
-                Some(Ok(Answer::Altered(_))) => None,
-                None => Some((shape, answer)),
-            };
-            Pending::new(async move { table.await_point(asked, &point).await }.instrument(span))
+            match answer.at_hand() {
+                Some(Ok(Answer::Rows(rows))) => Pending::answered(Ok(rows.into_row(&shape.columns))),
+                Some(Err(error)) => Pending::answered(Err(error)),
+                Some(Ok(Answer::Altered(_))) => table.awaited_point(None, point, span),
+                None => table.awaited_point(Some((shape, answer)), point, span),
+            }
         })
     }
 
+    #[inline(always)]
     fn sought(&self, point: &Point) -> Result<Sought> {
-        let shape = self.state.shape();
-        let row = shape.row_key(&point.key, &point.clustering)?;
-        let of = Of { table: self.state.id, version: shape.version };
-        Ok(Sought { shape, of, row })
+        self.state.with_shape(|shape| {
+            let row = shape.row_key(&point.key, &point.clustering)?;
+            Ok(Sought { of: Of { table: self.state.id, version: shape.version }, row })
+        })
     }
 
     /// What memory says of a row, if it says all and the shard lets this thread look.
-    fn known_point(&self, Sought { shape, of, row }: &Sought) -> Option<Pending<Option<Row>>> {
+    fn known_point(&self, Sought { of, row }: &Sought) -> Option<Pending<Option<Row>>> {
         self.check_there().ok()?;
         let look = |worker: &Worker| Some((worker.known(*of, row)?, worker.is_turn_over()));
-        let (rows, is_turn_over) = self.inner.shard_of(row.token).look(look)??;
-        let row = Ok(rows.into_row(&shape.columns));
-        Some(if is_turn_over { Pending::after_others(row) } else { Pending::answered(row) })
+        let (row, is_turn_over) = self.inner.shard_of(row.token).look(look)??;
+        Some(if is_turn_over { Pending::after_others(Ok(row)) } else { Pending::answered(Ok(row)) })
     }
 
-    /// Asks the shard of a row for it.
-    fn ask_point(&self, Sought { shape, of, row }: Sought) -> Result<Asked> {
+    /// Asks the shard of a row for it; `None` if the table was altered since the row was named.
+    fn ask_point(&self, Sought { of, row }: Sought) -> Result<Option<Asked>> {
         self.check_there()?;
+        let shape = self.state.shape();
+        if shape.version != of.version {
+            return Ok(None);
+        }
         let shard = self.inner.shard_of(row.token);
-        Ok((shape, shard.ask(move |worker| worker.read_row(of, &row))))
+        Ok(Some((shape, shard.ask(move |worker| worker.read_row(of, &row)))))
     }
 
     /// The row once the shard has answered; where the table was altered meanwhile, it is asked anew.
-    async fn await_point(&self, mut asked: Option<Asked>, point: &Point) -> Result<Option<Row>> {
-        loop {
-            if let Some((shape, answer)) = asked
-                && let Answer::Rows(rows) = answer.await?
-            {
-                return Ok(rows.into_row(&shape.columns));
+    fn awaited_point(self, mut asked: Option<Asked>, point: Point, span: Span) -> Pending<Option<Row>> {
+        let answer = async move {
+            loop {
+                if let Some((shape, answer)) = asked
+                    && let Answer::Rows(rows) = answer.await?
+                {
+                    return Ok(rows.into_row(&shape.columns));
+                }
+                self.until_altered().await;
+                asked = self.ask_point(self.sought(&point)?)?;
             }
-            self.until_altered().await;
-            asked = Some(self.ask_point(self.sought(point)?)?);
-        }
+        };
+        Pending::new(answer.instrument(span))
     }
 }
 
@@ -124,57 +140,57 @@ impl Selection {
 }
 
 impl Worker {
-    /// What memory says of a row of the table as it is known to who asks, if it says all.
-    fn known(&self, of: Of, row: &RowKey) -> Option<PackedRows> {
+    /// The row of the table as it is known to who asks, or that there is none, if memory says all of it.
+    fn known(&self, of: Of, row: &RowKey) -> Option<Option<Row>> {
         let tables = self.tables.borrow();
-        let key = row.key_in(self.spare_key.take());
-        let known = self.known_row(tables.get(&of.table)?, of, &key, row);
-        self.spare_key.set(Some(key));
-        match known? {
-            Answer::Rows(rows) => Some(rows),
-            Answer::Altered(_) => None,
+        let table = tables.get(&of.table)?;
+        match self.known_row(table, of, row) {
+            Said::Absent => Some(None),
+            Said::Row(rows) => Some(rows.into_row(&table.shape_here().columns)),
+            Said::Unknown | Said::Altered => None,
         }
     }
 
     /// A row by its key.
     fn read_row(self: &Rc<Self>, of: Of, row: &RowKey) -> Result<Work<Answer<PackedRows>>> {
         let table = self.table(of.table)?;
-        let key = row.key();
-        if let Some(answer) = self.known_row(&table, of, &key, row) {
-            return Ok(Work::Done(answer));
+        let done = |rows| Ok(Work::Done(Answer::Rows(rows)));
+        match self.known_row(&table, of, row) {
+            Said::Unknown => {}
+            Said::Altered => return Ok(Work::Done(Answer::Altered(PackedRows::default()))),
+            Said::Absent => return done(PackedRows::default()),
+            Said::Row(rows) => return done(rows),
         }
-        let slice = row.slice();
+        let (key, slice) = (row.key(), row.slice());
         let with_static_only = slice.is_all();
         let (direction, is_looked_up) = (Direction::Forward, true);
         let read = PartitionRead { key, slice, direction, with_static_only, is_looked_up };
         self.read_partition(Selection::of_row(of.table, &table.shape()), read, PackedRows::default())
     }
 
-    /// What memory says of a row, if it says all.
-    pub(super) fn known_row(
-        &self,
-        table: &ShardTable,
-        of: Of,
-        key: &PartitionKey,
-        row: &RowKey,
-    ) -> Option<Answer<PackedRows>> {
+    /// What memory says of a row.
+    pub(super) fn known_row(&self, table: &ShardTable, of: Of, row: &RowKey) -> Said {
         let shape = table.shape_here();
         if shape.version != of.version {
-            return Some(Answer::Altered(PackedRows::default()));
+            return Said::Altered;
         }
         if !shape.model().statics.is_empty() {
-            return None;
+            return Said::Unknown;
         }
-        let values: SmallVec<[&[u8]; 4]> = row.row.iter().map(|value| &**value).collect();
-        match table.table.known_row(key, &values) {
-            Known::Unknown => None,
-            Known::Absent => Some(Answer::Rows(PackedRows::default())),
-            Known::Row(kept) => {
-                let mut packer =
-                    self.packer(table, Selection::of_row(of.table, &shape), PackedRows::default()).ok()?;
-                packer.take_row(key, &kept);
-                Some(Answer::Rows(packer.finish()))
-            }
+        match row.with_values(|values| table.table.known_row(row.view(), values)) {
+            Known::Unknown => Said::Unknown,
+            Known::Absent => Said::Absent,
+            Known::Row(kept) => self.kept_row(table, Selection::of_row(of.table, &shape), row, &kept),
         }
+    }
+
+    /// A row that memory has, if anything of it is live.
+    fn kept_row(&self, table: &ShardTable, selection: Selection, row: &RowKey, kept: &KeptRow) -> Said {
+        let key = row.key_in(self.spare_key.take());
+        let packer = self.packer(table, selection, PackedRows::default());
+        let Ok(mut packer) = packer else { return Said::Altered };
+        packer.take_row(&key, kept);
+        self.spare_key.set(Some(key));
+        Said::Row(packer.finish())
     }
 }

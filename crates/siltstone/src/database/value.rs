@@ -31,7 +31,7 @@ pub enum Value {
     /// For `blob`; 16 bytes for `uuid` and `timeuuid`.
     Blob(Vec<u8>),
     /// What JSON says: for collections, tuples and user types.
-    Json(Json),
+    Json(Box<Json>),
 }
 
 /// The bytes of a value: short ones, as most keys are, have no place of their own in memory.
@@ -45,8 +45,15 @@ pub(super) enum Coded<'a> {
 }
 
 /// The values of a key's columns, in their order. One or two, as most keys have, have no place of their own in memory.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Values(SmallVec<[Value; 2]>);
+#[derive(Clone, Debug)]
+pub struct Values(Few);
+
+/// One value is nothing but that: a key of several columns takes longer to be looked at and let go.
+#[derive(Clone, Debug)]
+enum Few {
+    One(Value),
+    Several(SmallVec<[Value; 2]>),
+}
 
 /// What the values of a key's columns are made of: one value, a tuple of several, or a `Vec` of [`Value`]s. `()` is none.
 pub trait IntoValues {
@@ -65,15 +72,21 @@ impl Value {
     }
 
     /// A number of the type's width: nothing of it need be checked.
-    #[inline]
+    #[inline(always)]
     pub(super) fn number(&self, data_type: &CqlType) -> Option<Encoded> {
-        Some(match (self, data_type) {
-            (Value::Integer(number), CqlType::BigInt | CqlType::Counter) => number.to_be_bytes()[..].into(),
-            (Value::Integer(number), CqlType::Int) => i32::try_from(*number).ok()?.to_be_bytes()[..].into(),
-            (Value::Float(number), CqlType::Double) => number.to_be_bytes()[..].into(),
-            (Value::Float(number), CqlType::Float) => (*number as f32).to_be_bytes()[..].into(),
+        // Both widths are one number that is cut off: as bytes of their own they would be put together byte by byte.
+        let short = |bits: u32| (u64::from(bits) << 32, size_of::<u32>());
+        let (bits, len) = match (self, data_type) {
+            (Value::Integer(number), CqlType::Int) => short(i32::try_from(*number).ok()? as u32),
+            (Value::Integer(number), CqlType::BigInt | CqlType::Counter) => {
+                (*number as u64, size_of::<u64>())
+            }
+            (Value::Float(number), CqlType::Double) => (number.to_bits(), size_of::<u64>()),
+            (Value::Float(number), CqlType::Float) => short((*number as f32).to_bits()),
             _ => return None,
-        })
+        };
+        let bytes = u128::from(bits) << 64;
+        Some(Encoded::from_buf_and_len(bytes.to_be_bytes(), len))
     }
 
     /// About how many bytes it takes.
@@ -116,7 +129,7 @@ impl Value {
                 let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
                 Json::String(["0x".to_owned()].into_iter().chain(digits).collect())
             }
-            Value::Json(json) => json.clone(),
+            Value::Json(json) => (**json).clone(),
         }
     }
 }
@@ -154,7 +167,22 @@ impl Deref for Values {
 
     #[inline]
     fn deref(&self) -> &[Value] {
-        &self.0
+        match &self.0 {
+            Few::One(value) => std::slice::from_ref(value),
+            Few::Several(values) => values,
+        }
+    }
+}
+
+impl Default for Values {
+    fn default() -> Values {
+        Values(Few::Several(SmallVec::new()))
+    }
+}
+
+impl PartialEq for Values {
+    fn eq(&self, other: &Values) -> bool {
+        **self == **other
     }
 }
 
@@ -166,7 +194,7 @@ impl IntoValues for Values {
 
 impl IntoValues for Vec<Value> {
     fn into_values(self) -> Values {
-        Values(self.into())
+        Values(Few::Several(self.into()))
     }
 }
 
@@ -188,7 +216,7 @@ macro_rules! from {
             impl IntoValues for $of {
                 #[inline]
                 fn into_values(self) -> Values {
-                    Values(smallvec![self.into()])
+                    Values(Few::One(self.into()))
                 }
             }
         )*
@@ -210,12 +238,12 @@ from! {
     String, value => Value::Text(value);
     Vec<u8>, value => Value::Blob(value);
     &[u8], value => Value::Blob(value.to_vec());
-    Json, value => Value::Json(value);
+    Json, value => if value.is_null() { Value::Null } else { Value::Json(Box::new(value)) };
 }
 
 impl IntoValues for Value {
     fn into_values(self) -> Values {
-        Values(smallvec![self])
+        Values(Few::One(self))
     }
 }
 
@@ -225,7 +253,7 @@ macro_rules! tuples {
             fn into_values(self) -> Values {
                 #[expect(non_snake_case, reason = "the names of the types serve for their values too")]
                 let ($($name,)*) = self;
-                Values(smallvec![$($name.into()),*])
+                Values(Few::Several(smallvec![$($name.into()),*]))
             }
         }
     };

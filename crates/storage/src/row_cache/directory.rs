@@ -8,7 +8,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
-use model::{DeletionTime, Direction, PartitionKey, Position, Schema, Token};
+use model::{DeletionTime, Direction, KeyView, PartitionKey, Position, Schema, Token};
+
+use runtime::Uses;
 
 use super::part::{Part, Scope};
 use super::sorted::{Place, Sorted};
@@ -56,6 +58,7 @@ pub(super) struct Link {
     /// All that it takes, in bytes.
     pub(super) weight: usize,
     is_told: Cell<bool>,
+    pub(super) uses: Uses,
 }
 
 /// What is known from a position on.
@@ -128,29 +131,33 @@ impl Directory {
 
     /// The part that has the row with this clustering key, or has that there is none; `None` if no part is of the row.
     #[inline]
-    pub(super) fn find_row(&self, key: &PartitionKey, row: &[&[u8]]) -> Option<Rc<Part>> {
+    pub(super) fn find_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> Option<Rc<Part>> {
         let mut last = self.last.borrow_mut();
         if last.as_ref().is_none_or(|partition| partition.key.token != key.token) {
             *last = self.partitions.borrow().get(&key.token).cloned();
         }
-        let partition = last.as_ref().filter(|partition| partition.key == *key)?;
+        let partition = last.as_ref().filter(|partition| partition.key.view() == key)?;
         let parts = partition.of_rows.borrow();
         let rank = self.schema.rank_of_row(row);
-        // Ends of parts are beside rows: none is at this one.
-        let starts_before = |entry: &Entry| {
-            let is_before = |part: Rc<Part>| self.schema.compare_to_row(part.ends().0, row).is_lt();
-            entry.rank < rank || entry.rank == rank && entry.part().is_none_or(is_before)
-        };
-        // Ranks tell most starts apart.
-        let near = parts.partition_point(|entry| entry.rank < rank);
-        let last = parts.place_before(parts.partition_point_near(near, starts_before))?;
-        let entry = parts.get(last)?;
-        let part = entry.part()?;
+        // Ends of parts are beside rows: none is at this one. One whose rank tells nothing starts before it mostly.
+        let mut entry = parts.last_such(|entry| entry.rank <= rank)?;
+        let mut part = entry.part()?;
+        if entry.rank == rank && self.schema.compare_to_row(part.ends().0, row).is_gt() {
+            entry = parts.last_such(|entry| self.starts_before(entry, (row, rank)))?;
+            part = entry.part()?;
+        }
         let is_behind = match entry.end_rank.cmp(&rank) {
             Ordering::Equal => self.schema.compare_to_row(part.ends().1, row),
             order => order,
         };
         is_behind.is_gt().then_some(part)
+    }
+
+    /// Whether a part starts before a row of this rank.
+    #[cold]
+    fn starts_before(&self, entry: &Entry, (row, rank): (&[&[u8]], u64)) -> bool {
+        let is_before = |part: Rc<Part>| self.schema.compare_to_row(part.ends().0, row).is_lt();
+        entry.rank < rank || entry.rank == rank && entry.part().is_none_or(is_before)
     }
 
     /// What is known of the static row.
@@ -178,7 +185,8 @@ impl Directory {
         self.put(&partition, part);
         let weight = Directory::weight(key, part);
         let directory = Rc::downgrade(self);
-        let link = Link { directory, partition, number, weight, is_told: Cell::new(true) };
+        let (is_told, uses) = (Cell::new(true), Uses::default());
+        let link = Link { directory, partition, number, weight, is_told, uses };
         assert!(part.link.set(link).is_ok(), "a part is taken in once");
         self.parts.set(self.parts.get() + 1);
         self.bytes.set(self.bytes.get() + weight);

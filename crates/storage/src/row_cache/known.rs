@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use model::flat::FlatRow;
-use model::{Bytes, DeletionTime, PartitionKey, Schema};
+use model::{Bytes, DeletionTime, KeyView, Schema};
 
 use super::RowCache;
 use super::stretch::Stretch;
@@ -51,7 +51,7 @@ impl KeptRow {
 impl RowCache {
     /// What the SSTables of the table say of the row with these values in all clustering columns, if that is kept and no
     /// range tombstone has to be looked for.
-    pub(crate) fn known_row(&self, key: &PartitionKey, row: &[&[u8]], definition: &Definition) -> Known {
+    pub(crate) fn known_row(&self, key: KeyView<'_>, row: &[&[u8]], definition: &Definition) -> Known {
         let directory = self.0.directory.borrow();
         let schema = &definition.schema;
         if !definition.caches_rows || !Rc::ptr_eq(directory.schema(), schema) {

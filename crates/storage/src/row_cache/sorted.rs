@@ -12,9 +12,6 @@ use smallvec::SmallVec;
 /// How many a run has at the most.
 const MOST: usize = 256;
 
-/// So many values are looked at one after the other before all are searched.
-const NEAR: usize = 3;
-
 /// Values in an order.
 #[derive(Debug)]
 pub(super) struct Sorted<T> {
@@ -52,15 +49,14 @@ impl<T> Sorted<T> {
         self.there(Place { run, at })
     }
 
-    /// The same where it is known that the predicate holds before a place, and likely that it does not far behind it.
-    pub(super) fn partition_point_near(&self, mut place: Place, mut holds: impl FnMut(&T) -> bool) -> Place {
-        for _ in 0..NEAR {
-            match self.get(place) {
-                Some(value) if holds(value) => place = self.there(Place { at: place.at + 1, ..place }),
-                _ => return place,
-            }
-        }
-        self.partition_point(holds)
+    /// The last value that the predicate holds of; it holds of all before it.
+    #[inline]
+    pub(super) fn last_such(&self, mut holds: impl FnMut(&T) -> bool) -> Option<&T> {
+        let run = match &*self.runs {
+            [only] => only,
+            runs => &runs[runs.partition_point(|run| holds(&run[0])).checked_sub(1)?],
+        };
+        run[..run.partition_point(holds)].last()
     }
 
     pub(super) fn get(&self, place: Place) -> Option<&T> {
@@ -147,10 +143,7 @@ mod tests {
             let place = sorted.partition_point(|value| *value < wanted);
             let behind = expected.partition_point(|value| *value < wanted);
             assert_eq!(sorted.get(place), expected.get(behind));
-            for from in [0, behind / 2, behind.saturating_sub(2), behind] {
-                let from = sorted.partition_point(|value| expected[..from].contains(value));
-                assert_eq!(sorted.partition_point_near(from, |value| *value < wanted), place);
-            }
+            assert_eq!(sorted.last_such(|value| *value < wanted), expected[..behind].last());
             let before = sorted.place_before(place).and_then(|before| sorted.get(before));
             assert_eq!(before, expected[..behind].last());
             let until = sorted.partition_point(|value| *value < wanted.saturating_add(300));

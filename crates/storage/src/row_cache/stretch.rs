@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use model::flat::{FlatRow, compare_at, compare_to_row_at, fragment_at, is_usual, put_fragment};
+use model::flat::{FlatRow, SoughtRow, compare_at, fragment_at, is_usual, put_fragment};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Schema, Slice};
 use runtime::prefetch;
 
@@ -84,16 +84,21 @@ impl Stretch {
     /// stretch is [free of ranges](Stretch::is_free_of_ranges).
     #[inline]
     pub(super) fn place_of_row(&self, schema: &Schema, row: &[&[u8]]) -> Option<(usize, bool)> {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            let number = self.number(middle);
+        let (_, numbers) = self.bytes.split_at(self.numbers_at as usize);
+        let (mut numbers, _) = numbers.as_chunks();
+        if numbers.is_empty() {
+            return None;
+        }
+        let sought = SoughtRow::new(&schema.clustering, row);
+        while let Some(number) = numbers.get(numbers.len() / 2) {
+            let number = u32::from_le_bytes(*number);
             let place = (number & PLACE) as usize;
-            match compare_to_row_at(&self.bytes, place, &schema.clustering, row).expect(OWN) {
-                Ordering::Less => low = middle + 1,
+            let (before, from) = numbers.split_at(numbers.len() / 2);
+            numbers = match sought.compare_at(&self.bytes, place).expect(OWN) {
+                Ordering::Less => &from[1..],
                 Ordering::Equal => return Some((place, number & IS_USUAL != 0)),
-                Ordering::Greater => high = middle,
-            }
+                Ordering::Greater => before,
+            };
         }
         None
     }

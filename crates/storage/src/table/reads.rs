@@ -10,7 +10,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use model::merge::{ColumnMap, Direction, Mapped, Merge};
-use model::{PartitionKey, Position, Schema, Slice, Token};
+use model::{KeyView, PartitionKey, Position, Schema, Slice, Token};
 
 use super::Table;
 use crate::Result;
@@ -121,7 +121,7 @@ impl Table {
 
     /// What memory says of one row by itself: of the partition the row with these values in all clustering columns. Where it
     /// says nothing, or the partition is in a memtable, the row has to be [read](Table::read).
-    pub fn known_row(&self, key: &PartitionKey, row: &[&[u8]]) -> Known {
+    pub fn known_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> Known {
         let memtables = self.0.memtables.borrow();
         if memtables.active.has(key) || memtables.frozen.iter().any(|memtable| memtable.has(key)) {
             return Known::Unknown;
@@ -254,7 +254,7 @@ impl Table {
     fn memtable_slices(&self, request: &ReadRequest, definition: &Definition) -> Vec<Source> {
         let memtables = self.0.memtables.borrow();
         let all = memtables.frozen.iter().chain([&memtables.active]);
-        let with_key = all.filter(|memtable| memtable.has(&request.key));
+        let with_key = all.filter(|memtable| memtable.has(request.key.view()));
         let slice = |memtable: &Rc<Memtable>| {
             let ReadRequest { key, slice, direction, static_row, .. } = request;
             let reader = MemtableReader::slice(memtable, key, slice, *direction, *static_row);
