@@ -22,32 +22,16 @@ pub(super) struct RowKey {
 }
 
 impl RowKey {
-    /// The partition's key where it stands.
-    pub(super) fn view(&self) -> KeyView<'_> {
-        KeyView { token: self.token, bytes: &self.key }
-    }
-
-    /// Shows the values of the clustering columns to a function.
+    /// Shows the partition's key, where it stands, and the values of the clustering columns to a function.
     #[inline]
-    pub(super) fn with_values<R>(&self, look: impl FnOnce(&[&[u8]]) -> R) -> R {
-        match &*self.row {
-            [] => look(&[]),
-            [one] => look(&[one]),
-            several => look(&several.iter().map(|value| &**value).collect::<SmallVec<[&[u8]; 4]>>()),
-        }
+    pub(super) fn with_bytes<R>(&self, look: impl FnOnce(KeyView<'_>, &[&[u8]]) -> R) -> R {
+        let key = KeyView { token: self.token, bytes: &self.key };
+        look(key, &self.row.iter().map(|value| &**value).collect::<SmallVec<[&[u8]; 4]>>())
     }
 
     /// The partition's key.
     pub(super) fn key(&self) -> PartitionKey {
         PartitionKey { token: self.token, bytes: Bytes::from(&*self.key) }
-    }
-
-    /// The same, in the memory of one that is no longer needed.
-    pub(super) fn key_in(&self, spare: Option<PartitionKey>) -> PartitionKey {
-        let Some(mut key) = spare else { return self.key() };
-        key.token = self.token;
-        key.bytes.refill(&self.key);
-        key
     }
 
     /// The clustering key.
@@ -68,7 +52,6 @@ impl Shape {
     }
 
     /// The bytes of the same.
-    #[inline(always)]
     pub(super) fn key_bytes(&self, values: &[Value]) -> Result<Encoded> {
         let (names, types) = (&self.schema.partition_key, self.key_types());
         if values.len() != types.len() {
@@ -83,8 +66,7 @@ impl Shape {
             }
             _ => Some(part(0)?),
         };
-        let fits = |bytes: &Encoded| !bytes.is_empty() && bytes.len() <= LONGEST_KEY;
-        bytes.filter(fits).ok_or_else(|| {
+        bytes.filter(|bytes| is_key(bytes)).ok_or_else(|| {
             Error::Usage(format!("a partition key has 1 to {LONGEST_KEY} bytes: {values:?} does not"))
         })
     }
@@ -95,7 +77,6 @@ impl Shape {
     }
 
     /// The bytes of the same.
-    #[inline(always)]
     pub(super) fn clustering_bytes(&self, values: &[Value]) -> Result<SmallVec<[Encoded; 2]>> {
         let columns = self.clustering_len();
         if values.len() > columns {
@@ -112,7 +93,6 @@ impl Shape {
     }
 
     /// The key of the one row of these values: of all clustering columns that there are.
-    #[inline(always)]
     pub(super) fn row_key(&self, key: &[Value], clustering: &[Value]) -> Result<RowKey> {
         let key = self.key_bytes(key)?;
         let (columns, given) = (self.clustering_len(), clustering.len());
@@ -122,6 +102,41 @@ impl Shape {
         }
         let row = self.clustering_bytes(clustering)?;
         Ok(RowKey { token: key::token_of(&key), key, row })
+    }
+
+    /// Shows the same to a function, without copies where the partition key and the clustering are of one column or none; `None` if
+    /// it is no key of a row.
+    #[inline]
+    pub(super) fn with_row_key<R>(
+        &self,
+        key: &[Value],
+        clustering: &[Value],
+        mut look: impl FnMut(KeyView<'_>, &[&[u8]]) -> R,
+    ) -> Option<R> {
+        let seen = self.with_short_key(key, clustering, &mut look);
+        seen.or_else(|| Some(self.row_key(key, clustering).ok()?.with_bytes(look)))
+    }
+
+    /// The same for such a key; `None` if it is none, or anything is wrong.
+    #[inline(always)]
+    fn with_short_key<R>(
+        &self,
+        key: &[Value],
+        clustering: &[Value],
+        look: impl FnOnce(KeyView<'_>, &[&[u8]]) -> R,
+    ) -> Option<R> {
+        let (of, types) = (&self.model().partition_key, &*self.model().clustering);
+        let [key] = key else { return None };
+        if matches!(of, CqlType::Composite(_)) {
+            return None;
+        }
+        let key = short_part(key, of).filter(|key| is_key(key))?;
+        let view = KeyView { token: key::token_of(&key), bytes: &key };
+        match (clustering, types) {
+            ([], []) => Some(look(view, &[])),
+            ([value], [of]) => Some(look(view, &[&short_part(value, of)?])),
+            _ => None,
+        }
     }
 
     /// Where a range begins.
@@ -143,8 +158,22 @@ impl Shape {
     }
 }
 
-/// A value of a key.
+/// Whether there can be a partition with such a key.
+fn is_key(bytes: &[u8]) -> bool {
+    (1..=LONGEST_KEY).contains(&bytes.len())
+}
+
+/// The bytes of a value of a key, if it is one.
 #[inline(always)]
+fn short_part<'v>(value: &'v Value, of: &CqlType) -> Option<Coded<'v>> {
+    match value.number(of.unreversed()) {
+        Some(number) => Some(Coded::Made(number)),
+        None => value.encode("", of).ok()?,
+    }
+}
+
+/// A value of a key.
+#[inline]
 fn part(value: &Value, name: &str, of: &CqlType) -> Result<Encoded> {
     match value.number(of.unreversed()) {
         Some(number) => Ok(number),

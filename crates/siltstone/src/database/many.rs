@@ -66,7 +66,7 @@ impl Worker {
         let mut unknown = Vec::new();
         let of = Of { table: read.selection.table, version: read.selection.version };
         for (at, row) in read.keys.iter().enumerate() {
-            match self.known_row(&table, of, row) {
+            match row.with_bytes(|key, values| self.known_row(&table, of, key, values)) {
                 Said::Row(known) => rows[at] = known,
                 Said::Absent => {}
                 Said::Altered => return Ok(None),

@@ -10,7 +10,7 @@ use std::thread::{self, Thread};
 
 use super::question::Reply;
 use super::spin::spin;
-use crate::Result;
+use crate::{Error, Result};
 
 /// An answer that is on its way.
 ///
@@ -36,10 +36,13 @@ enum State<T> {
     Sent(Reply<T>),
     Waiting(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
     /// The answer is there, and others go on first.
-    Yielding(Result<T>),
+    Yielding(Answer<T>),
     /// `None` once it was taken.
-    Answered(Option<Result<T>>),
+    Answered(Option<Answer<T>>),
 }
+
+/// An answer that is as small as what most are: it is moved more often than looked at.
+type Answer<T> = std::result::Result<T, Box<Error>>;
 
 impl<T> Pending<T> {
     pub(super) fn new(future: impl Future<Output = Result<T>> + Send + 'static) -> Pending<T> {
@@ -58,18 +61,18 @@ impl<T> Pending<T> {
 
     /// The answer is there.
     pub(super) fn answered(answer: Result<T>) -> Pending<T> {
-        Pending(State::Answered(Some(answer)))
+        Pending(State::Answered(Some(answer.map_err(Box::new))))
     }
 
     /// The answer is there, but who polls it is to let others go on first.
     pub(super) fn after_others(answer: Result<T>) -> Pending<T> {
-        Pending(State::Yielding(answer))
+        Pending(State::Yielding(answer.map_err(Box::new)))
     }
 
     /// The answer, if it needs no wait.
     pub(super) fn at_hand(&mut self) -> Option<Result<T>> {
         match &mut self.0 {
-            State::Answered(answer) => answer.take(),
+            State::Answered(answer) => Some(answer.take()?.map_err(|error| *error)),
             State::Asked(_) | State::Sent(_) | State::Waiting(_) | State::Yielding(_) => None,
         }
     }
@@ -127,7 +130,8 @@ impl<T> Future for Pending<T> {
                 State::Sent(reply) => return Pin::new(reply).poll(context),
                 State::Waiting(future) => return future.as_mut().poll(context),
                 State::Answered(answer) => {
-                    return Poll::Ready(answer.take().expect("what has answered is not polled again"));
+                    let answer = answer.take().expect("what has answered is not polled again");
+                    return Poll::Ready(answer.map_err(|error| *error));
                 }
                 State::Asked(_) | State::Yielding(_) => {}
             }
@@ -177,7 +181,6 @@ impl Wake for Wakeup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
 
     #[test]
     fn a_plain_thread_waits_for_another_one() {

@@ -13,7 +13,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::Direction;
+use model::{Bytes, Direction, KeyView, PartitionKey};
 use storage::commit_log::TableId;
 use storage::row_cache::{KeptRow, Known};
 use tracing::{Instrument as _, Span};
@@ -55,26 +55,16 @@ pub(super) enum Said {
     Row(PackedRows),
 }
 
-/// A row that is asked for.
-struct Sought {
-    of: Of,
-    row: RowKey,
-}
-
 impl Table {
     /// Reads a row, in a span.
     pub(super) fn read_point(&self, span: Span, point: Point) -> Pending<Option<Row>> {
-        let sought = self.sought(&point);
-        if let Ok(sought) = &sought
-            && let Some(known) = span.in_scope(|| self.known_point(sought))
-        {
+        if let Some(known) = span.in_scope(|| self.known_point(&point)) {
             return known;
         }
         let table = self.clone();
         Pending::asked(move || {
-            let (shape, mut answer) = match span.in_scope(|| table.ask_point(sought?)) {
-                Ok(Some(asked)) => asked,
-                Ok(None) => return table.awaited_point(None, point, span),
+            let (shape, mut answer) = match span.in_scope(|| table.ask_point(&point)) {
+                Ok(asked) => asked,
                 Err(error) => return Pending::answered(Err(error)),
             };
             match answer.at_hand() {
@@ -86,31 +76,29 @@ impl Table {
         })
     }
 
-    #[inline(always)]
-    fn sought(&self, point: &Point) -> Result<Sought> {
-        self.state.with_shape(|shape| {
-            let row = shape.row_key(&point.key, &point.clustering)?;
-            Ok(Sought { of: Of { table: self.state.id, version: shape.version }, row })
-        })
-    }
-
     /// What memory says of a row, if it says all and the shard lets this thread look.
-    fn known_point(&self, Sought { of, row }: &Sought) -> Option<Pending<Option<Row>>> {
+    #[inline]
+    fn known_point(&self, point: &Point) -> Option<Pending<Option<Row>>> {
         self.check_there().ok()?;
-        let look = |worker: &Worker| Some((worker.known(*of, row)?, worker.is_turn_over()));
-        let (row, is_turn_over) = self.inner.shard_of(row.token).look(look)??;
+        let known = self.state.with_shape(|shape| {
+            let of = Of { table: self.state.id, version: shape.version };
+            shape.with_row_key(&point.key, &point.clustering, |key, row| {
+                let look = |worker: &Worker| Some((worker.known(of, key, row)?, worker.is_turn_over()));
+                self.inner.shard_of(key.token).look(look)?
+            })
+        });
+        let (row, is_turn_over) = known??;
         Some(if is_turn_over { Pending::after_others(Ok(row)) } else { Pending::answered(Ok(row)) })
     }
 
-    /// Asks the shard of a row for it; `None` if the table was altered since the row was named.
-    fn ask_point(&self, Sought { of, row }: Sought) -> Result<Option<Asked>> {
+    /// Asks the shard of a row for it.
+    fn ask_point(&self, point: &Point) -> Result<Asked> {
         self.check_there()?;
         let shape = self.state.shape();
-        if shape.version != of.version {
-            return Ok(None);
-        }
+        let row = shape.row_key(&point.key, &point.clustering)?;
+        let of = Of { table: self.state.id, version: shape.version };
         let shard = self.inner.shard_of(row.token);
-        Ok(Some((shape, shard.ask(move |worker| worker.read_row(of, &row)))))
+        Ok((shape, shard.ask(move |worker| worker.read_row(of, &row))))
     }
 
     /// The row once the shard has answered; where the table was altered meanwhile, it is asked anew.
@@ -123,7 +111,7 @@ impl Table {
                     return Ok(rows.into_row(&shape.columns));
                 }
                 self.until_altered().await;
-                asked = self.ask_point(self.sought(&point)?)?;
+                asked = Some(self.ask_point(&point)?);
             }
         };
         Pending::new(answer.instrument(span))
@@ -141,10 +129,10 @@ impl Selection {
 
 impl Worker {
     /// The row of the table as it is known to who asks, or that there is none, if memory says all of it.
-    fn known(&self, of: Of, row: &RowKey) -> Option<Option<Row>> {
+    fn known(&self, of: Of, key: KeyView<'_>, row: &[&[u8]]) -> Option<Option<Row>> {
         let tables = self.tables.borrow();
         let table = tables.get(&of.table)?;
-        match self.known_row(table, of, row) {
+        match self.known_row(table, of, key, row) {
             Said::Absent => Some(None),
             Said::Row(rows) => Some(rows.into_row(&table.shape_here().columns)),
             Said::Unknown | Said::Altered => None,
@@ -155,7 +143,7 @@ impl Worker {
     fn read_row(self: &Rc<Self>, of: Of, row: &RowKey) -> Result<Work<Answer<PackedRows>>> {
         let table = self.table(of.table)?;
         let done = |rows| Ok(Work::Done(Answer::Rows(rows)));
-        match self.known_row(&table, of, row) {
+        match row.with_bytes(|key, values| self.known_row(&table, of, key, values)) {
             Said::Unknown => {}
             Said::Altered => return Ok(Work::Done(Answer::Altered(PackedRows::default()))),
             Said::Absent => return done(PackedRows::default()),
@@ -169,7 +157,7 @@ impl Worker {
     }
 
     /// What memory says of a row.
-    pub(super) fn known_row(&self, table: &ShardTable, of: Of, row: &RowKey) -> Said {
+    pub(super) fn known_row(&self, table: &ShardTable, of: Of, key: KeyView<'_>, row: &[&[u8]]) -> Said {
         let shape = table.shape_here();
         if shape.version != of.version {
             return Said::Altered;
@@ -177,20 +165,28 @@ impl Worker {
         if !shape.model().statics.is_empty() {
             return Said::Unknown;
         }
-        match row.with_values(|values| table.table.known_row(row.view(), values)) {
+        match table.table.known_row(key, row) {
             Known::Unknown => Said::Unknown,
             Known::Absent => Said::Absent,
-            Known::Row(kept) => self.kept_row(table, Selection::of_row(of.table, &shape), row, &kept),
+            Known::Row(kept) => self.kept_row(table, Selection::of_row(of.table, &shape), key, &kept),
         }
     }
 
     /// A row that memory has, if anything of it is live.
-    fn kept_row(&self, table: &ShardTable, selection: Selection, row: &RowKey, kept: &KeptRow) -> Said {
-        let key = row.key_in(self.spare_key.take());
+    fn kept_row(&self, table: &ShardTable, selection: Selection, key: KeyView<'_>, kept: &KeptRow) -> Said {
+        let key = key_in(self.spare_key.take(), key);
         let packer = self.packer(table, selection, PackedRows::default());
         let Ok(mut packer) = packer else { return Said::Altered };
         packer.take_row(&key, kept);
         self.spare_key.set(Some(key));
         Said::Row(packer.finish())
     }
+}
+
+/// A key, in the memory of one that is no longer needed.
+fn key_in(spare: Option<PartitionKey>, KeyView { token, bytes }: KeyView<'_>) -> PartitionKey {
+    let Some(mut key) = spare else { return PartitionKey { token, bytes: Bytes::from(bytes) } };
+    key.token = token;
+    key.bytes.refill(bytes);
+    key
 }
