@@ -200,7 +200,10 @@ fn column_order(column: &Column) -> (bool, [u8; 6], &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::Bytes;
 
     fn columns(names: &[(&str, &str)]) -> Vec<Column> {
         let column = |&(name, of): &(&str, &str)| Column {
@@ -226,5 +229,45 @@ mod tests {
         assert_eq!(names(&sorted.regulars), ["żó", "a", "b", "l"]);
         let as_listed = Schema::as_listed(CqlType::Int, vec![], vec![], listed);
         assert_eq!(names(&as_listed.regulars), ["b", "żó", "a", "l"]);
+    }
+
+    /// Values of four bytes or less, whole and malformed, near each other.
+    fn values() -> impl Strategy<Value = Option<Vec<u8>>> {
+        let byte = || prop::sample::select(vec![0_u8, 1, 0x7f, 0x80, 0xff]);
+        prop::option::weighted(0.9, prop::collection::vec(byte(), 0..6))
+    }
+
+    fn positions() -> impl Strategy<Value = Position> {
+        let weights = prop::sample::select(vec![Weight::Before, Weight::At, Weight::After]);
+        (prop::collection::vec(values(), 0..3), weights).prop_map(|(values, weight)| {
+            let values = values.into_iter().map(|value| value.map(Bytes::from));
+            let prefix = Clustering { values: values.collect() };
+            // Nothing is at a prefix of no columns.
+            let weight = if prefix.is_empty() && weight == Weight::At { Weight::After } else { weight };
+            Position { prefix, weight }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_greater_position_has_no_smaller_rank(a in positions(), b in positions()) {
+            let reversed = |of: CqlType| CqlType::Reversed(Box::new(of));
+            for clustering in [
+                [CqlType::Int, CqlType::Int],
+                [reversed(CqlType::Int), CqlType::Text],
+                [CqlType::SmallInt, CqlType::Int],
+                [reversed(CqlType::TinyInt), CqlType::Int],
+                [CqlType::BigInt, reversed(CqlType::Int)],
+                [CqlType::Text, CqlType::Int],
+            ] {
+                let schema = Schema::new(CqlType::Int, clustering.to_vec(), Vec::new(), Vec::new());
+                let (order, ranks) = (schema.compare(&a, &b), schema.rank(&a).cmp(&schema.rank(&b)));
+                prop_assert!(ranks.is_eq() || ranks == order, "{:?}: {:?}, {:?}", clustering, a, b);
+                let row: Option<Vec<&[u8]>> = b.prefix.values.iter().map(Option::as_deref).collect();
+                if let Some(row) = row.filter(|row| row.len() == clustering.len()) {
+                    prop_assert_eq!(schema.rank_of_row(&row), schema.rank(&Position::at(b.prefix.clone())));
+                }
+            }
+        }
     }
 }

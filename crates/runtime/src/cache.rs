@@ -171,8 +171,8 @@ impl Cache {
         if before == none + FEW {
             return count(&self.0.hits, 1);
         }
-        uses.0.set(before + 1);
         let is_there = self.0.entries.borrow().get(&key).is_some();
+        uses.0.set(before + u64::from(is_there));
         count(if is_there { &self.0.hits } else { &self.0.misses }, 1);
     }
 

@@ -127,7 +127,7 @@ impl Shape {
     ) -> Option<R> {
         let (of, types) = (&self.model().partition_key, &*self.model().clustering);
         let [key] = key else { return None };
-        if matches!(of, CqlType::Composite(_)) {
+        if matches!(of, CqlType::Composite(_)) || clustering.len() != self.clustering_len() {
             return None;
         }
         let key = short_part(key, of).filter(|key| is_key(key))?;
