@@ -12,7 +12,6 @@
 //! ```
 
 use std::cell::RefCell;
-use std::ops::Range;
 
 /// The least capacity of a buffer that is kept, and the most, in bytes.
 const KEPT_CAPACITY: [usize; 2] = [4 << 10, 512 << 10];
@@ -23,11 +22,8 @@ const WORTH_ONE: usize = 256;
 /// How many bytes a thread keeps of buffers that nobody uses.
 const MOST_KEPT: usize = 1 << 20;
 
-/// How many buffers it keeps: each is looked at when one is wanted and none of the last few is of its size.
+/// How many buffers it keeps: each is looked at when one is wanted.
 const MOST_BUFFERS: usize = 32;
-
-/// How many those are.
-const RECENT: usize = 4;
 
 /// Capacities are multiples of this, so that a buffer suits more than what it was made for. Bytes.
 const STEP: usize = 4 << 10;
@@ -94,11 +90,13 @@ pub fn reuse(buffer: Vec<u8>) {
 impl Kept {
     /// The smallest that is large enough, unless most of it would be idle.
     fn take(&mut self, capacity: usize, wanted: Wanted) -> Option<Vec<u8>> {
-        let recent = self.buffers.len().saturating_sub(RECENT);
-        let place = self
-            .last_that_fits(capacity, wanted)
-            .or_else(|| self.best(recent, capacity..capacity + STEP, wanted))
-            .or_else(|| self.best(0, capacity..2 * capacity + STEP + 1, wanted))?;
+        let place = self.last_that_fits(capacity, wanted).or_else(|| {
+            let fits =
+                |buffer: &Vec<u8>| buffer.capacity() >= capacity && buffer.capacity() <= 2 * capacity + STEP;
+            let order = |len| if wanted == Wanted::Empty { len } else { usize::MAX - len };
+            let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
+            Some(buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?.0)
+        })?;
         let buffer = self.buffers.swap_remove(place);
         self.bytes -= buffer.capacity();
         Some(buffer)
@@ -109,14 +107,6 @@ impl Kept {
         let (last, Wanted::Filled(len)) = (self.buffers.last()?, wanted) else { return None };
         let fits = (capacity..capacity + STEP).contains(&last.capacity()) && last.len() >= len;
         fits.then(|| self.buffers.len() - 1)
-    }
-
-    /// The best of those from a place on that have such a capacity.
-    fn best(&self, from: usize, fits: Range<usize>, wanted: Wanted) -> Option<usize> {
-        let order = |len| if wanted == Wanted::Empty { len } else { usize::MAX - len };
-        let buffers = self.buffers.iter().enumerate().skip(from);
-        let buffers = buffers.filter(|(_, buffer)| fits.contains(&buffer.capacity()));
-        Some(buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?.0)
     }
 
     /// Keeps it, in the place of those that came first.
