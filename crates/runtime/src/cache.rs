@@ -79,7 +79,7 @@ pub struct Look<'a> {
     of: &'a Inner,
 }
 
-/// How often a value was used again since one came or went, up to [`FEW`]: what is put in beside it makes all begin anew. Who
+/// How often a value was used again since one came or went, up to a few times: what is put in beside it makes all begin anew. Who
 /// [touches](Cache::touch) a value that is used all the time has this with it.
 #[derive(Debug, Default)]
 pub struct Uses(Cell<u64>);
