@@ -12,10 +12,6 @@ use super::contestants::ROCKSDB_VERSION;
 const BEHIND: &str = "\
 ## Where Siltstone is behind, and why
 
-- **Absent rows a second, in memory**, where rows are of 2000 bytes: as many as fjall's, a few in a hundred more or less. They take fewer
-  instructions, but the floor of the shard and what the table's columns are known by are counted atomically. Encoding the key and the loan of the
-  shard are what `Database` has more than the table, which alone takes a third of the instructions, and less than a thousand
-  ([0030](../decisions/0030-no-task-for-what-is-there.md), [0049](../decisions/0049-a-shard-at-rest-is-lent.md)).
 - **Absent rows, 64 KiB blocks**: with blocks of 8 KiB or less a filter of rows is written, by groups of blocks
   ([0039](../decisions/0039-rows-of-large-partitions.md)); with larger ones it is not, so the block is read.
 - **Requests of a row**: RocksDB has four in a hundred blocks in its cache, and its indexes and filters beside it, in memory of their own: so
