@@ -4,7 +4,6 @@
 //! Cassandra's `murmur3_x64_128` of the key, which is not the common one: it reads the bytes of the
 //! tail as signed.
 
-use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 use crate::Bytes;
@@ -28,8 +27,7 @@ impl PartitionKey {
     }
 }
 
-/// A partition key where it stands. It is found among [`PartitionKey`]s without one being made of it: as `&dyn Keyed` it is what
-/// they are ordered by.
+/// A partition key where it stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct KeyView<'a> {
     /// The token of `bytes`.
@@ -38,55 +36,11 @@ pub struct KeyView<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What has a partition key.
-pub trait Keyed {
-    /// The key.
-    fn key(&self) -> KeyView<'_>;
-}
-
 impl PartitionKey {
     /// The same where it stands.
     #[inline]
     pub fn view(&self) -> KeyView<'_> {
         KeyView { token: self.token, bytes: &self.bytes }
-    }
-}
-
-impl Keyed for PartitionKey {
-    fn key(&self) -> KeyView<'_> {
-        self.view()
-    }
-}
-
-impl Keyed for KeyView<'_> {
-    fn key(&self) -> KeyView<'_> {
-        *self
-    }
-}
-
-impl<'a> Borrow<dyn Keyed + 'a> for PartitionKey {
-    fn borrow(&self) -> &(dyn Keyed + 'a) {
-        self
-    }
-}
-
-impl PartialEq for dyn Keyed + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for dyn Keyed + '_ {}
-
-impl PartialOrd for dyn Keyed + '_ {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for dyn Keyed + '_ {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
     }
 }
 
@@ -222,19 +176,12 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_by_what_they_look_like() {
+    fn keys_stand_in_the_order_of_their_tokens() {
         let keys: BTreeSet<PartitionKey> =
             (0..50_u8).map(|key| PartitionKey::new(Bytes::from(vec![key]))).collect();
-        assert!(
-            keys.iter().zip(keys.iter().skip(1)).all(|(a, b)| (a.token, &*a.bytes) < (b.token, &*b.bytes))
-        );
-        for key in 0..100_u8 {
-            let bytes = &[key][..];
-            let view = KeyView { token: token_of(bytes), bytes };
-            let other = KeyView { bytes: &[key, key], ..view };
-            assert_eq!(keys.contains(&view as &dyn Keyed), key < 50);
-            assert!(!keys.contains(&other as &dyn Keyed));
-        }
+        assert!(keys.iter().zip(keys.iter().skip(1)).all(|(a, b)| a.token < b.token && a.view() < b.view()));
+        let [one, other] = [&b"a"[..], b"b"].map(|bytes| KeyView { token: 7, bytes });
+        assert!(one < other);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub mod types;
 pub use bytes::Bytes;
 pub use clustering::{Clustering, Position, PositionRef, Slice, Weight};
 pub use fragment::{Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange};
-pub use key::{KeyView, Keyed, PartitionKey, Token};
+pub use key::{KeyView, PartitionKey, Token};
 pub use live::LiveRows;
 pub use merge::{Direction, Merge, UnifiedSchema};
 pub use mutation::{Mutation, RangeTombstone};

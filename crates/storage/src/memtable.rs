@@ -12,12 +12,13 @@
 //! ```
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
 use model::flat::StandingRow;
 use model::merge::RowMerger;
-use model::{DeletionTime, KeyView, Keyed, PartitionKey, Position, Row, Schema, Token};
+use model::{DeletionTime, PartitionKey, Position, Row, Schema, Token};
 use sstable::parts::statistics::EncodingStats;
 
 use crate::commit_log::LogPosition;
@@ -49,7 +50,10 @@ const FILLED: usize = 6;
 const ENTRY: usize = size_of::<Place>() * NODE / FILLED;
 
 /// Bytes of a partition in the map of partitions.
-const PARTITION: usize = (size_of::<PartitionKey>() + size_of::<Partition>()) * NODE / FILLED;
+const PARTITION: usize = (size_of::<PartitionKey>() + size_of::<Partition>()) * NODE / FILLED + TOKEN;
+
+/// Bytes of a token in the set of tokens, which may be half empty, and has a byte for each place.
+const TOKEN: usize = 2 * (size_of::<Token>() + 1);
 
 /// Bytes of a change in the map of ranges, the place of which is apart.
 const CHANGE: usize =
@@ -64,6 +68,8 @@ pub struct Memtable {
     schema: Rc<Schema>,
     is_of_counters: bool,
     partitions: RefCell<BTreeMap<PartitionKey, Partition>>,
+    /// Those of the partitions: most reads are of others, and need no search among keys.
+    tokens: RefCell<HashSet<Token, BuildHasherDefault<TokenHasher>>>,
     merger: RefCell<RowMerger>,
     extremes: RefCell<Extremes>,
     bytes: Cell<usize>,
@@ -80,6 +86,24 @@ struct Partition {
     ranges: Ranges,
 }
 
+/// Tokens are hashes.
+#[derive(Default)]
+struct TokenHasher(u64);
+
+impl Hasher for TokenHasher {
+    fn write_i64(&mut self, token: Token) {
+        self.0 = token as u64;
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only tokens are hashed");
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 impl Memtable {
     /// An empty one.
     pub fn new(schema: &Rc<Schema>) -> Memtable {
@@ -87,6 +111,7 @@ impl Memtable {
             schema: schema.clone(),
             is_of_counters: schema.is_counter(),
             partitions: RefCell::default(),
+            tokens: RefCell::default(),
             merger: RefCell::new(RowMerger::new(schema.clone())),
             extremes: RefCell::default(),
             bytes: Cell::new(0),
@@ -106,8 +131,10 @@ impl Memtable {
         self.extremes.borrow_mut().join(&times);
         let mut partitions = self.partitions.borrow_mut();
         let mut bytes = self.bytes.get() + buffer + OWNER;
+        let token = mutation.key.token;
         let partition = partitions.entry(mutation.key).or_insert_with(|| {
             bytes += PARTITION;
+            self.tokens.borrow_mut().insert(token);
             Partition::new()
         });
         partition.deletion = partition.deletion.max(mutation.deletion);
@@ -146,11 +173,10 @@ impl Memtable {
         self.partitions.borrow().len()
     }
 
-    /// Whether it has something of a partition.
+    /// Whether it has something of the partition with this token, or of another with the same.
     #[inline]
-    pub fn has(&self, key: KeyView<'_>) -> bool {
-        let partitions = self.partitions.borrow();
-        !partitions.is_empty() && partitions.contains_key(&key as &dyn Keyed)
+    pub fn has(&self, token: Token) -> bool {
+        self.tokens.borrow().contains(&token)
     }
 
     /// The least and the greatest timestamp of all that was written; `None` if nothing has one.

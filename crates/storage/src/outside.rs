@@ -43,7 +43,7 @@ impl Outside {
         let candidates = self.candidates(key);
         let in_sstables = candidates.members().iter().map(|member| member.min_timestamp);
         let memtables = self.0.table.memtables();
-        let with_key = memtables.iter().filter(|memtable| memtable.has(key.view()));
+        let with_key = memtables.iter().filter(|memtable| memtable.has(key.token));
         let in_memtables = with_key.filter_map(|memtable| memtable.timestamps().map(|(least, _)| least));
         in_sstables.chain(in_memtables).min()
     }

@@ -202,7 +202,7 @@ impl RowCache {
 
     /// An SSTable has taken a memtable's place. To be called when the set is replaced, without a wait between.
     pub fn flushed(&self, memtable: &Memtable) {
-        self.0.watchers.changed(|key| memtable.has(key.view()));
+        self.0.watchers.changed(|key| memtable.has(key.token));
         let touched = self.directory().touched(memtable);
         self.invalidate(touched);
         self.drop_wholes(|| memtable.tokens());

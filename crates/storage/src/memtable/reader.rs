@@ -134,7 +134,7 @@ impl MemtableReader {
                     (Some(key), Edge::At) => Included(key),
                     (Some(key), Edge::Behind) => Excluded(key),
                 };
-                let next = partitions.range::<PartitionKey, _>((from, Unbounded)).next();
+                let next = partitions.range((from, Unbounded)).next();
                 let next = next.filter(|(key, _)| key.token <= *last);
                 (Slice::all(), Direction::Forward, true, next)
             }

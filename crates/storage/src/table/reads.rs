@@ -123,7 +123,8 @@ impl Table {
     /// says nothing, or the partition is in a memtable, the row has to be [read](Table::read).
     pub fn known_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> Known {
         let memtables = self.0.memtables.borrow();
-        if memtables.active.has(key) || memtables.frozen.iter().any(|memtable| memtable.has(key)) {
+        if memtables.active.has(key.token) || memtables.frozen.iter().any(|memtable| memtable.has(key.token))
+        {
             return Known::Unknown;
         }
         self.0.row_cache.known_row(key, row, &self.0.definition.borrow())
@@ -254,7 +255,7 @@ impl Table {
     fn memtable_slices(&self, request: &ReadRequest, definition: &Definition) -> Vec<Source> {
         let memtables = self.0.memtables.borrow();
         let all = memtables.frozen.iter().chain([&memtables.active]);
-        let with_key = all.filter(|memtable| memtable.has(request.key.view()));
+        let with_key = all.filter(|memtable| memtable.has(request.key.token));
         let slice = |memtable: &Rc<Memtable>| {
             let ReadRequest { key, slice, direction, static_row, .. } = request;
             let reader = MemtableReader::slice(memtable, key, slice, *direction, *static_row);
