@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fs;
 use std::future::Future;
+use std::ops::Range;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -105,18 +106,13 @@ impl Plan {
         let open_seconds = began.elapsed().as_secs_f64();
         mark("opened");
         let mut warmed = Found::thoroughly();
-        for number in 0..self.warm {
-            self.one(&mut peer, number, &mut warmed).await?;
-        }
+        self.all(&mut peer, 0..self.warm, &mut warmed).await?;
         let before = peer.counted();
         let mut found = Found::default();
         mark("begin");
         let began = Instant::now();
-        if self.case != Case::Open {
-            let numbers = self.from..self.from + self.count;
-            for number in (0..self.rounds).flat_map(|_| numbers.clone()) {
-                self.one(&mut peer, number, &mut found).await?;
-            }
+        for _ in 0..self.rounds {
+            self.all(&mut peer, self.from..self.from + self.count, &mut found).await?;
         }
         let seconds = began.elapsed().as_secs_f64();
         mark("end");
@@ -125,26 +121,47 @@ impl Plan {
         Ok(Measured { open_seconds, seconds, operations: self.count * self.rounds, warmed, found, counted })
     }
 
-    async fn one<P: Peer>(&self, peer: &mut P, number: u64, found: &mut Found) -> Result<()> {
-        let any = |less: u32| (mixed(number) % u64::from(self.rows.count - less)) as u32;
+    /// Does it for all of these numbers. A loop for each case: nothing is to be measured between two operations.
+    async fn all<P: Peer>(&self, peer: &mut P, numbers: Range<u64>, found: &mut Found) -> Result<()> {
+        let any = |number, less: u32| (mixed(number) % u64::from(self.rows.count - less)) as u32;
         match self.case {
-            Case::Open => Ok(()),
-            Case::Point => peer.point(Rows::clustering(any(0)), found).await,
-            Case::Absent => peer.point(Rows::clustering(any(0)) + 1, found).await,
+            Case::Open => {}
+            Case::Point => {
+                for number in numbers {
+                    peer.point(Rows::clustering(any(number, 0)), found).await?;
+                }
+            }
+            Case::Absent => {
+                for number in numbers {
+                    peer.point(Rows::clustering(any(number, 0)) + 1, found).await?;
+                }
+            }
             Case::Slice => {
-                peer.slice(Rows::clustering(any(SLICE)), SLICE as usize, Way::Forward, found).await
+                for number in numbers {
+                    let first = Rows::clustering(any(number, SLICE));
+                    peer.slice(first, SLICE as usize, Way::Forward, found).await?;
+                }
             }
             Case::Reverse => {
-                let last = Rows::clustering(any(SLICE) + SLICE - 1);
-                peer.slice(last, SLICE as usize, Way::Reverse, found).await
+                for number in numbers {
+                    let last = Rows::clustering(any(number, SLICE) + SLICE - 1);
+                    peer.slice(last, SLICE as usize, Way::Reverse, found).await?;
+                }
             }
             Case::Skips => {
                 let [read, skip] = SKIPS;
-                let first = number * u64::from(read + skip) % u64::from(self.rows.count - read);
-                peer.skip_to(Rows::clustering(first as u32), read as usize, found).await
+                for number in numbers {
+                    let first = number * u64::from(read + skip) % u64::from(self.rows.count - read);
+                    peer.skip_to(Rows::clustering(first as u32), read as usize, found).await?;
+                }
             }
-            Case::Scan => peer.scan(self.scan_rows, found).await,
+            Case::Scan => {
+                for _ in numbers {
+                    peer.scan(self.scan_rows, found).await?;
+                }
+            }
         }
+        Ok(())
     }
 }
 

@@ -108,7 +108,7 @@ impl Default for Bytes {
 impl Deref for Bytes {
     type Target = [u8];
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[u8] {
         &self.owner[self.start as usize..(self.start + self.len) as usize]
     }

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use crate::CqlType;
 use crate::clustering::{PositionRef, Weight, compare_ends, compare_positions};
+use crate::types::NumberOrder;
 use crate::{Clustering, Position, Slice};
 
 /// A static or regular column.
@@ -117,13 +118,20 @@ impl Schema {
     }
 
     /// The same of the row with these values in all clustering columns: no more than of the positions behind it, and no less
-    /// than of those before.
+    /// than of those before. Who ranks many has the [order](Schema::number_order) of the first column at hand.
     #[inline]
-    pub fn rank_of_row(&self, row: &[&[u8]]) -> u64 {
+    pub fn rank_of_row(&self, order: Option<NumberOrder>, row: &[&[u8]]) -> u64 {
         match (row, &*self.clustering) {
-            ([value, ..], [data_type, ..]) => data_type.rank_beside(value, Weight::At).clamp(2, u64::MAX - 1),
+            ([value, ..], [data_type, ..]) => {
+                data_type.rank_beside_in(order, value, Weight::At).clamp(2, u64::MAX - 1)
+            }
             _ => u64::MAX,
         }
+    }
+
+    /// The order of the values of the first clustering column, if they are whole numbers.
+    pub fn number_order(&self) -> Option<NumberOrder> {
+        self.clustering.first()?.number_order()
     }
 
     /// Where a position stands beside the row with these values in all clustering columns.
@@ -265,7 +273,7 @@ mod tests {
                 prop_assert!(ranks.is_eq() || ranks == order, "{:?}: {:?}, {:?}", clustering, a, b);
                 let row: Option<Vec<&[u8]>> = b.prefix.values.iter().map(Option::as_deref).collect();
                 if let Some(row) = row.filter(|row| row.len() == clustering.len()) {
-                    prop_assert_eq!(schema.rank_of_row(&row), schema.rank(&Position::at(b.prefix.clone())));
+                    prop_assert_eq!(schema.rank_of_row(schema.number_order(), &row), schema.rank(&Position::at(b.prefix.clone())));
                 }
             }
         }

@@ -167,12 +167,13 @@ impl Cache {
     #[inline]
     pub fn touch(&self, key: CacheKey, uses: &Uses) {
         let none = self.0.changes.get() * (FEW + 1);
-        let before = uses.0.get().max(none);
-        if before == none + FEW {
-            return count(&self.0.hits, 1);
-        }
+        if uses.0.get() == none + FEW { count(&self.0.hits, 1) } else { self.touch_anew(key, uses, none) }
+    }
+
+    #[inline(never)]
+    fn touch_anew(&self, key: CacheKey, uses: &Uses, none: u64) {
         let is_there = self.0.entries.borrow().get(&key).is_some();
-        uses.0.set(before + u64::from(is_there));
+        uses.0.set(uses.0.get().max(none) + u64::from(is_there));
         count(if is_there { &self.0.hits } else { &self.0.misses }, 1);
     }
 

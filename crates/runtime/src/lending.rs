@@ -118,6 +118,7 @@ impl<T> Loan<T> {
     /// Nothing of it stays behind when it is given back, as a clone of an `Rc` in a thread-local would; nor is anything taken along
     /// that was there before, by something that is not `Send`. Nothing is asked of the shard's runtime, which is not that of
     /// this thread: no task is spawned, no file is read, no sleep begun. To wake a future of the shard is allowed.
+    #[inline]
     pub unsafe fn borrow(&self) -> Option<Borrowed<'_, T>> {
         let turn = self.0.floor.borrow()?;
         // SAFETY: this has the floor, and keeps it for as long as the reference is there.
@@ -210,6 +211,7 @@ impl Floor {
     }
 
     /// The floor for another thread, unless the shard is at work or wants to be. Others who have it give it back soon.
+    #[inline]
     fn borrow(&self) -> Option<Turn<'_>> {
         for look in 0..LOOKS + YIELDS {
             match self.holder.compare_exchange(NOBODY, BORROWER, Ordering::Acquire, Ordering::Relaxed) {
@@ -224,6 +226,7 @@ impl Floor {
 }
 
 impl Drop for Turn<'_> {
+    #[inline]
     fn drop(&mut self) {
         let Floor { holder, shard, .. } = self.floor;
         if holder.compare_exchange(BORROWER, NOBODY, Ordering::Release, Ordering::Relaxed).is_err() {

@@ -68,6 +68,7 @@ mod select;
 mod serving;
 mod shape;
 mod shards;
+mod short_key;
 mod sink;
 mod spin;
 mod spread;
@@ -106,6 +107,7 @@ use folder::Layout;
 use ring::Ring;
 use shape::Shape;
 use shards::ShardHandle;
+use short_key::ShortKey;
 use stamps::Stamps;
 use turn::Turn;
 
@@ -215,6 +217,8 @@ struct TableState {
     folder: PathBuf,
     generations: Generations,
     shape: RwLock<Arc<Shape>>,
+    /// Its key, which no change of it changes, if that is a short one.
+    short_key: Option<ShortKey>,
     /// Its schema.cql; `None` where its columns are just those of its SSTables.
     text: Mutex<Option<String>>,
     /// Whoever changes its SSTables as a whole, or what it is.
@@ -488,13 +492,7 @@ impl Inner {
 impl TableState {
     /// The table as it is now.
     fn shape(&self) -> Arc<Shape> {
-        self.with_shape(Arc::clone)
-    }
-
-    /// The same, for a look at it.
-    #[inline]
-    fn with_shape<R>(&self, look: impl FnOnce(&Arc<Shape>) -> R) -> R {
-        look(&self.shape.read().unwrap_or_else(PoisonError::into_inner))
+        self.shape.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -84,7 +84,7 @@ impl Number {
         let head = u32::from_le_bytes([kind::ROW, 0, 1, order.len as u8 + 1]);
         let bits = u64::MAX << (u64::BITS - u8::BITS * order.len as u32);
         let turned = order.turned & bits;
-        Some(Number { head, value: bits, turned, rank: of.rank(value) & bits })
+        Some(Number { head, value: bits, turned, rank: order.rank(value) & bits })
     }
 
     /// Where a row stands beside that of this number; `None` if it does not begin like this, or is too short to see it at once.

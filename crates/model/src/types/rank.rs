@@ -3,8 +3,6 @@
 //! A greater value never has a smaller number; equal numbers say nothing. What a type's order begins with is in the
 //! number, as far as eight bytes reach; of a type that is not known here all values have one number.
 
-use std::cmp::Ordering;
-
 use super::{CqlType, uuid};
 use crate::Weight;
 
@@ -27,6 +25,12 @@ pub struct NumberOrder {
 }
 
 impl NumberOrder {
+    /// The rank of a value, which has the length.
+    #[inline]
+    pub fn rank(self, value: &[u8]) -> u64 {
+        lead(value) ^ self.turned
+    }
+
     /// Whether greater values come first: then zeros behind a value are turned over too.
     fn is_reversed(self) -> bool {
         self.turned & 1 != 0
@@ -61,15 +65,29 @@ impl CqlType {
     /// ```
     #[inline]
     pub fn rank_beside(&self, value: &[u8], weight: Weight) -> u64 {
+        self.rank_beside_in(self.number_order(), value, weight)
+    }
+
+    /// The same for who has the type's [order](CqlType::number_order) at hand.
+    #[inline(always)]
+    pub(crate) fn rank_beside_in(&self, order: Option<NumberOrder>, value: &[u8], weight: Weight) -> u64 {
+        let Some(order) = order else { return self.rank(value) };
+        if value.len() == order.len {
+            let rank = order.rank(value);
+            return if order.len <= SHORT { rank & !BESIDE | weight as u64 } else { rank };
+        }
+        self.rank_of_malformed(order, value)
+    }
+
+    /// The rank of a value of another length may be that of one of the type's: all places beside it are one.
+    #[cold]
+    fn rank_of_malformed(&self, order: NumberOrder, value: &[u8]) -> u64 {
         let rank = self.rank(value);
-        let Some(order) = self.number_order().filter(|order| order.len <= SHORT) else { return rank };
-        let beside = match value.len().cmp(&order.len) {
-            Ordering::Equal => weight as u64,
-            // Malformed ones, whose rank may be that of a value: they have all of their rows in one place.
-            longer if longer.is_gt() != order.is_reversed() => BESIDE,
-            _ => 0,
-        };
-        rank & !BESIDE | beside
+        match (order.len <= SHORT, (value.len() > order.len) != order.is_reversed()) {
+            (true, true) => rank | BESIDE,
+            (true, false) => rank & !BESIDE,
+            (false, _) => rank,
+        }
     }
 
     /// The order of values of the type's length, if they are whole numbers.
@@ -173,10 +191,10 @@ mod tests {
     fn check(data_type: &CqlType, a: &[u8], b: &[u8]) {
         let (order, ranks) = (data_type.compare(a, b), data_type.rank(a).cmp(&data_type.rank(b)));
         assert!(ranks.is_eq() || ranks == order, "{data_type:?}: {a:02x?}, {b:02x?}: {order:?}, {ranks:?}");
-        if let Some(NumberOrder { len, turned }) = data_type.number_order()
-            && (a.len(), b.len()) == (len, len)
+        if let Some(number) = data_type.number_order()
+            && (a.len(), b.len()) == (number.len, number.len)
         {
-            assert_eq!((ranks, data_type.rank(a)), (order, lead(a) ^ turned), "{data_type:?}: {a:02x?}");
+            assert_eq!((ranks, data_type.rank(a)), (order, number.rank(a)), "{data_type:?}: {a:02x?}");
         }
         for (of_a, of_b) in WEIGHTS.into_iter().flat_map(|a| WEIGHTS.map(|b| (a, b))) {
             let order = order.then(of_a.cmp(&of_b));

@@ -56,11 +56,12 @@ where
 ///
 /// The look asks nothing of the shard's disk or timers, spawns no task, and runs nothing of a caller who may ask the database
 /// for more.
+#[inline]
 pub(super) fn look<R: Send>(loan: &Loan<Rc<Served>>, look: impl FnOnce(&Worker) -> R + Send) -> Option<R> {
     // SAFETY: what the look has and what it comes to is `Send`; it begins nothing that would go on, and no thread-local knows
     // of it.
     let served = unsafe { loan.borrow() }?;
-    if served.worker.has_failed() || served.is_full() {
+    if served.worker.has_failed() {
         return None;
     }
     let seen = panic::catch_unwind(AssertUnwindSafe(|| look(&served.worker)));

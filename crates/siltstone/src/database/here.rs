@@ -2,7 +2,7 @@
 //!
 //! What is asked of that shard is done there and then: whoever waited for its queue would wait for itself.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use send_wrapper::SendWrapper;
@@ -17,6 +17,9 @@ use crate::Result;
 thread_local! {
     /// The last one is the one at work.
     static HERE: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
+
+    /// How many they are: most threads have none, and see that at once.
+    static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
 #[derive(Clone)]
@@ -31,12 +34,14 @@ pub(super) struct Here;
 impl Here {
     pub(super) fn begin(served: &Rc<Served>, is_borrowed: bool) -> Here {
         HERE.with_borrow_mut(|here| here.push(Place { served: served.clone(), is_borrowed }));
+        COUNT.set(COUNT.get() + 1);
         Here
     }
 }
 
 impl Drop for Here {
     fn drop(&mut self) {
+        COUNT.set(COUNT.get() - 1);
         // It is dropped behind the borrow: what goes with it may look here.
         let _last = HERE.with_borrow_mut(Vec::pop);
     }
@@ -95,11 +100,20 @@ where
     }
 }
 
-/// Looks at the shard of that number, of which this thread has the floor. The look runs nothing of a caller.
-pub(super) fn look_here<R>(number: u64, look: impl FnOnce(&Worker) -> R) -> Option<R> {
+/// Looks at the shard of that number, if this thread has the floor of it; the look is given back if not. It runs nothing of a caller.
+#[inline]
+pub(super) fn look_here<R, L>(number: u64, look: L) -> std::result::Result<Option<R>, L>
+where
+    L: FnOnce(&Worker) -> R,
+{
+    if COUNT.get() == 0 {
+        return Err(look);
+    }
     HERE.with_borrow(|here| {
-        let Place { served, .. } = here.iter().find(|here| here.served.number == number)?;
-        (!served.worker.has_failed()).then(|| look(&served.worker))
+        let Some(Place { served, .. }) = here.iter().find(|here| here.served.number == number) else {
+            return Err(look);
+        };
+        Ok((!served.worker.has_failed()).then(|| look(&served.worker)))
     })
 }
 

@@ -4,7 +4,7 @@ use model::{Bytes, Clustering, CqlType, KeyView, PartitionKey, Position, Slice, 
 use smallvec::SmallVec;
 
 use super::shape::Shape;
-use super::value::{Coded, Encoded, Value};
+use super::value::{Coded, Encoded, NumberType, Value};
 use super::write::Bound;
 use crate::keys::composite;
 use crate::{Error, Result};
@@ -104,41 +104,6 @@ impl Shape {
         Ok(RowKey { token: key::token_of(&key), key, row })
     }
 
-    /// Shows the same to a function, without copies where the partition key and the clustering are of one column or none; `None` if
-    /// it is no key of a row.
-    #[inline]
-    pub(super) fn with_row_key<R>(
-        &self,
-        key: &[Value],
-        clustering: &[Value],
-        mut look: impl FnMut(KeyView<'_>, &[&[u8]]) -> R,
-    ) -> Option<R> {
-        let seen = self.with_short_key(key, clustering, &mut look);
-        seen.or_else(|| Some(self.row_key(key, clustering).ok()?.with_bytes(look)))
-    }
-
-    /// The same for such a key; `None` if it is none, or anything is wrong.
-    #[inline(always)]
-    fn with_short_key<R>(
-        &self,
-        key: &[Value],
-        clustering: &[Value],
-        look: impl FnOnce(KeyView<'_>, &[&[u8]]) -> R,
-    ) -> Option<R> {
-        let (of, types) = (&self.model().partition_key, &*self.model().clustering);
-        let [key] = key else { return None };
-        if matches!(of, CqlType::Composite(_)) || clustering.len() != self.clustering_len() {
-            return None;
-        }
-        let key = short_part(key, of).filter(|key| is_key(key))?;
-        let view = KeyView { token: key::token_of(&key), bytes: &key };
-        match (clustering, types) {
-            ([], []) => Some(look(view, &[])),
-            ([value], [of]) => Some(look(view, &[&short_part(value, of)?])),
-            _ => None,
-        }
-    }
-
     /// Where a range begins.
     pub(super) fn start(&self, bound: &Bound) -> Result<Position> {
         Ok(match bound {
@@ -159,24 +124,15 @@ impl Shape {
 }
 
 /// Whether there can be a partition with such a key.
-fn is_key(bytes: &[u8]) -> bool {
+pub(super) fn is_key(bytes: &[u8]) -> bool {
     (1..=LONGEST_KEY).contains(&bytes.len())
-}
-
-/// The bytes of a value of a key, if it is one.
-#[inline(always)]
-fn short_part<'v>(value: &'v Value, of: &CqlType) -> Option<Coded<'v>> {
-    match value.number(of.unreversed()) {
-        Some(number) => Some(Coded::Made(number)),
-        None => value.encode("", of).ok()?,
-    }
 }
 
 /// A value of a key.
 #[inline]
 fn part(value: &Value, name: &str, of: &CqlType) -> Result<Encoded> {
-    match value.number(of.unreversed()) {
-        Some(number) => Ok(number),
+    match value.number(NumberType::of(of)) {
+        Some(number) => Ok(number.into_encoded()),
         None => any_part(value, name, of),
     }
 }

@@ -23,6 +23,7 @@ use super::folder::{Found, Layout, random};
 use super::ring::Ring;
 use super::shape::{Shape, full_name};
 use super::shards::ShardHandle;
+use super::short_key::ShortKey;
 use super::stamps::Stamps;
 use super::turn::Turn;
 use super::worker::{EngineOptions, TableSpec, Worker};
@@ -180,6 +181,7 @@ impl TableState {
             id,
             folder,
             generations: Generations::default(),
+            short_key: ShortKey::of(&shape),
             shape: RwLock::new(shape),
             text: Mutex::new(text),
             upkeep: Turn::new(),

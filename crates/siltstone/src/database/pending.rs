@@ -108,13 +108,15 @@ impl<T> Pending<T> {
     ///
     /// # Errors
     /// Those of what was asked for.
-    pub fn wait(mut self) -> Result<T> {
-        if let Some(answer) = self.at_hand() {
-            return answer;
+    pub fn wait(self) -> Result<T> {
+        match self.0 {
+            State::Answered(Some(Ok(answer))) => Ok(answer),
+            // What is in memory is answered by the first look: nobody has to be woken for it.
+            state => {
+                let mut begun = Pending(state).begun();
+                begun.at_hand().unwrap_or_else(|| block_on(begun))
+            }
         }
-        // What is in memory is answered by the first look: nobody has to be woken for it.
-        let mut begun = self.begun();
-        begun.at_hand().unwrap_or_else(|| block_on(begun))
     }
 }
 
@@ -124,25 +126,43 @@ impl<T> Unpin for Pending<T> {}
 impl<T> Future for Pending<T> {
     type Output = Result<T>;
 
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        loop {
-            match &mut self.0 {
-                State::Sent(reply) => return Pin::new(reply).poll(context),
-                State::Waiting(future) => return future.as_mut().poll(context),
-                State::Answered(answer) => {
-                    let answer = answer.take().expect("what has answered is not polled again");
-                    return Poll::Ready(answer.map_err(|error| *error));
-                }
-                State::Asked(_) | State::Yielding(_) => {}
+        // An error, which is larger than most answers, would have them moved as if they were errors.
+        if let State::Answered(answer @ Some(Ok(_))) = &mut self.0
+            && let Some(Ok(answer)) = answer.take()
+        {
+            return Poll::Ready(Ok(answer));
+        }
+        self.poll_further(context)
+    }
+}
+
+impl<T> Pending<T> {
+    /// Polls what has not answered, or with an error.
+    #[inline(never)]
+    fn poll_further(&mut self, context: &mut Context<'_>) -> Poll<Result<T>> {
+        match &mut self.0 {
+            State::Sent(reply) => return Pin::new(reply).poll(context),
+            State::Waiting(future) => return future.as_mut().poll(context),
+            State::Answered(answer) => {
+                let answer = answer.take().expect("what has answered is not polled again");
+                return Poll::Ready(answer.map_err(|error| *error));
             }
-            match mem::replace(&mut self.0, State::Answered(None)) {
-                State::Asked(ask) => *self = ask(),
-                State::Yielding(answer) => {
-                    self.0 = State::Answered(Some(answer));
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                _ => unreachable!("the others were dealt with"),
+            State::Asked(_) | State::Yielding(_) => {}
+        }
+        match mem::replace(&mut self.0, State::Answered(None)) {
+            State::Asked(ask) => {
+                *self = ask();
+                Pin::new(self).poll(context)
+            }
+            State::Yielding(answer) => {
+                self.0 = State::Answered(Some(answer));
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            State::Sent(_) | State::Waiting(_) | State::Answered(_) => {
+                unreachable!("the others were dealt with")
             }
         }
     }

@@ -13,7 +13,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Bytes, Direction, KeyView, PartitionKey};
+use model::{Bytes, Direction, KeyView, PartitionKey, key};
 use storage::commit_log::TableId;
 use storage::row_cache::{KeptRow, Known};
 use tracing::{Instrument as _, Span};
@@ -24,8 +24,9 @@ use super::rows::PackedRows;
 use super::select::{Answer, PartitionRead, Selection};
 use super::shape::Shape;
 use super::shards::Work;
+use super::short_key::ShortBytes;
 use super::worker::{ShardTable, Worker};
-use super::{Pending, Row, Table, Values};
+use super::{Pending, Row, Table, Value, Values};
 use crate::Result;
 
 /// The values of a row's whole key.
@@ -58,9 +59,15 @@ pub(super) enum Said {
 impl Table {
     /// Reads a row, in a span.
     pub(super) fn read_point(&self, span: Span, point: Point) -> Pending<Option<Row>> {
-        if let Some(known) = span.in_scope(|| self.known_point(&point)) {
-            return known;
+        match span.in_scope(|| self.known_point(&point)) {
+            Some(known) => known,
+            None => self.unknown_point(span, point),
         }
+    }
+
+    /// Reads a row of which memory does not say all, or not now.
+    #[inline(never)]
+    fn unknown_point(&self, span: Span, point: Point) -> Pending<Option<Row>> {
         let table = self.clone();
         Pending::asked(move || {
             let (shape, mut answer) = match span.in_scope(|| table.ask_point(&point)) {
@@ -77,18 +84,25 @@ impl Table {
     }
 
     /// What memory says of a row, if it says all and the shard lets this thread look.
-    #[inline]
-    fn known_point(&self, point: &Point) -> Option<Pending<Option<Row>>> {
+    #[inline(always)]
+    fn known_point(&self, Point { key, clustering }: &Point) -> Option<Pending<Option<Row>>> {
         self.check_there().ok()?;
-        let known = self.state.with_shape(|shape| {
-            let of = Of { table: self.state.id, version: shape.version };
-            shape.with_row_key(&point.key, &point.clustering, |key, row| {
-                let look = |worker: &Worker| Some((worker.known(of, key, row)?, worker.is_turn_over()));
-                self.inner.shard_of(key.token).look(look)?
-            })
-        });
-        let (row, is_turn_over) = known??;
-        Some(if is_turn_over { Pending::after_others(Ok(row)) } else { Pending::answered(Ok(row)) })
+        let Some(columns) = &self.state.short_key else { return self.known_of_any_key(key, clustering) };
+        let ShortBytes { key, row } = columns.bytes(key, clustering)?;
+        let key = KeyView { token: key::token_of(&key), bytes: &key };
+        let look = |worker: &Worker| match &row {
+            Some(row) => worker.known(self.state.id, key, &[row]),
+            None => worker.known(self.state.id, key, &[]),
+        };
+        self.inner.shard_of(key.token).look(look).flatten()
+    }
+
+    /// The same where a key has several columns.
+    #[inline(never)]
+    fn known_of_any_key(&self, key: &[Value], clustering: &[Value]) -> Option<Pending<Option<Row>>> {
+        let row = self.state.shape().row_key(key, clustering).ok()?;
+        let look = |worker: &Worker| row.with_bytes(|key, values| worker.known(self.state.id, key, values));
+        self.inner.shard_of(row.token).look(look).flatten()
     }
 
     /// Asks the shard of a row for it.
@@ -128,15 +142,21 @@ impl Selection {
 }
 
 impl Worker {
-    /// The row of the table as it is known to who asks, or that there is none, if memory says all of it.
-    fn known(&self, of: Of, key: KeyView<'_>, row: &[&[u8]]) -> Option<Option<Row>> {
-        let tables = self.tables.borrow();
-        let table = tables.get(&of.table)?;
-        match self.known_row(table, of, key, row) {
-            Said::Absent => Some(None),
-            Said::Row(rows) => Some(rows.into_row(&table.shape_here().columns)),
-            Said::Unknown | Said::Altered => None,
-        }
+    /// The row of a table for who asks, or that there is none, if memory says all of it.
+    fn known(&self, of: TableId, key: KeyView<'_>, row: &[&[u8]]) -> Option<Pending<Option<Row>>> {
+        self.look_at_table(of, |table| {
+            let shape = table.shape_here();
+            let row = match known_row(table, &shape, key, row) {
+                Known::Unknown => return None,
+                Known::Absent => None,
+                Known::Row(kept) => self.kept_row(table, &shape, key, &kept)?.into_row(&shape.columns),
+            };
+            Some(if self.is_turn_over() {
+                Pending::after_others(Ok(row))
+            } else {
+                Pending::answered(Ok(row))
+            })
+        })?
     }
 
     /// A row by its key.
@@ -162,25 +182,35 @@ impl Worker {
         if shape.version != of.version {
             return Said::Altered;
         }
-        if !shape.model().statics.is_empty() {
-            return Said::Unknown;
-        }
-        match table.table.known_row(key, row) {
+        match known_row(table, &shape, key, row) {
             Known::Unknown => Said::Unknown,
             Known::Absent => Said::Absent,
-            Known::Row(kept) => self.kept_row(table, Selection::of_row(of.table, &shape), key, &kept),
+            Known::Row(kept) => self.kept_row(table, &shape, key, &kept).map_or(Said::Altered, Said::Row),
         }
     }
 
-    /// A row that memory has, if anything of it is live.
-    fn kept_row(&self, table: &ShardTable, selection: Selection, key: KeyView<'_>, kept: &KeptRow) -> Said {
+    /// A row that memory has, if anything of it is live; `None` if the table is not of this shape.
+    #[inline(never)]
+    fn kept_row(
+        &self,
+        table: &ShardTable,
+        shape: &Shape,
+        key: KeyView<'_>,
+        kept: &KeptRow,
+    ) -> Option<PackedRows> {
         let key = key_in(self.spare_key.take(), key);
-        let packer = self.packer(table, selection, PackedRows::default());
-        let Ok(mut packer) = packer else { return Said::Altered };
+        let mut packer =
+            self.packer(table, Selection::of_row(table.id, shape), PackedRows::default()).ok()?;
         packer.take_row(&key, kept);
         self.spare_key.set(Some(key));
-        Said::Row(packer.finish())
+        Some(packer.finish())
     }
+}
+
+/// What memory has of a row. It does not know the static one, which would be a part of it.
+#[inline]
+fn known_row(table: &ShardTable, shape: &Shape, key: KeyView<'_>, row: &[&[u8]]) -> Known {
+    if shape.model().statics.is_empty() { table.table.known_row(key, row) } else { Known::Unknown }
 }
 
 /// A key, in the memory of one that is no longer needed.

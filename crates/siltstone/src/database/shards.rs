@@ -101,8 +101,9 @@ impl ShardHandle {
 
     /// Looks at the shard on this thread, if it is at rest or this is its thread. The look needs no wait and runs nothing of a
     /// caller.
+    #[inline]
     pub(super) fn look<R: Send>(&self, look: impl FnOnce(&Worker) -> R + Send) -> Option<R> {
-        if is_here(self.number) { look_here(self.number, look) } else { borrowing::look(&self.loan, look) }
+        look_here(self.number, look).unwrap_or_else(|look| borrowing::look(&self.loan, look))
     }
 
     /// Puts work where the shard takes it from: at once where there is room.

@@ -41,7 +41,25 @@ pub(super) type Encoded = SmallVec<[u8; 16]>;
 #[derive(Debug)]
 pub(super) enum Coded<'a> {
     Given(&'a [u8]),
+    Number(NumberBytes),
     Made(Encoded),
+}
+
+/// Types of which a number of the type's width is a value, whatever it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NumberType {
+    Int,
+    BigInt,
+    Float,
+    Double,
+}
+
+/// The bytes of a number, the highest first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NumberBytes {
+    /// Its own, and zeros behind them.
+    bytes: [u8; 8],
+    len: usize,
 }
 
 /// The values of a key's columns, in their order. One or two, as most keys have, have no place of their own in memory.
@@ -64,8 +82,8 @@ pub trait IntoValues {
 impl Value {
     /// The bytes of a value of this type; `None` is null.
     pub(super) fn encode(&self, column: &str, data_type: &CqlType) -> Result<Option<Coded<'_>>> {
-        let encoded = match self.number(data_type.unreversed()) {
-            Some(number) => Ok(Some(Coded::Made(number))),
+        let encoded = match self.number(NumberType::of(data_type)) {
+            Some(number) => Ok(Some(Coded::Number(number))),
             None => self.checked(data_type),
         };
         encoded.map_err(|error| Error::Usage(format!("{column}: {}", in_words(error))))
@@ -73,20 +91,17 @@ impl Value {
 
     /// A number of the type's width: nothing of it need be checked.
     #[inline(always)]
-    pub(super) fn number(&self, data_type: &CqlType) -> Option<Encoded> {
+    pub(super) fn number(&self, of: Option<NumberType>) -> Option<NumberBytes> {
         // Both widths are one number that is cut off: as bytes of their own they would be put together byte by byte.
         let short = |bits: u32| (u64::from(bits) << 32, size_of::<u32>());
-        let (bits, len) = match (self, data_type) {
-            (Value::Integer(number), CqlType::Int) => short(i32::try_from(*number).ok()? as u32),
-            (Value::Integer(number), CqlType::BigInt | CqlType::Counter) => {
-                (*number as u64, size_of::<u64>())
-            }
-            (Value::Float(number), CqlType::Double) => (number.to_bits(), size_of::<u64>()),
-            (Value::Float(number), CqlType::Float) => short((*number as f32).to_bits()),
+        let (bits, len) = match (self, of?) {
+            (Value::Integer(number), NumberType::Int) => short(i32::try_from(*number).ok()? as u32),
+            (Value::Integer(number), NumberType::BigInt) => (*number as u64, size_of::<u64>()),
+            (Value::Float(number), NumberType::Double) => (number.to_bits(), size_of::<u64>()),
+            (Value::Float(number), NumberType::Float) => short((*number as f32).to_bits()),
             _ => return None,
         };
-        let bytes = u128::from(bits) << 64;
-        Some(Encoded::from_buf_and_len(bytes.to_be_bytes(), len))
+        Some(NumberBytes { bytes: bits.to_be_bytes(), len })
     }
 
     /// About how many bytes it takes.
@@ -134,11 +149,44 @@ impl Value {
     }
 }
 
+impl NumberType {
+    /// The same of a column's type, if it is one of these.
+    #[inline]
+    pub(super) fn of(data_type: &CqlType) -> Option<NumberType> {
+        match data_type.unreversed() {
+            CqlType::Int => Some(NumberType::Int),
+            CqlType::BigInt | CqlType::Counter => Some(NumberType::BigInt),
+            CqlType::Float => Some(NumberType::Float),
+            CqlType::Double => Some(NumberType::Double),
+            _ => None,
+        }
+    }
+}
+
+impl NumberBytes {
+    /// The bytes as one's own.
+    #[inline]
+    pub(super) fn into_encoded(self) -> Encoded {
+        let bytes = u128::from(u64::from_be_bytes(self.bytes)) << 64;
+        Encoded::from_buf_and_len(bytes.to_be_bytes(), self.len)
+    }
+}
+
+impl Deref for NumberBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 impl Coded<'_> {
     /// The bytes as one's own.
     pub(super) fn into_encoded(self) -> Encoded {
         match self {
             Coded::Given(bytes) => bytes.into(),
+            Coded::Number(number) => number.into_encoded(),
             Coded::Made(bytes) => bytes,
         }
     }
@@ -147,10 +195,11 @@ impl Coded<'_> {
 impl Deref for Coded<'_> {
     type Target = [u8];
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[u8] {
         match self {
             Coded::Given(bytes) => bytes,
+            Coded::Number(number) => number,
             Coded::Made(bytes) => bytes,
         }
     }

@@ -1,7 +1,6 @@
 //! What lives on a shard: its store, and its part of each table.
 
 use std::cell::{Cell, OnceCell, Ref, RefCell};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,10 +25,14 @@ pub(super) struct Worker {
     has_failed: Cell<bool>,
     answered: Cell<u64>,
     engine: OnceCell<Engine>,
-    pub(super) tables: RefCell<BTreeMap<TableId, Rc<ShardTable>>>,
+    tables: RefCell<Tables>,
     /// The key of the last row that memory knew, for the next one.
     pub(super) spare_key: Cell<Option<PartitionKey>>,
 }
+
+/// The tables of a shard, in the order of their numbers: they come and go seldom, and each look asks for one.
+#[derive(Default)]
+struct Tables(Vec<Rc<ShardTable>>);
 
 /// What the tables of a shard share.
 struct Engine {
@@ -42,6 +45,7 @@ struct Engine {
 
 /// A table of a shard.
 pub(super) struct ShardTable {
+    pub(super) id: TableId,
     pub(super) table: Table,
     shape: RefCell<Arc<Shape>>,
     gate: Gate,
@@ -122,13 +126,14 @@ impl Worker {
         };
         table.own(engine.tokens);
         let table = ShardTable {
+            id,
             table,
             shape: RefCell::new(shape),
             gate: Gate::default(),
             locks: Locks::default(),
             split: RefCell::default(),
         };
-        self.tables.borrow_mut().insert(id, Rc::new(table));
+        self.tables.borrow_mut().insert(Rc::new(table));
         Ok(())
     }
 
@@ -138,7 +143,7 @@ impl Worker {
         if let Ok(table) = &table {
             table.gate.close().await;
         }
-        self.tables.borrow_mut().remove(&id);
+        self.tables.borrow_mut().remove(id);
         if let Some(store) = &self.engine()?.store {
             store.remove_table(id).await;
         }
@@ -150,12 +155,18 @@ impl Worker {
     }
 
     pub(super) fn table(&self, id: TableId) -> Result<Rc<ShardTable>> {
-        let found = self.tables.borrow().get(&id).cloned();
+        let found = self.look_at_table(id, Rc::clone);
         found.ok_or_else(|| Error::Usage("there is no such table any more".to_owned()))
     }
 
+    /// What is seen of a table, if it is there.
+    #[inline]
+    pub(super) fn look_at_table<R>(&self, id: TableId, look: impl FnOnce(&Rc<ShardTable>) -> R) -> Option<R> {
+        self.tables.borrow().get(id).map(look)
+    }
+
     pub(super) fn tables(&self) -> Vec<Rc<ShardTable>> {
-        self.tables.borrow().values().cloned().collect()
+        self.tables.borrow().0.clone()
     }
 
     /// The store; an error where nothing is written.
@@ -242,6 +253,33 @@ impl Worker {
 
     fn engine(&self) -> Result<&Engine> {
         self.engine.get().ok_or_else(|| Error::Closed("the shard is not open".to_owned()))
+    }
+}
+
+impl Tables {
+    #[inline]
+    fn get(&self, id: TableId) -> Option<&Rc<ShardTable>> {
+        self.0.get(self.place(id).ok()?)
+    }
+
+    /// Puts a table in, in the place of what had its number.
+    fn insert(&mut self, table: Rc<ShardTable>) {
+        match self.place(table.id) {
+            Ok(at) => self.0[at] = table,
+            Err(at) => self.0.insert(at, table),
+        }
+    }
+
+    fn remove(&mut self, id: TableId) {
+        if let Ok(at) = self.place(id) {
+            self.0.remove(at);
+        }
+    }
+
+    /// Where a table is, or would be.
+    #[inline]
+    fn place(&self, id: TableId) -> std::result::Result<usize, usize> {
+        self.0.binary_search_by(|table| table.id.cmp(&id))
     }
 }
 

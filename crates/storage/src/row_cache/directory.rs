@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
+use model::types::NumberOrder;
 use model::{DeletionTime, Direction, KeyView, PartitionKey, Position, Schema, Token};
 
 use runtime::Uses;
@@ -25,6 +26,8 @@ use crate::memtable::Memtable;
 /// 4. No partition is without parts.
 pub(super) struct Directory {
     schema: Rc<Schema>,
+    /// That of its first clustering column.
+    order: Option<NumberOrder>,
     /// By their tokens: of two partitions with one token the second is not kept.
     partitions: RefCell<BTreeMap<Token, Rc<Partition>>>,
     /// The one of these that was asked for a row last: where there are parts it is mostly asked again.
@@ -84,6 +87,7 @@ impl Directory {
     pub(super) fn new(schema: &Rc<Schema>) -> Directory {
         Directory {
             schema: schema.clone(),
+            order: schema.number_order(),
             partitions: RefCell::default(),
             last: RefCell::default(),
             parts: Cell::new(0),
@@ -136,9 +140,9 @@ impl Directory {
         if last.as_ref().is_none_or(|partition| partition.key.token != key.token) {
             *last = self.partitions.borrow().get(&key.token).cloned();
         }
-        let partition = last.as_ref().filter(|partition| partition.key.view() == key)?;
+        let partition = last.as_ref().filter(|partition| *partition.key.bytes == *key.bytes)?;
         let parts = partition.of_rows.borrow();
-        let rank = self.schema.rank_of_row(row);
+        let rank = self.schema.rank_of_row(self.order, row);
         // Ends of parts are beside rows: none is at this one. One whose rank tells nothing starts before it mostly.
         let mut entry = parts.last_such(|entry| entry.rank <= rank)?;
         let mut part = entry.part()?;

@@ -76,7 +76,7 @@ impl RowCache {
 
 impl Known {
     /// What a stretch that covers the row and is [free of ranges](Stretch::is_free_of_ranges) says of it.
-    #[inline]
+    #[inline(always)]
     fn of(stretch: &Stretch, schema: &Schema, row: &[&[u8]]) -> Known {
         match stretch.place_of_row(schema, row) {
             Some((at, is_usual)) => {

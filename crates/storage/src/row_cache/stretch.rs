@@ -82,13 +82,15 @@ impl Stretch {
 
     /// Where in the bytes the row with this clustering key begins, if there is one, and whether it is known as a usual one. The
     /// stretch is [free of ranges](Stretch::is_free_of_ranges).
-    #[inline]
+    #[inline(always)]
     pub(super) fn place_of_row(&self, schema: &Schema, row: &[&[u8]]) -> Option<(usize, bool)> {
+        if self.numbers_at as usize == self.bytes.len() { None } else { self.search(schema, row) }
+    }
+
+    #[inline(never)]
+    fn search(&self, schema: &Schema, row: &[&[u8]]) -> Option<(usize, bool)> {
         let (_, numbers) = self.bytes.split_at(self.numbers_at as usize);
         let (mut numbers, _) = numbers.as_chunks();
-        if numbers.is_empty() {
-            return None;
-        }
         let sought = SoughtRow::new(&schema.clustering, row);
         while let Some(number) = numbers.get(numbers.len() / 2) {
             let number = u32::from_le_bytes(*number);
