@@ -90,23 +90,26 @@ pub fn reuse(buffer: Vec<u8>) {
 impl Kept {
     /// The smallest that is large enough, unless most of it would be idle.
     fn take(&mut self, capacity: usize, wanted: Wanted) -> Option<Vec<u8>> {
-        let place = self.last_that_fits(capacity, wanted).or_else(|| {
-            let fits =
-                |buffer: &Vec<u8>| buffer.capacity() >= capacity && buffer.capacity() <= 2 * capacity + STEP;
-            let order = |len| if wanted == Wanted::Empty { len } else { usize::MAX - len };
-            let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
-            Some(buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?.0)
-        })?;
+        let place = self.last_of_just_that(capacity, wanted).or_else(|| self.smallest(capacity, wanted))?;
         let buffer = self.buffers.swap_remove(place);
         self.bytes -= buffer.capacity();
         Some(buffer)
     }
 
-    /// The last one that came, if there can be none that suits better: mostly it was used for the same.
-    fn last_that_fits(&self, capacity: usize, wanted: Wanted) -> Option<usize> {
-        let (last, Wanted::Filled(len)) = (self.buffers.last()?, wanted) else { return None };
-        let fits = (capacity..capacity + STEP).contains(&last.capacity()) && last.len() >= len;
-        fits.then(|| self.buffers.len() - 1)
+    /// The last one that came of just this size, as most that are wanted: none suits better.
+    fn last_of_just_that(&self, capacity: usize, wanted: Wanted) -> Option<usize> {
+        let least = if let Wanted::Filled(len) = wanted { len } else { 0 };
+        let fits = |buffer: &Vec<u8>| {
+            (capacity..capacity + STEP).contains(&buffer.capacity()) && buffer.len() >= least
+        };
+        self.buffers.iter().rposition(fits)
+    }
+
+    fn smallest(&self, capacity: usize, wanted: Wanted) -> Option<usize> {
+        let fits = |buffer: &Vec<u8>| (capacity..=2 * capacity + STEP).contains(&buffer.capacity());
+        let order = |len| if wanted == Wanted::Empty { len } else { usize::MAX - len };
+        let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
+        Some(buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?.0)
     }
 
     /// Keeps it, in the place of those that came first.
