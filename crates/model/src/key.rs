@@ -166,6 +166,15 @@ mod tests {
         assert_eq!(token_of(b""), 0);
     }
 
+    #[test]
+    fn keys_of_all_lengths_are_hashed_alike() {
+        let key: Vec<u8> = (0..40_u8).map(|byte| byte.wrapping_mul(0x6d) ^ byte << 4).collect();
+        for (from, len) in (0..16).flat_map(|from| (0..=24).map(move |len| (from, len))) {
+            let key = &key[from..from + len];
+            assert_eq!(murmur3(key), murmur3_of_long(key), "{key:02x?}");
+        }
+    }
+
     /// Against the definition: byte by byte.
     #[test]
     fn tails_are_widened_with_their_signs() {

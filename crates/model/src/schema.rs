@@ -121,6 +121,7 @@ impl Schema {
     /// than of those before. Who ranks many has the [order](Schema::number_order) of the first column at hand.
     #[inline]
     pub fn rank_of_row(&self, order: Option<NumberOrder>, row: &[&[u8]]) -> u64 {
+        debug_assert_eq!(order, self.number_order(), "an order of another table");
         match (row, &*self.clustering) {
             ([value, ..], [data_type, ..]) => {
                 data_type.rank_beside_in(order, value, Weight::At).clamp(2, u64::MAX - 1)
@@ -273,7 +274,8 @@ mod tests {
                 prop_assert!(ranks.is_eq() || ranks == order, "{:?}: {:?}, {:?}", clustering, a, b);
                 let row: Option<Vec<&[u8]>> = b.prefix.values.iter().map(Option::as_deref).collect();
                 if let Some(row) = row.filter(|row| row.len() == clustering.len()) {
-                    prop_assert_eq!(schema.rank_of_row(schema.number_order(), &row), schema.rank(&Position::at(b.prefix.clone())));
+                    let rank = schema.rank_of_row(schema.number_order(), &row);
+                    prop_assert_eq!(rank, schema.rank(&Position::at(b.prefix.clone())));
                 }
             }
         }

@@ -65,7 +65,7 @@ pub fn buffer(capacity: usize) -> Vec<u8> {
 enum Wanted {
     /// As a buffer of so many bytes: the longest of those that suit alike.
     Filled(usize),
-    /// To be filled from its beginning on: the shortest of them.
+    /// To be filled from its beginning on: of several that are a little large, the shortest.
     Empty,
 }
 
@@ -88,7 +88,7 @@ pub fn reuse(buffer: Vec<u8>) {
 }
 
 impl Kept {
-    /// The smallest that is large enough, unless most of it would be idle.
+    /// One of just the size, or the smallest that is large enough, unless most of it would be idle.
     fn take(&mut self, capacity: usize, wanted: Wanted) -> Option<Vec<u8>> {
         let place = self.last_of_just_that(capacity, wanted).or_else(|| self.smallest(capacity, wanted))?;
         let buffer = self.buffers.swap_remove(place);
@@ -105,6 +105,7 @@ impl Kept {
         self.buffers.iter().rposition(fits)
     }
 
+    /// The smallest that is large enough.
     fn smallest(&self, capacity: usize, wanted: Wanted) -> Option<usize> {
         let fits = |buffer: &Vec<u8>| (capacity..=2 * capacity + STEP).contains(&buffer.capacity());
         let order = |len| if wanted == Wanted::Empty { len } else { usize::MAX - len };
@@ -190,6 +191,14 @@ mod tests {
         reuse(again);
         assert_eq!(buffer_of(5100), [&[7; 5000][..], &[0; 100]].concat());
         assert_eq!(buffer_of(10), [0; 10]);
+        let [last, first] = [[1; 40_000], [2; 40_000]].map(Vec::from);
+        let addresses = [&first, &last].map(|buffer| buffer.as_ptr());
+        [first, last, Vec::with_capacity(8192)].into_iter().for_each(reuse);
+        // The last one of the size that is long enough, whichever came behind it.
+        assert_eq!(
+            [buffer_of(39_000), buffer(39_000)].map(|buffer| buffer.as_ptr()),
+            [addresses[1], addresses[0]]
+        );
         for lens in [[5000, 6000], [6000, 5000]] {
             for len in lens {
                 let mut buffer = Vec::with_capacity(40_000);

@@ -170,6 +170,7 @@ impl Cache {
         if uses.0.get() == none + FEW { count(&self.0.hits, 1) } else { self.touch_anew(key, uses, none) }
     }
 
+    /// Touches what counts no use yet since `none`, or too few.
     #[inline(never)]
     fn touch_anew(&self, key: CacheKey, uses: &Uses, none: u64) {
         let is_there = self.0.entries.borrow().get(&key).is_some();

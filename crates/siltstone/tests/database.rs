@@ -11,7 +11,7 @@ use std::time::Duration;
 use scanned::{json, scanned};
 use siltstone::Error;
 use siltstone::database::{
-    Batch, Bound, Database, Folded, Options, Page, RowView, Scan, Slice, Table, Value, Write,
+    Batch, Bound, Database, Folded, Options, Page, Row, RowView, Scan, Slice, Table, Value, Write,
 };
 use storage::commit_log::{CommitLogOptions, SyncMode};
 
@@ -313,6 +313,95 @@ fn an_altered_table_keeps_its_rows_and_drops_columns() {
     assert_eq!(scanned(&table, 100), expected);
     table.compact().wait().unwrap();
     assert_eq!(scanned(&table, 2), expected);
+}
+
+/// What a handle knows of the key is what every handle knows for ever.
+#[test]
+fn a_primary_key_is_not_altered() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let create = |what: &str| database.create_table(&format!("CREATE TABLE ks.{what}")).wait().unwrap();
+    let rows = create("rows (k int, c int, v text, PRIMARY KEY (k, c))");
+    let compact = create("compact (k int PRIMARY KEY, v int) WITH COMPACT STORAGE");
+    let bare = create("bare (k int PRIMARY KEY)");
+    rows.write(Write::insert(1, 1).set("v", "a")).wait().unwrap();
+    compact.write(Write::insert(1, ()).set("v", 7)).wait().unwrap();
+    bare.write(Write::insert(1, ())).wait().unwrap();
+    for alter in [
+        "rows WITH CLUSTERING ORDER BY (c DESC)",
+        "rows DROP c",
+        "rows ADD PRIMARY KEY (k)",
+        "compact DROP v",
+        "bare WITH COMPACT STORAGE",
+    ] {
+        assert!(database.alter_table(&format!("ALTER TABLE ks.{alter}")).wait().is_err(), "{alter}");
+    }
+    drop((rows, compact, bare, database));
+    let database = open(folder.path(), 1);
+    let json = |table: &str, row: Option<Row>| (table.to_owned(), row.unwrap().to_json().unwrap());
+    let table = |name| database.table(name).unwrap();
+    let found = [
+        json("rows", table("rows").get(1, 1).wait().unwrap()),
+        json("compact", table("compact").get(1, ()).wait().unwrap()),
+        json("bare", table("bare").get(1, ()).wait().unwrap()),
+    ];
+    let expected =
+        [("rows", r#"{"k":1,"c":1,"v":"a"}"#), ("compact", r#"{"k":1,"v":7}"#), ("bare", r#"{"k":1}"#)];
+    assert_eq!(found, expected.map(|(table, row)| (table.to_owned(), row.to_owned())));
+}
+
+/// A row that memory has is given with the columns of its moment, whenever its handle was made.
+#[test]
+fn a_row_in_memory_has_the_columns_of_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let table =
+        database.create_table("CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c))").wait().unwrap();
+    table.write((0..100).map(|c| Write::insert(1, c).set("v", c)).collect::<Batch>()).wait().unwrap();
+    table.flush().wait().unwrap();
+    let row = |c: i32| table.get(1, c).wait().unwrap().map(|row| row.to_json().unwrap());
+    let twice = |c| {
+        assert_eq!(row(c), row(c));
+        row(c)
+    };
+    assert_eq!((twice(7), twice(700)), (Some(r#"{"k":1,"c":7,"v":7}"#.to_owned()), None));
+    for (alter, expected) in [
+        ("ADD a int", r#"{"k":1,"c":7,"a":null,"v":7}"#),
+        ("ADD s int static", r#"{"k":1,"c":7,"s":null,"a":null,"v":7}"#),
+        ("DROP v", r#"{"k":1,"c":7,"s":null,"a":null}"#),
+    ] {
+        database.alter_table(&format!("ALTER TABLE ks.t {alter}")).wait().unwrap();
+        assert_eq!((twice(7), twice(700)), (Some(expected.to_owned()), None), "{alter}");
+    }
+}
+
+#[test]
+fn rows_in_memory_are_there_while_a_table_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let table =
+        database.create_table("CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c))").wait().unwrap();
+    table.write((0..100).map(|c| Write::insert(1, c).set("v", c)).collect::<Batch>()).wait().unwrap();
+    table.flush().wait().unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reads = scope.spawn(|| {
+            let mut reads = 0;
+            while reads < 1000 || !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let c = reads % 100;
+                let row = table.get(1, c).wait().unwrap().expect("it is there");
+                assert_eq!(row.json_of("v").unwrap(), c.to_string());
+                assert!(table.get(1, 100 + c).wait().unwrap().is_none());
+                reads += 1;
+            }
+        });
+        for round in 0..10 {
+            database.alter_table(&format!("ALTER TABLE ks.t ADD a{round} int")).wait().unwrap();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        reads.join().unwrap();
+    });
+    assert_eq!(table.columns().len(), 13);
 }
 
 #[test]

@@ -16,7 +16,7 @@ const BESIDE: u64 = 3;
 const SHORT: usize = 4;
 
 /// How a type of whole numbers orders values of its own length: by their [rank](CqlType::rank) and nothing else.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NumberOrder {
     /// How long its values are: 1, 2, 4 or 8 bytes.
     pub len: usize,
@@ -25,7 +25,7 @@ pub struct NumberOrder {
 }
 
 impl NumberOrder {
-    /// The rank of a value, which has the length.
+    /// The rank of a value of this length.
     #[inline]
     pub fn rank(self, value: &[u8]) -> u64 {
         lead(value) ^ self.turned

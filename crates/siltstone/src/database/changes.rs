@@ -66,6 +66,7 @@ pub(super) async fn alter(inner: &Arc<Inner>, cql: &str) -> Result<()> {
     check_dropped(&before, &schema)?;
     inner.check(state.id, &schema)?;
     let shape = Arc::new(Shape::new(schema, before.version + 1));
+    check_key(&before, &shape)?;
     let spec = inner.spec(&state, shape.clone());
     let changed = change(inner, &state, text, &spec).await;
     if changed.is_ok() {
@@ -117,6 +118,21 @@ fn check_dropped(before: &Shape, after: &TableSchema) -> Result<()> {
         before.find(name)?;
     }
     Ok(())
+}
+
+/// The key stays what it is: SSTables and the names of their rows are made of it.
+fn check_key(before: &Shape, after: &Shape) -> Result<()> {
+    let key = |shape: &Shape| {
+        let schema = shape.model();
+        (schema.partition_key.clone(), schema.clustering.clone(), shape.clustering_len())
+    };
+    match key(before) == key(after) {
+        true => Ok(()),
+        false => Err(Error::Usage(format!(
+            "the primary key of {} cannot be altered, nor its order",
+            before.name()
+        ))),
+    }
 }
 
 impl Inner {

@@ -3,6 +3,7 @@
 //! What is asked of that shard is done there and then: whoever waited for its queue would wait for itself.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 use send_wrapper::SendWrapper;
@@ -18,7 +19,7 @@ thread_local! {
     /// The last one is the one at work.
     static HERE: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 
-    /// How many they are: most threads have none, and see that at once.
+    /// How many they are, at any time: most threads have none, and see that at once.
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -29,13 +30,16 @@ struct Place {
 }
 
 /// This thread has the floor of a shard until this is dropped, however that comes: nothing of the shard stays behind then.
-pub(super) struct Here;
+pub(super) struct Here {
+    /// It ends where it began.
+    stays: PhantomData<Rc<()>>,
+}
 
 impl Here {
     pub(super) fn begin(served: &Rc<Served>, is_borrowed: bool) -> Here {
         HERE.with_borrow_mut(|here| here.push(Place { served: served.clone(), is_borrowed }));
         COUNT.set(COUNT.get() + 1);
-        Here
+        Here { stays: PhantomData }
     }
 }
 

@@ -118,27 +118,7 @@ impl<T> Pending<T> {
             }
         }
     }
-}
 
-/// No part of it is pinned but what is in a box.
-impl<T> Unpin for Pending<T> {}
-
-impl<T> Future for Pending<T> {
-    type Output = Result<T>;
-
-    #[inline(always)]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        // An error, which is larger than most answers, would have them moved as if they were errors.
-        if let State::Answered(answer @ Some(Ok(_))) = &mut self.0
-            && let Some(Ok(answer)) = answer.take()
-        {
-            return Poll::Ready(Ok(answer));
-        }
-        self.poll_further(context)
-    }
-}
-
-impl<T> Pending<T> {
     /// Polls what has not answered, or with an error.
     #[inline(never)]
     fn poll_further(&mut self, context: &mut Context<'_>) -> Poll<Result<T>> {
@@ -165,6 +145,24 @@ impl<T> Pending<T> {
                 unreachable!("the others were dealt with")
             }
         }
+    }
+}
+
+/// No part of it is pinned but what is in a box.
+impl<T> Unpin for Pending<T> {}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        // An error, which is larger than most answers, would have them moved as if they were errors.
+        if let State::Answered(answer @ Some(Ok(_))) = &mut self.0
+            && let Some(Ok(answer)) = answer.take()
+        {
+            return Poll::Ready(Ok(answer));
+        }
+        self.poll_further(context)
     }
 }
 
@@ -213,6 +211,11 @@ mod tests {
         assert_eq!(asked.wait().unwrap(), 7);
         let failed: Pending<()> = Pending::new(async { Err(Error::Usage("no".to_owned())) });
         assert_eq!(failed.wait().unwrap_err().to_string(), "no");
+        let refused = || Pending::<()>::answered(Err(Error::Usage("no".to_owned())));
+        let after_others = Pending::<()>::after_others(Err(Error::Usage("no".to_owned())));
+        for pending in [refused(), refused().begun(), Pending::asked(refused), after_others] {
+            assert_eq!(pending.wait().unwrap_err().to_string(), "no");
+        }
     }
 
     #[test]

@@ -90,10 +90,8 @@ impl Table {
         let Some(columns) = &self.state.short_key else { return self.known_of_any_key(key, clustering) };
         let ShortBytes { key, row } = columns.bytes(key, clustering)?;
         let key = KeyView { token: key::token_of(&key), bytes: &key };
-        let look = |worker: &Worker| match &row {
-            Some(row) => worker.known(self.state.id, key, &[row]),
-            None => worker.known(self.state.id, key, &[]),
-        };
+        let row = row.as_deref();
+        let look = |worker: &Worker| worker.known(self.state.id, key, row.as_slice());
         self.inner.shard_of(key.token).look(look).flatten()
     }
 
@@ -189,7 +187,7 @@ impl Worker {
         }
     }
 
-    /// A row that memory has, if anything of it is live; `None` if the table is not of this shape.
+    /// A row that memory has, if anything of it is live; `None` if this is not the shape that the table has.
     #[inline(never)]
     fn kept_row(
         &self,

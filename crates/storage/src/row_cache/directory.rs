@@ -26,8 +26,8 @@ use crate::memtable::Memtable;
 /// 4. No partition is without parts.
 pub(super) struct Directory {
     schema: Rc<Schema>,
-    /// That of its first clustering column.
-    order: Option<NumberOrder>,
+    /// That of the first clustering column.
+    number_order: Option<NumberOrder>,
     /// By their tokens: of two partitions with one token the second is not kept.
     partitions: RefCell<BTreeMap<Token, Rc<Partition>>>,
     /// The one of these that was asked for a row last: where there are parts it is mostly asked again.
@@ -87,7 +87,7 @@ impl Directory {
     pub(super) fn new(schema: &Rc<Schema>) -> Directory {
         Directory {
             schema: schema.clone(),
-            order: schema.number_order(),
+            number_order: schema.number_order(),
             partitions: RefCell::default(),
             last: RefCell::default(),
             parts: Cell::new(0),
@@ -142,7 +142,7 @@ impl Directory {
         }
         let partition = last.as_ref().filter(|partition| *partition.key.bytes == *key.bytes)?;
         let parts = partition.of_rows.borrow();
-        let rank = self.schema.rank_of_row(self.order, row);
+        let rank = self.schema.rank_of_row(self.number_order, row);
         // Ends of parts are beside rows: none is at this one. One whose rank tells nothing starts before it mostly.
         let mut entry = parts.last_such(|entry| entry.rank <= rank)?;
         let mut part = entry.part()?;

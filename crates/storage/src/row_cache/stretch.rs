@@ -87,6 +87,7 @@ impl Stretch {
         if self.numbers_at as usize == self.bytes.len() { None } else { self.search(schema, row) }
     }
 
+    /// The same of one that has fragments.
     #[inline(never)]
     fn search(&self, schema: &Schema, row: &[&[u8]]) -> Option<(usize, bool)> {
         let (_, numbers) = self.bytes.split_at(self.numbers_at as usize);
