@@ -140,7 +140,7 @@ impl Directory {
         if last.as_ref().is_none_or(|partition| partition.key.token != key.token) {
             *last = self.partitions.borrow().get(&key.token).cloned();
         }
-        let partition = last.as_ref().filter(|partition| *partition.key.bytes == *key.bytes)?;
+        let partition = last.as_ref().filter(|partition| partition.key.view() == key)?;
         let parts = partition.of_rows.borrow();
         let rank = self.schema.rank_of_row(self.number_order, row);
         // Ends of parts are beside rows: none is at this one. One whose rank tells nothing starts before it mostly.
