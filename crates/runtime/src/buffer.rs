@@ -65,7 +65,7 @@ pub fn buffer(capacity: usize) -> Vec<u8> {
 enum Wanted {
     /// As a buffer of so many bytes: the longest of those that suit alike.
     Filled(usize),
-    /// To be filled from its beginning on: of several that are a little large, the shortest.
+    /// To be filled from its beginning on: the shortest of them.
     Empty,
 }
 
@@ -88,29 +88,25 @@ pub fn reuse(buffer: Vec<u8>) {
 }
 
 impl Kept {
-    /// One of just the size, or the smallest that is large enough, unless most of it would be idle.
+    /// The smallest that is large enough, unless most of it would be idle.
     fn take(&mut self, capacity: usize, wanted: Wanted) -> Option<Vec<u8>> {
-        let place = self.last_of_just_that(capacity, wanted).or_else(|| self.smallest(capacity, wanted))?;
+        let place = self.last_that_fits(capacity, wanted).or_else(|| {
+            let fits =
+                |buffer: &Vec<u8>| buffer.capacity() >= capacity && buffer.capacity() <= 2 * capacity + STEP;
+            let order = |len| if wanted == Wanted::Empty { len } else { usize::MAX - len };
+            let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
+            Some(buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?.0)
+        })?;
         let buffer = self.buffers.swap_remove(place);
         self.bytes -= buffer.capacity();
         Some(buffer)
     }
 
-    /// The last one that came of just this size, as most that are wanted: none suits better.
-    fn last_of_just_that(&self, capacity: usize, wanted: Wanted) -> Option<usize> {
-        let least = if let Wanted::Filled(len) = wanted { len } else { 0 };
-        let fits = |buffer: &Vec<u8>| {
-            (capacity..capacity + STEP).contains(&buffer.capacity()) && buffer.len() >= least
-        };
-        self.buffers.iter().rposition(fits)
-    }
-
-    /// The smallest that is large enough.
-    fn smallest(&self, capacity: usize, wanted: Wanted) -> Option<usize> {
-        let fits = |buffer: &Vec<u8>| (capacity..=2 * capacity + STEP).contains(&buffer.capacity());
-        let order = |len| if wanted == Wanted::Empty { len } else { usize::MAX - len };
-        let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
-        Some(buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?.0)
+    /// The last one that came, if there can be none that suits better: mostly it was used for the same.
+    fn last_that_fits(&self, capacity: usize, wanted: Wanted) -> Option<usize> {
+        let (last, Wanted::Filled(len)) = (self.buffers.last()?, wanted) else { return None };
+        let fits = (capacity..capacity + STEP).contains(&last.capacity()) && last.len() >= len;
+        fits.then(|| self.buffers.len() - 1)
     }
 
     /// Keeps it, in the place of those that came first.
@@ -191,14 +187,6 @@ mod tests {
         reuse(again);
         assert_eq!(buffer_of(5100), [&[7; 5000][..], &[0; 100]].concat());
         assert_eq!(buffer_of(10), [0; 10]);
-        let [last, first] = [[1; 40_000], [2; 40_000]].map(Vec::from);
-        let addresses = [&first, &last].map(|buffer| buffer.as_ptr());
-        [first, last, Vec::with_capacity(8192)].into_iter().for_each(reuse);
-        // The last one of the size that is long enough, whichever came behind it.
-        assert_eq!(
-            [buffer_of(39_000), buffer(39_000)].map(|buffer| buffer.as_ptr()),
-            [addresses[1], addresses[0]]
-        );
         for lens in [[5000, 6000], [6000, 5000]] {
             for len in lens {
                 let mut buffer = Vec::with_capacity(40_000);
