@@ -350,15 +350,21 @@ fn a_primary_key_is_not_altered() {
     assert_eq!(found, expected.map(|(table, row)| (table.to_owned(), row.to_owned())));
 }
 
+/// A partition of a hundred rows in an SSTable.
+fn flushed_hundred(database: &Database) -> Table {
+    let table =
+        database.create_table("CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c))").wait().unwrap();
+    table.write((0..100).map(|c| Write::insert(1, c).set("v", c)).collect::<Batch>()).wait().unwrap();
+    table.flush().wait().unwrap();
+    table
+}
+
 /// A row that memory has is given with the columns of its moment, whenever its handle was made.
 #[test]
 fn a_row_in_memory_has_the_columns_of_now() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(folder.path(), 1);
-    let table =
-        database.create_table("CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c))").wait().unwrap();
-    table.write((0..100).map(|c| Write::insert(1, c).set("v", c)).collect::<Batch>()).wait().unwrap();
-    table.flush().wait().unwrap();
+    let table = flushed_hundred(&database);
     let row = |c: i32| table.get(1, c).wait().unwrap().map(|row| row.to_json().unwrap());
     let twice = |c| {
         assert_eq!(row(c), row(c));
@@ -379,10 +385,7 @@ fn a_row_in_memory_has_the_columns_of_now() {
 fn rows_in_memory_are_there_while_a_table_changes() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(folder.path(), 1);
-    let table =
-        database.create_table("CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c))").wait().unwrap();
-    table.write((0..100).map(|c| Write::insert(1, c).set("v", c)).collect::<Batch>()).wait().unwrap();
-    table.flush().wait().unwrap();
+    let table = flushed_hundred(&database);
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reads = scope.spawn(|| {
