@@ -37,9 +37,7 @@ where
     }
     let here = Here::begin(&served, true);
     let answer = match panic::catch_unwind(AssertUnwindSafe(|| work(&served.worker))) {
-        // Nobody would go on beside a loop of reads that are answered at once.
-        Ok(Ok(Work::Done(done))) if served.worker.is_turn_over() => Pending::after_others(Ok(done)),
-        Ok(Ok(Work::Done(done))) => Pending::answered(Ok(done)),
+        Ok(Ok(Work::Done(done))) => served.worker.in_turn(Ok(done)),
         Ok(Ok(Work::Later(later))) => Pending::sent(served.hand_over(later)),
         Ok(Err(error)) => Pending::answered(Err(error)),
         // As on the shard: it goes, and all who wait are told.

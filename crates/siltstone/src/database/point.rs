@@ -149,11 +149,7 @@ impl Worker {
                 Known::Absent => None,
                 Known::Row(kept) => self.kept_row(table, &shape, key, &kept)?.into_row(&shape.columns),
             };
-            Some(if self.is_turn_over() {
-                Pending::after_others(Ok(row))
-            } else {
-                Pending::answered(Ok(row))
-            })
+            Some(self.in_turn(Ok(row)))
         })?
     }
 

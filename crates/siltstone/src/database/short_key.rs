@@ -85,8 +85,8 @@ mod tests {
     use super::*;
     use crate::table_schema::TableSchema;
 
-    fn shape(columns: &str) -> Shape {
-        let cql = format!("CREATE TABLE ks.t ({columns})");
+    fn shape(table: &str) -> Shape {
+        let cql = format!("CREATE TABLE ks.t {table}");
         Shape::new(TableSchema::parse(Path::new(""), &cql, None).unwrap(), 0)
     }
 
@@ -114,10 +114,14 @@ mod tests {
             ["int", "bigint", "smallint", "float", "double", "text", "blob", "uuid", "frozen<list<int>>"];
         let mut keys = 0;
         for (partition, clustering) in types.iter().flat_map(|a| types.map(|b| (a, b))) {
-            let of_one = shape(&format!("k {partition} PRIMARY KEY"));
-            let of_row = format!("k {partition}, c {clustering}, PRIMARY KEY (k, c)");
-            let reversed = format!("{of_row}) WITH CLUSTERING ORDER BY (c DESC");
-            for (shape, key, row) in [of_one, shape(&of_row), shape(&reversed)].iter().flat_map(|shape| {
+            let of_one = format!("(k {partition} PRIMARY KEY, v int)");
+            let of_row = format!("(k {partition}, c {clustering}, v int, PRIMARY KEY (k, c))");
+            let tables = [&of_one, &of_row].into_iter().flat_map(|table| {
+                ["", " WITH COMPACT STORAGE"].map(|options| shape(&format!("{table}{options}")))
+            });
+            let reversed = shape(&format!("{of_row} WITH CLUSTERING ORDER BY (c DESC)"));
+            let shapes: Vec<Shape> = tables.chain([reversed]).collect();
+            for (shape, key, row) in shapes.iter().flat_map(|shape| {
                 values().into_iter().flat_map(move |key| {
                     let rows = values().into_iter().map(|row| vec![row]).chain([Vec::new()]);
                     rows.map(move |row| (shape, key.clone(), row))
@@ -138,12 +142,12 @@ mod tests {
 
     #[test]
     fn a_key_of_more_columns_is_none() {
-        assert!(ShortKey::of(&shape("a int, b int, PRIMARY KEY ((a, b))")).is_none());
-        assert!(ShortKey::of(&shape("a int, b int, c int, PRIMARY KEY (a, b, c)")).is_none());
-        let one = ShortKey::of(&shape("a int PRIMARY KEY, b int")).unwrap();
+        assert!(ShortKey::of(&shape("(a int, b int, PRIMARY KEY ((a, b)))")).is_none());
+        assert!(ShortKey::of(&shape("(a int, b int, c int, PRIMARY KEY (a, b, c))")).is_none());
+        let one = ShortKey::of(&shape("(a int PRIMARY KEY, b int)")).unwrap();
         let (a, two) = ([Value::Integer(7)], [Value::Integer(7), Value::Integer(8)]);
         assert!(one.bytes(&a, &[]).is_some());
-        let of_bytes = ShortKey::of(&shape("a blob PRIMARY KEY")).unwrap();
+        let of_bytes = ShortKey::of(&shape("(a blob PRIMARY KEY)")).unwrap();
         let is_key = |len| of_bytes.bytes(&[Value::Blob(vec![7; len])], &[]).is_some();
         assert_eq!([0, 1, 65_535, 65_536].map(is_key), [false, true, true, false]);
         assert!(

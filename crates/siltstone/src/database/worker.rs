@@ -13,6 +13,7 @@ use storage::transaction::Committed;
 use storage::{Context, Definition, Generations, Store, StoreOptions, Table, Tokens};
 
 use super::locks::Locks;
+use super::pending::Pending;
 use super::shape::Shape;
 use crate::{Error, Result};
 
@@ -80,6 +81,12 @@ impl Worker {
         let tables = RefCell::default();
         let (has_failed, answered, spare_key) = (Cell::new(false), Cell::new(0), Cell::default());
         Worker { shard, has_failed, answered, engine: OnceCell::new(), tables, spare_key }
+    }
+
+    /// An answer that needed no wait. Nobody would go on beside a loop of such: now and then others do first.
+    #[inline]
+    pub(super) fn in_turn<T>(&self, answer: Result<T>) -> Pending<T> {
+        if self.is_turn_over() { Pending::after_others(answer) } else { Pending::answered(answer) }
     }
 
     /// A question is answered without a wait; whether it is time to let others go on.
