@@ -12,7 +12,7 @@
 
 use std::rc::Rc;
 
-use model::{Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Slice};
+use model::{Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position, Slice};
 
 use crate::big::entry::Promoted;
 use crate::big::onward::Onward;
@@ -100,7 +100,8 @@ impl ForwardingReader {
             key: key.clone(),
             search,
             large: None,
-            slice: Slice::all(),
+            // None yet: the first one may begin anywhere.
+            slice: Slice { start: Position::start(), end: Position::start() },
             is_nothing: true,
             is_found: false,
             ahead: ReadAhead::default(),

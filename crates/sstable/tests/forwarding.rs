@@ -253,6 +253,20 @@ fn what_is_empty_or_behind_costs_no_data() {
 }
 
 #[test]
+fn a_slice_may_follow_an_empty_first_one() {
+    with_tables(async |_, table, search| {
+        for key in keys() {
+            let empty = Slice { start: Position::before(prefix(5)), end: Position::before(prefix(3)) };
+            let mut reader = table.read_forwarding(&key, &empty, search).await.unwrap().unwrap();
+            assert_eq!(all(&mut reader).await, []);
+            reader.fast_forward_to(&slice(5, 6));
+            let found = all(&mut reader).await;
+            assert_eq!(found.iter().filter(|found| matches!(found, Fragment::Row(_))).count(), 1);
+        }
+    });
+}
+
+#[test]
 #[should_panic(expected = "slices of a partition ascend")]
 fn no_slice_begins_before_the_last_one_ended() {
     with_tables(async |_, table, search| {
