@@ -87,8 +87,8 @@ impl Cost {
         self.index.requests + self.data.requests
     }
 
-    fn kib(&self) -> u64 {
-        (self.index.bytes + self.data.bytes) / 1024
+    fn kib(&self) -> f64 {
+        (self.index.bytes + self.data.bytes) as f64 / 1024.0
     }
 }
 
@@ -133,9 +133,9 @@ async fn check(shard: &Shard, data: &Path, fences: bool, most: u64) {
     }
     for (name, number) in [("front", 0), ("middle", rows() / 2), ("end", rows() - 1)] {
         let cost = read_cold(shard, data, fences, clustering(number)).await;
-        println!("  fences {fences:5}  {name:6}  {} requests, {} KiB", cost.requests(), cost.kib());
+        println!("  fences {fences:5}  {name:6}  {} requests, {:.1} KiB", cost.requests(), cost.kib());
     }
-    println!("  fences {fences:5}  worst   {} requests, {} KiB", worst.requests(), worst.kib());
+    println!("  fences {fences:5}  worst   {} requests, {:.1} KiB", worst.requests(), worst.kib());
 }
 
 /// Numbers without a row that stand between two blocks: the index alone proves that they have none.
