@@ -16,7 +16,7 @@
 //! spawn, join_all, yield_now    several futures at once, on the one thread
 //! sleep, timeout, monotonic     time that passes, also where the clock stands still
 //! offload        work that takes long, on another thread
-//! buffer, buffer_of, reuse  large buffers that pass through, again and again
+//! buffer, buffer_of, reuse  large buffers that pass through, again and again; kept_bytes of them wait
 //! prefetch       memory brought near the CPU before it is looked at
 //! ```
 //!
@@ -70,7 +70,7 @@ mod stats;
 mod task;
 mod timer;
 
-pub use buffer::{buffer, buffer_of, reuse};
+pub use buffer::{buffer, buffer_of, kept_bytes, reuse};
 pub use cache::{Account, Cache, CacheKey, CacheStats, Look, Reserved, Uses};
 pub use clock::{Clock, SimClock};
 pub use disk::Disk;
