@@ -45,8 +45,13 @@ const MOST_ROWS: i64 = 1 << 30;
 /// waited for the disk; dropped, requests in vain. idx, pages of 4 KiB of Index.db that were cached, that were not, and
 /// that were waited for; c, slices that were in the row cache or not, and stretches of rows that were put into it (c blk,
 /// which counts that in the published program too). allocs, allocations of the shard's thread; tasks, how often the shard turned to the read;
-/// insns/f, instructions of that thread for each row, by the counters of the processor where it has any; cpu, the share of the time that the thread was on a processor; mem, bytes that the caches have at the end.
-/// What is not known is -.
+/// insns/f, instructions of that thread for each row, by the counters of the processor where it has any; cpu, the share
+/// of the time that the thread was on a processor; mem, bytes that the caches have at the end. What is
+/// not known is -.
+///
+/// large-partition-single-key-slice is about what one case has left in the row cache for the next: there the cache is
+/// always on, empty before the first case and kept from case to case, each of which is run once. Requests for rows that
+/// the cache must have are an error.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -92,8 +97,8 @@ pub struct FastForward {
     #[arg(long)]
     with_compression: bool,
 
-    /// Whether fences are written, and used. Reads of a table, which --enable-cache and single-key-reader make, use them
-    /// wherever they are.
+    /// Whether fences are written, and used. Reads of a table, which --enable-cache, single-key-reader and
+    /// single-key-slice make, use them wherever they are.
     #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set)]
     fences: bool,
 
@@ -101,7 +106,7 @@ pub struct FastForward {
     #[arg(long, value_enum, default_value = "binary", value_name = "HOW")]
     index_search: SearchArg,
 
-    /// Make every slice a read of the table, through its row cache.
+    /// Make every slice a read of the table, through its row cache, as large-partition-single-key-slice always does.
     #[arg(long)]
     enable_cache: bool,
 
@@ -179,15 +184,17 @@ impl FastForward {
             let folder = dataset.folder(&self.data_directory);
             let shape = Shape::read(&folder)?
                 .ok_or_else(|| Error::file(&folder, "there is no dataset here: --populate writes it"))?;
-            output.group(group, &shape, &self.reading())?;
+            let reading = self.reading(group);
+            output.group(group, &shape, &reading)?;
             let keys: &Rc<[i32]> =
                 keys.entry(dataset.name()).or_insert_with(|| dataset.keys(shape.rows).into());
-            let mut bench = kept.remove(dataset.name()).filter(|_| self.keep_cache_across_test_groups);
+            let is_kept = self.keep_cache_across_test_groups && !group.is_of_row_cache();
+            let mut bench =
+                kept.remove(dataset.name()).filter(|bench: &Bench| is_kept && *bench.reading() == reading);
             for (number, case) in group.cases(shape.rows).iter().enumerate() {
-                let first = bench.take().filter(|_| number == 0 || self.keep_cache_across_test_cases);
-                let open = async || {
-                    Bench::open(shard, dataset, (&shape, &folder), self.reading(), keys.clone()).await
-                };
+                let first = bench.take().filter(|_| number == 0 || reading.keeps_cache);
+                let open =
+                    async || Bench::open(shard, dataset, (&shape, &folder), reading, keys.clone()).await;
                 let (summary, last) = self.run_case(dataset, case, first, open).await?;
                 output.case(case, &summary)?;
                 bench = Some(last);
@@ -214,23 +221,23 @@ impl FastForward {
                 None => open().await?,
             };
             iterations.push(bench.run(dataset, case).await?);
-            if begin.elapsed() >= self.test_case_duration {
+            if case.is_run_once() || begin.elapsed() >= self.test_case_duration {
                 return Ok((Summary::new(iterations), bench));
             }
             kept = Some(bench).filter(|_| self.keep_cache_across_test_cases);
         }
     }
 
-    fn reading(&self) -> Reading {
+    fn reading(&self, group: Group) -> Reading {
         Reading {
             search: match self.index_search {
                 SearchArg::Binary => Search::Binary,
                 SearchArg::Scan => Search::Scan,
             },
             fences: self.fences,
-            row_cache: self.enable_cache,
+            row_cache: self.enable_cache || group.is_of_row_cache(),
             cache: usize::from(self.cache_mib.get()) << 20,
-            keeps_cache: self.keep_cache_across_test_cases,
+            keeps_cache: self.keep_cache_across_test_cases || group.is_of_row_cache(),
         }
     }
 

@@ -18,10 +18,15 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Datasets of so many rows, and besides as the options say.
+/// Datasets as the options say.
 fn populated(options: &[&str]) -> TempDir {
+    populated_with(ROWS, options)
+}
+
+/// Datasets of so many rows, and besides as the options say.
+fn populated_with(rows: u64, options: &[&str]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let rows = ROWS.to_string();
+    let rows = rows.to_string();
     let output = run(folder.path(), &[&["--populate", "--rows", &rows], options].concat());
     assert_eq!((code(&output), stdout(&output)), (0, ""), "{}", stderr(&output));
     folder
@@ -29,8 +34,13 @@ fn populated(options: &[&str]) -> TempDir {
 
 /// The cases of a group, each run once.
 fn cases(folder: &TempDir, group: &str, options: &[&str]) -> Vec<Value> {
-    let once = ["--test-case-duration", "0", "--output-format", "json", "--run-tests", group];
-    let output = run(folder.path(), &[&once, options].concat());
+    cases_for("0", folder, group, options)
+}
+
+/// The cases of a group, each run for so many seconds.
+fn cases_for(seconds: &str, folder: &TempDir, group: &str, options: &[&str]) -> Vec<Value> {
+    let json = ["--test-case-duration", seconds, "--output-format", "json", "--run-tests", group];
+    let output = run(folder.path(), &[&json, options].concat());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let document: Value = serde_json::from_str(stdout(&output)).unwrap();
     assert_eq!(document[0]["group"], group);
@@ -101,19 +111,60 @@ fn neighbours_and_absent_rows() {
     assert!(missing[2]["(KiB)"].as_f64().unwrap() <= 8.0, "{}", missing[2]);
 }
 
+/// The rows around the middle one, by a reader of the partition and by one of all partitions.
 #[test]
-fn a_row_cache_answers_the_second_time() {
-    let folder = populated(&["--datasets", "large-part-ds1"]);
-    let group = "large-partition-single-key-slice";
-    let options = ["--enable-cache", "--keep-cache-across-test-cases"];
-    let cases = cases(&folder, group, &options);
-    assert_eq!(number(&cases[0], "frags"), ROWS);
-    assert!(number(&cases[0], "c miss") == 1 && number(&cases[0], "c blk") > 0, "{}", cases[0]);
-    for case in &cases[1..] {
-        assert_eq!((number(case, "c hit"), number(case, "aio")), (1, 0), "{case}");
-        assert_eq!((number(case, "c blk"), number(case, "idx blk")), (0, 0), "{case}");
-        assert!(number(case, "mem") > 0);
+fn a_restricted_reader_finds_two_rows_where_it_is_told_to_go_on() {
+    let folder = populated(&["--datasets", "large-part-ds1", "--column-index-size-in-kb", "4"]);
+    for options in [&["--fences", "true"][..], &["--fences", "false"], &["--enable-cache"]] {
+        let cases = cases(&folder, "large-partition-forwarding", options);
+        let scans: Vec<&Value> = cases.iter().map(|case| &case["pk-scan"]).collect();
+        assert_eq!(scans, ["yes", "no"], "{options:?}");
+        assert!(cases.iter().all(|case| case["frags"] == 2), "{options:?}: {cases:?}");
+        // What lies before the restriction and behind all is not read: of the data, one block or two.
+        assert!(number(&cases[1], "aio") <= 8, "{options:?}: {}", cases[1]);
+        assert!(cases[1]["(KiB)"].as_f64().unwrap() <= 48.0, "{options:?}: {}", cases[1]);
     }
+}
+
+#[test]
+fn what_a_row_cache_has_is_not_asked_for_again() {
+    let group = "large-partition-single-key-slice";
+    for rows in [1, 7, 60, ROWS] {
+        let folder = populated_with(rows, &["--datasets", "large-part-ds1"]);
+        // Longer than most cases take: each is run once all the same.
+        for options in [&[][..], &["--keep-cache-across-test-groups"]] {
+            let cases = cases_for("0.01", &folder, group, options);
+            assert_eq!(cases.len(), 14);
+            assert!(number(&cases[0], "aio") > 0 && number(&cases[0], "c miss") == 1, "{}", cases[0]);
+            assert!(cases.iter().all(|case| case["iterations"] == 1));
+            for case in cases.iter().filter(|case| case["known"] == "yes") {
+                assert_eq!((number(case, "c hit"), number(case, "aio")), (1, 0), "{rows} {case}");
+                assert_eq!((number(case, "c blk"), number(case, "idx blk")), (0, 0), "{rows} {case}");
+                assert!(number(case, "mem") > 0);
+            }
+            assert_eq!(number(&cases[13], "frags"), rows);
+        }
+    }
+}
+
+#[test]
+fn a_group_of_the_row_cache_says_so() {
+    let folder = populated(&["--datasets", "large-part-ds1"]);
+    for (group, is_on) in [("large-partition-single-key-slice", "on"), ("large-partition-forwarding", "off")]
+    {
+        let output = run(folder.path(), &["--test-case-duration", "0", "--run-tests", group]);
+        let said = format!("row cache: {is_on}\n");
+        assert!(stdout(&output).contains(&said), "{}", stdout(&output));
+    }
+}
+
+/// What is larger than the cache has room for is read again, and that is no error.
+#[test]
+fn rows_that_a_row_cache_has_no_room_for_are_asked_for_again() {
+    let folder = populated(&["--datasets", "large-part-ds1", "--value-size", "2000"]);
+    let cases = cases(&folder, "large-partition-single-key-slice", &["--cache-mib", "1"]);
+    assert!(number(&cases[13], "aio") > 0 && cases[13]["known"] == "yes", "{}", cases[13]);
+    assert!(cases[..12].iter().filter(|case| case["known"] == "yes").all(|case| case["aio"] == 0));
 }
 
 #[test]

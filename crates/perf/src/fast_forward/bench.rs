@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use model::Slice;
+use model::{PartitionKey, Position, Slice};
 use runtime::{Cache, Shard};
 use siltstone::{Error, Result};
 use sstable::cache::cached_file::PageStats;
@@ -12,8 +12,8 @@ use sstable::{OpenOptions, ReadOptions, SSTable, Search};
 use storage::commit_log::TableId;
 use storage::{Context, Definition, Generations, ReadRequest, Table};
 
-use super::cases::{By, Case, Stretches};
-use super::dataset::{Dataset, Shape, absent, key, slice};
+use super::cases::{By, Case, RowRange, Stretches, Work};
+use super::dataset::{Dataset, Shape, absent, around, clustering, common, from, key, slice};
 use super::figures::{Figures, RowLookups, counted};
 use crate::int_rows::count;
 
@@ -42,10 +42,22 @@ impl Reading {
     }
 }
 
+/// The largest row that the row cache must keep, in bytes. It keeps some that are larger.
+const KEPT_ROW: u64 = 32 << 10;
+
+/// What a row takes beside its value, at most. Bytes.
+const BESIDE_VALUE: u64 = 64;
+
+/// No ranges of one sequence have more rows together, save for that of all rows. Where these have room, no cache is full.
+const KEPT_ROWS: u64 = 40;
+
+/// A read may put a quarter of the caches' memory into them; half of that must be kept whatever else is there.
+const KEPT_SHARE: u64 = 8;
+
 /// A dataset, open, with what is cached of it.
 pub struct Bench {
     shard: Shard,
-    rows: u32,
+    shape: Shape,
     reading: Reading,
     cache: Cache,
     /// The keys of the partitions, in the order of the ring.
@@ -73,21 +85,23 @@ impl Bench {
         let table = Table::open(&context, folder, definition, &Generations::default()).await?;
         let options = OpenOptions { fences: reading.fences, ..OpenOptions::new(cache.clone()) };
         let sstable = SSTable::open(shard.disk(), &shape.data_file(folder), &options).await?;
-        Ok(Bench { shard: shard.clone(), rows: shape.rows, reading, cache, keys, sstable, table })
+        Ok(Bench { shard: shard.clone(), shape: *shape, reading, cache, keys, sstable, table })
     }
 
-    /// Runs a case once, and checks that it finds the rows that it must.
+    /// How it reads.
+    pub fn reading(&self) -> &Reading {
+        &self.reading
+    }
+
+    /// Runs a case once, and checks that it finds the rows that it must, and asks for none that are kept.
     ///
     /// # Errors
-    /// What cannot be read; another number of rows than there must be.
+    /// What cannot be read; another number of rows than there must be; requests for what the row cache must have.
     pub async fn run(&self, dataset: Dataset, case: &Case) -> Result<Figures> {
         let (index, rows) = (self.index_lookups(), self.row_lookups());
         let (found, figures) = counted(self.shard.disk(), self.read(dataset, case)).await;
-        let (fragments, expected) = (found?, case.expected(self.rows));
-        if fragments != expected {
-            let path = self.sstable.data().file.path();
-            return Err(Error::file(path, format!("{fragments} rows were found instead of {expected}")));
-        }
+        let fragments = found?;
+        self.check(case, fragments, figures.requests)?;
         Ok(Figures {
             fragments,
             index: self.index_lookups().since(index),
@@ -97,23 +111,75 @@ impl Bench {
         })
     }
 
+    fn check(&self, case: &Case, found: u64, requests: u64) -> Result<()> {
+        let wrong = |what: String| Err(Error::file(self.sstable.data().file.path(), what));
+        let expected = case.expected(self.shape.rows);
+        if found != expected {
+            return wrong(format!("{found} rows were found instead of {expected}"));
+        }
+        match case.work {
+            Work::Range { rows, is_known: true } if self.keeps(rows) && requests > 0 => {
+                wrong(format!("{requests} requests for rows that the row cache has"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the row cache must have these rows once they were read: it has room for them.
+    fn keeps(&self, range: RowRange) -> bool {
+        let row = u64::from(self.shape.value_size) + BESIDE_VALUE;
+        let rows = range.rows(self.shape.rows).max(KEPT_ROWS);
+        row <= KEPT_ROW && rows * row <= self.reading.cache as u64 / KEPT_SHARE
+    }
+
     async fn read(&self, dataset: Dataset, case: &Case) -> Result<u64> {
-        let by = if self.reading.row_cache { By::Table } else { case.by };
-        match (dataset, by) {
-            (Dataset::LargePartDs1, By::Forwarding) => self.forward(case).await,
-            (Dataset::LargePartDs1, By::Slice) => self.slices(case).await,
-            (Dataset::LargePartDs1, By::Table) => self.reads(case).await,
-            (Dataset::SmallPart, By::Table) => self.partitions(case.stretches).await,
-            (Dataset::SmallPart, _) => self.ranges(case.stretches).await,
+        let (by, stretches) = match case.work {
+            Work::Restricted { is_scan: true } => return self.scan_restricted().await,
+            Work::Restricted { is_scan: false } => return self.restricted(&self.key(0)).await,
+            Work::Range { rows, .. } => return self.read_table(self.key(0), range_slice(rows)).await,
+            Work::Rows(by, stretches) | Work::Absent(by, stretches) => (by, stretches),
+        };
+        let by = if self.reading.row_cache { By::Table } else { by };
+        match dataset {
+            Dataset::LargePartDs1 => self.read_large(by, self.slices(case, stretches)).await,
+            Dataset::SmallPart if by == By::Table => self.partitions(stretches).await,
+            Dataset::SmallPart => self.ranges(stretches).await,
+        }
+    }
+
+    async fn read_large(&self, by: By, slices: impl Iterator<Item = Slice>) -> Result<u64> {
+        let key = self.key(0);
+        match by {
+            By::Forwarding => self.forward(&key, slices).await,
+            By::Slice => self.read_slices(&key, slices).await,
+            By::Table => self.reads(&key, slices).await,
+        }
+    }
+
+    /// The rows from the middle on of all partitions that the index has, one after the other.
+    async fn scan_restricted(&self) -> Result<u64> {
+        let (mut partitions, mut found) = (self.sstable.entries(), 0);
+        while let Some(entry) = partitions.next().await? {
+            found += self.restricted(&self.sstable.key(entry.key)).await?;
+        }
+        Ok(found)
+    }
+
+    /// The rows from the middle on, as far as they are where the reader is told to go on.
+    async fn restricted(&self, key: &PartitionKey) -> Result<u64> {
+        let middle = self.shape.rows / 2;
+        let within = |range| common(self.sstable.schema(), range, from(middle));
+        let slices = around(middle, self.shape.rows).map(within).into_iter();
+        match self.reading.row_cache {
+            true => self.reads(key, slices).await,
+            false => self.forward(key, slices).await,
         }
     }
 
     /// One reader, told where to go on.
-    async fn forward(&self, case: &Case) -> Result<u64> {
-        let mut slices = case.stretches.among(self.rows).map(|stretch| self.slice(case, &stretch));
+    async fn forward(&self, key: &PartitionKey, mut slices: impl Iterator<Item = Slice>) -> Result<u64> {
         let Some(first) = slices.next() else { return Ok(0) };
-        let key = self.key(0);
-        let Some(mut reader) = self.sstable.read_forwarding(&key, &first, self.reading.search).await? else {
+        let Some(mut reader) = self.sstable.read_forwarding(key, &first, self.reading.search).await? else {
             return Ok(0);
         };
         let mut found = count(&mut reader).await?;
@@ -124,34 +190,37 @@ impl Bench {
         Ok(found)
     }
 
-    /// A reader for each stretch.
-    async fn slices(&self, case: &Case) -> Result<u64> {
+    /// A reader for each slice.
+    async fn read_slices(&self, key: &PartitionKey, slices: impl Iterator<Item = Slice>) -> Result<u64> {
         let options = ReadOptions { search: self.reading.search, ..ReadOptions::default() };
         let mut found = 0;
-        for stretch in case.stretches.among(self.rows) {
-            let slice = self.slice(case, &stretch);
-            if let Some(mut reader) = self.sstable.read(&self.key(0), &slice, options).await? {
+        for slice in slices {
+            if let Some(mut reader) = self.sstable.read(key, &slice, options).await? {
                 found += count(&mut reader).await?;
             }
         }
         Ok(found)
     }
 
-    /// A read of the table for each stretch.
-    async fn reads(&self, case: &Case) -> Result<u64> {
+    /// A read of the table for each slice.
+    async fn reads(&self, key: &PartitionKey, slices: impl Iterator<Item = Slice>) -> Result<u64> {
         let mut found = 0;
-        for stretch in case.stretches.among(self.rows) {
-            let request = ReadRequest::new(self.key(0), self.slice(case, &stretch));
-            found += count(&mut self.table.read(&request).await?).await?;
+        for slice in slices {
+            found += self.read_table(key.clone(), slice).await?;
         }
         Ok(found)
+    }
+
+    async fn read_table(&self, key: PartitionKey, slice: Slice) -> Result<u64> {
+        let request = ReadRequest::new(key, slice);
+        Ok(count(&mut self.table.read(&request).await?).await?)
     }
 
     /// A range of partitions for each stretch.
     async fn ranges(&self, stretches: Stretches) -> Result<u64> {
         let mut reader = self.sstable.scan_ranges();
         let mut found = 0;
-        for stretch in stretches.among(self.rows) {
+        for stretch in stretches.among(self.shape.rows) {
             reader.fast_forward_to(self.range(&stretch).await?)?;
             found += count(&mut reader).await?;
         }
@@ -161,9 +230,8 @@ impl Bench {
     /// A read of the table for each partition.
     async fn partitions(&self, stretches: Stretches) -> Result<u64> {
         let mut found = 0;
-        for number in stretches.among(self.rows).flatten() {
-            let request = ReadRequest::new(self.key(number), Slice::all());
-            found += count(&mut self.table.read(&request).await?).await?;
+        for number in stretches.among(self.shape.rows).flatten() {
+            found += self.read_table(self.key(number), Slice::all()).await?;
         }
         Ok(found)
     }
@@ -180,16 +248,17 @@ impl Bench {
         Ok(first.start..index.range(&last).await?.end)
     }
 
-    fn key(&self, number: u32) -> model::PartitionKey {
+    fn key(&self, number: u32) -> PartitionKey {
         key(self.keys[number as usize])
     }
 
-    fn slice(&self, case: &Case, rows: &Range<u32>) -> Slice {
-        match case.absent {
-            true => absent(rows.start),
-            false if *rows == (0..self.rows) => Slice::all(),
-            false => slice(rows),
-        }
+    fn slices(&self, case: &Case, stretches: Stretches) -> impl Iterator<Item = Slice> {
+        let (rows, is_absent) = (self.shape.rows, matches!(case.work, Work::Absent(..)));
+        stretches.among(rows).map(move |stretch| match is_absent {
+            true => absent(stretch.start),
+            false if stretch == (0..rows) => Slice::all(),
+            false => slice(&stretch),
+        })
     }
 
     fn index_lookups(&self) -> PageStats {
@@ -202,5 +271,54 @@ impl Bench {
         let stats = self.table.row_cache().stats();
         let misses = stats.misses + stats.partial_hits;
         RowLookups { hits: stats.hits, misses, insertions: stats.insertions }
+    }
+}
+
+fn range_slice(rows: RowRange) -> Slice {
+    let start = rows.first.map_or_else(Position::start, |first| Position::before(clustering(first)));
+    let end = rows.last.map_or_else(Position::end, |last| Position::after(clustering(last)));
+    Slice { start, end }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::ShardOptions;
+    use sstable::Version;
+
+    use super::super::cases::Group;
+    use super::super::populate::populate;
+    use super::*;
+
+    /// Cases of the row cache, one after the other, with it or without; up to the first that is wrong.
+    fn run_cases(row_cache: bool) -> Result<Vec<Figures>> {
+        let folder = tempfile::tempdir().unwrap();
+        let shape = Shape {
+            rows: 100,
+            value_size: 10,
+            column_index_size_in_kb: 64,
+            format: Version::Me,
+            compression: false,
+            fences: true,
+        };
+        let reading =
+            Reading { search: Search::Binary, fences: true, row_cache, cache: 1 << 20, keeps_cache: true };
+        let dataset = Dataset::LargePartDs1;
+        runtime::run(ShardOptions::default(), async |shard| {
+            populate(shard.disk(), dataset, &shape, folder.path()).await?;
+            let keys = dataset.keys(shape.rows).into();
+            let bench = Bench::open(&shard, dataset, (&shape, folder.path()), reading, keys).await?;
+            let mut figures = Vec::new();
+            for case in Group::LargePartitionSingleKeySlice.cases(shape.rows) {
+                figures.push(bench.run(dataset, &case).await?);
+            }
+            Ok(figures)
+        })?
+    }
+
+    #[test]
+    fn what_was_read_before_must_not_be_asked_for() {
+        assert_eq!(run_cases(true).unwrap().len(), 14);
+        let error = run_cases(false).unwrap_err().to_string();
+        assert!(error.contains("requests for rows that the row cache has"), "{error}");
     }
 }

@@ -1,10 +1,10 @@
-//! What is read: groups of cases, each a number of stretches of rows.
+//! What is read: groups of cases. Most are a number of stretches of rows.
 
 use std::ops::Range;
 
 use clap::ValueEnum;
 
-use super::dataset::Dataset;
+use super::dataset::{Dataset, clustering_key};
 
 /// How many rows are read before others are skipped.
 const READS: [u32; 2] = [1, 64];
@@ -33,9 +33,9 @@ pub enum Group {
     LargePartitionSelectFewRows,
     /// Keys that are not there.
     LargePartitionSelectMissingRows,
-    /// The first row, and then one in the middle.
+    /// A reader of the rows from the middle on, that is told where to go on.
     LargePartitionForwarding,
-    /// One slice, of all sizes, of one key.
+    /// Ranges of clustering keys one after the other, through the row cache.
     LargePartitionSingleKeySlice,
     /// All small partitions, but those that are skipped.
     SmallPartitionSkips,
@@ -67,17 +67,44 @@ pub struct Stretches {
     pub count: u32,
 }
 
+/// Rows from one to another, both of them included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowRange {
+    /// The first; `None` where it begins before all.
+    pub first: Option<u32>,
+    /// The last, whether it is there or not; `None` where it ends behind all.
+    pub last: Option<u32>,
+}
+
+/// What is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// Stretches of rows.
+    Rows(By, Stretches),
+    /// The absent keys right before those rows.
+    Absent(By, Stretches),
+    /// The rows from the middle on, by a reader that is told to go on to what is before them, around the first of them, and
+    /// behind all.
+    Restricted {
+        /// Whether it comes to the partition with all others that there are. Else it is of the one partition.
+        is_scan: bool,
+    },
+    /// A range of rows, by one read of the table.
+    Range {
+        /// Which rows.
+        rows: RowRange,
+        /// Whether the cases before have read all of it.
+        is_known: bool,
+    },
+}
+
 /// Something that is read and measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Case {
     /// What it is called: names and values of the first columns.
     pub labels: Vec<(&'static str, String)>,
-    /// Who reads.
-    pub by: By,
-    /// What is read.
-    pub stretches: Stretches,
-    /// Whether the absent keys before the rows are asked for instead of the rows.
-    pub absent: bool,
+    /// What is done.
+    pub work: Work,
 }
 
 impl Stretches {
@@ -99,10 +126,43 @@ impl Stretches {
     }
 }
 
+impl RowRange {
+    /// How many there are, among so many.
+    pub fn rows(self, rows: u32) -> u64 {
+        let end = self.last.map_or(rows, |last| rows.min(last.saturating_add(1)));
+        u64::from(end.saturating_sub(self.first.unwrap_or(0)))
+    }
+
+    /// The range of their clustering keys, as it is written.
+    fn name(self) -> String {
+        let key = |row: u32| clustering_key(row).to_string();
+        match (self.first, self.last) {
+            (Some(first), Some(last)) if first == last => format!("[{}]", key(first)),
+            (first, last) => {
+                let first = first.map_or("(-inf".to_owned(), |first| format!("[{}", key(first)));
+                let last = last.map_or("+inf)".to_owned(), |last| format!("{}]", key(last)));
+                format!("{first}, {last}")
+            }
+        }
+    }
+}
+
 impl Case {
     /// How many rows it must find, among so many.
     pub fn expected(&self, rows: u32) -> u64 {
-        if self.absent { 0 } else { self.stretches.rows(rows) }
+        match self.work {
+            Work::Rows(_, stretches) => stretches.rows(rows),
+            Work::Absent(..) => 0,
+            Work::Restricted { .. } => {
+                RowRange { first: Some(rows / 2), last: Some(rows / 2 + 1) }.rows(rows)
+            }
+            Work::Range { rows: range, .. } => range.rows(rows),
+        }
+    }
+
+    /// Whether it is run once, however long cases are to run: again, it would find what it has left in the caches itself.
+    pub fn is_run_once(&self) -> bool {
+        matches!(self.work, Work::Range { .. })
     }
 }
 
@@ -125,8 +185,12 @@ impl Group {
             }
             Group::LargePartitionSelectFewRows => "Testing selecting few rows from a large partition",
             Group::LargePartitionSelectMissingRows => "Testing selecting missing rows from a large partition",
-            Group::LargePartitionForwarding => "Testing forwarding in a large partition",
-            Group::LargePartitionSingleKeySlice => "Testing slices of a large partition, single key",
+            Group::LargePartitionForwarding => {
+                "Testing forwarding with clustering restriction in a large partition"
+            }
+            Group::LargePartitionSingleKeySlice => {
+                "Testing effectiveness of caching of large partition, single-key slicing reads"
+            }
             Group::SmallPartitionSkips => "Testing scanning small partitions with skips",
             Group::SmallPartitionSlicing => "Testing slicing small partitions",
         }
@@ -140,6 +204,12 @@ impl Group {
         }
     }
 
+    /// Whether its cases are about what the ones before have left in the row cache. Then that is on and kept from case to
+    /// case, and empty at first.
+    pub fn is_of_row_cache(self) -> bool {
+        self == Group::LargePartitionSingleKeySlice
+    }
+
     /// Its cases, among so many rows.
     pub fn cases(self, rows: u32) -> Vec<Case> {
         match self {
@@ -149,22 +219,22 @@ impl Group {
             Group::LargePartitionSlicingSingleKeyReader => slices(By::Table, rows),
             Group::LargePartitionSelectFewRows => few(false, rows),
             Group::LargePartitionSelectMissingRows => few(true, rows),
-            Group::LargePartitionForwarding => forwarding(rows),
+            Group::LargePartitionForwarding => vec![restricted(true), restricted(false)],
             Group::LargePartitionSingleKeySlice => single_key(rows),
         }
     }
 }
 
-fn case(labels: &[(&'static str, u32)], by: By, stretches: Stretches) -> Case {
+fn case(labels: &[(&'static str, u32)], work: Work) -> Case {
     let labels = labels.iter().map(|&(name, value)| (name, value.to_string())).collect();
-    Case { labels, by, stretches, absent: false }
+    Case { labels, work }
 }
 
 fn skips(rows: u32) -> Vec<Case> {
     let skip = |read: u32, skip: u32| {
         let (len, step) = if skip == 0 { (rows, rows) } else { (read, read + skip) };
         let stretches = Stretches { first: 0, len, step, count: rows.div_ceil(step.max(1)) };
-        case(&[("read", read), ("skip", skip)], By::Forwarding, stretches)
+        case(&[("read", read), ("skip", skip)], Work::Rows(By::Forwarding, stretches))
     };
     let with_skips = READS.iter().flat_map(|&read| SKIPS.map(|by| skip(read, by)));
     [skip(1, 0)].into_iter().chain(with_skips).collect()
@@ -172,16 +242,16 @@ fn skips(rows: u32) -> Vec<Case> {
 
 fn slices(by: By, rows: u32) -> Vec<Case> {
     let slice = |offset: u32, read: u32| {
-        case(&[("offset", offset), ("read", read)], by, Stretches::one(offset, read))
+        case(&[("offset", offset), ("read", read)], Work::Rows(by, Stretches::one(offset, read)))
     };
     [0, rows / 2].iter().flat_map(|&offset| SLICES.map(|read| slice(offset, read))).collect()
 }
 
 /// Two neighbours in the middle, one after the other; rows evenly spread; every second row.
 fn few(absent: bool, rows: u32) -> Vec<Case> {
-    let pick = |stride: u32, stretches: Stretches| Case {
-        absent,
-        ..case(&[("stride", stride), ("rows", stretches.count)], By::Forwarding, stretches)
+    let work = if absent { Work::Absent } else { Work::Rows };
+    let pick = |stride: u32, stretches: Stretches| {
+        case(&[("stride", stride), ("rows", stretches.count)], work(By::Forwarding, stretches))
     };
     let neighbours = [rows / 2, rows / 2 + 1].map(|row| pick(row, Stretches::one(row, 1)));
     let spread = PICKS.map(|count| {
@@ -192,27 +262,52 @@ fn few(absent: bool, rows: u32) -> Vec<Case> {
     neighbours.into_iter().chain(spread).chain([second]).collect()
 }
 
-fn forwarding(rows: u32) -> Vec<Case> {
-    let forward = |read: u32| {
-        let stretches = Stretches { first: 0, len: read, step: (rows / 2).max(read), count: 2 };
-        case(&[("to", rows / 2), ("read", read)], By::Forwarding, stretches)
-    };
-    vec![forward(1), forward(32)]
+fn restricted(is_scan: bool) -> Case {
+    Case { labels: vec![("pk-scan", yes_or_no(is_scan))], work: Work::Restricted { is_scan } }
 }
 
+/// Ranges that lie in each other, overlap, and have one end and none; each of them again.
 fn single_key(rows: u32) -> Vec<Case> {
-    let middle = rows / 2;
-    let ranges = [0..rows, 0..1, 0..middle.max(1), middle..middle + 1, middle..rows, rows - 1..rows];
-    let named = ranges.map(|range| Case {
-        labels: vec![("range", format!("[{},{}]", range.start, range.end - 1))],
-        ..case(&[], By::Slice, Stretches::one(range.start, range.end - range.start))
+    let range = |first, last| RowRange { first, last };
+    // Of a range that ends behind all, only the last rows: a cache has room for them.
+    let last_rows = range(Some(rows.saturating_sub(10)), None);
+    let sequence = [
+        (range(Some(5), Some(15)), false),
+        (range(Some(5), Some(15)), true),
+        (range(Some(7), Some(12)), true),
+        (range(Some(10), Some(30)), false),
+        (range(Some(10), Some(30)), true),
+        (range(Some(5), Some(30)), true),
+        (range(None, Some(15)), false),
+        (range(None, Some(15)), true),
+        (last_rows, false),
+        (last_rows, true),
+        (range(Some(50), Some(50)), false),
+        (range(Some(50), Some(50)), true),
+        (range(None, None), false),
+        (range(None, None), true),
+    ];
+    let named = sequence.map(|(range, is_known)| Case {
+        labels: vec![("range", range.name()), ("known", yes_or_no(is_known))],
+        work: Work::Range { rows: range, is_known },
     });
     named.to_vec()
+}
+
+fn yes_or_no(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn stretches(case: &Case, rows: u32) -> Vec<Range<u32>> {
+        match case.work {
+            Work::Rows(_, stretches) | Work::Absent(_, stretches) => stretches.among(rows).collect(),
+            _ => Vec::new(),
+        }
+    }
 
     #[test]
     fn skips_leave_out_what_they_say() {
@@ -223,8 +318,7 @@ mod tests {
         assert_eq!(cases[1].expected(1000), 500);
         // 64 of 65 rows each time, 15 times, and 25 at the end.
         assert_eq!(cases[9].expected(1000), 15 * 64 + 25);
-        let stretches: Vec<Range<u32>> = cases[5].stretches.among(200).collect();
-        assert_eq!(stretches, [0..1, 65..66, 130..131, 195..196]);
+        assert_eq!(stretches(&cases[5], 200), [0..1, 65..66, 130..131, 195..196]);
     }
 
     #[test]
@@ -237,7 +331,7 @@ mod tests {
     #[test]
     fn few_rows_are_spread() {
         let cases = Group::LargePartitionSelectFewRows.cases(1000);
-        let rows = |case: &Case| case.stretches.among(1000).flatten().collect::<Vec<u32>>();
+        let rows = |case: &Case| stretches(case, 1000).into_iter().flatten().collect::<Vec<u32>>();
         let picks: Vec<Vec<u32>> = cases[..5].iter().map(rows).collect();
         assert_eq!(picks[..3], [[500], [501], [0]]);
         assert_eq!(picks[4], [0, 250, 500, 750]);
@@ -245,6 +339,41 @@ mod tests {
         assert!(
             Group::LargePartitionSelectMissingRows.cases(1000).iter().all(|case| case.expected(1000) == 0)
         );
+    }
+
+    #[test]
+    fn two_rows_are_around_the_middle() {
+        let cases = Group::LargePartitionForwarding.cases(1000);
+        let labels: Vec<(&str, &str)> =
+            cases.iter().map(|case| (case.labels[0].0, &*case.labels[0].1)).collect();
+        assert_eq!(labels, [("pk-scan", "yes"), ("pk-scan", "no")]);
+        let expected = |rows: u32| cases.iter().map(|case| case.expected(rows)).collect::<Vec<u64>>();
+        assert_eq!((expected(1000), expected(2)), (vec![2, 2], vec![1, 1]));
+    }
+
+    #[test]
+    fn ranges_are_named_by_their_keys() {
+        let cases = Group::LargePartitionSingleKeySlice.cases(1000);
+        let names: Vec<&str> = cases.iter().map(|case| &*case.labels[0].1).collect();
+        assert_eq!(
+            [names[0], names[6], names[8], names[10], names[12]],
+            ["[11, 31]", "(-inf, 31]", "[1981, +inf)", "[101]", "(-inf, +inf)"]
+        );
+        let found: Vec<u64> = cases.iter().map(|case| case.expected(1000)).collect();
+        assert_eq!(found, [11, 11, 6, 21, 21, 26, 16, 16, 10, 10, 1, 1, 1000, 1000]);
+    }
+
+    /// A case is known if and only if those before it have all of its rows, or rather all that is between its ends.
+    #[test]
+    fn what_is_known_was_read() {
+        let mut read: Vec<(i64, i64)> = Vec::new();
+        for case in Group::LargePartitionSingleKeySlice.cases(1000) {
+            let Work::Range { rows, is_known } = case.work else { panic!("{case:?} is no range") };
+            let range = (rows.first.map_or(-1, i64::from), rows.last.map_or(1000, i64::from));
+            let has = |row: i64| read.iter().any(|(first, last)| (*first..=*last).contains(&row));
+            assert_eq!((range.0..=range.1).all(has), is_known, "{case:?}");
+            read.push(range);
+        }
     }
 
     #[test]

@@ -151,9 +151,14 @@ pub fn key(number: i32) -> PartitionKey {
     PartitionKey::new(Bytes::from(number.to_be_bytes().to_vec()))
 }
 
+/// The number that is the clustering key of a row of the large partition.
+pub fn clustering_key(row: u32) -> i64 {
+    i64::from(row) * 2 + 1
+}
+
 /// The clustering key of a row of the large partition.
 pub fn clustering(row: u32) -> Clustering {
-    clustering_of(i64::from(row) * 2 + 1)
+    clustering_of(clustering_key(row))
 }
 
 /// The slice that has these rows of the large partition and no other.
@@ -165,6 +170,32 @@ pub fn slice(rows: &Range<u32>) -> Slice {
 /// The slice of the absent key right before a row.
 pub fn absent(row: u32) -> Slice {
     Slice::of_prefix(clustering_of(i64::from(row) * 2))
+}
+
+/// The slice that has all rows of the large partition from this one on.
+pub fn from(row: u32) -> Slice {
+    Slice { start: Position::before(clustering(row)), end: Position::end() }
+}
+
+/// Where a reader goes that is to give all rows from `row` on, of so many: to what lies before, to two keys on either side
+/// of the row's, and behind all.
+pub fn around(row: u32, rows: u32) -> [Slice; 3] {
+    let beside = |distance: i64| clustering_of(clustering_key(row) + distance);
+    [
+        Slice { start: Position::start(), end: Position::before(beside(-2)) },
+        Slice { start: Position::before(beside(-2)), end: Position::after(beside(2)) },
+        Slice { start: Position::after(clustering(rows.max(row + 2) - 1)), end: Position::end() },
+    ]
+}
+
+/// The slice that has what two have in common.
+pub fn common(schema: &Schema, one: Slice, other: Slice) -> Slice {
+    let is_later = schema.compare(&one.start, &other.start).is_gt();
+    let is_earlier = schema.compare(&one.end, &other.end).is_lt();
+    Slice {
+        start: if is_later { one.start } else { other.start },
+        end: if is_earlier { one.end } else { other.end },
+    }
 }
 
 fn clustering_of(number: i64) -> Clustering {
@@ -211,5 +242,18 @@ mod tests {
         assert!(schema.compare(&before.end, &gap.start).is_lt());
         assert!(schema.compare(&gap.end, &behind.start).is_lt());
         assert_eq!(behind.end, Position::after(clustering(8)));
+    }
+
+    #[test]
+    fn only_the_middle_range_has_rows_of_the_later_half() {
+        let schema = Dataset::LargePartDs1.schema();
+        for rows in [1, 2, 3, 1000] {
+            let [before, around, behind] =
+                around(rows / 2, rows).map(|range| common(&schema, range, from(rows / 2)));
+            assert!(schema.is_empty_slice(&before));
+            assert_eq!(around, slice(&(rows / 2..rows / 2 + 2)));
+            assert!(schema.compare(&around.end, &behind.start).is_le());
+            assert!(schema.compare(&Position::at(clustering(rows - 1)), &behind.start).is_lt());
+        }
     }
 }

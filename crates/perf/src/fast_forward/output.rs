@@ -13,12 +13,11 @@ use super::dataset::Shape;
 use super::figures::Summary;
 
 /// Columns that need more room than their names.
-const WIDTHS: [(&str, usize); 22] = [
+const WIDTHS: [(&str, usize); 21] = [
     ("read", 7),
     ("skip", 7),
     ("offset", 9),
     ("stride", 9),
-    ("to", 9),
     ("range", 20),
     ("time (s)", 10),
     ("frags", 9),
@@ -85,14 +84,16 @@ impl Output for Text<'_> {
         writeln!(self.out, "running: {} on dataset {}", group.name(), group.dataset().name())?;
         writeln!(
             self.out,
-            "rows: {}, value size: {}, column index: {} KiB, format: {}, compression: {}, fences: {}, index search: {}",
+            "rows: {}, value size: {}, column index: {} KiB, format: {}, compression: {}, fences: {}, \
+             index search: {}, row cache: {}",
             shape.rows,
             shape.value_size,
             shape.column_index_size_in_kb,
             shape.format.name(),
             shape.compression,
             shape.fences && reading.fences,
-            reading.search_name()
+            reading.search_name(),
+            if reading.row_cache { "on" } else { "off" }
         )?;
         Ok(writeln!(self.out, "{}:", group.title())?)
     }
@@ -135,6 +136,7 @@ impl Output for Json<'_> {
             "made_of": shape.to_json(),
             "fences": shape.fences && reading.fences,
             "index_search": reading.search_name(),
+            "row_cache": reading.row_cache,
             "keep_cache_across_test_cases": reading.keeps_cache,
         }));
         Ok(())
@@ -229,6 +231,7 @@ mod tests {
         assert_eq!(document[0]["group"], "large-partition-slicing");
         assert_eq!(document[0]["made_of"]["rows"], 400);
         assert_eq!((&document[0]["fences"], &document[0]["index_search"]), (&false.into(), &"scan".into()));
+        assert_eq!(document[0]["row_cache"], false);
         assert_eq!(document[0]["keep_cache_across_test_cases"], true);
         assert_eq!(document[0]["cases"][1]["read"], 32);
         assert_eq!(document[0]["cases"][1]["aio"], 3);
