@@ -46,7 +46,8 @@ const MOST_ROWS: i64 = 1 << 30;
 /// that were waited for; c, slices that were in the row cache or not, and stretches of rows that were put into it (c blk,
 /// which counts that in the published program too). allocs, allocations of the shard's thread; tasks, how often the shard turned to the read;
 /// insns/f, instructions of that thread for each row, by the counters of the processor where it has any; cpu, the share
-/// of the time that the thread was on a processor; mem, bytes that the caches have at the end. What is
+/// of the time that the thread was on a processor; mem, bytes that the caches have at the end; held, bytes that the
+/// thread has then beyond what it had at first, what the caches account for, and buffers for its next requests. What is
 /// not known is -.
 ///
 /// large-partition-single-key-slice is about what one case has left in the row cache for the next: there the cache is

@@ -167,6 +167,18 @@ fn rows_that_a_row_cache_has_no_room_for_are_asked_for_again() {
     assert!(cases[..12].iter().filter(|case| case["known"] == "yes").all(|case| case["aio"] == 0));
 }
 
+/// A read gives back what it took, save for what the caches have.
+#[test]
+fn nothing_is_held_beyond_the_caches() {
+    let folder = populated(&["--datasets", "large-part-ds1", "--column-index-size-in-kb", "4"]);
+    for group in ["large-partition-slicing-clustering-keys", "large-partition-skips"] {
+        for case in cases(&folder, group, &[]) {
+            let held = case["held"].as_i64().unwrap();
+            assert!(held <= 8 << 10, "{group}: {case}");
+        }
+    }
+}
+
 #[test]
 fn all_groups_run_and_print_lines() {
     let folder = populated(&[]);

@@ -99,14 +99,17 @@ impl Bench {
     /// What cannot be read; another number of rows than there must be; requests for what the row cache must have.
     pub async fn run(&self, dataset: Dataset, case: &Case) -> Result<Figures> {
         let (index, rows) = (self.index_lookups(), self.row_lookups());
+        let in_caches = self.in_caches();
         let (found, figures) = counted(self.shard.disk(), self.read(dataset, case)).await;
         let fragments = found?;
         self.check(case, fragments, figures.requests)?;
+        let grown = self.in_caches() - in_caches;
         Ok(Figures {
             fragments,
             index: self.index_lookups().since(index),
             rows: self.row_lookups().since(rows),
             memory: self.cache.used() as u64,
+            held: figures.held.map(|held| held - grown),
             ..figures
         })
     }
@@ -259,6 +262,11 @@ impl Bench {
             false if stretch == (0..rows) => Slice::all(),
             false => slice(&stretch),
         })
+    }
+
+    /// What the caches take of their budget, in bytes.
+    fn in_caches(&self) -> i64 {
+        (self.cache.used() + self.cache.reserved()) as i64
     }
 
     fn index_lookups(&self) -> PageStats {

@@ -40,6 +40,10 @@ pub struct Figures {
     pub cpu: Duration,
     /// Bytes that the caches have at the end.
     pub memory: u64,
+    /// Bytes that the shard's thread has allocated and not freed at the end, beside the buffers that it keeps for its
+    /// next requests, and that no cache accounts for; less than nothing where caches account for more than was
+    /// allocated. `None` if allocations are not counted.
+    pub held: Option<i64>,
 }
 
 /// How slices were found in the row cache.
@@ -64,7 +68,8 @@ impl RowLookups {
     }
 }
 
-/// Runs something, and counts what it costs the disk, the shard and the allocator. What only its caller knows is left 0.
+/// Runs something, and counts what it costs the disk, the shard and the allocator. What only its caller knows
+/// is left 0, and what the caches took is part of what is held.
 pub async fn counted<T>(disk: &Disk, work: impl Future<Output = T>) -> (T, Figures) {
     let polls = Polls::default();
     let before = Meters::now(disk);
@@ -79,13 +84,16 @@ struct Meters {
     clocks: Clocks,
     io: IoStats,
     allocations: Option<u64>,
+    /// Without buffers that wait for a request.
+    live: Option<i64>,
     counted: Option<Counted>,
 }
 
 impl Meters {
     fn now(disk: &Disk) -> Meters {
-        let (allocations, counted) = (allocations::made(), counters::so_far());
-        Meters { clocks: Clocks::now(), io: disk.stats(), allocations, counted }
+        let (allocations, live) = (allocations::made(), allocations::live());
+        let live = live.map(|live| live - runtime::kept_bytes() as i64);
+        Meters { clocks: Clocks::now(), io: disk.stats(), allocations, live, counted: counters::so_far() }
     }
 
     fn since(&self, earlier: &Meters) -> Figures {
@@ -98,6 +106,7 @@ impl Meters {
             requests: io.requests,
             bytes: io.bytes,
             allocations,
+            held: self.live.zip(earlier.live).map(|(now, before)| now - before),
             instructions: self
                 .counted
                 .zip(earlier.counted)
@@ -164,6 +173,7 @@ impl Summary {
             ("insns/f", optional(median.instructions.map(|count| count / median.fragments.max(1)))),
             ("cpu", percent(median)),
             ("mem", median.memory.into()),
+            ("held", median.held.map_or(Value::Null, Value::from)),
         ]
     }
 }

@@ -13,7 +13,7 @@ use super::dataset::Shape;
 use super::figures::Summary;
 
 /// Columns that need more room than their names.
-const WIDTHS: [(&str, usize); 21] = [
+const WIDTHS: [(&str, usize); 22] = [
     ("read", 7),
     ("skip", 7),
     ("offset", 9),
@@ -35,6 +35,7 @@ const WIDTHS: [(&str, usize); 21] = [
     ("tasks", 8),
     ("cpu", 6),
     ("mem", 10),
+    ("held", 8),
 ];
 
 /// Where results go.
