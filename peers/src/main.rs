@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `rows` | the rows, the same for all, and what was found of them |
 //! | `work` | the cases, and the peers that do them |
-//! | `siltstone`, `shard` | Siltstone as a program embeds it; its storage on one thread, without a hop |
+//! | `siltstone` | Siltstone as a program embeds it, from a thread of its own or on that of a shard |
 //! | `rocksdb`, `fjall`, `cqlite` | the others |
 //!
 //! All of them allocate with mimalloc, what is written in C++ too: a program chooses its allocator, a library does not.
@@ -22,7 +22,6 @@ mod cqlite;
 mod fjall;
 mod rocksdb;
 mod rows;
-mod shard;
 mod siltstone;
 mod work;
 
@@ -132,7 +131,6 @@ struct Reading {
 enum PeerName {
     Siltstone,
     SiltstoneWithin,
-    SiltstoneShard,
     Rocksdb,
     Fjall,
     Cqlite,
@@ -165,7 +163,7 @@ fn run(command: Command) -> Result<String> {
     let began = Instant::now();
     match command {
         Command::Prepare(settings) => match settings.peer {
-            PeerName::Siltstone | PeerName::SiltstoneWithin | PeerName::SiltstoneShard | PeerName::Cqlite => {
+            PeerName::Siltstone | PeerName::SiltstoneWithin | PeerName::Cqlite => {
                 siltstone::prepare(&settings)
             }
             _ => load(&settings),
@@ -179,9 +177,7 @@ fn run(command: Command) -> Result<String> {
 
 fn load(settings: &Settings) -> Result<()> {
     match settings.peer {
-        PeerName::Siltstone | PeerName::SiltstoneWithin | PeerName::SiltstoneShard => {
-            siltstone::load(settings)
-        }
+        PeerName::Siltstone | PeerName::SiltstoneWithin => siltstone::load(settings),
         PeerName::Rocksdb => rocksdb::load(settings),
         PeerName::Fjall => fjall::load(settings),
         PeerName::Cqlite => Err("cqlite is compared in reading only".into()),
@@ -196,7 +192,6 @@ fn read(reading: &Reading) -> Result<Measured> {
     match settings.peer {
         PeerName::Siltstone => plan.run_alone(|| siltstone::Embedded::open(settings)),
         PeerName::SiltstoneWithin => siltstone::Embedded::run_within(settings, &plan),
-        PeerName::SiltstoneShard => shard::run(settings, &plan),
         PeerName::Rocksdb => plan.run_alone(|| rocksdb::Rocks::open(settings)),
         PeerName::Fjall => plan.run_alone(|| fjall::Fjall::open(settings)),
         PeerName::Cqlite => plan.run_alone(|| cqlite::Cqlite::open(settings)),

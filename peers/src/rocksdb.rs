@@ -49,6 +49,7 @@ fn options(settings: &Settings) -> Options {
     options.set_block_based_table_factory(&blocks);
     options.set_compression_type(DBCompressionType::None);
     options.set_use_direct_reads(!settings.buffered);
+    options.set_use_direct_io_for_flush_and_compaction(!settings.buffered);
     // Nothing but the reads is to be counted.
     options.set_stats_dump_period_sec(0);
     options.set_stats_persist_period_sec(0);

@@ -180,15 +180,8 @@ fn take<'a>(values: impl Iterator<Item = Option<&'a [u8]>>, found: &mut Found) {
     found.row(clustering.unwrap_or_default(), value.unwrap_or_default());
 }
 
-/// The folder of the table in a database's folder.
-pub(crate) fn table_folder(settings: &Settings) -> Result<std::path::PathBuf> {
-    let keyspace = std::fs::read_dir(settings.folder.join("data/peers"))?;
-    let mut tables = keyspace.filter_map(|entry| Some(entry.ok()?.path()));
-    tables.next().ok_or_else(|| "there is no table".into())
-}
-
 /// A clustering key.
-pub(crate) fn clustering_of(number: i32) -> Clustering {
+fn clustering_of(number: i32) -> Clustering {
     [number.to_be_bytes().to_vec()].into_iter().collect()
 }
 

@@ -61,8 +61,8 @@ const OF_MANY: [Contestant; 4] =
     [Contestant::SILTSTONE, Contestant::ROCKSDB, Contestant::ROCKSDB_BOUNDED, Contestant::FJALL];
 
 /// Columns in memory.
-const IN_MEMORY: [Contestant; 5] =
-    [Contestant::SILTSTONE, Contestant::WITHIN, Contestant::SHARD, Contestant::ROCKSDB, Contestant::FJALL];
+const IN_MEMORY: [Contestant; 4] =
+    [Contestant::SILTSTONE, Contestant::WITHIN, Contestant::ROCKSDB, Contestant::FJALL];
 
 /// A case from disk, as the program and as the table has it: operations before, the first that is measured, how many are.
 type DiskCase = (&'static str, &'static str, [u64; 3]);
@@ -78,6 +78,17 @@ const DISK_CASES: [DiskCase; 7] = [
     ("skips", "read 64, skip 4096", [2400, 2400, 200]),
     ("scan", "all rows", [0, 0, 1]),
 ];
+
+/// Those of them that are steady, and of which time and instructions are counted too.
+const STEADY_CASES: [DiskCase; 6] =
+    [DISK_CASES[0], DISK_CASES[1], DISK_CASES[2], DISK_CASES[3], DISK_CASES[5], DISK_CASES[6]];
+
+/// Columns of rates from disk: those who read past the page cache.
+const DIRECT: [Contestant; 4] =
+    [Contestant::SILTSTONE, Contestant::WITHIN, Contestant::ROCKSDB, Contestant::ROCKSDB_BOUNDED];
+
+/// So many times the operations that are traced take some hundredths of a second at least.
+const TIMED: u64 = 5;
 
 /// The cases of single rows and slices where indexes are larger than memory. What is to stay of them has been read once
 /// after so many other reads.
@@ -167,6 +178,10 @@ pub enum Part {
     Disk,
     /// The same with so many rows that indexes do not fit into it.
     Many,
+    /// Instructions, with little memory.
+    DiskInstructions,
+    /// Operations a second, with little memory.
+    DiskRates,
     /// Instructions, with everything in memory.
     Instructions,
     /// Operations a second, with everything in memory.
@@ -220,7 +235,7 @@ fn document(page: &str) -> String {
 impl Part {
     /// Its name, as the command and the page have it.
     fn name(self) -> String {
-        format!("{self:?}").to_lowercase()
+        self.to_possible_value().expect("none is hidden").get_name().to_owned()
     }
 }
 
@@ -244,6 +259,8 @@ impl Comparison<'_> {
                 let title = "Indexes larger than memory";
                 Ok(vec![self.disk(title, many, &OF_MANY, &MANY_CASES)?])
             }
+            Part::DiskInstructions => Ok(vec![self.disk_instructions(small)?]),
+            Part::DiskRates => both.map(|dataset| self.disk_rates(dataset)).into_iter().collect(),
             Part::Instructions => Ok(vec![self.instructions(small)?]),
             Part::Rates => both.map(|dataset| self.rates(dataset)).into_iter().collect(),
             Part::Load => Ok(vec![self.load(&both)?]),
@@ -293,20 +310,10 @@ impl Comparison<'_> {
         contestant: Contestant,
         dataset: Dataset,
         case: &'static str,
-        [warm, from, count]: [u64; 3],
+        numbers: [u64; 3],
     ) -> Result<(trace::Traced, Numbers)> {
         self.program.prepare(contestant, dataset)?;
-        let work = Task {
-            contestant,
-            dataset,
-            case,
-            memory: self.options.memory_mib,
-            warm,
-            from,
-            count,
-            rounds: 1,
-            scan: u32::MAX,
-        };
+        let work = self.disk_task(contestant, dataset, case, numbers);
         eprintln!("{}: {dataset}, {case}, traced", contestant.title);
         let (traced, numbers) = self.program.traced(&work)?;
         if let Some(own) = numbers.own_counts()
@@ -317,6 +324,44 @@ impl Comparison<'_> {
         Ok((traced, numbers))
     }
 
+    /// What is done with little memory: operations before, the first that is measured, how many are.
+    fn disk_task(
+        &self,
+        contestant: Contestant,
+        dataset: Dataset,
+        case: &'static str,
+        [warm, from, count]: [u64; 3],
+    ) -> Task {
+        let memory = self.options.memory_mib;
+        Task { contestant, dataset, case, memory, warm, from, count, rounds: 1, scan: u32::MAX }
+    }
+
+    /// Instructions of one operation where most go to the disk: the difference of so many of them and of thrice as many.
+    fn disk_instructions(&self, dataset: Dataset) -> Result<Table> {
+        let title = format!("From disk: {dataset}, thousands of instructions");
+        let heads = IN_MEMORY.map(|contestant| contestant.title);
+        let mut table = Table::new(title, "one read of", heads);
+        for (case, name, numbers) in STEADY_CASES {
+            let (mut line, mut sums) = (Vec::new(), Vec::new());
+            for contestant in IN_MEMORY {
+                let few = self.disk_task(contestant, dataset, case, numbers);
+                let (few, many, counted) = match case {
+                    "scan" => {
+                        let few = Task { scan: SCANNED, ..few };
+                        (few, Task { scan: 3 * SCANNED, ..few }, 2 * u64::from(SCANNED))
+                    }
+                    _ => (few, Task { count: 3 * few.count, ..few }, 2 * few.count),
+                };
+                let (instructions, found) = self.counted(few, many)?;
+                line.push(Cell::Thousands(instructions / counted as f64 / 1000.0));
+                sums.push((contestant.title, found));
+            }
+            all_equal(case, &sums)?;
+            table.line(if case == "scan" { "a row, of all in order" } else { name }, line);
+        }
+        Ok(table)
+    }
+
     /// Instructions of one operation: the difference of doing some once and again and again, all of them warm.
     fn instructions(&self, dataset: Dataset) -> Result<Table> {
         let title = format!("All in memory: {dataset}, thousands of instructions");
@@ -324,9 +369,10 @@ impl Comparison<'_> {
         for (case, name, [count, rounds, _]) in MEMORY_CASES {
             let (mut line, mut sums) = (Vec::new(), Vec::new());
             for contestant in IN_MEMORY {
-                let (instructions, found) = self.counted(contestant, dataset, case, [count, rounds])?;
-                let rows = if case == "scan" { f64::from(SCANNED) } else { 1.0 };
-                line.push(Cell::Thousands(instructions / rows / 1000.0));
+                let few = in_memory(contestant, dataset, case, count);
+                let (instructions, found) = self.counted(few, Task { rounds: 1 + rounds, ..few })?;
+                let rows = if case == "scan" { u64::from(SCANNED) } else { count };
+                line.push(Cell::Thousands(instructions / (rounds * rows) as f64 / 1000.0));
                 sums.push((contestant.title, found));
             }
             all_equal(case, &sums)?;
@@ -335,42 +381,57 @@ impl Comparison<'_> {
         Ok(table)
     }
 
-    fn counted(
-        &self,
-        contestant: Contestant,
-        dataset: Dataset,
-        case: &'static str,
-        [count, rounds]: [u64; 2],
-    ) -> Result<(f64, [String; 2])> {
+    /// How many instructions more one task takes than the other, and what it found.
+    fn counted(&self, few: Task, many: Task) -> Result<(f64, [String; 2])> {
+        let Task { contestant, dataset, case, .. } = few;
         self.program.prepare(contestant, dataset)?;
         eprintln!("{}: {dataset}, {case}, instructions counted", contestant.title);
-        let (memory, warm, from) = (ALL_IN_MEMORY, count, 0);
-        let of = |rounds| {
-            let work = Task { contestant, dataset, case, memory, warm, from, count, rounds, scan: SCANNED };
-            self.program.counted(&work)
-        };
-        let (few, _) = of(1)?;
-        let (many, numbers) = of(1 + rounds)?;
-        Ok(((many - few) / (rounds * count) as f64, numbers.sums()))
+        let (fewer, _) = self.program.counted(&few)?;
+        let (more, numbers) = self.program.counted(&many)?;
+        Ok((more - fewer, numbers.sums()))
+    }
+
+    /// Operations a second where most go to the disk, and ratios to Siltstone's.
+    fn disk_rates(&self, dataset: Dataset) -> Result<Table> {
+        let title = format!("From disk: {dataset}, thousands of rows a second");
+        let tasks = STEADY_CASES.map(|(case, name, [warm, from, count])| {
+            let count = if case == "scan" { count } else { TIMED * count };
+            (name, move |contestant| self.disk_task(contestant, dataset, case, [warm, from, count]))
+        });
+        self.rates_of(title, &DIRECT, tasks)
     }
 
     /// Operations a second, and ratios to Siltstone's.
     fn rates(&self, dataset: Dataset) -> Result<Table> {
         let title = format!("All in memory: {dataset}, thousands of rows a second");
-        let mut table = Table::new(title, "reads of", IN_MEMORY.map(|contestant| contestant.title));
-        for (case, name, [_, _, count]) in MEMORY_CASES {
-            let mut rates = vec![Vec::new(); IN_MEMORY.len()];
+        let tasks = MEMORY_CASES.map(|(case, name, [_, _, count])| {
+            (name, move |contestant| in_memory(contestant, dataset, case, count))
+        });
+        self.rates_of(title, &IN_MEMORY, tasks)
+    }
+
+    /// The medians of tasks that all of these do.
+    fn rates_of(
+        &self,
+        title: String,
+        contestants: &[Contestant],
+        tasks: impl IntoIterator<Item = (&'static str, impl Fn(Contestant) -> Task)>,
+    ) -> Result<Table> {
+        let heads = contestants.iter().map(|contestant| contestant.title);
+        let mut table = Table::new(title.clone(), "reads of", heads);
+        for (name, task) in tasks {
+            let mut rates = vec![Vec::new(); contestants.len()];
             let mut sums = Vec::new();
             // In turn, so that a machine that is busy for a while is so for all.
             for _ in 0..self.options.runs {
-                for (contestant, rates) in IN_MEMORY.into_iter().zip(&mut rates) {
-                    let (rate, found) = self.rate(contestant, dataset, case, count)?;
+                for (contestant, rates) in contestants.iter().zip(&mut rates) {
+                    let (rate, found) = self.rate(&task(*contestant))?;
                     rates.push(rate);
                     sums.push((contestant.title, found));
                 }
             }
-            eprintln!("{dataset}, {case}, timed");
-            all_equal(case, &sums)?;
+            eprintln!("{title}: {name}");
+            all_equal(name, &sums)?;
             table
                 .line(name, rates.into_iter().map(|rates| Cell::Thousands(median(rates) / 1000.0)).collect());
         }
@@ -463,7 +524,8 @@ impl Comparison<'_> {
             let mut sums = vec![("Cassandra", theirs.sums)];
             let mut line = Vec::new();
             for contestant in [Contestant::SILTSTONE, Contestant::WITHIN] {
-                let ours = (0..self.options.runs).map(|_| self.rate(contestant, dataset, case, count));
+                let task = in_memory(contestant, dataset, case, count);
+                let ours = (0..self.options.runs).map(|_| self.rate(&task));
                 let ours: Vec<_> = ours.collect::<Result<_>>()?;
                 sums.extend(ours.iter().map(|(_, sums)| (contestant.title, sums.clone())));
                 line.push(median(ours.into_iter().map(|(rate, _)| rate).collect()));
@@ -477,20 +539,18 @@ impl Comparison<'_> {
     }
 
     /// Rows a second of a process of its own; an absent row counts as one.
-    fn rate(
-        &self,
-        contestant: Contestant,
-        dataset: Dataset,
-        case: &'static str,
-        count: u64,
-    ) -> Result<(f64, [String; 2])> {
-        self.program.prepare(contestant, dataset)?;
-        let (memory, warm, from) = (ALL_IN_MEMORY, count, 0);
-        let work = Task { contestant, dataset, case, memory, warm, from, count, rounds: 1, scan: SCANNED };
-        let numbers = self.program.timed(&work)?;
+    fn rate(&self, task: &Task) -> Result<(f64, [String; 2])> {
+        self.program.prepare(task.contestant, task.dataset)?;
+        let numbers = self.program.timed(task)?;
         let rows = numbers.number("rows").max(numbers.operations());
         Ok((rows / numbers.number("seconds"), numbers.sums()))
     }
+}
+
+/// What is timed and counted with everything in memory: it is done once before.
+fn in_memory(contestant: Contestant, dataset: Dataset, case: &'static str, count: u64) -> Task {
+    let (memory, warm, from) = (ALL_IN_MEMORY, count, 0);
+    Task { contestant, dataset, case, memory, warm, from, count, rounds: 1, scan: SCANNED }
 }
 
 /// All have to find the same rows.

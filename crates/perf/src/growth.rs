@@ -4,6 +4,7 @@
 //! rows         one partition in one SSTable, read by clustering keys
 //! partitions   partitions of one row in one SSTable, read by partition keys
 //! sstables     1,000 partitions of one row each in every SSTable, whose tokens do not overlap: as leveled compaction leaves them
+//! overlapping  the same, each with tokens of the whole ring: as size-tiered compaction leaves them, and many flushes
 //! ```
 //!
 //! A row is read *cold* right after all was opened with empty caches, and *warm* once many others have been read. Data is
@@ -54,7 +55,7 @@ const VERSION: Version = Version::Me;
 #[command(after_help = "\
 Examples:
   siltstone perf growth --along rows --sizes 10000,100000,1000000
-  siltstone perf growth --along sstables --sizes 1,10,100,1000 --output-format json
+  siltstone perf growth --along overlapping --sizes 1,10,100,1000 --output-format json
 
 Exit codes: 0 if all went well, 1 for rows that were not found, bad data and I/O errors, 2 for wrong arguments.")]
 pub struct Growth {
@@ -102,8 +103,10 @@ enum Along {
     Rows,
     /// The partitions of an SSTable.
     Partitions,
-    /// The SSTables of a table.
+    /// The SSTables of a table, none of which has tokens that are between those of another.
     Sstables,
+    /// The SSTables of a table, each of which may have any token.
+    Overlapping,
 }
 
 /// Requests and bytes.
@@ -206,16 +209,14 @@ impl Growth {
         }
         fs::create_dir_all(folder).map_err(failed)?;
         let write = WriteOptions { compression: None, fences: self.fences, ..WriteOptions::new(VERSION) };
-        let files = if self.along == Along::Sstables { size } else { 1 };
-        let keys = self.along.partitions(size);
-        for (some, generation) in keys.chunks(keys.len().div_ceil(files as usize)).zip(1..) {
+        for (some, generation) in self.along.sstables(size).into_iter().zip(1..) {
             let name = format!("{}-{generation}-big-{}", VERSION.name(), Component::Data.name());
             let descriptor = Descriptor::parse(&folder.join(name))?;
             let encoding = EncodingStats { min_timestamp: TIMESTAMP, ..EncodingStats::NONE };
             let schema = self.along.schema();
             let mut writer =
                 SSTableWriter::create(disk, descriptor, &schema, encoding, write.clone()).await?;
-            for &key in some {
+            for key in some {
                 self.along.push(&mut writer, key, size).await?;
             }
             writer.seal().await?;
@@ -230,6 +231,7 @@ impl Along {
             Along::Rows => "rows",
             Along::Partitions => "partitions",
             Along::Sstables => "sstables",
+            Along::Overlapping => "overlapping",
         }
     }
 
@@ -237,24 +239,38 @@ impl Along {
         let schema = int_rows::schema();
         match self {
             Along::Rows => schema,
-            Along::Partitions | Along::Sstables => {
+            Along::Partitions | Along::Sstables | Along::Overlapping => {
                 let Schema { partition_key, regulars, .. } = &*schema;
                 Rc::new(Schema::new(partition_key.clone(), Vec::new(), Vec::new(), regulars.clone()))
             }
         }
     }
 
-    /// The partitions of a dataset, in the order of the ring.
-    fn partitions(self, size: u32) -> Vec<u32> {
-        let count = match self {
+    /// How many partitions a dataset has.
+    fn partitions(self, size: u32) -> u32 {
+        match self {
             Along::Rows => 1,
             Along::Partitions => size,
-            Along::Sstables => size * PARTITIONS,
-        };
+            Along::Sstables | Along::Overlapping => size * PARTITIONS,
+        }
+    }
+
+    /// The partitions of each SSTable of a dataset, in the order of the ring.
+    fn sstables(self, size: u32) -> Vec<Vec<u32>> {
         let mut keys: Vec<(i64, u32)> =
-            (0..count).map(|number| (int_rows::key(number).token, number)).collect();
+            (0..self.partitions(size)).map(|number| (int_rows::key(number).token, number)).collect();
         keys.sort_unstable();
-        keys.into_iter().map(|(_, number)| number).collect()
+        let files = match self {
+            Along::Rows | Along::Partitions => 1,
+            Along::Sstables | Along::Overlapping => size as usize,
+        };
+        let mut sstables = vec![Vec::new(); files];
+        for (at, (_, number)) in keys.into_iter().enumerate() {
+            // Numbers are anywhere in the ring.
+            let file = if self == Along::Overlapping { number } else { at as u32 } / PARTITIONS;
+            sstables[file as usize % files].push(number);
+        }
+        sstables
     }
 
     /// Writes a partition.
@@ -286,8 +302,9 @@ impl Keys {
                 let row = int_rows::clustering(self.random.below(self.size));
                 (int_rows::key(0), Slice::of_prefix(row))
             }
-            Along::Partitions => (int_rows::key(self.random.below(self.size)), Slice::all()),
-            Along::Sstables => (int_rows::key(self.random.below(self.size * PARTITIONS)), Slice::all()),
+            Along::Partitions | Along::Sstables | Along::Overlapping => {
+                (int_rows::key(self.random.below(self.along.partitions(self.size))), Slice::all())
+            }
         }
     }
 }
@@ -331,5 +348,27 @@ impl Point {
     fn json(&self) -> Value {
         let (cold, warm, opening) = (self.cold.map(Cost::json), self.warm.json(), self.opening.json());
         json!({ "size": self.size, "cold": cold, "warm": warm, "opening": opening })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sstables_overlap_only_if_they_are_to() {
+        for (along, overlaps) in [(Along::Sstables, false), (Along::Overlapping, true)] {
+            let sstables = along.sstables(10);
+            assert!(sstables.iter().all(|keys| keys.len() == PARTITIONS as usize));
+            let ends = |keys: &Vec<u32>| {
+                let tokens: Vec<i64> = keys.iter().map(|key| int_rows::key(*key).token).collect();
+                assert!(tokens.is_sorted());
+                (tokens[0], tokens[tokens.len() - 1])
+            };
+            let ends: Vec<_> = sstables.iter().map(ends).collect();
+            assert!(ends.windows(2).all(|pair| (pair[0].1 > pair[1].0) == overlaps), "{along:?}");
+        }
+        assert_eq!(Along::Rows.sstables(10), [[0]]);
+        assert_eq!(Along::Partitions.sstables(10)[0].len(), 10);
     }
 }

@@ -63,6 +63,14 @@ impl DecodeError {
 /// What a read of a [`Cursor`] gives.
 pub type Decoded<T> = Result<T, DecodeError>;
 
+/// What follows the vint that `bytes` begin with, whatever that says.
+#[inline]
+pub(crate) fn behind_vint(bytes: &[u8]) -> Decoded<&[u8]> {
+    // The first byte of a vint begins with as many ones as bytes follow.
+    let len = bytes.first().map_or(1, |first| 1 + first.leading_ones() as usize);
+    bytes.get(len..).ok_or(DecodeError::Truncated { needed: len })
+}
+
 /// A place in bytes that are at hand. A failed read leaves it where it was.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
@@ -318,7 +326,12 @@ mod tests {
             let mut cursor = Cursor::new(&longer);
             assert_eq!(cursor.vint(), vint(bytes));
             assert_eq!(cursor.position(), bytes.len());
+            assert_eq!(behind_vint(&longer), Ok(&[0xaa; 9][..]));
+            assert_eq!(behind_vint(bytes), Ok(&[][..]));
+            let cut = &bytes[..bytes.len() - 1];
+            assert_eq!(behind_vint(cut), Err(DecodeError::Truncated { needed: bytes.len() }));
         }
+        assert_eq!(behind_vint(&[]), Err(DecodeError::Truncated { needed: 1 }));
     }
 
     #[test]

@@ -43,10 +43,6 @@ impl Contestant {
     pub const WITHIN: Contestant =
         Contestant { title: "Siltstone, `run_on`", peer: "siltstone-within", ..Contestant::SILTSTONE };
 
-    /// Without the hop to a shard, and before rows become a page.
-    pub const SHARD: Contestant =
-        Contestant { title: "Siltstone, its table", peer: "siltstone-shard", ..Contestant::SILTSTONE };
-
     /// As it is by itself.
     pub const ROCKSDB: Contestant =
         Contestant { title: "RocksDB", peer: "rocksdb", variant: "rocksdb", flags: &[] };

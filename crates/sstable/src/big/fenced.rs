@@ -17,7 +17,7 @@ use super::packed_blocks::{Edge, PackedBlocks};
 use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL, Within};
 use super::ruler;
 use crate::Result;
-use crate::data::row::Values;
+use crate::data::row::{Sought, Values};
 use crate::parts::fences::{Fences, Group};
 use crate::parts::row_filter::hash_of;
 
@@ -126,13 +126,14 @@ impl PromotedCursor<'_> {
             None => blocks.open,
         };
         let lower = blocks.number + number as u32;
-        if self.order_of(&mut blocks, number, Edge::First, &slice.end)?.is_gt() {
+        let end = self.sought(&slice.end);
+        if self.order_of(&mut blocks, number, Edge::First, &end)?.is_gt() {
             return Ok(Found::nothing(lower, first.start, open));
         }
         let entry = self.within(&mut blocks, number, &slice.start)?;
         let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
             && slice.start.prefix == slice.end.prefix;
-        let (upper, exit, end) = match self.order_of(&mut blocks, number, Edge::Last, &slice.end)?.is_lt() {
+        let (upper, exit, end) = match self.order_of(&mut blocks, number, Edge::Last, &end)?.is_lt() {
             true => self.last_of(fenced, (blocks, next), &slice.end).await?,
             false if is_of_row => (lower, entry.clone(), first.end),
             false => (lower, self.within(&mut blocks, number, &slice.end)?, first.end),
@@ -184,11 +185,15 @@ impl PromotedCursor<'_> {
         fenced: Fenced<'_>,
         position: &Position,
     ) -> Result<(Option<Group>, Option<Group>)> {
-        fenced.fences.groups_around(fenced.ordinal, position, self.codec(), self.schema()).await
+        fenced.fences.groups_around(fenced.ordinal, &self.sought(position)).await
+    }
+
+    fn sought<'a>(&'a self, position: &'a Position) -> Sought<'a> {
+        Sought::new(self.codec(), self.schema(), position)
     }
 
     fn is_behind(&self, fenced: Fenced<'_>, group: &Group, end: &Position) -> Result<bool> {
-        let order = group.compare(self.codec(), self.schema(), end);
+        let order = group.compare(&self.sought(end));
         order.map(Ordering::is_gt).map_err(|error| fenced.fences.wrong(error.what()))
     }
 
@@ -296,10 +301,11 @@ impl PromotedCursor<'_> {
         position: &Position,
         is: fn(Ordering) -> bool,
     ) -> Result<usize> {
+        let sought = self.sought(position);
         let (mut low, mut high) = (0, blocks.packed.len());
         while low < high {
             let middle = low.midpoint(high);
-            if is(self.order_of(blocks, middle, edge, position)?) { low = middle + 1 } else { high = middle }
+            if is(self.order_of(blocks, middle, edge, &sought)?) { low = middle + 1 } else { high = middle }
         }
         Ok(low)
     }
@@ -310,10 +316,10 @@ impl PromotedCursor<'_> {
         blocks: &mut Blocks,
         number: usize,
         edge: Edge,
-        position: &Position,
+        sought: &Sought<'_>,
     ) -> Result<Ordering> {
         blocks.packed.edge(number, edge, &mut blocks.edge);
-        let order = self.codec().compare_prefix(&blocks.edge, self.schema(), position);
+        let order = sought.compare_prefix(&blocks.edge);
         order.map_err(|error| self.corrupt(self.promoted().blocks.start, error))
     }
 }

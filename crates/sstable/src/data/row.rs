@@ -33,7 +33,7 @@ use crate::decode::{Cursor, DecodeError};
 mod compare;
 mod encode;
 
-pub(crate) use compare::{Value, Values};
+pub(crate) use compare::{Sought, Value, Values};
 
 pub use encode::put_deletion_time;
 

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use model::clustering::{compare_ends, compare_values};
+use model::types::NumberOrder;
 use model::{Position, Schema, Weight};
 use smallvec::SmallVec;
 
@@ -17,22 +18,69 @@ pub(crate) type Value<'a> = Option<&'a [u8]>;
 /// Clustering values where they lie.
 pub(crate) type Values<'a> = SmallVec<[Value<'a>; 4]>;
 
+/// A position that many encoded ones are compared with.
+pub(crate) struct Sought<'a> {
+    codec: &'a RowCodec,
+    schema: &'a Schema,
+    position: &'a Position,
+    only: Option<OnlyValue<'a>>,
+}
+
+/// The value of the only clustering column, if values of its type have a width: most tables have such a key.
+struct OnlyValue<'a> {
+    value: &'a [u8],
+    width: usize,
+    /// The order and the rank of a whole number: two of them are compared as such.
+    number: Option<(NumberOrder, u64)>,
+}
+
+impl<'a> Sought<'a> {
+    /// For those that this codec encodes.
+    #[inline]
+    pub(crate) fn new(codec: &'a RowCodec, schema: &'a Schema, position: &'a Position) -> Sought<'a> {
+        let only = match (&*codec.clustering, &*schema.clustering, &*position.prefix.values) {
+            ([Some(width)], [data_type], [Some(value)]) => {
+                let order = data_type.number_order().filter(|order| [*width, value.len()] == [order.len; 2]);
+                let number = order.map(|order| (order, order.rank(value)));
+                Some(OnlyValue { value, width: *width, number })
+            }
+            _ => None,
+        };
+        Sought { codec, schema, position, only }
+    }
+
+    /// How the clustering prefix with its kind at the start of `bytes` stands to the position.
+    #[inline]
+    pub(crate) fn compare_prefix(&self, bytes: &[u8]) -> Decoded<Ordering> {
+        let mut cursor = Cursor::new(bytes);
+        let prefix = self.codec.kind_of_prefix(&mut cursor)?;
+        self.codec.order_of(&mut cursor, prefix, self)
+    }
+
+    /// How a value of the only column, on that side of it, stands to the position.
+    #[inline]
+    fn order_of(&self, only: &OnlyValue<'_>, value: &[u8], weight: Weight) -> Ordering {
+        let values = match only.number {
+            Some((order, rank)) => order.rank(value).cmp(&rank),
+            None => self.schema.clustering[0].compare(value, only.value),
+        };
+        values.then(weight.cmp(&self.position.weight))
+    }
+}
+
 impl RowCodec {
     /// Where the rows from `at` on end that stand before a position: they are stepped over without being decoded. At the
     /// first that does not, or is not plain, or not at hand as a whole, it is at its end.
     pub fn rows_before(&self, source: Source<'_>, at: usize, schema: &Schema, position: &Position) -> usize {
-        let mut at = at;
+        let (mut at, sought) = (at, Sought::new(self, schema, position));
         // A block has hundreds of small rows, of which a slice in its middle wants none: the usual keys have a loop of their own.
-        if let ([Some(width)], [data_type], [Some(value)]) =
-            (&*self.clustering, &*schema.clustering, &*position.prefix.values)
-        {
-            let is_before =
-                |key: &[u8]| data_type.compare(key, value).then(Weight::At.cmp(&position.weight)).is_lt();
-            while let Some(end) = plain_row(&source.owner[..source.end], at, *width, is_before) {
+        if let Some(only) = &sought.only {
+            let is_before = |key: &[u8]| sought.order_of(only, key, Weight::At).is_lt();
+            while let Some(end) = plain_row(&source.owner[..source.end], at, only.width, is_before) {
                 at = end;
             }
         }
-        while let Ok(Some(end)) = self.row_before(source, at, schema, position) {
+        while let Ok(Some(end)) = self.row_before(source, at, &sought) {
             at = end;
         }
         at
@@ -41,31 +89,17 @@ impl RowCodec {
     /// Where the row at `at` ends, if one is there that stands before a position. `None` where something else is, or a row
     /// that is not plain.
     #[inline]
-    fn row_before(
-        &self,
-        source: Source<'_>,
-        at: usize,
-        schema: &Schema,
-        position: &Position,
-    ) -> Decoded<Option<usize>> {
+    fn row_before(&self, source: Source<'_>, at: usize, sought: &Sought<'_>) -> Decoded<Option<usize>> {
         let mut place = source.cursor(at);
         let flags = place.cursor.u8()?;
         if flags & (flag::END_OF_PARTITION | flag::MARKER | flag::EXTENDED) != 0 {
             return Ok(None);
         }
         let row = (self.clustering.len(), Weight::At);
-        if self.order_of(&mut place.cursor, row, schema, position)?.is_ge() {
+        if self.order_of(&mut place.cursor, row, sought)?.is_ge() {
             return Ok(None);
         }
         self.body(&mut place).map(|body| Some(body.end))
-    }
-
-    /// How the clustering prefix with its kind at the start of `bytes` stands to a position.
-    #[inline]
-    pub fn compare_prefix(&self, bytes: &[u8], schema: &Schema, position: &Position) -> Decoded<Ordering> {
-        let mut cursor = Cursor::new(bytes);
-        let prefix = self.kind_of_prefix(&mut cursor)?;
-        self.order_of(&mut cursor, prefix, schema, position)
     }
 
     /// How many bytes the clustering prefix with its kind has that `bytes` begin with.
@@ -91,26 +125,23 @@ impl RowCodec {
         &self,
         cursor: &mut Cursor<'_>,
         (count, weight): (usize, Weight),
-        schema: &Schema,
-        position: &Position,
+        sought: &Sought<'_>,
     ) -> Decoded<Ordering> {
-        // Most tables have one clustering column, and most values are neither empty nor null: searches do little else.
-        if let ([Some(width)], [data_type], [Some(other)]) =
-            (&*self.clustering, &*schema.clustering, &*position.prefix.values)
+        // Most values are neither empty nor null: searches do little else.
+        if let Some(only) = &sought.only
             && count == 1
-            && let Some(value) = value_at_hand(cursor, *width)
+            && let Some(value) = value_at_hand(cursor, only.width)
         {
-            return Ok(data_type.compare(value, other).then(weight.cmp(&position.weight)));
+            return Ok(sought.order_of(only, value, weight));
         }
-        self.order_of_any(cursor, (count, weight), schema, position)
+        self.order_of_any(cursor, (count, weight), sought)
     }
 
     fn order_of_any(
         &self,
         cursor: &mut Cursor<'_>,
         (count, weight): (usize, Weight),
-        schema: &Schema,
-        position: &Position,
+        Sought { schema, position, .. }: &Sought<'_>,
     ) -> Decoded<Ordering> {
         let mut others = position.prefix.values.iter();
         let mut order = Ordering::Equal;

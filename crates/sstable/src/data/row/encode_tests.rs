@@ -9,7 +9,7 @@ use runtime::{Cache, Shard, ShardOptions};
 use super::*;
 use crate::data::chunk::Care;
 use crate::data::reader::Data;
-use crate::data::row::{Lead, Marker, Minima, Source};
+use crate::data::row::{Lead, Marker, Minima, Sought, Source};
 use crate::data::walk::{Item, Step, Walk};
 use crate::parts::samples;
 use crate::{OpenOptions, SSTable};
@@ -239,7 +239,7 @@ fn encoded_positions_stand_where_decoded_ones_do() {
         let row = Rc::new(row);
         for b in &positions {
             let expected = schema.compare(a, b);
-            assert_eq!(codec.compare_prefix(&bytes, &schema, b), Ok(expected), "{a:?} {b:?}");
+            assert_eq!(Sought::new(&codec, &schema, b).compare_prefix(&bytes), Ok(expected), "{a:?} {b:?}");
             if a.weight == Weight::At {
                 let source = Source { owner: &row, end: row.len() };
                 let end = if expected.is_lt() { row.len() } else { 0 };

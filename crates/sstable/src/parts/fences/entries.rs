@@ -18,12 +18,12 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use model::{Bytes, DeletionTime, Position, Schema, Token};
+use model::{Bytes, DeletionTime, Token};
 
 use crate::Version;
 use crate::big::entry::{OFFSET, Promoted};
-use crate::data::row::{RowCodec, deletion_time, put_deletion_time};
-use crate::decode::{Cursor, Decoded};
+use crate::data::row::{Sought, deletion_time, put_deletion_time};
+use crate::decode::{Cursor, Decoded, behind_vint};
 use crate::encode::Encode;
 
 /// From which place of Index.db on the partitions of a token and of those after it have their entries.
@@ -204,10 +204,8 @@ impl Large {
 }
 
 /// Some blocks of a large partition: those that begin in one stretch.
-///
-/// Searches look at many that are borrowed, and give out what lasts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Group<P = Bytes> {
+pub(crate) struct Group {
     /// The partition's ordinal.
     pub(crate) ordinal: u64,
     /// The number of the first block.
@@ -217,40 +215,66 @@ pub(crate) struct Group<P = Bytes> {
     /// The range tombstone that is open before it.
     pub(crate) open: DeletionTime,
     /// The encoded position of its first row or marker.
-    pub(crate) first: P,
+    pub(crate) first: Bytes,
 }
 
-impl<'a> Group<&'a [u8]> {
-    pub(super) fn decode(bytes: &'a [u8], version: Version) -> Decoded<Group<&'a [u8]>> {
+/// What a search looks at first in a group, and where it finds more: in the middle of a tree that is all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupHead<'a> {
+    /// The partition's ordinal.
+    pub(super) ordinal: u64,
+    is_open: bool,
+    /// From the number of the first block on.
+    rest: &'a [u8],
+}
+
+impl<'a> GroupHead<'a> {
+    #[inline]
+    pub(super) fn decode(bytes: &'a [u8]) -> Decoded<GroupHead<'a>> {
         let mut cursor = Cursor::new(bytes);
         let lead = cursor.vint()?;
-        let Ok(number) = u32::try_from(cursor.vint()?) else {
-            return cursor.invalid("the number of a block is impossible");
-        };
-        let at = cursor.vint()?;
-        let open = if lead & 1 == 1 { deletion_time(&mut cursor, version)? } else { DeletionTime::LIVE };
-        Ok(Group { ordinal: lead >> 1, number, at, open, first: cursor.rest() })
+        Ok(GroupHead { ordinal: lead >> 1, is_open: lead & 1 == 1, rest: cursor.rest() })
+    }
+
+    /// The number of the first block.
+    pub(super) fn number(self) -> Decoded<u32> {
+        let mut cursor = Cursor::new(self.rest);
+        match u32::try_from(cursor.vint()?) {
+            Ok(number) => Ok(number),
+            Err(_) => cursor.invalid("the number of a block is impossible"),
+        }
+    }
+
+    /// The encoded position of its first row or marker.
+    #[inline]
+    pub(super) fn first(self, version: Version) -> Decoded<&'a [u8]> {
+        let behind_places = behind_vint(behind_vint(self.rest)?)?;
+        if !self.is_open {
+            return Ok(behind_places);
+        }
+        let mut cursor = Cursor::new(behind_places);
+        deletion_time(&mut cursor, version)?;
+        Ok(cursor.rest())
     }
 }
 
 impl Group {
     /// The group of these bytes.
     pub(super) fn shared(bytes: &Bytes, version: Version) -> Decoded<Group> {
-        let Group { ordinal, number, at, open, first } = Group::decode(bytes, version)?;
-        let first = bytes.slice(bytes.len() - first.len()..bytes.len());
-        Ok(Group { ordinal, number, at, open, first })
+        let mut cursor = Cursor::new(bytes);
+        let GroupHead { ordinal, is_open, rest } = GroupHead::decode(bytes)?;
+        cursor.skip(bytes.len() - rest.len())?;
+        let Ok(number) = u32::try_from(cursor.vint()?) else {
+            return cursor.invalid("the number of a block is impossible");
+        };
+        let at = cursor.vint()?;
+        let open = if is_open { deletion_time(&mut cursor, version)? } else { DeletionTime::LIVE };
+        Ok(Group { ordinal, number, at, open, first: bytes.slice(cursor.position()..bytes.len()) })
     }
-}
 
-impl<P: AsRef<[u8]>> Group<P> {
     /// How the beginning of the first block stands to a position.
-    pub(crate) fn compare(
-        &self,
-        codec: &RowCodec,
-        schema: &Schema,
-        position: &Position,
-    ) -> Decoded<Ordering> {
-        codec.compare_prefix(self.first.as_ref(), schema, position)
+    pub(crate) fn compare(&self, sought: &Sought<'_>) -> Decoded<Ordering> {
+        sought.compare_prefix(&self.first)
     }
 }
 
@@ -364,7 +388,16 @@ mod tests {
                 let group =
                     Group { ordinal: 3, number: 170, at: 4096, open, first: Bytes::from(&b"first"[..]) };
                 assert_eq!(Group::shared(&Bytes::from(&bytes[..]), version), Ok(group));
-                survives_corruption(&bytes, |bytes| drop(Group::decode(bytes, version)));
+                let head = GroupHead::decode(&bytes).unwrap();
+                assert_eq!(
+                    (head.ordinal, head.number(), head.first(version)),
+                    (3, Ok(170), Ok(&b"first"[..]))
+                );
+                survives_corruption(&bytes, |bytes| {
+                    let head = GroupHead::decode(bytes);
+                    let _ = head.map(|head| (head.number(), head.first(version).map(<[u8]>::len)));
+                    drop(Group::shared(&Bytes::from(bytes), version));
+                });
             }
         }
     }

@@ -7,18 +7,18 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 
-use model::{Bytes, PartitionKey, Position, Schema, Token};
+use model::{Bytes, PartitionKey, Token};
 use runtime::{Cache, File};
 
 use super::TREES;
 use super::builder::{GROUPS, KEYS, PLACES, TOKENS};
-use super::entries::{Group, Large, Near, TokenFence, compare_key};
+use super::entries::{Group, GroupHead, Large, Near, TokenFence, compare_key};
 use super::page::Node;
 use super::top::Top;
 use super::trailer::decode_trailer;
 use super::tree::{Descent, Landed, Tree};
 use crate::cache::cached_file::CachedFile;
-use crate::data::row::RowCodec;
+use crate::data::row::Sought;
 use crate::decode::{DecodeError, Decoded};
 use crate::parts::binding::Binding;
 use crate::parts::sealed_page::{PAGE, is_sound};
@@ -178,16 +178,14 @@ impl Fences {
     pub(crate) async fn groups_around(
         &self,
         ordinal: u64,
-        position: &Position,
-        codec: &RowCodec,
-        schema: &Schema,
+        sought: &Sought<'_>,
     ) -> Result<(Option<Group>, Option<Group>)> {
-        self.groups(ordinal, |group| group.compare(codec, schema, position)).await
+        self.groups(ordinal, |group| sought.compare_prefix(group.first(self.version)?)).await
     }
 
     /// The group with the block of this number, and the one behind it, if there is one.
     pub(crate) async fn group_of(&self, ordinal: u64, number: u32) -> Result<(Group, Option<Group>)> {
-        match self.groups(ordinal, |group| Ok(group.number.cmp(&number))).await? {
+        match self.groups(ordinal, |group| Ok(group.number()?.cmp(&number))).await? {
             (Some(group), next) => Ok((group, next)),
             (None, _) => Err(self.wrong("a large partition has no group for its first block")),
         }
@@ -201,12 +199,12 @@ impl Fences {
     async fn groups(
         &self,
         ordinal: u64,
-        compare: impl Fn(&Group<&[u8]>) -> Decoded<Ordering>,
+        compare: impl Fn(GroupHead<'_>) -> Decoded<Ordering>,
     ) -> Result<(Option<Group>, Option<Group>)> {
         let is_after = |entry: &[u8]| {
-            let group = Group::decode(entry, self.version)?;
+            let group = GroupHead::decode(entry)?;
             Ok(match group.ordinal.cmp(&ordinal) {
-                Ordering::Equal => compare(&group)?.is_gt(),
+                Ordering::Equal => compare(group)?.is_gt(),
                 order => order.is_gt(),
             })
         };

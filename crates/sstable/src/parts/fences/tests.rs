@@ -11,7 +11,7 @@ use super::entries::TokenFence;
 use super::*;
 use crate::Version;
 use crate::big::entry::{OFFSET, Promoted};
-use crate::data::row::{Minima, RowCodec};
+use crate::data::row::{Minima, RowCodec, Sought};
 
 const VERSION: Version = Version::Oa;
 
@@ -233,14 +233,14 @@ async fn check_groups(
         let block = &partition.blocks[groups[expected]];
         assert_eq!((floor.number as usize, floor.at, floor.open), (groups[expected], block.at, block.open));
         let first = Position::at(block.first.clone());
-        assert_eq!(floor.compare(&made.codec, &made.schema, &first), Ok(Ordering::Equal));
+        assert_eq!(floor.compare(&Sought::new(&made.codec, &made.schema, &first)), Ok(Ordering::Equal));
         assert_eq!(next.map(|next| next.number as usize), groups.get(expected + 1).copied());
         let first = &partition.blocks[number].first;
         for (position, is_before) in
             [(Position::before(first.clone()), true), (Position::after(first.clone()), false)]
         {
-            let (floor, next) =
-                fences.groups_around(ordinal, &position, &made.codec, &made.schema).await.unwrap();
+            let sought = Sought::new(&made.codec, &made.schema, &position);
+            let (floor, next) = fences.groups_around(ordinal, &sought).await.unwrap();
             let not_after =
                 groups.iter().take_while(|&&group| group < number || (group == number && !is_before)).count();
             let number_of = |group: Option<Group>| group.map(|group| group.number as usize);

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use model::Bytes;
 
 use super::page::{Node, NodeBuilder, Pages};
-use crate::decode::{Cursor, DecodeError, Decoded};
+use crate::decode::{Cursor, Decoded, behind_vint};
 use crate::encode::Encode;
 use crate::parts::sealed_page::PAGE;
 
@@ -164,10 +164,10 @@ impl Descent {
             let next = if count < node.len() { Some(node.entry(count)?) } else { self.next };
             return Ok(ControlFlow::Break(Landed { floor, next }));
         }
-        let count = node.count_until(|entry| is_after(separator(entry)?))?;
+        let count = node.count_until(|entry| is_after(behind_vint(entry)?))?;
         if count < node.len() {
             let entry = node.entry(count)?;
-            let separator = separator(&entry)?.len();
+            let separator = behind_vint(&entry)?.len();
             self.next = Some(entry.slice(entry.len() - separator..entry.len()));
         }
         let Some(number) = count.checked_sub(1) else {
@@ -176,14 +176,6 @@ impl Descent {
         let place = Cursor::new(&node.entry(number)?).vint()?;
         Ok(ControlFlow::Continue(Descent { place, level: self.level - 1, ..self }))
     }
-}
-
-/// The separator of a child, without its place: all that a search looks at.
-#[inline]
-fn separator(entry: &[u8]) -> Decoded<&[u8]> {
-    // The first byte of a vint begins with as many ones as bytes follow.
-    let place = entry.first().map_or(1, |first| 1 + first.leading_ones() as usize);
-    entry.get(place..).ok_or(DecodeError::Truncated { needed: place })
 }
 
 #[cfg(test)]
