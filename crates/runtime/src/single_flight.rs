@@ -31,16 +31,17 @@ impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
         Self { flights: RefCell::default() }
     }
 
-    /// The output of `future`, or that of the future with the same key which another caller is running already.
+    /// The output of the future that `begin` makes, or that of the future with the same key which another caller is running
+    /// already.
     ///
     /// If that caller is dropped midway, one of those who wait runs its own future instead. A future that is not
-    /// needed is never polled.
-    pub async fn run(&self, key: K, future: impl Future<Output = V>) -> V {
+    /// needed is never made: had it been given, it would take its place here twice, as what was given and as what is awaited.
+    pub async fn run<F: Future<Output = V>>(&self, key: K, begin: impl FnOnce() -> F) -> V {
         let mut seat = self.join(key);
         match poll_fn(|context| seat.poll_turn(context)).await {
             Turn::Landed(output) => output,
             Turn::Lead => {
-                let output = future.await;
+                let output = begin().await;
                 seat.land(output.clone());
                 output
             }
@@ -154,7 +155,7 @@ mod tests {
             let group = SingleFlight::new();
             let runs = Cell::new(0);
             let calls = (0..10).map(|call| {
-                group.run(call % 2, async {
+                group.run(call % 2, async || {
                     runs.set(runs.get() + 1);
                     yield_now().await;
                     runs.get()
@@ -170,8 +171,8 @@ mod tests {
     fn a_flight_that_landed_is_not_kept() {
         run_simulated(SimOptions::default(), async |_| {
             let group = SingleFlight::new();
-            assert_eq!(group.run("key", async { 1 }).await, 1);
-            assert_eq!(group.run("key", async { 2 }).await, 2);
+            assert_eq!(group.run("key", async || 1).await, 1);
+            assert_eq!(group.run("key", async || 2).await, 2);
         })
         .unwrap();
     }
@@ -183,7 +184,7 @@ mod tests {
             let call = |output: u32| {
                 let group = Rc::clone(&group);
                 spawn(async move {
-                    let work = async {
+                    let work = async || {
                         for _ in 0..3 {
                             yield_now().await;
                         }
@@ -208,7 +209,7 @@ mod tests {
             let group = Rc::new(SingleFlight::<_, ()>::new());
             let call = || {
                 let group = Rc::clone(&group);
-                spawn(async move { group.run("key", std::future::pending()).await })
+                spawn(async move { group.run("key", std::future::pending).await })
             };
             let calls = [call(), call(), call()];
             yield_now().await;

@@ -173,7 +173,7 @@ impl KeyFilter {
         }
         // Many may have read the same page; all wait for one Filter.db.
         let opener = paged.opener();
-        let way = paged.giving_up.run((), whole(&opener)).await?;
+        let way = paged.giving_up.run((), || whole(&opener)).await?;
         if is_used() {
             let bytes = if let Way::Whole(filter) = &way { filter.memory_bytes() } else { 0 };
             self.reserved.set(Some(paged.cache.reserve(bytes)));

@@ -157,7 +157,7 @@ async fn page(
         return Ok(page);
     }
     let before = shard.disk().stats();
-    let read = async {
+    let read = async || {
         let page = Rc::new(file.read_exact_at(index * 4096, 4096).await?.to_vec());
         cache.insert(key, Rc::clone(&page), 4096);
         assert!(shard.disk().stats().since(&before).total().requests > 0);

@@ -234,7 +234,7 @@ impl PromotedCursor<'_> {
         let start = self.place_of(group);
         let packed = match self.index().cache.get(self.key_of(start)) {
             Some(packed) => packed,
-            None => self.index().flights.run(start, self.load(fenced, group, next)).await?,
+            None => self.index().flights.run(start, || self.load(fenced, group, next)).await?,
         };
         Ok(Blocks {
             number: group.number,

@@ -184,7 +184,7 @@ impl CachedFile {
             }
             let run = self.missing(number, numbers.end);
             let is_read_already = self.0.running.borrow().contains_key(&run.start);
-            let loaded = self.0.flights.run(run.clone(), self.load(run.clone())).await?;
+            let loaded = self.0.flights.run(run.clone(), || self.load(run.clone())).await?;
             let wanted = &loaded[(number - run.start) as usize..];
             let wanted = &wanted[..wanted.len().min((numbers.end - number) as usize)];
             let misses = wanted.len() as u64;

@@ -58,7 +58,7 @@ impl PartitionIndexCache {
                 other => other,
             };
             let flight = (range.start, known.as_ref().map_or(0, |page| page.len()));
-            let load = self.load(range.clone(), known.as_deref(), key);
+            let load = || self.load(range.clone(), known.as_deref(), key);
             // Whoever waited for a load by another key looks again.
             page = Some(self.flights.run(flight, load).await?);
         }

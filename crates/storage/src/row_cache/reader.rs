@@ -219,7 +219,7 @@ impl CachedReader {
                 return gap.step(members).await.map(|_| None);
             }
             let own = Cell::new(None);
-            let read = async {
+            let read = async || {
                 let read = gap.step(members).await;
                 let shared = Shared::of(&read);
                 own.set(Some(read));

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::mem;
 use std::rc::Rc;
 
 use model::merge::{ColumnMap, Direction, Mapped, Merge};
@@ -63,7 +64,7 @@ pub enum Begun<'a> {
     /// Its first fragments, or all of them, are in memory.
     Ready(Merge<Source>),
     /// SSTables are asked first.
-    Unread(Unread<'a>),
+    Unread(Box<Unread<'a>>),
 }
 
 /// A read that has to ask SSTables before it has anything to tell.
@@ -112,7 +113,7 @@ impl Table {
     /// # Errors
     /// What cannot be read.
     pub async fn read(&self, request: &ReadRequest) -> Result<Merge<Source>> {
-        // Not `Begun::open`: its future has the 14 KB of a read of SSTables, and would be moved by reads of memory too.
+        // Not `Begun::open`: its future has the 5 KB of a read of SSTables, and would be moved by reads of memory too.
         match self.begin(Cow::Borrowed(request)) {
             Begun::Ready(stream) => Ok(stream),
             Begun::Unread(unread) => unread.open().await,
@@ -213,7 +214,8 @@ impl Table {
             return Begun::Ready(Merge::new(schema, request.direction, sources));
         }
         let (table, schema) = (self.clone(), schema.clone());
-        Begun::Unread(Unread { table, schema, request, members, keeper, memtables: sources, seat: None })
+        let memtables = sources;
+        Begun::Unread(Box::new(Unread { table, schema, request, members, keeper, memtables, seat: None }))
     }
 
     /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`.
@@ -283,71 +285,77 @@ impl Unread<'_> {
     ///
     /// # Errors
     /// What cannot be read.
-    pub async fn open(self) -> Result<Merge<Source>> {
-        let Unread { table, schema, request, members: mut candidates, keeper, memtables: mut sources, seat } =
-            self;
-        if let Some(seat) = seat
+    pub async fn open(mut self: Box<Self>) -> Result<Merge<Source>> {
+        // A future is as large as the largest way through it: that to a row in one SSTable is not to be as large as the others.
+        if let Some(seat) = self.seat.take()
             && let Some(read) = seat.take().await
         {
-            return merged(&request, &schema, read, keeper, sources).await;
+            return Box::pin(self.merged(read)).await;
         }
-        candidates.settle(&request.key).await?;
-        if let ([only], true) = (candidates.members(), sources.is_empty())
-            && single_key::is_one_row(&request, &schema)
-        {
-            let source = match &keeper {
-                Some(keeper) if keeper.takes_neighbours() => {
-                    single_key::open_with_neighbours(&request, only).await?
-                }
-                _ => single_key::open(&request, only, 1).await?,
-            };
-            if source.is_none() {
-                candidates.note_absent(&request.key).await?;
+        self.members.settle(&self.request.key).await?;
+        let is_in_one = self.members.members().len() == 1 && self.memtables.is_empty();
+        if is_in_one && single_key::is_one_row(&self.request, &self.schema) {
+            self.open_row().await
+        } else {
+            Box::pin(self.open_several()).await
+        }
+    }
+
+    /// Asks the only SSTable for the only row.
+    async fn open_row(&mut self) -> Result<Merge<Source>> {
+        let (request, schema, only) = (&self.request, &self.schema, &self.members.members()[0]);
+        let source = match &self.keeper {
+            Some(keeper) if keeper.takes_neighbours() => {
+                single_key::open_with_neighbours(request, only).await?
             }
-            let stream =
-                source.map_or_else(|| Merge::new(&schema, request.direction, Vec::new()), Merge::of_one);
-            return Ok(match keeper {
-                Some(keeper) => Merge::of_one(keeper.keep(&request, &schema, stream).await?),
-                None => stream,
-            });
+            _ => single_key::open(request, only, 1).await?,
+        };
+        if source.is_none() {
+            self.members.note_absent(&request.key).await?;
         }
-        let (adaptive, members) = (&table.0.adaptive, candidates.members());
+        let stream = source.map_or_else(|| Merge::new(schema, request.direction, Vec::new()), Merge::of_one);
+        Ok(match self.keeper.take() {
+            Some(keeper) => Merge::of_one(keeper.keep(request, schema, stream).await?),
+            None => stream,
+        })
+    }
+
+    /// Asks all SSTables, or as many of the newest as matter.
+    async fn open_several(&mut self) -> Result<Merge<Source>> {
+        let (request, schema) = (&self.request, &self.schema);
+        let (adaptive, members) = (&self.table.0.adaptive, self.members.members());
         if members.is_empty() {
-            return Ok(Merge::new(&schema, request.direction, sources));
+            return Ok(Merge::new(schema, request.direction, mem::take(&mut self.memtables)));
         }
-        let read = single_key::read_newest_first(&request, adaptive, members, &mut sources, &schema).await?;
+        let memtables = &mut self.memtables;
+        let read = single_key::read_newest_first(request, adaptive, members, memtables, schema).await?;
         let read = match read {
             Some(NewestFirst { memtables, of_row }) => {
-                sources.extend(memtables);
+                self.memtables.extend(memtables);
                 of_row
             }
-            None => OfRow { sstables: single_key::open_all(&request, members).await?, is_all: true },
+            None => OfRow { sstables: single_key::open_all(request, members).await?, is_all: true },
         };
         if read.sstables.is_empty() {
-            candidates.note_absent(&request.key).await?;
+            self.members.note_absent(&request.key).await?;
         }
-        merged(&request, &schema, read, keeper, sources).await
+        self.merged(read).await
     }
-}
 
-/// What SSTables and memtables say, the former out of the row cache if it keeps it from now on.
-async fn merged(
-    request: &ReadRequest,
-    schema: &Rc<Schema>,
-    OfRow { mut sstables, is_all }: OfRow,
-    keeper: Option<RowKeeper>,
-    mut memtables: Vec<Source>,
-) -> Result<Merge<Source>> {
-    if let (Some(keeper), true) = (keeper, is_all) {
-        let stream = Merge::new(schema, request.direction, sstables);
-        let row = keeper.keep(request, schema, stream).await?;
-        if memtables.is_empty() {
-            return Ok(Merge::of_one(row));
+    /// What SSTables and memtables say, the former out of the row cache if it keeps it from now on.
+    async fn merged(&mut self, OfRow { mut sstables, is_all }: OfRow) -> Result<Merge<Source>> {
+        let (request, schema) = (&self.request, &self.schema);
+        if let (Some(keeper), true) = (self.keeper.take(), is_all) {
+            let stream = Merge::new(schema, request.direction, sstables);
+            let row = keeper.keep(request, schema, stream).await?;
+            if self.memtables.is_empty() {
+                return Ok(Merge::of_one(row));
+            }
+            sstables = vec![row];
         }
-        sstables = vec![row];
+        sstables.append(&mut self.memtables);
+        Ok(Merge::new(schema, request.direction, sstables))
     }
-    sstables.append(&mut memtables);
-    Ok(Merge::new(schema, request.direction, sstables))
 }
 
 impl fmt::Debug for Unread<'_> {

@@ -204,7 +204,7 @@ impl BloomPages {
 
     /// Reads pages that lie side by side.
     pub(super) async fn read(&self, numbers: Range<u32>) -> Loaded {
-        let read = async {
+        let read = async || {
             let start = u64::from(numbers.start) * PAGE as u64;
             let bytes = self.0.file.read_exact_at(start, numbers.len() * PAGE).await?;
             let pages = self.take_in(numbers.start, &bytes)?;

@@ -96,7 +96,7 @@ impl Seat {
     pub(super) async fn take(&self) -> Option<OfRow> {
         let party = &*self.party;
         if party.read.borrow().is_none() {
-            let read = async {
+            let read = async || {
                 let read = party.read_all().await.unwrap_or_default();
                 party.read.replace(Some(read.into_iter().map(Some).collect()));
             };
