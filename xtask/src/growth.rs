@@ -13,10 +13,11 @@ use crate::instructions::{check_valgrind, counted, grouped};
 use crate::workspace::{perf, root, target};
 
 /// What grows, and its sizes.
-const CURVES: [(&str, &[u32]); 3] = [
+const CURVES: [(&str, &[u32]); 4] = [
     ("rows", &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000]),
     ("partitions", &[1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000]),
     ("sstables", &[1, 10, 100, 1000]),
+    ("overlapping", &[1, 10, 100, 1000]),
 ];
 
 /// So many reads are counted; a run makes each number of them twice.
@@ -25,6 +26,10 @@ const OPERATIONS: u64 = 500;
 /// The page and the figures that `--write` writes.
 const PAGE: &str = "docs/performance/growth.md";
 const FIGURES: &str = "docs/performance/growth.json";
+
+/// The pictures on the page, and what they show of each curve.
+const PICTURES: &str = "docs/performance/growth";
+const SHOWN: [&str; 2] = ["requests", "instructions"];
 
 /// What can be chosen.
 #[derive(Debug, Args)]
@@ -63,6 +68,26 @@ pub fn run(options: &Options) -> Result<()> {
     if options.write {
         fs::write(root().join(PAGE), page(&tables))?;
         fs::write(root().join(FIGURES), format!("{:#}\n", json!({ "growth": curves })))?;
+        draw(&program)?;
+    }
+    Ok(())
+}
+
+/// Draws the pictures of the figures as they were written.
+fn draw(program: &Path) -> Result<()> {
+    let (drawn, pictures) = (tempfile::tempdir()?, root().join(PICTURES));
+    let mut report = Command::new(program);
+    report.arg("report").arg("--out").arg(drawn.path().join("report.html"));
+    checked(report.arg("--svg").arg(drawn.path()).arg(root().join(FIGURES)))?;
+    fs::create_dir_all(&pictures)?;
+    for file in fs::read_dir(drawn.path())? {
+        let file = file?.path();
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        for (along, shown) in CURVES.iter().flat_map(|(along, _)| SHOWN.map(|shown| (along, shown))) {
+            if name.ends_with(&format!("-by-{along}-{shown}.svg")) {
+                fs::copy(&file, pictures.join(format!("{along}-{shown}.svg")))?;
+            }
+        }
     }
     Ok(())
 }
@@ -92,7 +117,8 @@ fn table(curve: &Value) -> String {
             ["size", "instructions"].map(|of| grouped(point[of].as_f64().unwrap_or_default()));
         table += &format!("| {size} | {cold} | {warm} | {instructions} | {opening} |\n");
     }
-    table + "\n"
+    let picture = |shown: &str| format!("![A row by {along}: {shown}](growth/{along}-{shown}.svg)\n");
+    table + "\n" + &SHOWN.map(picture).concat() + "\n"
 }
 
 fn cost(cost: &Value) -> String {
@@ -109,10 +135,14 @@ fn page(tables: &str) -> String {
          - *Cold* is a read right after all was opened with empty caches, the mean of 20. *Warm* is the mean of 2,000 behind as many\n  \
            others, with 64 MiB for caches, of which neither rows nor data take any.\n\
          - Values have 8 bytes; nothing is compressed; index blocks of 64 KiB; fences.\n\
-         - The SSTables have 1,000 partitions each, and their tokens do not overlap: as leveled compaction leaves them. Where they do\n  \
-           overlap, each that may have the key is asked of its filter, in memory.\n\
+         - **Partitions**: up to a million all that tells where one is stays in the 64 MiB; of ten million the fences are larger than that, and three\n  \
+           of four reads bring in a page of them first. From one size to the next, ten times as many, a cold read takes a request more at the most.\n\
+         - The SSTables have 1,000 partitions each. **By sstables** their tokens do not overlap, as leveled compaction leaves them: the one is\n  \
+           found by halves. **By overlapping** each has tokens of the whole ring, as many flushes leave them: requests stay as they are,\n  \
+           as filters tell which SSTables have not got the key, and fences of those whose filter is wrong. But each filter is asked, in memory:\n  \
+           these instructions are in proportion to the SSTables that are not compacted yet.\n\
          - Opening is that of all SSTables, in requests and KiB. It is in proportion to the SSTables and, by their filters and\n  \
-           summaries, to their partitions.\n"
+           summaries, to their partitions. Fences of up to 512 KiB are read whole then; of larger ones it is the last 32 KiB.\n"
     )
 }
 
@@ -127,5 +157,6 @@ mod tests {
             json!({ "size": 1000, "cold": cost, "warm": cost, "opening": cost, "instructions": 20500 });
         let table = table(&json!({ "along": "rows", "points": [point] }));
         assert!(table.contains("| 1,000 | 2.00 / 9.2 | 2.00 / 9.2 | 20,500 | 2.00 / 9.2 |"), "{table}");
+        assert!(table.contains("](growth/rows-requests.svg)"), "{table}");
     }
 }

@@ -23,6 +23,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::time::{NO_DELETION_TIME, NO_TIMESTAMP};
+use model::types::NumberOrder;
 use model::{
     Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Schema, Weight,
 };
@@ -93,6 +94,8 @@ pub struct RowCodec {
     version: Version,
     family: Family,
     clustering: Vec<Width>,
+    /// The order of the only clustering column, if it is of whole numbers.
+    only_number: Option<NumberOrder>,
     statics: Vec<ColumnCodec>,
     regulars: Vec<ColumnCodec>,
 }
@@ -213,6 +216,7 @@ impl RowCodec {
             version,
             family: Family::default(),
             clustering: schema.clustering.iter().map(CqlType::fixed_len).collect(),
+            only_number: schema.number_order().filter(|_| schema.clustering.len() == 1),
             statics: columns(true),
             regulars: columns(false),
         }

@@ -39,8 +39,8 @@ impl<'a> Sought<'a> {
     #[inline]
     pub(crate) fn new(codec: &'a RowCodec, schema: &'a Schema, position: &'a Position) -> Sought<'a> {
         let only = match (&*codec.clustering, &*schema.clustering, &*position.prefix.values) {
-            ([Some(width)], [data_type], [Some(value)]) => {
-                let order = data_type.number_order().filter(|order| [*width, value.len()] == [order.len; 2]);
+            ([Some(width)], [_], [Some(value)]) => {
+                let order = codec.only_number.filter(|order| value.len() == order.len);
                 let number = order.map(|order| (order, order.rank(value)));
                 Some(OnlyValue { value, width: *width, number })
             }
