@@ -24,6 +24,9 @@ const BEHIND: &str = "\
 - **KiB of all rows**: the rows of Cassandra's format take half a percent more than fjall's: 214 bytes, of which 14 are the row's own, where fjall
   has 213.
 - **Requests to open**: eleven small ones, as the components of an SSTable are files of their own. RocksDB's eight are a hundred times the KiB.
+- **Instructions from disk**: rows that are read are decoded, go into the row cache as rows, and are packed once more for who asks; the peers
+  keep the block as it is, and find the rows in it ([0052](../decisions/0052-a-way-as-large-as-itself.md)). For an absent row the fences are searched and a
+  filter of its group of blocks is asked, both in pages that come and go; the peers have one filter in memory, beside what their cache may take.
 - **Load**, beside RocksDB: what is written is merged into one SSTable at the end, all rows of which are read, compared and written once
   more; RocksDB's compaction of ascending keys moves files, and writes nothing.
 ";
@@ -138,8 +141,8 @@ pub fn page(tables: &str, options: &Options) -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     format!(
         "# Siltstone and its peers\n\n\
-         The same work by Siltstone, RocksDB 10.4 (the crate `rocksdb` 0.24), fjall 3.1 and cqlite 0.18, each in processes of its own.\n\
-         Printed by\n\n\
+         The same work by Siltstone, RocksDB 10.4 (the crate `rocksdb` 0.24), fjall 3.1, cqlite 0.18 and Cassandra {VERSION}, each in processes\n\
+         of its own. Printed by\n\n\
          ```sh\ncargo xtask peers {flag}--runs {runs} --write\n```\n\n\
          Each table is of one run; `--only` prints some again, and the others stay as they were, so tables may be of different runs.\n\
          `--fixture` is a folder of the fixtures, such as `oa/large`.\n\n\

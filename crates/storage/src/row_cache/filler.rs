@@ -128,6 +128,16 @@ impl Filler {
         Taken::Yes
     }
 
+    /// Behind the last fragment that was given.
+    pub(super) fn at(&self) -> &Position {
+        &self.at
+    }
+
+    /// Whether the part at hand has nothing yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.draft.len() == 0
+    }
+
     /// Whether the part at hand is large enough.
     pub(super) fn has_enough(&self) -> bool {
         self.draft.bytes() >= self.filling.cache.limits().enough

@@ -1,6 +1,7 @@
 //! A stretch that the cache does not have, read from SSTables and given to it on the way.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::rc::Rc;
 
 use model::merge::{Mapped, Merge};
@@ -22,8 +23,8 @@ const STEP: usize = 64;
 /// Reads a gap step by step. A step ends where a part does.
 ///
 /// Invariants:
-/// 1. All between the gap's beginning and `at`, as the stream runs, is in `items` or was taken from there.
-/// 2. The first item, if there are any, is a range tombstone change where the gap begins.
+/// 1. All between the gap's beginning and `at`, as the stream runs, is in the parts of steps and in the `items` of those without one.
+/// 2. The first item of the gap, if no part comes before it, is a range tombstone change where the gap begins.
 pub(super) struct Gap {
     request: ReadRequest,
     schema: Rc<Schema>,
@@ -34,6 +35,7 @@ pub(super) struct Gap {
     /// The partition's deletion, once the stream has told it.
     pub(super) head: Option<DeletionTime>,
     pub(super) static_row: Option<Fragment>,
+    /// What a step has brought that is in no part.
     pub(super) items: VecDeque<Fragment>,
     pub(super) at: Position,
     /// Only the head of the partition is wanted.
@@ -137,14 +139,14 @@ impl Gap {
                     Next::End => return Ok(self.end()),
                 },
             }
-            if let Some(gathered) = self.take(std::mem::take(&mut fragment)) {
+            if let Some(gathered) = self.take(&mut fragment) {
                 return Ok(gathered);
             }
         }
     }
 
-    /// Takes a fragment; what the step has brought if it ends with it.
-    fn take(&mut self, fragment: Fragment) -> Option<Gathered> {
+    /// Takes a fragment, or leaves its memory for the next one; what the step has brought if it ends with it.
+    fn take(&mut self, fragment: &mut Fragment) -> Option<Gathered> {
         match fragment {
             Fragment::PartitionStart(start) => {
                 self.head = Some(start.deletion);
@@ -152,29 +154,30 @@ impl Gap {
                 None
             }
             Fragment::StaticRow(_) => {
-                self.static_row = Some(fragment);
+                self.static_row = Some(mem::take(fragment));
                 None
             }
             Fragment::PartitionEnd => None,
-            item => self.take_item(item),
+            Fragment::RangeTombstone(_) | Fragment::Row(_) => self.take_item(fragment),
         }
     }
 
-    fn take_item(&mut self, item: Fragment) -> Option<Gathered> {
-        let is_change = matches!(item, Fragment::RangeTombstone(_));
-        let behind = behind(&item, self.request.direction).unwrap_or_else(Position::end);
-        if is_change && self.schema.compare(&behind, self.end_of_slice()).is_eq() {
+    fn take_item(&mut self, item: &mut Fragment) -> Option<Gathered> {
+        if let Fragment::RangeTombstone(change) = item
+            && self.schema.compare(&change.position, self.end_of_slice()).is_eq()
+        {
             return None;
         }
-        let taken = self.filler.as_mut().map(|filler| filler.push(&item));
+        let taken = self.filler.as_mut().map(|filler| filler.push(item));
         if taken == Some(Taken::Later) {
-            let before = before(&item, self.request.direction).unwrap_or_else(Position::end);
-            self.held = Some(item);
+            let before = before(item, self.request.direction).unwrap_or_else(Position::end);
+            self.held = Some(mem::take(item));
             return Some(self.close(before));
         }
-        self.enter(is_change.then_some(&behind));
-        self.items.push_back(item);
-        self.at = behind;
+        // The part has the row. Of changes in front of a row that no part takes there will be none.
+        if taken != Some(Taken::Yes) || matches!(item, Fragment::RangeTombstone(_)) {
+            self.keep(mem::take(item));
+        }
         let is_enough = match &self.filler {
             Some(filler) => filler.has_enough() || taken == Some(Taken::Never),
             None => self.items.len() >= STEP,
@@ -182,9 +185,18 @@ impl Gap {
         is_enough.then(|| self.end_step())
     }
 
+    fn keep(&mut self, item: Fragment) {
+        let behind = behind(&item, self.request.direction).unwrap_or_else(Position::end);
+        self.enter(matches!(item, Fragment::RangeTombstone(_)).then_some(&behind));
+        self.items.push_back(item);
+        if self.filler.is_none() {
+            self.at = behind;
+        }
+    }
+
     /// What is in force where the gap begins is said first, unless the stream says it here.
     fn enter(&mut self, change_at: Option<&Position>) {
-        if std::mem::replace(&mut self.state, State::InRows) != State::AtHead {
+        if mem::replace(&mut self.state, State::InRows) != State::AtHead {
             return;
         }
         if change_at.is_none_or(|position| self.schema.compare(position, &self.at).is_ne()) {
@@ -202,14 +214,21 @@ impl Gap {
     }
 
     fn end_step(&mut self) -> Gathered {
-        self.close(self.at.clone())
+        let here = self.filler.as_ref().map_or(&self.at, Filler::at);
+        self.close(here.clone())
     }
 
-    /// The step ends at `edge`.
+    /// The step ends at `edge`. Of a part all that it has is told from there.
     fn close(&mut self, edge: Position) -> Gathered {
         let filler = self.filler.as_mut().filter(|_| !self.is_of_head);
         let part = filler.and_then(|filler| filler.close(edge.clone()));
         self.at = edge;
+        if part.is_some() {
+            self.items.clear();
+            if self.state == State::AtHead {
+                self.state = State::InRows;
+            }
+        }
         Gathered::Step(part)
     }
 
@@ -217,7 +236,8 @@ impl Gap {
     fn ends_before_waiting(&self) -> bool {
         match &self.filler {
             Some(filler) if self.request.limit.is_none() => filler.has_something(),
-            _ => !self.items.is_empty(),
+            Some(filler) => !filler.is_empty() || !self.items.is_empty(),
+            None => !self.items.is_empty(),
         }
     }
 

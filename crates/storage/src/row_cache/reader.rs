@@ -72,6 +72,14 @@ pub(super) struct Flight {
     static_row: bool,
 }
 
+/// What came of a step.
+enum Brought {
+    /// The gap has gone it: the part that was made, if there is one.
+    Own(Option<Step>),
+    /// Another reader has.
+    Shared(Step),
+}
+
 /// What a step has for others who wait for the same.
 #[derive(Clone)]
 pub(super) enum Shared {
@@ -202,21 +210,20 @@ impl CachedReader {
             gap.stop_filling();
         }
         match self.step_with_others(&mut gap).await? {
-            None => self.take(gap),
-            Some(step) => self.take_shared(&step),
+            Brought::Own(step) => self.take(gap, step),
+            Brought::Shared(step) => self.take_shared(&step),
         }
         Ok(())
     }
 
-    /// What another reader's step has brought; `None` if the gap has made one of its own. Who has begun to read goes on;
-    /// who has not yet waits for whoever reads the same.
-    async fn step_with_others(&self, gap: &mut Gap) -> Result<Option<Step>> {
+    /// Goes a step in the gap. Who has begun to read goes on; who has not yet waits for whoever reads the same.
+    async fn step_with_others(&self, gap: &mut Gap) -> Result<Brought> {
         let members = self.members.as_ref().map_or(&[][..], Candidates::members);
         let flights = self.filling.cache.flights();
         loop {
             let flight = self.flight(gap);
             if !gap.is_filling() || (gap.has_begun() && flights.contains(&flight)) {
-                return gap.step(members).await.map(|_| None);
+                return gap.step(members).await.map(Brought::Own);
             }
             let own = Cell::new(None);
             let read = async || {
@@ -227,9 +234,9 @@ impl CachedReader {
             };
             let shared = flights.run(flight, read).await;
             match (own.take(), shared) {
-                (Some(read), _) => return read.map(|_| None),
-                (None, Shared::Step(step)) => return Ok(Some(step)),
-                (None, Shared::Nothing) => return gap.step(members).await.map(|_| None),
+                (Some(read), _) => return read.map(Brought::Own),
+                (None, Shared::Step(step)) => return Ok(Brought::Shared(step)),
+                (None, Shared::Nothing) => return gap.step(members).await.map(Brought::Own),
                 // Its error is its own; who waited tries again, one of them for all.
                 (None, Shared::Failed) => {}
             }
@@ -251,8 +258,8 @@ impl CachedReader {
         }
     }
 
-    /// Tells what a step has brought.
-    fn take(&mut self, mut gap: Gap) {
+    /// Tells what a step of the gap has brought: rows that were kept are looked at where they are now.
+    fn take(&mut self, mut gap: Gap, step: Option<Step>) {
         self.teller.head(gap.head);
         if self.wants_static_row {
             let row = match gap.static_row.take() {
@@ -264,8 +271,13 @@ impl CachedReader {
         if gap.is_of_head {
             return;
         }
-        gap.items.drain(..).for_each(|item| self.teller.tell(item));
-        self.at = gap.at.clone();
+        match step {
+            Some(step) => self.enter(&step.part),
+            None => {
+                gap.items.drain(..).for_each(|item| self.teller.tell(item));
+                self.at = gap.at.clone();
+            }
+        }
         self.gap = (!gap.has_ended()).then_some(gap);
     }
 
