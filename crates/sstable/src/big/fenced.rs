@@ -37,6 +37,12 @@ struct Blocks {
     other: Vec<u8>,
 }
 
+/// The ends of a slice, for all that is compared with them.
+struct Ends<'a> {
+    start: Sought<'a>,
+    end: Sought<'a>,
+}
+
 /// The fences, and the ordinal of the partition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fenced<'a> {
@@ -47,16 +53,19 @@ pub(super) struct Fenced<'a> {
 impl PromotedCursor<'_> {
     /// The blocks that can hold rows of the slice.
     pub(super) async fn find_by_fences(&self, fenced: Fenced<'_>, slice: &Slice) -> Result<Found> {
-        let (lower, mut next) = match self.around(fenced, &slice.start).await? {
-            (Some(group), next) if self.is_denied(fenced, &group, next.as_ref(), slice).await? => {
+        let sought = self.sought_ends(slice);
+        let (lower, mut next) = match self.around(fenced, &sought.start).await? {
+            (Some(group), next)
+                if self.is_denied(fenced, &group, next.as_ref(), (slice, &sought)).await? =>
+            {
                 return Ok(Found::nothing(group.number, self.promoted().head_len, DeletionTime::LIVE));
             }
             (Some(group), next) => {
-                self.prefetch_both(fenced, &group, next.as_ref(), &slice.end).await?;
+                self.prefetch_both(fenced, &group, next.as_ref(), &sought.end).await?;
                 let mut blocks = self.blocks(fenced, &group, next.as_ref()).await?;
-                let number = self.count_while(&mut blocks, Edge::Last, &slice.start, Ordering::is_lt)?;
+                let number = self.count_while(&mut blocks, Edge::Last, &sought.start, Ordering::is_lt)?;
                 if number < blocks.packed.len() {
-                    return self.found(fenced, (blocks, next), number, slice).await;
+                    return self.found(fenced, (blocks, next), number, (slice, &sought)).await;
                 }
                 let (end, open) = (blocks.packed.reach(number - 1).end, blocks.packed.end_open(number - 1));
                 (Found::nothing(blocks.number + number as u32, end, open), next)
@@ -65,12 +74,12 @@ impl PromotedCursor<'_> {
         };
         // The slice begins between two groups: where the second begins is known before it is read.
         let Some(group) = next.take() else { return Ok(lower) };
-        if self.is_behind(fenced, &group, &slice.end)? {
+        if self.is_behind(fenced, &group, &sought.end)? {
             return Ok(lower);
         }
         let (group, next) = fenced.fences.group_of(fenced.ordinal, group.number).await?;
         let blocks = self.blocks(fenced, &group, next.as_ref()).await?;
-        self.found(fenced, (blocks, next), 0, slice).await
+        self.found(fenced, (blocks, next), 0, (slice, &sought)).await
     }
 
     /// Whether the slice is of a single row, which the group is known not to have; nor has it a range tombstone.
@@ -79,13 +88,13 @@ impl PromotedCursor<'_> {
         fenced: Fenced<'_>,
         group: &Group,
         next: Option<&Group>,
-        slice: &Slice,
+        (slice, sought): (&Slice, &Ends<'_>),
     ) -> Result<bool> {
         let Some(rows) = self.rows().filter(|rows| rows.is_worth_asking()) else { return Ok(false) };
         let Some(row) = self.schema().row_of(slice) else { return Ok(false) };
         // The slice begins before its row, with which the next group may begin.
         if let Some(next) = next
-            && !self.is_behind(fenced, next, &slice.end)?
+            && !self.is_behind(fenced, next, &sought.end)?
         {
             return Ok(false);
         }
@@ -118,7 +127,7 @@ impl PromotedCursor<'_> {
         fenced: Fenced<'_>,
         (mut blocks, next): (Blocks, Option<Group>),
         number: usize,
-        slice: &Slice,
+        (slice, Ends { end, .. }): (&Slice, &Ends<'_>),
     ) -> Result<Found> {
         let first = blocks.packed.reach(number);
         let open = match number.checked_sub(1) {
@@ -126,19 +135,18 @@ impl PromotedCursor<'_> {
             None => blocks.open,
         };
         let lower = blocks.number + number as u32;
-        let end = self.sought(&slice.end);
-        if self.order_of(&mut blocks, number, Edge::First, &end)?.is_gt() {
+        if self.order_of(&mut blocks, number, Edge::First, end)?.is_gt() {
             return Ok(Found::nothing(lower, first.start, open));
         }
         let entry = self.within(&mut blocks, number, &slice.start)?;
         let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
             && slice.start.prefix == slice.end.prefix;
-        let (upper, exit, end) = match self.order_of(&mut blocks, number, Edge::Last, &end)?.is_lt() {
-            true => self.last_of(fenced, (blocks, next), &slice.end).await?,
+        let (upper, exit, bytes_end) = match self.order_of(&mut blocks, number, Edge::Last, end)?.is_lt() {
+            true => self.last_of(fenced, (blocks, next), (&slice.end, end)).await?,
             false if is_of_row => (lower, entry.clone(), first.end),
             false => (lower, self.within(&mut blocks, number, &slice.end)?, first.end),
         };
-        Ok(Found { blocks: lower..upper + 1, bytes: first.start..end, entry, exit, open })
+        Ok(Found { blocks: lower..upper + 1, bytes: first.start..bytes_end, entry, exit, open })
     }
 
     /// Where in a block a position seems to be.
@@ -162,17 +170,17 @@ impl PromotedCursor<'_> {
         &self,
         fenced: Fenced<'_>,
         (mut blocks, next): (Blocks, Option<Group>),
-        end: &Position,
+        (end, sought): (&Position, &Sought<'_>),
     ) -> Result<(u32, Within, u64)> {
         if let Some(next) = next
-            && !self.is_behind(fenced, &next, end)?
+            && !self.is_behind(fenced, &next, sought)?
         {
-            let (Some(group), next) = self.around(fenced, end).await? else {
+            let (Some(group), next) = self.around(fenced, sought).await? else {
                 return Err(fenced.fences.wrong("a group is not found again"));
             };
             blocks = self.blocks(fenced, &group, next.as_ref()).await?;
         }
-        let before = self.count_while(&mut blocks, Edge::First, end, Ordering::is_le)?;
+        let before = self.count_while(&mut blocks, Edge::First, sought, Ordering::is_le)?;
         let Some(last) = before.checked_sub(1) else {
             return Err(fenced.fences.wrong("a group begins elsewhere than it should"));
         };
@@ -183,17 +191,18 @@ impl PromotedCursor<'_> {
     async fn around(
         &self,
         fenced: Fenced<'_>,
-        position: &Position,
+        sought: &Sought<'_>,
     ) -> Result<(Option<Group>, Option<Group>)> {
-        fenced.fences.groups_around(fenced.ordinal, &self.sought(position)).await
+        fenced.fences.groups_around(fenced.ordinal, sought).await
     }
 
-    fn sought<'a>(&'a self, position: &'a Position) -> Sought<'a> {
-        Sought::new(self.codec(), self.schema(), position)
+    fn sought_ends<'a>(&'a self, slice: &'a Slice) -> Ends<'a> {
+        let sought = |position| Sought::new(self.codec(), self.schema(), position);
+        Ends { start: sought(&slice.start), end: sought(&slice.end) }
     }
 
-    fn is_behind(&self, fenced: Fenced<'_>, group: &Group, end: &Position) -> Result<bool> {
-        let order = group.compare(&self.sought(end));
+    fn is_behind(&self, fenced: Fenced<'_>, group: &Group, end: &Sought<'_>) -> Result<bool> {
+        let order = group.compare(end);
         order.map(Ordering::is_gt).map_err(|error| fenced.fences.wrong(error.what()))
     }
 
@@ -203,7 +212,7 @@ impl PromotedCursor<'_> {
         fenced: Fenced<'_>,
         group: &Group,
         next: Option<&Group>,
-        end: &Position,
+        end: &Sought<'_>,
     ) -> Result<()> {
         let Some(next) = next else { return Ok(()) };
         if self.is_behind(fenced, next, end)? {
@@ -298,14 +307,13 @@ impl PromotedCursor<'_> {
         &self,
         blocks: &mut Blocks,
         edge: Edge,
-        position: &Position,
+        sought: &Sought<'_>,
         is: fn(Ordering) -> bool,
     ) -> Result<usize> {
-        let sought = self.sought(position);
         let (mut low, mut high) = (0, blocks.packed.len());
         while low < high {
             let middle = low.midpoint(high);
-            if is(self.order_of(blocks, middle, edge, &sought)?) { low = middle + 1 } else { high = middle }
+            if is(self.order_of(blocks, middle, edge, sought)?) { low = middle + 1 } else { high = middle }
         }
         Ok(low)
     }
