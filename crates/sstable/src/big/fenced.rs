@@ -142,7 +142,7 @@ impl PromotedCursor<'_> {
         let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
             && slice.start.prefix == slice.end.prefix;
         let (upper, exit, bytes_end) = match self.order_of(&mut blocks, number, Edge::Last, end)?.is_lt() {
-            true => self.last_of(fenced, (blocks, next), (&slice.end, end)).await?,
+            true => self.last_of(fenced, (blocks, next), end).await?,
             false if is_of_row => (lower, entry.clone(), first.end),
             false => (lower, self.within(&mut blocks, number, &slice.end)?, first.end),
         };
@@ -170,21 +170,21 @@ impl PromotedCursor<'_> {
         &self,
         fenced: Fenced<'_>,
         (mut blocks, next): (Blocks, Option<Group>),
-        (end, sought): (&Position, &Sought<'_>),
+        end: &Sought<'_>,
     ) -> Result<(u32, Within, u64)> {
         if let Some(next) = next
-            && !self.is_behind(fenced, &next, sought)?
+            && !self.is_behind(fenced, &next, end)?
         {
-            let (Some(group), next) = self.around(fenced, sought).await? else {
+            let (Some(group), next) = self.around(fenced, end).await? else {
                 return Err(fenced.fences.wrong("a group is not found again"));
             };
             blocks = self.blocks(fenced, &group, next.as_ref()).await?;
         }
-        let before = self.count_while(&mut blocks, Edge::First, sought, Ordering::is_le)?;
+        let before = self.count_while(&mut blocks, Edge::First, end, Ordering::is_le)?;
         let Some(last) = before.checked_sub(1) else {
             return Err(fenced.fences.wrong("a group begins elsewhere than it should"));
         };
-        let exit = self.within(&mut blocks, last, end)?;
+        let exit = self.within(&mut blocks, last, end.position())?;
         Ok((blocks.number + last as u32, exit, blocks.packed.reach(last).end))
     }
 

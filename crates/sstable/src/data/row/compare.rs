@@ -49,6 +49,11 @@ impl<'a> Sought<'a> {
         Sought { codec, schema, position, only }
     }
 
+    /// The position itself.
+    pub(crate) fn position(&self) -> &'a Position {
+        self.position
+    }
+
     /// How the clustering prefix with its kind at the start of `bytes` stands to the position.
     #[inline]
     pub(crate) fn compare_prefix(&self, bytes: &[u8]) -> Decoded<Ordering> {

@@ -262,11 +262,9 @@ impl Group {
     /// The group of these bytes.
     pub(super) fn shared(bytes: &Bytes, version: Version) -> Decoded<Group> {
         let mut cursor = Cursor::new(bytes);
-        let GroupHead { ordinal, is_open, rest } = GroupHead::decode(bytes)?;
-        cursor.skip(bytes.len() - rest.len())?;
-        let Ok(number) = u32::try_from(cursor.vint()?) else {
-            return cursor.invalid("the number of a block is impossible");
-        };
+        let head = GroupHead::decode(bytes)?;
+        let (GroupHead { ordinal, is_open, rest }, number) = (head, head.number()?);
+        cursor.skip(bytes.len() - behind_vint(rest)?.len())?;
         let at = cursor.vint()?;
         let open = if is_open { deletion_time(&mut cursor, version)? } else { DeletionTime::LIVE };
         Ok(Group { ordinal, number, at, open, first: bytes.slice(cursor.position()..bytes.len()) })
