@@ -54,13 +54,24 @@ impl Bytes {
     /// # Panics
     /// If there are more than [`MAX_BUFFER`].
     pub fn refill(&mut self, bytes: &[u8]) {
-        let Some(buffer) = Rc::get_mut(&mut self.owner) else {
-            *self = Bytes::from(bytes);
-            return;
-        };
+        self.rewrite(|buffer| buffer.extend_from_slice(bytes));
+    }
+
+    /// Has other bytes written in the place of its own, into the same memory if nobody else has a share of it; what `write` gives.
+    ///
+    /// # Panics
+    /// If there are more than [`MAX_BUFFER`].
+    #[inline]
+    pub fn rewrite<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        if Rc::get_mut(&mut self.owner).is_none() {
+            self.owner = Rc::default();
+        }
+        let buffer = Rc::get_mut(&mut self.owner).expect("nobody else has a share of it");
         buffer.clear();
-        buffer.extend_from_slice(bytes);
-        (self.start, self.len) = (0, u32::try_from(bytes.len()).expect("buffers are addressed by 32 bits"));
+        let written = write(buffer);
+        let len = u32::try_from(buffer.len()).expect("buffers are addressed by 32 bits");
+        (self.start, self.len) = (0, len);
+        written
     }
 
     /// A copy with a buffer of its own, so that it no longer keeps a larger one alive.

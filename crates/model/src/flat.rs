@@ -23,6 +23,7 @@
 //! | `rows` | mutations of rows alone, put together row by row |
 //! | `standing` | mutations and rows that stay in the bytes they came in |
 //! | `sought` | a row that is looked for among others |
+//! | `usual` | usual rows, put together piece by piece |
 //! | `view` | rows and cells looked at where they stand |
 //! | `place` | clustering keys, positions, slices |
 //! | `stamp` | timestamps, deletions, expiry |
@@ -45,6 +46,7 @@ mod schema;
 mod sought;
 mod stamp;
 mod standing;
+mod usual;
 mod view;
 
 use std::cmp::Ordering;
@@ -65,6 +67,7 @@ pub use self::rows::PutRows;
 pub use self::schema::{SchemaError, put_schema};
 pub use self::sought::SoughtRow;
 pub use self::standing::{StandingMutation, StandingRow, standing_mutation};
+pub use self::usual::UsualRow;
 pub use self::view::{CellView, FlatRow, RowVisitor, ValueVisitor};
 
 /// What mutations and schemas begin with. Another byte is of a version that is not known here.

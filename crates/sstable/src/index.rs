@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::key::{murmur3, token_of_hash};
-use model::{Bytes, PartitionKey, Schema, Slice};
+use model::{Bytes, KeyView, PartitionKey, Schema, Slice};
 
 use crate::big::entry::{EntryScanner, IndexSource, Promoted};
 use crate::big::promoted_cursor::{BlockIndex, Found, PromotedCursor, Search};
@@ -109,6 +109,20 @@ impl Index {
             self.last_large.replace(Some((key, large.clone())));
         }
         Ok(found)
+    }
+
+    /// Whether memory alone tells that the row with these values in all clustering columns is not in a partition that the filter has
+    /// let pass, nor a range tombstone around it.
+    pub(crate) fn denies_row(&self, codec: &RowCodec, key: KeyView<'_>, row: &[&[u8]]) -> bool {
+        let Some(fences) = self.fencing.get() else { return false };
+        let denies = |large: &Large| {
+            let cursor = self.cursor(codec, &large.promoted).with_rows();
+            cursor.denies_at_hand(&fences, row)
+        };
+        if let Some((_, large)) = self.last_large.borrow().as_ref().filter(|(last, _)| last.view() == key) {
+            return denies(large);
+        }
+        fences.large_at_hand(key).is_some_and(|large| denies(&large))
     }
 
     /// The partition's range in the data.

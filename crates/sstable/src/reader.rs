@@ -1,5 +1,6 @@
 //! A slice of one partition of one SSTable, in either direction.
 
+use model::flat::FlatRow;
 use model::{Fragment, FragmentReader, Next};
 
 use crate::data::reader::DataReader;
@@ -29,6 +30,14 @@ impl FragmentReader for PartitionReader {
         match self {
             PartitionReader::Forward(reader) => reader.pop(place),
             PartitionReader::Reverse(reader) => reader.pop(place),
+        }
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        match self {
+            PartitionReader::Forward(reader) => reader.pop_flat(take),
+            PartitionReader::Reverse(reader) => reader.pop_flat(take),
         }
     }
 

@@ -5,13 +5,16 @@
 //! the partition. A partition without index blocks is one piece.
 //!
 //! In a reversed stream a range tombstone change says which deletion is in force *below* its position.
+//!
+//! Most rows of a piece stay flat bytes until they are handed out, and are mostly handed out as such.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
+use model::flat::{FlatRow, fragment_at};
 use model::{
-    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    Bytes, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Slice,
 };
 
@@ -23,13 +26,21 @@ use crate::{Error, Result};
 
 /// So many blocks are a piece at the most, as far as one request holds them.
 const MOST_BLOCKS: u32 = 64;
+/// A piece has no more flat bytes than these and a row: they are addressed by 32 bits.
+const MOST_FLAT: usize = 1 << 30;
+/// Said of flat bytes that this reader put there itself.
+const OWN: &str = "flat bytes decode to what was encoded";
 
 /// Reads a slice backwards.
 #[derive(Debug)]
 pub struct ReverseReader {
     table: Rc<SSTable>,
     slice: Slice,
+    /// What is handed out before the rows of the piece at hand.
     ready: VecDeque<Fragment>,
+    piece: Piece,
+    /// What is handed out behind them.
+    closing: VecDeque<Fragment>,
     left: Left,
     /// How many bytes of rows the next piece is to have.
     wanted: u64,
@@ -41,6 +52,21 @@ pub struct ReverseReader {
     open: Option<DeletionTime>,
     /// The most bytes of data that one request brings in.
     read_buffer: u64,
+}
+
+/// The rows and range tombstones of a piece that are left, ascending.
+#[derive(Debug, Default)]
+struct Piece {
+    items: Vec<Item>,
+    /// The usual rows, one after the other.
+    flat: Bytes,
+}
+
+#[derive(Debug)]
+enum Item {
+    Fragment(Fragment),
+    /// A row, where it stands among the flat ones.
+    Flat(Range<u32>),
 }
 
 /// Where a large partition is: its head in the data, its promoted index, and the blocks that are wanted.
@@ -115,6 +141,8 @@ impl ReverseReader {
             table,
             slice,
             ready: VecDeque::new(),
+            piece: Piece::default(),
+            closing: VecDeque::new(),
             left,
             wanted,
             exit: None,
@@ -129,12 +157,12 @@ impl ReverseReader {
         match std::mem::replace(&mut self.left, Left::Nothing) {
             Left::Nothing => Ok(()),
             Left::Partition { key, range, with_static } => {
-                let pace = Pace::steady(self.read_buffer, false);
+                let (pace, len) = (Pace::steady(self.read_buffer, false), range.end - range.start);
                 let data = self.table.data().clone();
                 let piece = DataReader::whole_piece(data, range, pace, self.slice.clone())
                     .expecting(&key)
                     .to_its_end();
-                self.take(if with_static { piece } else { piece.without_static_row() }).await?;
+                self.take(if with_static { piece } else { piece.without_static_row() }, len).await?;
                 self.finish(DeletionTime::LIVE);
                 Ok(())
             }
@@ -198,7 +226,7 @@ impl ReverseReader {
             false => steady,
         };
         let piece = DataReader::piece(table.data().clone(), Blocks { range, open }, pace, self.slice.clone());
-        self.take(piece).await?;
+        self.take(piece, len).await?;
         Ok(first)
     }
 
@@ -221,39 +249,81 @@ impl ReverseReader {
         }
     }
 
-    /// Decodes a piece forward and queues it backwards.
-    async fn take(&mut self, mut piece: DataReader) -> Result<()> {
-        let mut rows = Vec::new();
-        while let Some(fragment) = piece.next().await? {
-            match fragment {
-                Fragment::PartitionStart(_) | Fragment::StaticRow(_) => self.ready.push_back(fragment),
-                fragment => rows.push(fragment),
-            }
-        }
-        let at_end = piece.open();
+    /// Decodes a piece of so many bytes forward, to be handed out backwards.
+    async fn take(&mut self, mut reader: DataReader, len: u64) -> Result<()> {
+        self.piece = Piece::read(&mut reader, &mut self.ready, len.min(self.read_buffer) as usize).await?;
+        let at_end = reader.open();
         if self.open.is_none() && !at_end.is_live() {
             self.ready.push_back(change(self.slice.end.clone(), at_end));
         }
-        let mut above = piece.open_at_entry();
-        for fragment in &mut rows {
-            if let Fragment::RangeTombstone(change) = fragment {
+        let mut above = reader.open_at_entry();
+        for item in &mut self.piece.items {
+            if let Item::Fragment(Fragment::RangeTombstone(change)) = item {
                 std::mem::swap(&mut change.deletion, &mut above);
             }
         }
-        self.ready.extend(rows.into_iter().rev());
-        self.open = Some(piece.open_at_entry());
+        self.open = Some(reader.open_at_entry());
         Ok(())
     }
 
     /// Closes the slice at its start. `between` is what is in force where no block holds any of it.
     fn finish(&mut self, between: DeletionTime) {
         if self.open.is_none() && !between.is_live() {
-            self.ready.push_back(change(self.slice.end.clone(), between));
+            self.closing.push_back(change(self.slice.end.clone(), between));
         }
         if !self.open.unwrap_or(between).is_live() {
-            self.ready.push_back(change(self.slice.start.clone(), DeletionTime::LIVE));
+            self.closing.push_back(change(self.slice.start.clone(), DeletionTime::LIVE));
         }
-        self.ready.push_back(Fragment::PartitionEnd);
+        self.closing.push_back(Fragment::PartitionEnd);
+    }
+}
+
+impl Piece {
+    /// All that a reader gives, which goes forward, about so many bytes; what stands in front of rows goes into `head`.
+    async fn read(reader: &mut DataReader, head: &mut VecDeque<Fragment>, about: usize) -> Result<Piece> {
+        let (mut items, mut flat) = (Vec::new(), Vec::with_capacity(about));
+        let mut place = Fragment::default();
+        loop {
+            if flat.len() < MOST_FLAT {
+                reader.pop_flat(&mut |row| {
+                    let start = flat.len();
+                    flat.extend_from_slice(row.bytes().expect("a reader of data gives rows alone"));
+                    items.push(Item::Flat(start as u32..flat.len() as u32));
+                    flat.len() < MOST_FLAT
+                });
+            }
+            match reader.pop(&mut place)? {
+                Next::End => return Ok(Piece { items, flat: Bytes::from(flat) }),
+                Next::Fill => reader.fill().await?,
+                Next::Fragment => match std::mem::take(&mut place) {
+                    fragment @ (Fragment::PartitionStart(_) | Fragment::StaticRow(_)) => {
+                        head.push_back(fragment)
+                    }
+                    fragment => items.push(Item::Fragment(fragment)),
+                },
+            }
+        }
+    }
+
+    /// Puts the last item into `place`, and forgets it; whether there was one.
+    fn pop(&mut self, place: &mut Fragment) -> bool {
+        match self.items.pop() {
+            Some(Item::Fragment(fragment)) => *place = fragment,
+            Some(Item::Flat(range)) => fragment_at(&self.flat, range.start as usize, place).expect(OWN),
+            None => return false,
+        }
+        true
+    }
+
+    /// Gives the last rows as long as they are flat and `take` wants more.
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        while let Some(Item::Flat(range)) = self.items.last() {
+            let row = self.flat.slice(range.start as usize..range.end as usize);
+            self.items.pop();
+            if !take(FlatRow::alone(&row).known_as(true)) {
+                return;
+            }
+        }
     }
 }
 
@@ -261,11 +331,21 @@ impl FragmentReader for ReverseReader {
     type Error = Error;
 
     fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
-        Ok(match (place.pop_from(&mut self.ready), &self.left) {
+        if place.pop_from(&mut self.ready) == Next::Fragment || self.piece.pop(place) {
+            return Ok(Next::Fragment);
+        }
+        Ok(match (place.pop_from(&mut self.closing), &self.left) {
             (Next::Fragment, _) => Next::Fragment,
             (_, Left::Nothing) => Next::End,
             _ => Next::Fill,
         })
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        if self.ready.is_empty() {
+            self.piece.pop_flat(take);
+        }
     }
 
     async fn fill(&mut self) -> Result<()> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::key::murmur3;
-use model::{Bytes, PartitionKey, PartitionStart, Position, Schema, Slice, Token};
+use model::{Bytes, KeyView, PartitionKey, PartitionStart, Position, Schema, Slice, Token};
 use runtime::{Cache, Disk, File, Reserved, SingleFlight};
 
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
@@ -340,6 +340,13 @@ impl SSTable {
         let pace = Pace::overlapping(self.read_buffer, true);
         let reader = DataReader::partition(self.data.clone(), range, pace, Slice::all());
         Ok(Some(reader.expecting(key).to_its_end()))
+    }
+
+    /// Whether memory alone tells that nothing is here of a row: neither the row with these values in all clustering columns, nor a
+    /// range tombstone around it. Of a deletion of its partition nothing is told. `hash` is that of the key
+    /// ([`model::key::murmur3`]).
+    pub fn denies_row(&self, key: KeyView<'_>, hash: [u64; 2], row: &[&[u8]]) -> bool {
+        self.filter().probe(hash) == Probe::Absent || self.index.denies_row(&self.data.codec, key, row)
     }
 
     /// A slice of one partition; `None` if the partition is not there, or the slice ends before it begins.

@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use model::key::murmur3;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader,
@@ -141,6 +142,12 @@ async fn read_row(table: &Rc<SSTable>, kind: Kind, number: i32) -> Vec<Fragment>
     read(table, kind, &Slice::of_prefix(clustering(number)), ReadOptions::default()).await
 }
 
+/// Whether memory alone tells that a row is not there.
+fn denies(table: &Rc<SSTable>, kind: Kind, clustering: &Clustering) -> bool {
+    let (key, row) = (key(kind), clustering.values.iter().flatten().map(|value| &value[..]));
+    table.denies_row(key.view(), murmur3(&key.bytes), &row.collect::<Vec<_>>())
+}
+
 /// Asks for rows that are not there, until looking for them is worth a request.
 async fn ask_in_vain(table: &Rc<SSTable>, kind: Kind) {
     for number in 0..20 {
@@ -211,6 +218,10 @@ async fn agree(plain: &Rc<SSTable>, told: &Rc<SSTable>, kind: Kind) {
         let is_there = number >= 0 && number % 2 == 0 && number < 2 * rows;
         let has_row = expected.iter().any(|fragment| matches!(fragment, Fragment::Row(_)));
         assert_eq!(has_row, is_there, "{kind:?}, row {number}");
+        let is_covered = expected.iter().any(|fragment| matches!(fragment, Fragment::RangeTombstone(_)));
+        let is_denied = denies(told, kind, &clustering(number));
+        assert!(!is_denied || !has_row && !is_covered, "{kind:?}, row {number}");
+        assert!(!denies(plain, kind, &clustering(number)), "{kind:?}, row {number}");
     }
     for start in [-5, 0, 777, 2 * ROWS - 9] {
         let slice =
@@ -245,6 +256,13 @@ fn an_absent_row_is_no_request() {
         assert!((1..60).contains(&data_requests) && (1..5).contains(&filter), "{data_requests}, {filter}");
         let [data_requests, filter] = counts(&cost(absent).await);
         assert!(data_requests < 50 && filter == 0, "{data_requests}, {filter}");
+        // Memory tells nearly all of it without a read.
+        let is_denied = |number: &i32| denies(&table, Kind::Plain, &clustering(*number));
+        let [denied, lost] =
+            [1, 0].map(|odd| (0..ROWS).map(|number| 2 * number + odd).filter(is_denied).count());
+        assert!(denied > ROWS as usize * 95 / 100 && lost == 0, "{denied}, {lost}");
+        let other = PartitionKey::new(Bytes::from(77_i32.to_be_bytes().to_vec()));
+        assert!(table.denies_row(other.view(), murmur3(&other.bytes), &[]), "the filter of keys tells");
         assert!(matches!(table.row_filter_state().await, Usage::InUse { .. }));
     });
 }
@@ -376,8 +394,11 @@ fn a_value_of_a_wrong_length_is_not_there() {
         let table = open(disk, &data, true, CACHE).await;
         ask_in_vain(&table, Kind::Plain).await;
         let short: Clustering = [b"000010".to_vec(), vec![0, 0, 100]].into_iter().collect();
-        let found = read(&table, Kind::Plain, &Slice::of_prefix(short), ReadOptions::default()).await;
+        let found = read(&table, Kind::Plain, &Slice::of_prefix(short.clone()), ReadOptions::default()).await;
         assert_eq!(found.len(), 2, "start and end of the partition");
+        assert!(!denies(&table, Kind::Plain, &short), "nothing is told of it");
+        let part: Clustering = [b"000010".to_vec()].into_iter().collect();
+        assert!(!denies(&table, Kind::Plain, &part), "nor of many rows");
     });
 }
 
@@ -435,6 +456,8 @@ fn damage_hides_no_row() {
                         let found = read_row(&table, kind, 2 * row).await;
                         let has_row = found.iter().any(|fragment| matches!(fragment, Fragment::Row(_)));
                         assert!(has_row, "damage {number}, {kind:?}, row {row}");
+                        let is_denied = denies(&table, kind, &clustering(2 * row));
+                        assert!(!is_denied, "damage {number}, {kind:?}, row {row}");
                         ask_in_vain(&table, kind).await;
                     }
                 }

@@ -15,6 +15,7 @@ use model::{
 };
 use runtime::{Cache, Shard, ShardOptions, SimOptions};
 use siltstone_sstable::{ForwardingReader, OpenOptions, ReadOptions, SSTable, Search};
+use testkit::gather::{Gathered, gather_flat};
 use testkit::generate::random::Random;
 
 const LARGE: [&str; 2] =
@@ -39,14 +40,16 @@ struct Way {
     read_buffer: u64,
     search: Search,
     limit: Option<u64>,
+    /// Rows are taken as they stand, where the reader gives them so.
+    flat: bool,
 }
 
 const WAYS: [Way; 5] = [
-    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Binary, limit: None },
-    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Scan, limit: None },
-    Way { cache: 0, read_buffer: 700, search: Search::Binary, limit: Some(1) },
-    Way { cache: 10 << 10, read_buffer: 5000, search: Search::Binary, limit: Some(7) },
-    Way { cache: 40 << 10, read_buffer: 100_000, search: Search::Scan, limit: Some(100) },
+    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Binary, limit: None, flat: true },
+    Way { cache: 64 << 20, read_buffer: 256 << 10, search: Search::Scan, limit: None, flat: false },
+    Way { cache: 0, read_buffer: 700, search: Search::Binary, limit: Some(1), flat: true },
+    Way { cache: 10 << 10, read_buffer: 5000, search: Search::Binary, limit: Some(7), flat: false },
+    Way { cache: 40 << 10, read_buffer: 100_000, search: Search::Scan, limit: Some(100), flat: true },
 ];
 
 struct Partition {
@@ -189,13 +192,26 @@ async fn read(table: &Rc<SSTable>, key: &PartitionKey, slice: &Slice, options: R
     fragments
 }
 
+/// The same with rows as they stand, and how many did.
+async fn read_flat(
+    table: &Rc<SSTable>,
+    key: &PartitionKey,
+    slice: &Slice,
+    options: ReadOptions,
+) -> (Vec<Fragment>, usize) {
+    let mut reader = table.read(key, slice, options).await.unwrap().expect("the partition is there");
+    let Gathered { fragments, flat } = gather_flat(&mut reader).await.unwrap();
+    (fragments, flat)
+}
+
 async fn open(shard: &Shard, name: &str, way: &Way) -> Rc<SSTable> {
     let options = OpenOptions { read_buffer: way.read_buffer, ..OpenOptions::new(Cache::new(way.cache)) };
     SSTable::open(shard.disk(), &fixture(name), &options).await.unwrap()
 }
 
-async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
-    let mut checked = 0;
+/// How many slices were compared, and how many rows of them were taken as they stand.
+async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> (usize, usize) {
+    let (mut checked, mut flat) = (0, 0);
     for way in ways {
         let table = open(shard, name, way).await;
         for partition in partitions(&table).await {
@@ -209,7 +225,14 @@ async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
                         limit: way.limit,
                         ..ReadOptions::default()
                     };
-                    let found = read(&table, &partition.key, &slice, options).await;
+                    let found = match way.flat {
+                        true => {
+                            let (found, rows) = read_flat(&table, &partition.key, &slice, options).await;
+                            flat += rows;
+                            found
+                        }
+                        false => read(&table, &partition.key, &slice, options).await,
+                    };
                     let expected = filtered(table.schema(), &partition.fragments, &slice, static_row);
                     let expected = if reverse { reversed(&expected) } else { expected };
                     assert!(
@@ -227,7 +250,7 @@ async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> usize {
             }
         }
     }
-    checked
+    (checked, flat)
 }
 
 /// Reads slices that follow each other with one reader, and compares each with filtering. Some it leaves in their middle.
@@ -309,7 +332,7 @@ fn with_files_in_memory(names: &[&str], test: impl AsyncFnOnce(Shard) + Send) {
 fn slices_of_small_partitions_agree_with_filtering() {
     with_files_in_memory(&SMALL, async |shard: Shard| {
         for name in SMALL {
-            assert!(check(&shard, name, 5, &WAYS).await > 100, "{name} has slices to check");
+            assert!(check(&shard, name, 5, &WAYS).await.0 > 100, "{name} has slices to check");
         }
     });
 }
@@ -318,7 +341,8 @@ fn slices_of_small_partitions_agree_with_filtering() {
 fn slices_of_large_partitions_agree_with_filtering() {
     with_files_in_memory(&LARGE, async |shard: Shard| {
         for name in LARGE {
-            assert!(check(&shard, name, 5000, &WAYS).await > 1000, "{name} has slices to check");
+            let (checked, flat) = check(&shard, name, 5000, &WAYS).await;
+            assert!(checked > 1000 && flat > 1000, "{name} has slices and rows to check: {checked}, {flat}");
         }
     });
 }
@@ -341,7 +365,7 @@ fn neither_io_uring_nor_direct_io_changes_what_is_read() {
         let options = ShardOptions { io_uring, direct_io, ..ShardOptions::default() };
         runtime::run(options, async |shard: Shard| {
             for name in [SMALL[0], LARGE[0], LARGE[1]] {
-                assert!(check(&shard, name, 9000, &WAYS[3..4]).await > 100);
+                assert!(check(&shard, name, 9000, &WAYS[3..4]).await.0 > 100);
             }
         })
         .unwrap();

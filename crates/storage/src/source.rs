@@ -74,7 +74,9 @@ impl FragmentReader for Source {
         match self {
             Source::Cached(reader) => reader.pop_flat(take),
             Source::Part(reader) => reader.pop_flat(take),
-            _ => {}
+            Source::SSTable(reader) => reader.pop_flat(take),
+            Source::Scan(reader) => reader.pop_flat(take),
+            Source::Memtable(_) | Source::Held(_) => {}
         }
     }
 

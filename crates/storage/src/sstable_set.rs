@@ -12,7 +12,7 @@ use std::rc::Rc;
 use model::key::murmur3;
 use model::merge::ColumnMap;
 use model::types::all_alike;
-use model::{PartitionKey, Token};
+use model::{KeyView, PartitionKey, Token};
 use runtime::Disk;
 use smallvec::SmallVec;
 use sstable::parts::bloom_pages::Probe;
@@ -41,13 +41,26 @@ pub struct Member {
     pub facts: SSTableFacts,
 }
 
-/// The places of members in runs that do not overlap, each in the order of the ring: as few runs as there can be. Leveled
+/// Where members are on the ring, in runs that do not overlap, each in the order of the ring: as few runs as there can be. Leveled
 /// compaction leaves few runs, however many SSTables; then a partition is looked for by halves.
 #[derive(Clone, Debug, Default)]
-struct Runs(Vec<Vec<u32>>);
+struct Runs {
+    /// Those of one member: SSTables that overlap all others are looked at one after the other, in one piece of memory.
+    alone: Vec<Stretch>,
+    /// Those of several.
+    runs: Vec<Vec<Stretch>>,
+}
 
-/// The first and the last partition of a member.
-type Ends<'a> = (&'a PartitionKey, &'a PartitionKey);
+/// Where a member is on the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stretch {
+    /// The token of its first partition.
+    first: Token,
+    /// The token of its last partition.
+    last: Token,
+    /// Its place among the members.
+    place: u32,
+}
 
 /// The SSTables of a table, the one with the greatest timestamp first.
 #[derive(Clone, Debug, Default)]
@@ -114,28 +127,28 @@ impl Member {
         Rc::ptr_eq(&self.sstable, &other.sstable) || self.sstable.descriptor() == other.sstable.descriptor()
     }
 
-    fn ends(&self) -> Ends<'_> {
-        (&self.first, &self.last)
-    }
-
     /// Whether it has partitions above one token and not above another.
     pub fn overlaps(&self, after: Option<Token>, last: Token) -> bool {
         self.first.token <= last && after.is_none_or(|after| self.last.token > after)
     }
 }
 
+impl Stretch {
+    fn has(&self, token: Token) -> bool {
+        self.first <= token && token <= self.last
+    }
+}
+
 impl Runs {
-    /// Of so many members, whose first and last partitions `ends` tells.
-    fn of<'a>(count: usize, ends: impl Fn(u32) -> Ends<'a>) -> Runs {
-        let mut places: Vec<u32> = (0..count as u32).collect();
-        places.sort_by(|&a, &b| ends(a).0.cmp(ends(b).0));
-        let mut runs: Vec<Vec<u32>> = Vec::new();
+    /// Of members that are there.
+    fn of(mut stretches: Vec<Stretch>) -> Runs {
+        stretches.sort_by_key(|stretch| (stretch.first, stretch.last));
+        let mut runs: Vec<Vec<Stretch>> = Vec::new();
         // The run that ends first takes the next member, if it ends before that begins.
-        let mut open: BinaryHeap<Reverse<(&PartitionKey, usize)>> = BinaryHeap::new();
-        for place in places {
-            let (first, last) = ends(place);
+        let mut open: BinaryHeap<Reverse<(Token, usize)>> = BinaryHeap::new();
+        for stretch in stretches {
             let run = match open.peek() {
-                Some(&Reverse((end, run))) if end < first => {
+                Some(&Reverse((end, run))) if end < stretch.first => {
                     open.pop();
                     run
                 }
@@ -144,19 +157,27 @@ impl Runs {
                     runs.len() - 1
                 }
             };
-            runs[run].push(place);
-            open.push(Reverse((last, run)));
+            runs[run].push(stretch);
+            open.push(Reverse((stretch.last, run)));
         }
-        Runs(runs)
+        let (alone, runs): (Vec<_>, _) = runs.into_iter().partition(|run| run.len() == 1);
+        Runs { alone: alone.concat(), runs }
     }
 
-    /// The members between whose first and last partition a key stands, one of a run at the most.
-    fn around<'a>(&self, key: &PartitionKey, ends: impl Fn(u32) -> Ends<'a>) -> impl Iterator<Item = u32> {
-        self.0.iter().filter_map(move |run| {
-            let behind = run.partition_point(|&place| ends(place).0 <= key);
-            let place = run[behind.checked_sub(1)?];
-            (key <= ends(place).1).then_some(place)
-        })
+    /// The members that have a token between their first and their last one, one of a run at the most.
+    fn around(&self, token: Token) -> impl Iterator<Item = u32> {
+        let alone = self.alone.iter().filter(move |stretch| stretch.has(token));
+        let in_runs = self.runs.iter().filter_map(move |run| {
+            let behind = run.partition_point(|stretch| stretch.first <= token);
+            let stretch = &run[behind.checked_sub(1)?];
+            stretch.has(token).then_some(stretch)
+        });
+        alone.chain(in_runs).map(|stretch| stretch.place)
+    }
+
+    /// All runs.
+    fn all(&self) -> impl Iterator<Item = &[Stretch]> {
+        self.runs.iter().map(Vec::as_slice).chain(self.alone.chunks(1))
     }
 }
 
@@ -230,7 +251,12 @@ impl SSTableSet {
         });
         let chunks = members.iter().filter_map(|member| member.sstable.data().file.compression());
         let largest_chunk = chunks.map(|info| u64::from(info.chunk_len())).max().unwrap_or(0);
-        let runs = Runs::of(members.len(), |place| members[place as usize].ends());
+        let stretch = |(place, member): (u32, &Rc<Member>)| Stretch {
+            first: member.first.token,
+            last: member.last.token,
+            place,
+        };
+        let runs = Runs::of((0..).zip(&members).map(stretch).collect());
         SSTableSet { runs, members, largest_chunk }
     }
 
@@ -244,14 +270,14 @@ impl SSTableSet {
         &self.members
     }
 
-    /// Those that may have a partition, as far as first and last ones tell, and filters as far as they are in memory.
+    /// Those that may have a partition, as far as first and last tokens tell, and filters as far as they are in memory.
     pub fn of_key(&self, key: &PartitionKey) -> Candidates {
         if self.members.is_empty() {
             return Candidates::default();
         }
         let hash = murmur3(&key.bytes);
-        let around = self.runs.around(key, |place| self.members[place as usize].ends());
         let mut has_unread = false;
+        let around = self.runs.around(key.token);
         let mut found: SmallVec<[u32; 8]> = around
             .filter(|&at| {
                 let probe = self.members[at as usize].sstable.filter().probe(hash);
@@ -264,7 +290,14 @@ impl SSTableSet {
         Candidates { members, has_unread }
     }
 
-    /// The same of many keys at once, in the order of tokens: each SSTable that may have some of them is asked for all of
+    /// Whether memory alone tells that none of them has anything of a row: see [`SSTable::denies_row`].
+    pub fn denies_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> bool {
+        let hash = murmur3(key.bytes);
+        let mut around = self.runs.around(key.token);
+        around.all(|place| self.members[place as usize].sstable.denies_row(key, hash, row))
+    }
+
+    /// Those that may have each of many keys, in the order of tokens: each SSTable that may have some of them is asked for all of
     /// those, and what has to be read of its filter is read together.
     ///
     /// # Errors
@@ -273,9 +306,7 @@ impl SSTableSet {
         assert!(keys.is_sorted(), "keys stand in their order");
         let hashes: Vec<[u64; 2]> = keys.iter().map(|key| murmur3(&key.bytes)).collect();
         let mut questions = Vec::new();
-        for run in &self.runs.0 {
-            self.ask_run(run, keys, &mut questions);
-        }
+        self.runs.all().for_each(|run| ask_run(run, keys, &mut questions));
         let mut found: Vec<SmallVec<[u32; 8]>> = vec![SmallVec::new(); keys.len()];
         for some in questions.chunks(ASKED_AT_ONCE) {
             let asked = some.iter().map(async |(place, range)| {
@@ -296,25 +327,6 @@ impl SSTableSet {
         Ok(candidates.collect())
     }
 
-    /// Which SSTables of a run to ask for which of these keys.
-    fn ask_run(&self, run: &[u32], keys: &[&PartitionKey], questions: &mut Vec<(u32, Range<usize>)>) {
-        let ends = |place: u32| self.members[place as usize].ends();
-        let mut at = 0;
-        while at < keys.len() {
-            let behind = run.partition_point(|&place| ends(place).0 <= keys[at]);
-            let last = behind.checked_sub(1).map(|before| ends(run[before]).1);
-            let within = last.map_or(0, |last| keys[at..].partition_point(|key| *key <= last));
-            if within > 0 {
-                questions.push((run[behind - 1], at..at + within));
-                at += within;
-                continue;
-            }
-            // The key stands before the run, between two of it or behind it.
-            let Some(&next) = run.get(behind) else { return };
-            at += keys[at..].partition_point(|key| *key < ends(next).0);
-        }
-    }
-
     /// The set without some and with others.
     pub fn replaced(&self, gone: &[Rc<Member>], new: impl IntoIterator<Item = Rc<Member>>) -> SSTableSet {
         let stays = |member: &&Rc<Member>| !gone.iter().any(|gone| gone.is(member));
@@ -322,15 +334,32 @@ impl SSTableSet {
     }
 }
 
+/// Which SSTables of a run to ask for which of these keys.
+fn ask_run(run: &[Stretch], keys: &[&PartitionKey], questions: &mut Vec<(u32, Range<usize>)>) {
+    let mut at = 0;
+    while at < keys.len() {
+        let behind = run.partition_point(|stretch| stretch.first <= keys[at].token);
+        let last = behind.checked_sub(1).map(|before| run[before].last);
+        let within = last.map_or(0, |last| keys[at..].partition_point(|key| key.token <= last));
+        if within > 0 {
+            questions.push((run[behind - 1].place, at..at + within));
+            at += within;
+            continue;
+        }
+        // The key stands before the run, between two of it or behind it.
+        let Some(next) = run.get(behind) else { return };
+        at += keys[at..].partition_point(|key| key.token < next.first);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use model::Bytes;
     use testkit::generate::random::Random;
 
     use super::*;
 
-    fn key(token: Token) -> PartitionKey {
-        PartitionKey { token, bytes: Bytes::default() }
+    fn stretches(ends: impl IntoIterator<Item = (Token, Token)>) -> Vec<Stretch> {
+        (0..).zip(ends).map(|(place, (first, last))| Stretch { first, last, place }).collect()
     }
 
     #[test]
@@ -338,25 +367,22 @@ mod tests {
         for seed in 0..200 {
             let mut random = Random::new(seed);
             let longest = [1, 5, 100][seed as usize % 3];
-            let members: Vec<(PartitionKey, PartitionKey)> = (0..random.below(40))
-                .map(|_| {
-                    let first = random.below(100) as Token;
-                    (key(first), key(first + random.below(longest) as Token))
-                })
-                .collect();
-            let ends = |place: u32| (&members[place as usize].0, &members[place as usize].1);
-            let runs = Runs::of(members.len(), ends);
+            let members = stretches((0..random.below(40)).map(|_| {
+                let first = random.below(100) as Token;
+                (first, first + random.below(longest) as Token)
+            }));
+            let runs = Runs::of(members.clone());
             let mut most = 0;
             for token in -1..210 {
-                let mut found: Vec<u32> = runs.around(&key(token), ends).collect();
+                let mut found: Vec<u32> = runs.around(token).collect();
                 found.sort_unstable();
-                let is_around = |place: &u32| (ends(*place).0.token..=ends(*place).1.token).contains(&token);
-                let expected: Vec<u32> = (0..members.len() as u32).filter(is_around).collect();
+                let around = members.iter().filter(|stretch| stretch.has(token));
+                let expected: Vec<u32> = around.map(|stretch| stretch.place).collect();
                 assert_eq!(found, expected, "{seed}: {token}");
                 most = most.max(expected.len());
             }
             assert_eq!(
-                runs.0.len(),
+                runs.all().count(),
                 most,
                 "{seed}: there are no more runs than members that overlap at one place"
             );
@@ -365,10 +391,7 @@ mod tests {
 
     #[test]
     fn members_that_do_not_overlap_are_one_run() {
-        let members: Vec<(PartitionKey, PartitionKey)> =
-            (0..1000).rev().map(|at| (key(at * 10), key(at * 10 + 9))).collect();
-        let ends = |place: u32| (&members[place as usize].0, &members[place as usize].1);
-        let runs = Runs::of(members.len(), ends);
-        assert_eq!((runs.0.len(), runs.around(&key(5555), ends).collect::<Vec<_>>()), (1, vec![999 - 555]));
+        let runs = Runs::of(stretches((0..1000).rev().map(|at| (at * 10, at * 10 + 9))));
+        assert_eq!((runs.all().count(), runs.around(5555).collect::<Vec<_>>()), (1, vec![999 - 555]));
     }
 }

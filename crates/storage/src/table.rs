@@ -33,6 +33,9 @@ use crate::sstable_set::{Member, SSTableSet};
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
 
+use self::denials::Denials;
+
+mod denials;
 mod reads;
 
 pub use reads::{Begun, Caching, ReadRequest, Unread};
@@ -75,6 +78,7 @@ struct Inner {
     set: RefCell<Rc<SSTableSet>>,
     row_cache: RowCache,
     adaptive: Adaptive,
+    denials: Denials,
     is_flushing: Cell<bool>,
     /// A flush has ended.
     flushing: Signal,
@@ -136,6 +140,7 @@ impl Table {
             generations: generations.clone(),
             row_cache: RowCache::new(context, &definition.schema),
             adaptive: Adaptive::new(definition.single_key_parallel_scan_threshold),
+            denials: Denials::default(),
             definition: RefCell::new(definition),
             memtables: RefCell::new(Memtables { active, frozen: Vec::new() }),
             set: RefCell::new(Rc::new(SSTableSet::new(members))),

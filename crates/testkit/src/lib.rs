@@ -6,6 +6,7 @@
 //! | [`cassandra`] | Cassandra, as Maven brings it: its tools, and a live node |
 //! | [`command`] | commands that have to go well |
 //! | [`fixtures`] | SSTables that other databases wrote |
+//! | [`gather`] | streams to their ends |
 //! | [`generate`] | random tables, and random writes to them |
 //! | [`json`] | what Cassandra's dumps and ours have in common |
 //! | [`oracle`] | a table as plain as can be |
@@ -16,6 +17,7 @@ pub mod allocator;
 pub mod cassandra;
 pub mod command;
 pub mod fixtures;
+pub mod gather;
 pub mod generate;
 pub mod json;
 pub mod oracle;

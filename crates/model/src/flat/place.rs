@@ -123,7 +123,7 @@ fn take_weighted(cursor: &mut Cursor<'_>) -> Decoded<(Clustering, u64)> {
 }
 
 #[inline]
-fn put_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
+pub(super) fn put_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
         Some(value) => {
             put_unsigned(value.len() as u64 + 1, out);

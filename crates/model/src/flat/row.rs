@@ -112,6 +112,34 @@ pub(super) fn put_plain<'v>(
     put_cells(cells, base, out);
 }
 
+/// Appends the beginning of a row that [is usual](is_usual), behind this byte: it has so many clustering values.
+#[inline]
+pub(super) fn begin_usual(kind: u8, clustering: usize, out: &mut Vec<u8>) {
+    if clustering < 0x80 {
+        return out.extend_from_slice(&[kind, flag::USUAL, clustering as u8]);
+    }
+    out.extend_from_slice(&[kind, flag::USUAL]);
+    put_unsigned(clustering as u64, out);
+}
+
+/// Appends the marker of a usual row and how many cells it has; `false` if no usual row has such a marker.
+#[inline]
+pub(super) fn put_usual_marker(timestamp: i64, cells: usize, out: &mut Vec<u8>) -> bool {
+    let marker = Liveness { timestamp, ..Liveness::NONE };
+    let (mut base, stamp) = (Base::at_start(), marker_stamp(&marker));
+    let is_usual = marker != Liveness::NONE && base.flags_of(&stamp) == stamp::TIMESTAMP;
+    base.put(&stamp, stamp::TIMESTAMP, out);
+    put_unsigned(cells as u64, out);
+    is_usual
+}
+
+/// Appends the next cell of a usual row.
+#[inline]
+pub(super) fn put_usual_cell(value: &[u8], out: &mut Vec<u8>) {
+    out.push(0);
+    put_bytes(value, out);
+}
+
 /// A row whose times are told from `base`.
 pub(super) fn take(base: &mut Base, cursor: &mut Cursor<'_>) -> Decoded<Row> {
     let mut row = Row::new(Clustering::empty());

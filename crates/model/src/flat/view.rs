@@ -13,6 +13,8 @@ pub struct FlatRow<'a> {
     /// They begin with the row.
     rest: &'a [u8],
     is_usual: bool,
+    /// Whether the row is all of them.
+    is_alone: bool,
 }
 
 /// Is shown a row piece by piece, in the order in which it stands.
@@ -80,7 +82,19 @@ impl<'a> FlatRow<'a> {
     #[inline]
     pub fn new(bytes: &'a Bytes, rest: &'a [u8]) -> FlatRow<'a> {
         debug_assert!(bytes.as_ptr_range().end == rest.as_ptr_range().end, "they end where their rest ends");
-        FlatRow { bytes, rest, is_usual: false }
+        FlatRow { bytes, rest, is_usual: false, is_alone: false }
+    }
+
+    /// The row that these bytes are, all of them.
+    #[inline]
+    pub fn alone(bytes: &'a Bytes) -> FlatRow<'a> {
+        FlatRow { is_alone: true, ..FlatRow::new(bytes, bytes) }
+    }
+
+    /// The row's bytes, where it is known where they end.
+    #[inline]
+    pub fn bytes(&self) -> Option<&'a [u8]> {
+        self.is_alone.then_some(self.rest)
     }
 
     /// The same row, which was [usual](super::is_usual) when it was put there, or may not have been.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::compatible;
+use crate::flat::FlatRow;
 use crate::time::NO_TIMESTAMP;
 use crate::{Column, CqlType, Fragment, FragmentReader, Next, Row, Schema};
 
@@ -131,6 +132,13 @@ impl<R: FragmentReader> FragmentReader for Mapped<R> {
             self.map.map(place);
         }
         Ok(next)
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        if self.map.regulars.is_identity {
+            self.reader.pop_flat(take);
+        }
     }
 
     async fn fill(&mut self) -> Result<(), R::Error> {

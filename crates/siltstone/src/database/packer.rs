@@ -202,10 +202,10 @@ impl<S: Sink> Packer<S> {
             if self.takes_flat {
                 stream.pop_flat(&mut |row| {
                     left -= 1;
-                    !self.take_flat(row, place) && left > 0
+                    !self.take_flat(row, place) && self.large.is_none() && left > 0
                 });
             }
-            if !self.is_full() && left > 0 {
+            if !self.is_full() && self.large.is_none() && left > 0 {
                 match stream.pop(place)? {
                     Next::Fragment => self.take(place),
                     Next::Fill => return Ok(Taken::AtHand),
@@ -255,6 +255,11 @@ impl<S: Sink> Packer<S> {
             let Fragment::Row(row) = place else { unreachable!("it was decoded") };
             self.go_on_behind(Some(row));
         }
+        if self.is_scan && self.rows == LOOK {
+            row.decode(place).expect(WHOLE);
+            let Fragment::Row(row) = place else { unreachable!("it was decoded") };
+            self.note_large(row);
+        }
         is_full
     }
 
@@ -295,8 +300,13 @@ impl<S: Sink> Packer<S> {
             self.go_on_behind(row);
         }
         if let (true, LOOK, Some(row)) = (self.is_scan, self.rows, row) {
-            self.large = Some((self.common.key().clone(), Position::after(row.clustering.clone())));
+            self.note_large(row);
         }
+    }
+
+    /// The partition of this row may be so large that a scan leaves it behind the row.
+    fn note_large(&mut self, row: &Row) {
+        self.large = Some((self.common.key().clone(), Position::after(row.clustering.clone())));
     }
 
     /// Whoever goes on begins behind a row of a partition, or behind all of it.

@@ -45,6 +45,15 @@ pub(super) struct Of {
     pub(super) version: u64,
 }
 
+/// Whether memory was asked for a row.
+#[derive(Clone, Copy, Debug)]
+enum Memory {
+    /// It was not: its shard was not at rest.
+    Unasked,
+    /// A moment ago it did not know, and is not asked again.
+    Unaware,
+}
+
 /// What memory says of a row.
 pub(super) enum Said {
     /// Not all.
@@ -59,18 +68,19 @@ pub(super) enum Said {
 impl Table {
     /// Reads a row, in a span.
     pub(super) fn read_point(&self, span: Span, point: Point) -> Pending<Option<Row>> {
-        match span.in_scope(|| self.known_point(&point)) {
+        let mut memory = Memory::Unasked;
+        match span.in_scope(|| self.known_point(&point, &mut memory)) {
             Some(known) => known,
-            None => self.unknown_point(span, point),
+            None => self.unknown_point(span, point, memory),
         }
     }
 
     /// Reads a row of which memory does not say all, or not now.
     #[inline(never)]
-    fn unknown_point(&self, span: Span, point: Point) -> Pending<Option<Row>> {
+    fn unknown_point(&self, span: Span, point: Point, memory: Memory) -> Pending<Option<Row>> {
         let table = self.clone();
         Pending::asked(move || {
-            let (shape, mut answer) = match span.in_scope(|| table.ask_point(&point)) {
+            let (shape, mut answer) = match span.in_scope(|| table.ask_point(&point, memory)) {
                 Ok(asked) => asked,
                 Err(error) => return Pending::answered(Err(error)),
             };
@@ -85,32 +95,44 @@ impl Table {
 
     /// What memory says of a row, if it says all and the shard lets this thread look.
     #[inline(always)]
-    fn known_point(&self, Point { key, clustering }: &Point) -> Option<Pending<Option<Row>>> {
+    fn known_point(
+        &self,
+        Point { key, clustering }: &Point,
+        memory: &mut Memory,
+    ) -> Option<Pending<Option<Row>>> {
         self.check_there().ok()?;
-        let Some(columns) = &self.state.short_key else { return self.known_of_any_key(key, clustering) };
+        let Some(columns) = &self.state.short_key else {
+            return self.known_of_any_key(key, clustering, memory);
+        };
         let ShortBytes { key, row } = columns.bytes(key, clustering)?;
         let key = KeyView { token: key::token_of(&key), bytes: &key };
         let row = row.as_deref();
-        let look = |worker: &Worker| worker.known(self.state.id, key, row.as_slice());
+        let look = |worker: &Worker| worker.known(self.state.id, key, row.as_slice(), memory);
         self.inner.shard_of(key.token).look(look).flatten()
     }
 
     /// The same where a key has several columns.
     #[inline(never)]
-    fn known_of_any_key(&self, key: &[Value], clustering: &[Value]) -> Option<Pending<Option<Row>>> {
+    fn known_of_any_key(
+        &self,
+        key: &[Value],
+        clustering: &[Value],
+        memory: &mut Memory,
+    ) -> Option<Pending<Option<Row>>> {
         let row = self.state.shape().row_key(key, clustering).ok()?;
-        let look = |worker: &Worker| row.with_bytes(|key, values| worker.known(self.state.id, key, values));
+        let look =
+            |worker: &Worker| row.with_bytes(|key, values| worker.known(self.state.id, key, values, memory));
         self.inner.shard_of(row.token).look(look).flatten()
     }
 
     /// Asks the shard of a row for it.
-    fn ask_point(&self, point: &Point) -> Result<Asked> {
+    fn ask_point(&self, point: &Point, memory: Memory) -> Result<Asked> {
         self.check_there()?;
         let shape = self.state.shape();
         let row = shape.row_key(&point.key, &point.clustering)?;
         let of = Of { table: self.state.id, version: shape.version };
         let shard = self.inner.shard_of(row.token);
-        Ok((shape, shard.ask(move |worker| worker.read_row(of, &row))))
+        Ok((shape, shard.ask(move |worker| worker.read_row(of, &row, memory))))
     }
 
     /// The row once the shard has answered; where the table was altered meanwhile, it is asked anew.
@@ -123,7 +145,7 @@ impl Table {
                     return Ok(rows.into_row(&shape.columns));
                 }
                 self.until_altered().await;
-                asked = Some(self.ask_point(&point)?);
+                asked = Some(self.ask_point(&point, Memory::Unasked)?);
             }
         };
         Pending::new(answer.instrument(span))
@@ -141,11 +163,20 @@ impl Selection {
 
 impl Worker {
     /// The row of a table for who asks, or that there is none, if memory says all of it.
-    fn known(&self, of: TableId, key: KeyView<'_>, row: &[&[u8]]) -> Option<Pending<Option<Row>>> {
+    fn known(
+        &self,
+        of: TableId,
+        key: KeyView<'_>,
+        row: &[&[u8]],
+        memory: &mut Memory,
+    ) -> Option<Pending<Option<Row>>> {
         self.look_at_table(of, |table| {
             let shape = table.shape_here();
             let row = match known_row(table, &shape, key, row) {
-                Known::Unknown => return None,
+                Known::Unknown => {
+                    *memory = Memory::Unaware;
+                    return None;
+                }
                 Known::Absent => None,
                 Known::Row(kept) => self.kept_row(table, &shape, key, &kept)?.into_row(&shape.columns),
             };
@@ -154,10 +185,15 @@ impl Worker {
     }
 
     /// A row by its key.
-    fn read_row(self: &Rc<Self>, of: Of, row: &RowKey) -> Result<Work<Answer<PackedRows>>> {
+    fn read_row(self: &Rc<Self>, of: Of, row: &RowKey, memory: Memory) -> Result<Work<Answer<PackedRows>>> {
         let table = self.table(of.table)?;
         let done = |rows| Ok(Work::Done(Answer::Rows(rows)));
-        match row.with_bytes(|key, values| self.known_row(&table, of, key, values)) {
+        let said = match memory {
+            Memory::Unasked => row.with_bytes(|key, values| self.known_row(&table, of, key, values)),
+            Memory::Unaware if table.shape_here().version == of.version => Said::Unknown,
+            Memory::Unaware => Said::Altered,
+        };
+        match said {
             Said::Unknown => {}
             Said::Altered => return Ok(Work::Done(Answer::Altered(PackedRows::default()))),
             Said::Absent => return done(PackedRows::default()),

@@ -98,15 +98,29 @@ impl PromotedCursor<'_> {
         {
             return Ok(false);
         }
-        if !self.codec().is_of_lengths(row) {
+        let mut place = Vec::with_capacity(EDGE);
+        if !self.codec().try_put_row_prefix(&row.values, Option::as_deref, &mut place) {
             return Ok(false);
         }
-        let mut place = Vec::with_capacity(EDGE);
-        self.codec().put_row_prefix(row, &mut place);
         let stretch = group.at..next.map_or(u64::MAX, |next| next.at);
         let is_denied = rows.denies(fenced.ordinal, stretch, hash_of(&place)).await;
         // Who gave them up meanwhile knows that they lie.
         Ok(is_denied && self.index().fencing.get().is_some())
+    }
+
+    /// Whether memory alone tells that a row is not in the partition, nor a range tombstone around it.
+    pub(super) fn is_denied_at_hand(&self, fenced: Fenced<'_>, row: &[&[u8]]) -> bool {
+        let Some(rows) = self.rows().filter(|rows| rows.is_worth_asking()) else { return false };
+        if row.len() != self.schema().clustering.len() {
+            return false;
+        }
+        let sought = Sought::row(self.codec(), self.schema(), row);
+        let mut place = Vec::with_capacity(EDGE);
+        if !self.codec().try_put_row_prefix(row, |value| Some(*value), &mut place) {
+            return false;
+        }
+        let group = fenced.fences.group_of_row_at_hand(fenced.ordinal, &sought);
+        group.is_some_and(|group| rows.denies_at_hand(fenced.ordinal, &group, hash_of(&place)))
     }
 
     /// The block of this number.
@@ -142,7 +156,7 @@ impl PromotedCursor<'_> {
         let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
             && slice.start.prefix == slice.end.prefix;
         let (upper, exit, bytes_end) = match self.order_of(&mut blocks, number, Edge::Last, end)?.is_lt() {
-            true => self.last_of(fenced, (blocks, next), end).await?,
+            true => self.last_of(fenced, (blocks, next), (end, &slice.end)).await?,
             false if is_of_row => (lower, entry.clone(), first.end),
             false => (lower, self.within(&mut blocks, number, &slice.end)?, first.end),
         };
@@ -170,7 +184,7 @@ impl PromotedCursor<'_> {
         &self,
         fenced: Fenced<'_>,
         (mut blocks, next): (Blocks, Option<Group>),
-        end: &Sought<'_>,
+        (end, position): (&Sought<'_>, &Position),
     ) -> Result<(u32, Within, u64)> {
         if let Some(next) = next
             && !self.is_behind(fenced, &next, end)?
@@ -184,7 +198,7 @@ impl PromotedCursor<'_> {
         let Some(last) = before.checked_sub(1) else {
             return Err(fenced.fences.wrong("a group begins elsewhere than it should"));
         };
-        let exit = self.within(&mut blocks, last, end.position())?;
+        let exit = self.within(&mut blocks, last, position)?;
         Ok((blocks.number + last as u32, exit, blocks.packed.reach(last).end))
     }
 

@@ -32,7 +32,7 @@ use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
 use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
-use crate::parts::fences::Fencing;
+use crate::parts::fences::{Fences, Fencing};
 use crate::parts::row_filter::RowFilter;
 use crate::parts::usage::Usage;
 use crate::{Error, Result, Version};
@@ -282,6 +282,13 @@ impl<'a> PromotedCursor<'a> {
                 None => Err(Error::corrupt(self.index.file.path(), 0, "the fences were given up meanwhile")),
             },
         }
+    }
+
+    /// Whether memory alone tells that the row with these values in all clustering columns is not in the partition, nor a range
+    /// tombstone around it.
+    pub(crate) fn denies_at_hand(&self, fences: &Fences, row: &[&[u8]]) -> bool {
+        let fenced = self.promoted.ordinal.map(|ordinal| Fenced { fences, ordinal });
+        fenced.is_some_and(|fenced| self.is_denied_at_hand(fenced, row))
     }
 
     /// The block of this number.

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::clustering::{PositionRef, compare_positions};
+use model::flat::FlatRow;
 use model::{
     Bytes, Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Schema, Slice, Weight,
@@ -21,7 +22,7 @@ use model::{
 use super::chunk::DataFile;
 pub use super::guess::Guess;
 use super::guess::Slack;
-use super::row::{Lead, Marker, Minima, RowCodec, RowLead};
+use super::row::{Lead, Marker, Minima, RowCodec, RowLead, Sought};
 pub use super::window::Pace;
 use super::window::Window;
 use crate::decode::DecodeError;
@@ -57,11 +58,16 @@ impl Data {
     /// How a row stands to the end of a slice: equal if it is the row where the slice ends, which is the last one then.
     #[inline]
     fn order_at_end(&self, row: &Clustering, slice: &Slice) -> Ordering {
-        let end = slice.end.as_view();
-        let is_of_row = !end.prefix.is_empty() && end.prefix.len() == self.schema.clustering.len();
-        let weight = if is_of_row && end.weight == Weight::After { Weight::At } else { end.weight };
-        let row = PositionRef { prefix: row, weight: Weight::At };
-        compare_positions(&self.schema.clustering, row, PositionRef { weight, ..end })
+        let end = PositionRef { weight: self.weight_at_end(slice), ..slice.end.as_view() };
+        compare_positions(&self.schema.clustering, PositionRef { prefix: row, weight: Weight::At }, end)
+    }
+
+    /// The weight of a slice's end: that of its last row where it ends behind that.
+    #[inline]
+    fn weight_at_end(&self, slice: &Slice) -> Weight {
+        let Position { prefix, weight } = &slice.end;
+        let is_of_row = !prefix.is_empty() && prefix.len() == self.schema.clustering.len();
+        if is_of_row && *weight == Weight::After { Weight::At } else { *weight }
     }
 
     /// What the rows of a file with these statistics are coded relative to.
@@ -144,6 +150,8 @@ pub struct DataReader {
     open_at_entry: Option<DeletionTime>,
     /// Who wants to know whether there is a row, until that is known.
     absences: Option<Rc<Absences>>,
+    /// The row that is given as flat bytes.
+    flat: Bytes,
 }
 
 impl DataReader {
@@ -216,6 +224,7 @@ impl DataReader {
             open,
             open_at_entry,
             absences: None,
+            flat: Bytes::default(),
         }
     }
 
@@ -407,6 +416,25 @@ impl DataReader {
         }
     }
 
+    /// Gives usual rows of the slice, behind its first one and before its last one, as long as they are at hand and `take` wants more.
+    fn usual_rows(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let DataReader { data, window, plan, flat, .. } = self;
+        let (codec, schema) = (&data.codec, &data.schema);
+        let end = plan
+            .slice()
+            .map(|slice| Sought::new(codec, schema, &slice.end).with_weight(data.weight_at_end(slice)));
+        let (source, mut at) = window.source();
+        let mut wants_more = true;
+        while wants_more {
+            let put =
+                |out: &mut Vec<u8>| codec.put_usual_row(source.owner, at..source.end, end.as_ref(), out);
+            let Some(behind) = flat.rewrite(put) else { break };
+            at = behind;
+            wants_more = take(FlatRow::alone(flat).known_as(true));
+        }
+        window.advance_to(at);
+    }
+
     /// Where the slice begins, as long as nothing of it was found. Behind its first row there is none that comes before it.
     #[inline]
     fn before_entry(&self) -> Option<&Position> {
@@ -565,6 +593,14 @@ impl FragmentReader for DataReader {
             State::Rows => self.rows(place),
             State::Behind => self.end_of_slice(place),
             State::Done => Ok(Next::End),
+        }
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let is_among_rows = self.state == State::Rows && self.open_at_entry.is_some();
+        if is_among_rows && self.ready.is_empty() {
+            self.usual_rows(take);
         }
     }
 

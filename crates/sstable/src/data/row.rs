@@ -33,6 +33,7 @@ use crate::decode::{Cursor, DecodeError};
 
 mod compare;
 mod encode;
+mod usual;
 
 pub(crate) use compare::{Sought, Value, Values};
 
@@ -98,6 +99,7 @@ pub struct RowCodec {
     only_number: Option<NumberOrder>,
     statics: Vec<ColumnCodec>,
     regulars: Vec<ColumnCodec>,
+    can_be_usual: bool,
 }
 
 /// How long a value is: fixed by its type, or told by a vint before it.
@@ -211,7 +213,7 @@ impl RowCodec {
             };
             schema.columns(of_static).iter().map(codec).collect()
         };
-        RowCodec {
+        let codec = RowCodec {
             minima,
             version,
             family: Family::default(),
@@ -219,7 +221,9 @@ impl RowCodec {
             only_number: schema.number_order().filter(|_| schema.clustering.len() == 1),
             statics: columns(true),
             regulars: columns(false),
-        }
+            can_be_usual: false,
+        };
+        RowCodec { can_be_usual: codec.has_usual_rows(), ..codec }
     }
 
     /// The same codec, writing for this family. What it reads does not depend on it.

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use model::flat::FlatRow;
 use model::{DeletionTime, Direction, Fragment, PartitionKey, Position, RangeTombstoneChange, Schema, Slice};
 
 use super::RowCache;
@@ -54,8 +55,9 @@ pub(super) struct Filler {
     /// Where the part at hand begins, as the stream runs, and what is in force there.
     edge: Position,
     open_at_edge: DeletionTime,
-    /// Behind the last fragment, and what is in force there.
-    at: Position,
+    /// Behind the last fragment; `None` if that is the last one of the draft, which tells it when it is asked for.
+    at: Option<Position>,
+    /// What is in force there.
     open: DeletionTime,
 }
 
@@ -79,17 +81,17 @@ impl Filler {
             schema: schema.clone(),
             direction: request.direction,
             head: None,
-            draft: Draft::default(),
+            draft: filling.cache.take_scratch(),
             edge: edge.clone(),
             open_at_edge: DeletionTime::LIVE,
-            at: edge.clone(),
+            at: Some(edge.clone()),
             open: DeletionTime::LIVE,
         }
     }
 
     /// All from an earlier position on is given to it, before anything else is. Of a forward stream.
     pub(super) fn begin_at(&mut self, position: &Position) {
-        (self.edge, self.at) = (position.clone(), position.clone());
+        (self.edge, self.at) = (position.clone(), Some(position.clone()));
     }
 
     /// What was read says this of the partition's deletion.
@@ -106,31 +108,56 @@ impl Filler {
 
     /// Takes the next row or range tombstone.
     pub(super) fn push(&mut self, fragment: &Fragment) -> Taken {
-        let Some(behind) = behind(fragment, self.direction) else { return Taken::Never };
-        let limits = self.filling.cache.limits();
         let open = self.open;
-        if let Fragment::RangeTombstone(change) = fragment {
-            self.push_change(change);
-        } else {
-            self.draft.push(fragment);
+        match fragment {
+            Fragment::RangeTombstone(change) => self.push_change(change),
+            Fragment::Row(_) => self.draft.push(fragment),
+            _ => return Taken::Never,
         }
-        let is_first = self.draft.len() <= 1;
-        if self.draft.bytes() > if is_first { limits.row } else { limits.most } {
+        if self.fits() {
+            return Taken::Yes;
+        }
+        self.draft.pop();
+        if self.draft.len() > 0 {
+            self.open = open;
+            return Taken::Later;
+        }
+        let behind = behind(fragment, self.direction).expect("it is a row or a range tombstone");
+        (self.edge, self.at, self.open_at_edge) = (behind.clone(), Some(behind), self.open);
+        Taken::Never
+    }
+
+    /// Takes the next row, which is a usual one and alone in its bytes, unless the part at hand has no room for it: then it is to be
+    /// [pushed](Filler::push).
+    #[inline]
+    pub(super) fn push_flat(&mut self, row: FlatRow<'_>) -> bool {
+        self.draft.push_usual(row.bytes().expect("the row is alone in its bytes"));
+        let fits = self.fits();
+        if !fits {
             self.draft.pop();
-            if !is_first {
-                self.open = open;
-                return Taken::Later;
-            }
-            (self.edge, self.at, self.open_at_edge) = (behind.clone(), behind, self.open);
-            return Taken::Never;
         }
-        self.at = behind;
-        Taken::Yes
+        fits
+    }
+
+    /// Whether the last fragment that came into the draft, if any has, may stay there.
+    #[inline]
+    fn fits(&mut self) -> bool {
+        let limits = self.filling.cache.limits();
+        match self.draft.len() {
+            // A change that stands at the edge is not in it.
+            0 => return true,
+            1 if self.draft.bytes() > limits.row => return false,
+            2.. if self.draft.bytes() > limits.most => return false,
+            _ => {}
+        }
+        self.at = None;
+        true
     }
 
     /// Behind the last fragment that was given.
-    pub(super) fn at(&self) -> &Position {
-        &self.at
+    pub(super) fn at(&self) -> Position {
+        let last = || behind(&self.draft.last()?, self.direction);
+        self.at.clone().or_else(last).expect("the draft has something where nothing else tells")
     }
 
     /// Whether the part at hand has nothing yet.
@@ -154,10 +181,10 @@ impl Filler {
             return None;
         }
         let from = std::mem::replace(&mut self.edge, edge.clone());
-        self.at = edge;
+        self.at = Some(edge.clone());
         let (ends, open) = match self.direction {
-            Direction::Forward => ((&from, &self.at), self.open_at_edge),
-            Direction::Reverse => ((&self.at, &from), self.open),
+            Direction::Forward => ((&from, &edge), self.open_at_edge),
+            Direction::Reverse => ((&edge, &from), self.open),
         };
         let is_whole = !self.draft.has_changes()
             && open.is_live()
@@ -175,7 +202,7 @@ impl Filler {
 
     /// The same up to the last fragment that was given.
     pub(super) fn close_here(&mut self) -> Option<Rc<Part>> {
-        self.close(self.at.clone())
+        self.close(self.at())
     }
 
     /// In a reversed stream a change says what is in force below it; a part says what is above it.
@@ -197,6 +224,7 @@ impl Filler {
 impl Drop for Filler {
     fn drop(&mut self) {
         self.close_here();
+        self.filling.cache.give_back(std::mem::take(&mut self.draft));
     }
 }
 

@@ -13,6 +13,7 @@ use sstable::PartitionReader;
 
 use super::filler::{Filler, Taken};
 use super::part::{Part, before, behind};
+use super::stretch::OWN;
 use crate::sstable_set::Member;
 use crate::table::ReadRequest;
 use crate::{Result, single_key};
@@ -130,6 +131,9 @@ impl Gap {
     fn gather(&mut self) -> Result<Gathered> {
         let mut fragment = Fragment::default();
         loop {
+            if self.held.is_none() && self.has_enough_flat() {
+                return Ok(self.end_step());
+            }
             match self.held.take() {
                 Some(held) => fragment = held,
                 None => match self.stream().pop(&mut fragment)? {
@@ -143,6 +147,21 @@ impl Gap {
                 return Ok(gathered);
             }
         }
+    }
+
+    /// Gives the next rows to the filler as they stand, until the part at hand has enough; whether it has. A row for which there is no
+    /// room in it is held.
+    fn has_enough_flat(&mut self) -> bool {
+        let (Some(filler), Some(stream)) = (&mut self.filler, &mut self.stream) else { return false };
+        let held = &mut self.held;
+        stream.pop_flat(&mut |row| {
+            let is_taken = filler.push_flat(row);
+            if !is_taken {
+                row.decode(held.insert(Fragment::default())).expect(OWN);
+            }
+            is_taken && !filler.has_enough()
+        });
+        filler.has_enough()
     }
 
     /// Takes a fragment, or leaves its memory for the next one; what the step has brought if it ends with it.
@@ -214,8 +233,8 @@ impl Gap {
     }
 
     fn end_step(&mut self) -> Gathered {
-        let here = self.filler.as_ref().map_or(&self.at, Filler::at);
-        self.close(here.clone())
+        let here = self.filler.as_ref().map_or_else(|| self.at.clone(), Filler::at);
+        self.close(here)
     }
 
     /// The step ends at `edge`. Of a part all that it has is told from there.

@@ -291,17 +291,38 @@ fn bring_near(row: &[u8]) {
 impl Draft {
     /// Appends a fragment.
     pub(super) fn push(&mut self, fragment: &Fragment) {
-        if self.bytes.capacity() == 0 {
-            self.bytes.reserve(FIRST);
-        }
-        let at = u32::try_from(self.bytes.len()).ok().filter(|at| *at <= PLACE);
         let about = match fragment {
             Fragment::RangeTombstone(_) => IS_CHANGE,
             _ if is_usual(fragment) => IS_USUAL,
             _ => 0,
         };
-        self.numbers.push(at.expect("stretches are smaller than 1 GiB") | about);
+        self.begin(about);
         put_fragment(fragment, &mut self.bytes);
+    }
+
+    /// Appends a usual row in its bytes.
+    #[inline]
+    pub(super) fn push_usual(&mut self, row: &[u8]) {
+        self.begin(IS_USUAL);
+        self.bytes.extend_from_slice(row);
+    }
+
+    /// A fragment begins here, of which this is to be noted.
+    #[inline]
+    fn begin(&mut self, about: u32) {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(FIRST);
+        }
+        let at = u32::try_from(self.bytes.len()).ok().filter(|at| *at <= PLACE);
+        self.numbers.push(at.expect("stretches are smaller than 1 GiB") | about);
+    }
+
+    /// The last fragment, if there is one.
+    pub(super) fn last(&self) -> Option<Fragment> {
+        let at = (self.numbers.last()? & PLACE) as usize;
+        let mut fragment = Fragment::default();
+        fragment_at(&Bytes::from(&self.bytes[at..]), 0, &mut fragment).expect(OWN);
+        Some(fragment)
     }
 
     /// Takes the last fragment out again.

@@ -122,13 +122,20 @@ impl Table {
 
     /// What memory says of one row by itself: of the partition the row with these values in all clustering columns. Where it
     /// says nothing, or the partition is in a memtable, the row has to be [read](Table::read).
+    ///
+    /// That a row is not there may be known of the filters of SSTables; where they said so of late, they are asked here.
     pub fn known_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> Known {
         let memtables = self.0.memtables.borrow();
         if memtables.active.has(key.token) || memtables.frozen.iter().any(|memtable| memtable.has(key.token))
         {
             return Known::Unknown;
         }
-        self.0.row_cache.known_row(key, row, &self.0.definition.borrow())
+        match self.0.row_cache.known_row(key, row, &self.0.definition.borrow()) {
+            Known::Unknown if self.0.denials.ask(|| self.0.set.borrow().denies_row(key, row)) => {
+                Known::Absent
+            }
+            known => known,
+        }
     }
 
     /// How many bytes of data SSTables have of a partition, uncompressed, with those of others that share its token.

@@ -6,10 +6,10 @@ use std::cmp::Ordering;
 
 use model::clustering::{compare_ends, compare_values};
 use model::types::NumberOrder;
-use model::{Position, Schema, Weight};
+use model::{Clustering, Position, Schema, Weight};
 use smallvec::SmallVec;
 
-use super::{Decoded, RowCodec, Source, flag, len_of};
+use super::{Decoded, KIND_ROW, RowCodec, Source, flag, len_of};
 use crate::decode::Cursor;
 
 /// A clustering value, which may be null.
@@ -22,8 +22,16 @@ pub(crate) type Values<'a> = SmallVec<[Value<'a>; 4]>;
 pub(crate) struct Sought<'a> {
     codec: &'a RowCodec,
     schema: &'a Schema,
-    position: &'a Position,
+    values: SoughtValues<'a>,
+    weight: Weight,
     only: Option<OnlyValue<'a>>,
+}
+
+/// Where the values of what is sought are.
+#[derive(Clone, Copy)]
+enum SoughtValues<'a> {
+    Prefix(&'a Clustering),
+    Row(&'a [&'a [u8]]),
 }
 
 /// The value of the only clustering column, if values of its type have a width: most tables have such a key.
@@ -35,41 +43,89 @@ struct OnlyValue<'a> {
 }
 
 impl<'a> Sought<'a> {
-    /// For those that this codec encodes.
+    /// A position among those that this codec encodes.
     #[inline]
     pub(crate) fn new(codec: &'a RowCodec, schema: &'a Schema, position: &'a Position) -> Sought<'a> {
-        let only = match (&*codec.clustering, &*schema.clustering, &*position.prefix.values) {
-            ([Some(width)], [_], [Some(value)]) => {
+        Sought::with(codec, schema, SoughtValues::Prefix(&position.prefix), position.weight)
+    }
+
+    /// The row with these values in all clustering columns.
+    #[inline]
+    pub(crate) fn row(codec: &'a RowCodec, schema: &'a Schema, row: &'a [&'a [u8]]) -> Sought<'a> {
+        Sought::with(codec, schema, SoughtValues::Row(row), Weight::At)
+    }
+
+    #[inline]
+    fn with(codec: &'a RowCodec, schema: &'a Schema, values: SoughtValues<'a>, weight: Weight) -> Sought<'a> {
+        let only = match (&*codec.clustering, &*schema.clustering, values.len(), values.get(0)) {
+            ([Some(width)], [_], 1, Some(value)) => {
                 let order = codec.only_number.filter(|order| value.len() == order.len);
                 let number = order.map(|order| (order, order.rank(value)));
                 Some(OnlyValue { value, width: *width, number })
             }
             _ => None,
         };
-        Sought { codec, schema, position, only }
-    }
-
-    /// The position itself.
-    pub(crate) fn position(&self) -> &'a Position {
-        self.position
+        Sought { codec, schema, values, weight, only }
     }
 
     /// How the clustering prefix with its kind at the start of `bytes` stands to the position.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn compare_prefix(&self, bytes: &[u8]) -> Decoded<Ordering> {
+        // Searches do little else than to look at the one value of a row.
+        if let (Some(only), [KIND_ROW, 0, rest @ ..]) = (&self.only, bytes)
+            && let Some(value) = rest.get(..only.width)
+        {
+            return Ok(self.order_of(only, value, Weight::At));
+        }
+        self.compare_any_prefix(bytes)
+    }
+
+    #[inline(never)]
+    fn compare_any_prefix(&self, bytes: &[u8]) -> Decoded<Ordering> {
         let mut cursor = Cursor::new(bytes);
         let prefix = self.codec.kind_of_prefix(&mut cursor)?;
         self.codec.order_of(&mut cursor, prefix, self)
     }
 
+    /// Whether it stands behind the row whose clustering values follow.
+    #[inline(always)]
+    pub(crate) fn is_behind_row(&self, cursor: &mut Cursor<'_>) -> Decoded<bool> {
+        let row = (self.codec.clustering.len(), Weight::At);
+        self.codec.order_of(cursor, row, self).map(Ordering::is_lt)
+    }
+
+    /// The same values, on this side of them.
+    pub(crate) fn with_weight(self, weight: Weight) -> Sought<'a> {
+        Sought { weight, ..self }
+    }
+
     /// How a value of the only column, on that side of it, stands to the position.
-    #[inline]
+    #[inline(always)]
     fn order_of(&self, only: &OnlyValue<'_>, value: &[u8], weight: Weight) -> Ordering {
         let values = match only.number {
             Some((order, rank)) => order.rank(value).cmp(&rank),
             None => self.schema.clustering[0].compare(value, only.value),
         };
-        values.then(weight.cmp(&self.position.weight))
+        values.then(weight.cmp(&self.weight))
+    }
+}
+
+impl<'a> SoughtValues<'a> {
+    #[inline]
+    fn len(self) -> usize {
+        match self {
+            SoughtValues::Prefix(prefix) => prefix.len(),
+            SoughtValues::Row(row) => row.len(),
+        }
+    }
+
+    /// One of them, which may be null; none beyond the last.
+    #[inline]
+    fn get(self, number: usize) -> Value<'a> {
+        match self {
+            SoughtValues::Prefix(prefix) => prefix.values.get(number)?.as_deref(),
+            SoughtValues::Row(row) => row.get(number).copied(),
+        }
     }
 }
 
@@ -146,16 +202,15 @@ impl RowCodec {
         &self,
         cursor: &mut Cursor<'_>,
         (count, weight): (usize, Weight),
-        Sought { schema, position, .. }: &Sought<'_>,
+        Sought { schema, values, weight: of_values, .. }: &Sought<'_>,
     ) -> Decoded<Ordering> {
-        let mut others = position.prefix.values.iter();
         let mut order = Ordering::Equal;
         self.each_value(cursor, count, |i, value| {
-            if let (Ordering::Equal, Some(other)) = (order, others.next()) {
-                order = compare_values(&schema.clustering[i], value, other.as_deref());
+            if order.is_eq() && i < values.len() {
+                order = compare_values(&schema.clustering[i], value, values.get(i));
             }
         })?;
-        let ends = || compare_ends((count, weight), (position.prefix.len(), position.weight));
+        let ends = || compare_ends((count, weight), (values.len(), *of_values));
         Ok(order.then_with(ends))
     }
 

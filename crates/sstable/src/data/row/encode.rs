@@ -5,7 +5,7 @@
 use model::time::NO_DELETION_TIME;
 use model::{Cell, CellValue, Clustering, DeletionTime, Liveness, Position, Row, Weight};
 
-use super::{ColumnCodec, Family, KIND_ROW, RowCodec, Width, cell_flag, flag};
+use super::{ColumnCodec, Family, KIND_ROW, RowCodec, Value, Width, cell_flag, flag};
 use crate::Version;
 use crate::encode::{Encode, put_vint_at, vint_len};
 
@@ -73,13 +73,24 @@ impl RowCodec {
         self.put_clustering_values(clustering, to);
     }
 
-    /// Whether the values have lengths that their types have: others have no bytes in an SSTable.
-    pub(crate) fn is_of_lengths(&self, clustering: &Clustering) -> bool {
-        let mut both = clustering.values.iter().zip(&self.clustering);
-        both.all(|(value, &width)| {
-            let len = value.as_deref().map_or(0, <[u8]>::len);
+    /// The same of values where they lie; `false` if they have other lengths than their types: those have no bytes in an SSTable.
+    #[inline]
+    pub(crate) fn try_put_row_prefix<V>(
+        &self,
+        values: &[V],
+        value_of: impl Fn(&V) -> Value<'_>,
+        to: &mut Vec<u8>,
+    ) -> bool {
+        let mut both = values.iter().zip(&self.clustering);
+        let is_of_lengths = both.all(|(value, &width)| {
+            let len = value_of(value).map_or(0, <[u8]>::len);
             len == 0 || width.is_none_or(|width| width == len)
-        })
+        });
+        if is_of_lengths {
+            to.put_u8(KIND_ROW);
+            self.put_values(values, value_of, to);
+        }
+        is_of_lengths
     }
 
     /// Appends the place of a marker, as the promoted index has it.
@@ -233,10 +244,15 @@ impl RowCodec {
     /// The first values of a clustering key, without telling how many.
     #[inline]
     fn put_clustering_values(&self, clustering: &Clustering, to: &mut Vec<u8>) {
-        for (first, values) in (0..).step_by(32).zip(clustering.values.chunks(32)) {
+        self.put_values(&clustering.values, Option::as_deref, to);
+    }
+
+    #[inline]
+    fn put_values<V>(&self, values: &[V], value_of: impl Fn(&V) -> Value<'_>, to: &mut Vec<u8>) {
+        for (first, values) in (0..).step_by(32).zip(values.chunks(32)) {
             let mut bits = 0_u64;
             for (i, value) in values.iter().enumerate() {
-                bits |= match value {
+                bits |= match value_of(value) {
                     Some(value) if value.is_empty() => 0b01,
                     Some(_) => 0b00,
                     None => 0b10,
@@ -244,7 +260,7 @@ impl RowCodec {
             }
             to.put_vint(bits);
             for (value, &width) in values.iter().zip(&self.clustering[first..]) {
-                if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
+                if let Some(value) = value_of(value).filter(|value| !value.is_empty()) {
                     put_value(width, value, to);
                 }
             }

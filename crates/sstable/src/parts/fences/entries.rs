@@ -245,6 +245,11 @@ impl<'a> GroupHead<'a> {
         }
     }
 
+    /// Where it is, in bytes from the partition's first block in Index.db.
+    pub(super) fn at(self) -> Decoded<u64> {
+        Cursor::new(behind_vint(self.rest)?).vint()
+    }
+
     /// The encoded position of its first row or marker.
     #[inline]
     pub(super) fn first(self, version: Version) -> Decoded<&'a [u8]> {
@@ -388,12 +393,12 @@ mod tests {
                 assert_eq!(Group::shared(&Bytes::from(&bytes[..]), version), Ok(group));
                 let head = GroupHead::decode(&bytes).unwrap();
                 assert_eq!(
-                    (head.ordinal, head.number(), head.first(version)),
-                    (3, Ok(170), Ok(&b"first"[..]))
+                    (head.ordinal, head.number(), head.at(), head.first(version)),
+                    (3, Ok(170), Ok(4096), Ok(&b"first"[..]))
                 );
                 survives_corruption(&bytes, |bytes| {
                     let head = GroupHead::decode(bytes);
-                    let _ = head.map(|head| (head.number(), head.first(version).map(<[u8]>::len)));
+                    let _ = head.map(|head| (head.number(), head.at(), head.first(version).map(<[u8]>::len)));
                     drop(Group::shared(&Bytes::from(bytes), version));
                 });
             }

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::rc::Rc;
 
-use model::{Bytes, PartitionKey, Token};
+use model::{Bytes, KeyView, PartitionKey, Token};
 use runtime::{Cache, File};
 
 use super::TREES;
@@ -165,13 +165,25 @@ impl Fences {
 
     /// What Index.db tells of a partition, if it is a large one.
     pub(crate) async fn large(&self, key: &PartitionKey) -> Result<Option<Large>> {
-        let compare = |entry: &[u8]| compare_key(entry, key.token, &key.bytes);
-        let landed = self.find(KEYS, |entry| Ok(compare(entry)?.is_gt())).await?;
-        let Some(entry) = landed.floor else { return Ok(None) };
-        if self.decoded(compare(&entry))?.is_ne() {
-            return Ok(None);
+        let is_after = |entry: &[u8]| Ok(compare_key(entry, key.token, &key.bytes)?.is_gt());
+        let Landed { floor, .. } = self.find(KEYS, is_after).await?;
+        let Some(entry) = floor else { return Ok(None) };
+        self.decoded(self.large_of(&entry, key.view()))
+    }
+
+    /// The same, as far as it is in memory.
+    pub(crate) fn large_at_hand(&self, key: KeyView<'_>) -> Option<Large> {
+        let is_after = |entry: &[u8]| Ok(compare_key(entry, key.token, key.bytes)?.is_gt());
+        let Landed { floor, .. } = self.find_at_hand(KEYS, is_after)?;
+        self.large_of(&floor?, key).ok().flatten()
+    }
+
+    /// The large partition of an entry, if it is that of a key.
+    fn large_of(&self, entry: &[u8], key: KeyView<'_>) -> Decoded<Option<Large>> {
+        match compare_key(entry, key.token, key.bytes)?.is_eq() {
+            true => Large::decode(entry, self.version, self.index_len).map(Some),
+            false => Ok(None),
         }
-        self.decoded(Large::decode(&entry, self.version, self.index_len)).map(Some)
     }
 
     /// The last group of the partition that does not begin after `position`, and the first one that does.
@@ -181,6 +193,21 @@ impl Fences {
         sought: &Sought<'_>,
     ) -> Result<(Option<Group>, Option<Group>)> {
         self.groups(ordinal, |group| sought.compare_prefix(group.first(self.version)?)).await
+    }
+
+    /// Where in the partition's blocks the group is that has a row if any has, as far as that is in memory: in bytes from the first one.
+    /// What is wrong is not told here; who reads finds it.
+    pub(crate) fn group_of_row_at_hand(&self, ordinal: u64, row: &Sought<'_>) -> Option<Range<u64>> {
+        let is_after = is_group_after(ordinal, |group| row.compare_prefix(group.first(self.version)?));
+        let Landed { floor, next } = self.find_at_hand(GROUPS, is_after)?;
+        let floor = floor?;
+        let floor = GroupHead::decode(&floor).ok().filter(|group| group.ordinal == ordinal)?;
+        let next = next.as_ref().map(|next| GroupHead::decode(next)).transpose().ok()?;
+        let end = match next.filter(|next| next.ordinal == ordinal) {
+            Some(next) => next.at().ok()?,
+            None => u64::MAX,
+        };
+        Some(floor.at().ok()?..end)
     }
 
     /// The group with the block of this number, and the one behind it, if there is one.
@@ -201,14 +228,7 @@ impl Fences {
         ordinal: u64,
         compare: impl Fn(GroupHead<'_>) -> Decoded<Ordering>,
     ) -> Result<(Option<Group>, Option<Group>)> {
-        let is_after = |entry: &[u8]| {
-            let group = GroupHead::decode(entry)?;
-            Ok(match group.ordinal.cmp(&ordinal) {
-                Ordering::Equal => compare(group)?.is_gt(),
-                order => order.is_gt(),
-            })
-        };
-        let Landed { floor, next } = self.find(GROUPS, is_after).await?;
+        let Landed { floor, next } = self.find(GROUPS, is_group_after(ordinal, compare)).await?;
         let decode = |entry: Bytes| self.decoded(Group::shared(&entry, self.version));
         let of_partition = |group: &Group| group.ordinal == ordinal;
         let floor = floor.map(decode).transpose()?.filter(of_partition);
@@ -234,25 +254,69 @@ impl Fences {
     }
 
     async fn find(&self, number: u8, is_after: impl Fn(&[u8]) -> Decoded<bool>) -> Result<Landed> {
-        let Some(mut descent) = Descent::new(number, &self.trees[usize::from(number)]) else {
-            return Ok(Landed::default());
-        };
-        if let Some(root) = &self.roots[usize::from(number)] {
-            let start = descent.page() * PAGE as u64;
-            match descent.step(root, &is_after).map_err(|error| self.corrupt(start, error))? {
-                ControlFlow::Break(landed) => return Ok(landed),
-                ControlFlow::Continue(further) => descent = further,
-            }
-        }
+        let mut came = self.begin(number, &is_after)?;
         loop {
-            let start = descent.page() * PAGE as u64;
-            let page = self.page(start).await?;
-            let step = descent.node_in(&page).and_then(|node| descent.step(&node, &is_after));
-            match step.map_err(|error| self.corrupt(start, error))? {
+            let descent = match came {
                 ControlFlow::Break(landed) => return Ok(landed),
-                ControlFlow::Continue(further) => descent = further,
-            }
+                ControlFlow::Continue(descent) => descent,
+            };
+            let start = descent.page() * PAGE as u64;
+            let page = self.file.read(start..start.saturating_add(PAGE as u64)).await?;
+            came = self.descend(descent, Some(page), &is_after)?;
         }
+    }
+
+    /// The same without a wait; `None` if a page is not in memory, or something is wrong.
+    fn find_at_hand(&self, number: u8, is_after: impl Fn(&[u8]) -> Decoded<bool>) -> Option<Landed> {
+        self.begin(number, &is_after).ok()?.break_value()
+    }
+
+    /// From the root of a tree down, as far as nodes are in memory.
+    fn begin(
+        &self,
+        number: u8,
+        is_after: &impl Fn(&[u8]) -> Decoded<bool>,
+    ) -> Result<ControlFlow<Landed, Descent>> {
+        let Some(descent) = Descent::new(number, &self.trees[usize::from(number)]) else {
+            return Ok(ControlFlow::Break(Landed::default()));
+        };
+        match &self.roots[usize::from(number)] {
+            None => self.descend(descent, None, is_after),
+            Some(root) => match self.step(descent, root, is_after)? {
+                ControlFlow::Continue(descent) => self.descend(descent, None, is_after),
+                landed => Ok(landed),
+            },
+        }
+    }
+
+    /// Further down, as far as nodes are in memory, the first one maybe in a page that was read.
+    fn descend(
+        &self,
+        mut descent: Descent,
+        mut read: Option<Bytes>,
+        is_after: &impl Fn(&[u8]) -> Decoded<bool>,
+    ) -> Result<ControlFlow<Landed, Descent>> {
+        while let Some(page) = read.take().or_else(|| self.file.at_hand(descent.page())) {
+            let start = descent.page() * PAGE as u64;
+            let node = descent.node_in(&page).map_err(|error| self.corrupt(start, error))?;
+            descent = match self.step(descent, &node, is_after)? {
+                ControlFlow::Continue(descent) => descent,
+                landed => return Ok(landed),
+            };
+        }
+        Ok(ControlFlow::Continue(descent))
+    }
+
+    /// One level down, by its node.
+    #[inline(never)]
+    fn step(
+        &self,
+        descent: Descent,
+        node: &Node,
+        is_after: &impl Fn(&[u8]) -> Decoded<bool>,
+    ) -> Result<ControlFlow<Landed, Descent>> {
+        let start = descent.page() * PAGE as u64;
+        descent.step(node, is_after).map_err(|error| self.corrupt(start, error))
     }
 
     /// The page that begins at `start`.
@@ -269,6 +333,20 @@ impl Fences {
 
     fn corrupt(&self, start: u64, error: DecodeError) -> Error {
         error.in_file(self.path(), start)
+    }
+}
+
+/// Whether an entry of groups is after what is looked for, which compares the groups of its partition.
+fn is_group_after(
+    ordinal: u64,
+    compare: impl Fn(GroupHead<'_>) -> Decoded<Ordering>,
+) -> impl Fn(&[u8]) -> Decoded<bool> {
+    move |entry| {
+        let group = GroupHead::decode(entry)?;
+        Ok(match group.ordinal.cmp(&ordinal) {
+            Ordering::Equal => compare(group)?.is_gt(),
+            order => order.is_gt(),
+        })
     }
 }
 

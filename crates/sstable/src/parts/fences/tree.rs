@@ -153,18 +153,20 @@ impl Descent {
 
     /// Goes one level down, by the node. `is_after` says of a key, with whatever follows it, whether it is after what is
     /// looked for.
+    #[inline]
     pub(super) fn step(
         mut self,
         node: &Node,
         mut is_after: impl FnMut(&[u8]) -> Decoded<bool>,
     ) -> Decoded<ControlFlow<Landed, Descent>> {
-        if self.level == 0 {
-            let count = node.count_until(is_after)?;
+        let is_leaf = self.level == 0;
+        // One place where it is called, so that it can stand there.
+        let count = node.count_until(|entry| is_after(if is_leaf { entry } else { behind_vint(entry)? }))?;
+        if is_leaf {
             let floor = count.checked_sub(1).map(|number| node.entry(number)).transpose()?;
             let next = if count < node.len() { Some(node.entry(count)?) } else { self.next };
             return Ok(ControlFlow::Break(Landed { floor, next }));
         }
-        let count = node.count_until(|entry| is_after(behind_vint(entry)?))?;
         if count < node.len() {
             let entry = node.entry(count)?;
             let separator = behind_vint(&entry)?.len();

@@ -12,19 +12,19 @@ use std::cell::Cell;
 
 /// The share of rows that were not there, in 255ths; that of the last ones counts most.
 #[derive(Debug, Default)]
-pub(crate) struct Absences(Cell<u8>);
+pub struct Absences(Cell<u8>);
 
 impl Absences {
     /// A row was asked for.
     #[inline]
-    pub(crate) fn note(&self, is_absent: bool) {
+    pub fn note(&self, is_absent: bool) {
         let share = self.0.get();
         self.0.set(if is_absent { share + (u8::MAX - share).div_ceil(8) } else { share - share.div_ceil(8) });
     }
 
     /// Whether most were not there.
     #[inline]
-    pub(crate) fn prevail(&self) -> bool {
+    pub fn prevail(&self) -> bool {
         self.0.get() > 128
     }
 }

@@ -35,7 +35,7 @@ use model::key::murmur3;
 use super::sealed_page::ROOM;
 use ribbon::STRIP;
 
-pub(crate) use absences::Absences;
+pub use absences::Absences;
 pub(crate) use builder::RowFilterBuilder;
 pub(crate) use directory::is_of;
 pub use file::write_row_filter;

@@ -79,6 +79,17 @@ impl RowFilter {
             Probe::Unread if self.absences.prevail() => self.ask(ordinal, &group, hash).await,
             probe => probe,
         };
+        self.noted(probe)
+    }
+
+    /// The same, as far as that is in memory.
+    #[inline]
+    pub(crate) fn denies_at_hand(&self, ordinal: u64, group: &Range<u64>, hash: [u64; 2]) -> bool {
+        self.noted(self.probe(ordinal, group, hash))
+    }
+
+    #[inline]
+    fn noted(&self, probe: Probe) -> bool {
         let is_absent = probe == Probe::Absent;
         if is_absent {
             self.absences.note(true);

@@ -1,0 +1,294 @@
+//! Usual rows as flat bytes, right from those of the file: most rows are usual, and nothing of them has to be made in between.
+//!
+//! ```text
+//! Data.db   24, clustering values, vint body size, { vint previous size, vint timestamp, { 08, value } … }
+//! flat      what `model::flat` makes of it: the same values, behind their lengths
+//! ```
+//!
+//! What is not exactly so is left to who decodes it.
+
+use std::ops::Range;
+
+use model::flat::UsualRow;
+
+use super::{RowCodec, Sought, Width, cell_flag, flag};
+use crate::decode::Cursor;
+
+/// The flags of a row that has a marker, all columns, and nothing else.
+const USUAL: u8 = flag::TIMESTAMP | flag::ALL_COLUMNS;
+
+/// So many clustering values are told of by one vint, which is 0 where all are there.
+const TOLD_AT_ONCE: usize = 32;
+
+impl RowCodec {
+    /// Whether rows can be usual in this file at all.
+    pub(super) fn has_usual_rows(&self) -> bool {
+        self.clustering.len() <= TOLD_AT_ONCE && self.regulars.iter().all(|column| !column.is_complex)
+    }
+
+    /// Appends the row that stands at the start of this range of the bytes, if it is a usual one, is there as a whole, and stands
+    /// before a position. Where it ends; otherwise what was appended is of no worth.
+    #[inline]
+    pub(crate) fn put_usual_row(
+        &self,
+        bytes: &[u8],
+        range: Range<usize>,
+        before: Option<&Sought<'_>>,
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let mut ahead = Ahead(bytes.get(range.clone())?);
+        if !self.can_be_usual || ahead.u8()? != USUAL {
+            return None;
+        }
+        if let Some(before) = before
+            && !before.is_behind_row(&mut Cursor::new(ahead.0)).ok()?
+        {
+            return None;
+        }
+        let mut row = UsualRow::begin(self.clustering.len(), out);
+        if !self.clustering.is_empty() && ahead.u8()? != 0 {
+            return None;
+        }
+        for &width in &self.clustering {
+            row.clustering_value(ahead.value(width)?);
+        }
+        let len = ahead.vint()?;
+        let behind = ahead.0.len().checked_sub(usize::try_from(len).ok()?)?;
+        ahead.vint()?;
+        let timestamp = self.minima.timestamp.wrapping_add(ahead.vint()? as i64);
+        if !row.marker(timestamp, self.regulars.len()) {
+            return None;
+        }
+        for column in &self.regulars {
+            if ahead.u8()? != cell_flag::ROW_TIMESTAMP {
+                return None;
+            }
+            let value = ahead.value(column.width)?;
+            if value.is_empty() {
+                return None;
+            }
+            row.cell(value);
+        }
+        (ahead.0.len() == behind).then_some(range.end - behind)
+    }
+}
+
+/// What is ahead. Where it does not know what to do, because little is, there is nothing.
+struct Ahead<'a>(&'a [u8]);
+
+impl<'a> Ahead<'a> {
+    #[inline(always)]
+    fn u8(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// A vint of up to eight bytes, of which eight are there: behind as many bits as there are bytes, which tell how many these are,
+    /// each byte leaves seven.
+    #[inline(always)]
+    fn vint(&mut self) -> Option<u64> {
+        let word = u64::from_be_bytes(*self.0.first_chunk()?);
+        let bytes = word.leading_ones() + 1;
+        if bytes > u64::BITS / 8 {
+            return None;
+        }
+        self.0 = &self.0[bytes as usize..];
+        Some(word << bytes >> (u64::BITS - 7 * bytes))
+    }
+
+    #[inline(always)]
+    fn value(&mut self, width: Width) -> Option<&'a [u8]> {
+        let len = match width {
+            Some(len) => len,
+            None => usize::try_from(self.vint()?).ok()?,
+        };
+        let (value, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use model::flat::{is_usual, put_fragment};
+    use model::time::NO_DELETION_TIME;
+    use model::{
+        Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, Liveness, Position, Row,
+        Schema, Weight,
+    };
+    use proptest::prelude::*;
+
+    use super::super::{Lead, Minima, Source};
+    use super::*;
+    use crate::Version;
+
+    const TIMESTAMP: i64 = 1_700_000_000_000_000;
+    /// What stands behind a row: numbers are read eight bytes at a time.
+    const BEHIND: &[u8] = b"\x01behind it";
+
+    fn schema() -> Schema {
+        let column = |name: &str, data_type| Column { name: name.as_bytes().into(), data_type };
+        let regulars = vec![column("a", CqlType::Int), column("b", CqlType::Blob)];
+        Schema::new(CqlType::Int, vec![CqlType::Int, CqlType::Text], Vec::new(), regulars)
+    }
+
+    fn codec(schema: &Schema, version: Version) -> RowCodec {
+        let minima = Minima { timestamp: TIMESTAMP - 5, local_deletion_time: 0, ttl: 0 };
+        RowCodec::new(schema, minima, version)
+    }
+
+    fn cell(column: u16, value: &[u8]) -> Cell {
+        let value = CellValue::Value(Bytes::from(value));
+        Cell {
+            column,
+            ttl: 0,
+            timestamp: TIMESTAMP,
+            local_deletion_time: NO_DELETION_TIME,
+            path: None,
+            value,
+        }
+    }
+
+    fn row(number: i32, text: &str, value: &[u8]) -> Row {
+        let clustering: Clustering =
+            [number.to_be_bytes().to_vec(), text.as_bytes().to_vec()].into_iter().collect();
+        Row {
+            liveness: Liveness { timestamp: TIMESTAMP, ..Liveness::NONE },
+            cells: vec![cell(0, &number.to_be_bytes()), cell(1, value)],
+            ..Row::new(clustering)
+        }
+    }
+
+    fn encoded(codec: &RowCodec, row: &Row) -> Vec<u8> {
+        let (mut place, mut bytes) = (Vec::new(), b"before".to_vec());
+        codec.put_row_prefix(&row.clustering, &mut place);
+        codec.put_row(row, &place, 70, &mut bytes);
+        bytes.extend_from_slice(BEHIND);
+        bytes
+    }
+
+    /// What a decoder makes of the row behind the first six bytes, and where it ends.
+    fn decoded(codec: &RowCodec, bytes: &[u8]) -> Option<(Fragment, usize)> {
+        let owner = Rc::new(bytes.to_vec());
+        let source = Source { owner: &owner, end: bytes.len() };
+        let mut row = Row::new(Clustering::empty());
+        let (Lead::Row(lead), end) = codec.lead(source, 6, &mut row.clustering).ok()? else { return None };
+        codec.row(source, 6, &lead, &mut row).ok()?;
+        Some((Fragment::Row(row), end))
+    }
+
+    /// If the row there is put, it is what a decoder makes of it. Whether it is.
+    fn put(codec: &RowCodec, bytes: &[u8]) -> bool {
+        let mut out = Vec::new();
+        let Some(end) = codec.put_usual_row(bytes, 6..bytes.len(), None, &mut out) else { return false };
+        let (fragment, decoded_end) = decoded(codec, bytes).expect("a decoder reads it as well");
+        let mut expected = Vec::new();
+        put_fragment(&fragment, &mut expected);
+        assert!(is_usual(&fragment), "{fragment:?}");
+        assert_eq!((out, end), (expected, decoded_end));
+        true
+    }
+
+    #[test]
+    fn rows_that_are_not_usual_are_left() {
+        let schema = schema();
+        for version in Version::ALL {
+            let codec = codec(&schema, version);
+            let usual = row(7, "text", &[9; 300]);
+            assert!(put(&codec, &encoded(&codec, &usual)));
+            let with = |change: fn(&mut Row)| {
+                let mut row = usual.clone();
+                change(&mut row);
+                row
+            };
+            let deleted = DeletionTime { marked_for_delete_at: 3, local_deletion_time: 4 };
+            let others = [
+                with(|row| row.liveness = Liveness::NONE),
+                with(|row| row.liveness.timestamp += 1),
+                with(|row| row.cells[1].timestamp += 1),
+                with(|row| row.cells[1].value = CellValue::Value(Bytes::default())),
+                with(|row| row.cells[0].value = CellValue::Tombstone),
+                with(|row| drop(row.cells.pop())),
+                with(|row| row.cells.clear()),
+                with(|row| (row.cells[1].ttl, row.cells[1].local_deletion_time) = (60, 1_700_000_060)),
+                with(|row| row.clustering.values[1] = Some(Bytes::default())),
+                with(|row| row.clustering.values[1] = None),
+                Row { deletion: deleted, ..usual.clone() },
+            ];
+            for other in others {
+                assert!(!put(&codec, &encoded(&codec, &other)), "{other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_is_put_only_before_the_position() {
+        let schema = schema();
+        let codec = codec(&schema, Version::Oa);
+        let bytes = encoded(&codec, &row(7, "b", b"value"));
+        let place = |number, text| row(number, text, b"v").clustering;
+        let positions = [
+            (Position::before(place(7, "b")), false),
+            (Position::at(place(7, "b")), false),
+            (Position::after(place(7, "b")), true),
+            (Position::before(place(7, "c")), true),
+            (Position::after(place(7, "a")), false),
+            (Position::before(place(8, "a")), true),
+            (Position::start(), false),
+            (Position::end(), true),
+        ];
+        for (position, is_put) in positions {
+            let before = Sought::new(&codec, &schema, &position);
+            let put = codec.put_usual_row(&bytes, 6..bytes.len(), Some(&before), &mut Vec::new());
+            assert_eq!(put, is_put.then_some(bytes.len() - BEHIND.len()), "{position:?}");
+            if position.prefix.is_empty() {
+                continue;
+            }
+            let at = Sought::new(&codec, &schema, &position).with_weight(Weight::At);
+            let put = codec.put_usual_row(&bytes, 6..bytes.len(), Some(&at), &mut Vec::new());
+            assert_eq!(put.is_some(), is_put && position.prefix != place(7, "b"), "{position:?}");
+        }
+    }
+
+    #[test]
+    fn tables_whose_rows_are_never_usual() {
+        let set = CqlType::parse("SetType(UTF8Type)").unwrap();
+        let column = |data_type| vec![Column { name: b"a"[..].into(), data_type }];
+        let complex = Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), column(set));
+        let long = Schema::new(CqlType::Int, vec![CqlType::Int; 33], Vec::new(), column(CqlType::Int));
+        for schema in [complex, long] {
+            assert!(!codec(&schema, Version::Oa).can_be_usual);
+        }
+    }
+
+    proptest! {
+        /// Whatever the bytes are, a row that is put is the one that a decoder makes of them.
+        #[test]
+        fn what_is_put_is_what_a_decoder_reads(
+            number: i32,
+            text in "[a-z]{0,9}",
+            value in prop::collection::vec(any::<u8>(), 1..200),
+            change in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+            cut in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let schema = schema();
+            for version in Version::ALL {
+                let codec = codec(&schema, version);
+                let mut bytes = encoded(&codec, &row(number, &text, &value));
+                if let Some((at, byte)) = &change {
+                    let at = 6 + at.index(bytes.len() - 6);
+                    bytes[at] = *byte;
+                }
+                if let Some(cut) = &cut {
+                    bytes.truncate(6 + cut.index(bytes.len() - 6));
+                }
+                let is_put = put(&codec, &bytes);
+                let is_sound = change.is_none() && cut.is_none() && !text.is_empty();
+                prop_assert!(is_put || !is_sound);
+            }
+        }
+    }
+}
