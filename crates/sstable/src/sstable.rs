@@ -98,6 +98,9 @@ pub struct ReadOptions {
     /// The most bytes of data, uncompressed, that one request brings in, if that is less than
     /// [`OpenOptions::read_buffer`]: for who reads many SSTables at once.
     pub read_buffer: Option<u64>,
+    /// Whether all of the slice will be read, up to the limit if there is one. Forward, and where that is several requests, the next one
+    /// is then under way while the rows of the last one are decoded.
+    pub reads_on: bool,
 }
 
 /// An open SSTable.
@@ -658,7 +661,7 @@ impl SSTable {
         let end = exit.min(enough);
         let len = end.saturating_sub(start);
         if end >= found.bytes.end || len >= steady.most {
-            return steady;
+            return Pace { overlaps: options.reads_on && len > steady.most, ..steady };
         }
         let guess = if end.saturating_sub(entry) <= row { Guess::Row } else { Guess::Rows };
         let Some(slack) = self.data.slack.of(guess, row) else { return steady };

@@ -122,6 +122,7 @@ async fn questions(table: &SSTable, every: usize) -> Vec<Question> {
                 neighbours: false,
                 is_filtered: false,
                 read_buffer: [None, Some(1000)][i % 2],
+                reads_on: i % 4 == 0,
             };
             questions.push(Question { key: key.clone(), slice, options });
         }

@@ -223,6 +223,7 @@ async fn check(shard: &Shard, name: &str, every: usize, ways: &[Way]) -> (usize,
                         reverse,
                         static_row,
                         limit: way.limit,
+                        reads_on: way.flat,
                         ..ReadOptions::default()
                     };
                     let found = match way.flat {

@@ -329,6 +329,7 @@ fn options(request: &ReadRequest, count: usize) -> ReadOptions {
         limit: request.limit.map(|rows| rows.div_ceil(count as u64)),
         is_filtered: true,
         read_buffer: Some(share(SLICE_READ_AHEAD, count)),
+        reads_on: request.reads_on,
         ..ReadOptions::default()
     }
 }

@@ -27,9 +27,10 @@ pub(crate) fn share(read_ahead: u64, count: usize) -> u64 {
 }
 
 /// What so many SSTables of a slice then take of memory, in bytes: each has the rows that wait for being merged, what was
-/// read for the next ones, and what of that is unpacked. What is wanted begins and ends within chunks.
-pub(crate) fn slice_memory(count: usize, chunk: u64) -> usize {
-    3 * count * (share(SLICE_READ_AHEAD, count) + chunk) as usize
+/// read for the next ones, and what of that is unpacked, and if who reads it reads on, what is read meanwhile. What is wanted begins and
+/// ends within chunks.
+pub(crate) fn slice_memory(count: usize, chunk: u64, reads_on: bool) -> usize {
+    (3 + usize::from(reads_on)) * count * (share(SLICE_READ_AHEAD, count) + chunk) as usize
 }
 
 /// The same of a scan, which has also what is read meanwhile.

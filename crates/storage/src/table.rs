@@ -207,10 +207,11 @@ impl Table {
         memtables.active.bytes() + memtables.frozen.iter().map(|memtable| memtable.bytes()).sum::<usize>()
     }
 
-    /// Bytes of memory that a slice of a partition takes while it is read, about: who reads asks for a permit for it.
-    pub fn slice_memory(&self) -> usize {
+    /// Bytes of memory that a slice of a partition takes while it is read, about, by who [reads on](ReadRequest::reads_on) or does not:
+    /// who reads asks for a permit for it.
+    pub fn slice_memory(&self, reads_on: bool) -> usize {
         let set = self.0.set.borrow();
-        source::slice_memory(set.members().len(), set.largest_chunk())
+        source::slice_memory(set.members().len(), set.largest_chunk(), reads_on)
     }
 
     /// The same for a scan of all partitions.

@@ -89,7 +89,7 @@ fn write(random: &mut Random, timestamp: usize) -> Vec<u8> {
 }
 
 async fn read(store: Store, table: Table, mut random: Random, peak: Rc<Peak>) {
-    let _permit = store.admission().admit(table.slice_memory()).await.unwrap();
+    let _permit = store.admission().admit(table.slice_memory(false)).await.unwrap();
     let first = random.below(ROWS);
     let slice = Slice {
         start: model::Position::before(clustering(first)),

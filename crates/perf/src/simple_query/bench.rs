@@ -172,7 +172,7 @@ impl Bench {
     }
 
     async fn read_and_check(&self, sequence: u32) -> Result<()> {
-        let _permit = self.store.admission().admit(self.table.slice_memory()).await?;
+        let _permit = self.store.admission().admit(self.table.slice_memory(false)).await?;
         let is_right = if self.setup.counters { rows::has_counted } else { rows::is_whole };
         match self.read(sequence, is_right).await? {
             Some(true) => Ok(()),

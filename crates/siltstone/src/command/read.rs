@@ -195,6 +195,7 @@ impl Read {
                 neighbours: false,
                 is_filtered: false,
                 read_buffer: None,
+                reads_on: true,
             },
             limit: self.limit.map(NonZeroU64::get),
             live: self.live,

@@ -105,6 +105,7 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Fold<A, F> {
 
 impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
     const HAS_SLOTS: bool = true;
+    const READS_ON: bool = true;
 
     fn select(&mut self, columns: &Arc<[ColumnInfo]>) {
         self.columns = columns.clone();

@@ -126,6 +126,7 @@ impl<S: Sink> Packer<S> {
             direction: self.direction,
             static_row: self.wants_static_row(),
             wanted: self.wanted(),
+            reads_on: S::READS_ON,
             limit: (self.common.selection.rows < usize::MAX).then_some(self.common.selection.rows as u64),
             ..ReadRequest::new(key, slice)
         }

@@ -107,7 +107,7 @@ impl Worker {
         sink: S,
     ) -> Result<Work<Answer<S>>> {
         let table = self.table(selection.table)?;
-        let memory = (READ_MEMORY + table.table.slice_memory()).saturating_add(selection.bytes);
+        let memory = (READ_MEMORY + table.table.slice_memory(S::READS_ON)).saturating_add(selection.bytes);
         let admission = self.admission()?;
         if let Some(permit) = admission.try_admit(memory) {
             return self.read_admitted(&table, selection, read, sink, permit);

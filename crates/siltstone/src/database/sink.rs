@@ -26,6 +26,9 @@ pub(super) trait Sink {
     /// Whether it takes values of undecoded rows by their [`Slots`].
     const HAS_SLOTS: bool;
 
+    /// Whether it mostly takes all rows up to the limit: not one that is full by their bytes.
+    const READS_ON: bool;
+
     /// Rows will have these columns.
     fn select(&mut self, _columns: &Arc<[ColumnInfo]>) {}
 
@@ -162,6 +165,7 @@ impl Common {
 
 impl Sink for PackedRows {
     const HAS_SLOTS: bool = false;
+    const READS_ON: bool = false;
 
     /// The rows of a page have the same columns.
     fn begins_again(&mut self) -> bool {

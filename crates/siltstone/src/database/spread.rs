@@ -106,7 +106,7 @@ impl Worker {
         begun: impl ExactSizeIterator<Item = B>,
         open: impl AsyncFn(B) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let memory = READ_MEMORY + table.table.slice_memory();
+        let memory = READ_MEMORY + table.table.slice_memory(false);
         let admission = self.admission()?;
         let opened = begun.map(async |begun| {
             let _permit = admission.admit(memory).await?;

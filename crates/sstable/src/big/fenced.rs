@@ -120,7 +120,8 @@ impl PromotedCursor<'_> {
             return false;
         }
         let group = fenced.fences.group_of_row_at_hand(fenced.ordinal, &sought);
-        group.is_some_and(|group| rows.denies_at_hand(fenced.ordinal, &group, hash_of(&place)))
+        let denies = |group| rows.denies_at_hand(fenced.ordinal, &group, hash_of(&place));
+        group.is_some_and(|group| group.is_empty() || denies(group))
     }
 
     /// The block of this number.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::rc::Rc;
 
+use model::flat::FlatRow;
 use model::merge::{Mapped, Merge};
 use model::{
     Clustering, DeletionTime, Direction, Fragment, FragmentReader, Next, Position, RangeTombstoneChange,
@@ -24,7 +25,8 @@ const STEP: usize = 64;
 /// Reads a gap step by step. A step ends where a part does.
 ///
 /// Invariants:
-/// 1. All between the gap's beginning and `at`, as the stream runs, is in the parts of steps and in the `items` of those without one.
+/// 1. All between the gap's beginning and `at`, as the stream runs, is in the parts of steps and in the `items` of those without one. Where
+///    nothing is kept, rows behind it may have been given as they stand.
 /// 2. The first item of the gap, if no part comes before it, is a range tombstone change where the gap begins.
 pub(super) struct Gap {
     request: ReadRequest,
@@ -116,6 +118,14 @@ impl Gap {
         };
         let of_static_row = if was_at_head { self.part_of_static_row() } else { None };
         Ok(part.map(|part| Step { part, of_static_row }))
+    }
+
+    /// Where nothing is kept, gives the next rows as they stand: nobody has to know any more how far it has come.
+    pub(super) fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let is_among_rows = self.state == State::InRows && self.items.is_empty() && self.held.is_none();
+        if let (None, true, Some(stream)) = (&self.filler, is_among_rows, &mut self.stream) {
+            stream.pop_flat(take);
+        }
     }
 
     /// The static row as a part, if it was asked for.

@@ -221,8 +221,11 @@ impl CachedReader {
         let members = self.members.as_ref().map_or(&[][..], Candidates::members);
         let flights = self.filling.cache.flights();
         loop {
+            if !gap.is_filling() {
+                return gap.step(members).await.map(Brought::Own);
+            }
             let flight = self.flight(gap);
-            if !gap.is_filling() || (gap.has_begun() && flights.contains(&flight)) {
+            if gap.has_begun() && flights.contains(&flight) {
                 return gap.step(members).await.map(Brought::Own);
             }
             let own = Cell::new(None);
@@ -366,6 +369,9 @@ impl FragmentReader for CachedReader {
                     self.state = State::Between;
                 }
                 State::Between => {
+                    if let Some(gap) = &mut self.gap {
+                        return gap.pop_flat(take);
+                    }
                     if !self.advance() {
                         return;
                     }

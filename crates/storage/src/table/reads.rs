@@ -42,6 +42,9 @@ pub struct ReadRequest {
     pub wanted: Wanted,
     /// After how many rows the reader will stop, if it knows: no more than about these are read at first.
     pub limit: Option<u64>,
+    /// Whether the reader will not stop before, at so many rows or at the slice's end: what comes next is then read while rows are looked
+    /// at, where it is much.
+    pub reads_on: bool,
     /// What it has to do with the row cache.
     pub caching: Caching,
 }
@@ -90,6 +93,7 @@ impl ReadRequest {
             static_row: true,
             wanted: Wanted::default(),
             limit: None,
+            reads_on: false,
             caching: Caching::Full,
         }
     }

@@ -195,13 +195,13 @@ impl Fences {
         self.groups(ordinal, |group| sought.compare_prefix(group.first(self.version)?)).await
     }
 
-    /// Where in the partition's blocks the group is that has a row if any has, as far as that is in memory: in bytes from the first one.
-    /// What is wrong is not told here; who reads finds it.
+    /// Where in the partition's blocks the group is that has a row if any has: in bytes from the first one, and empty where the row is
+    /// before them all. `None` if that is not in memory. What is wrong is not told here; who reads finds it.
     pub(crate) fn group_of_row_at_hand(&self, ordinal: u64, row: &Sought<'_>) -> Option<Range<u64>> {
         let is_after = is_group_after(ordinal, |group| row.compare_prefix(group.first(self.version)?));
         let Landed { floor, next } = self.find_at_hand(GROUPS, is_after)?;
-        let floor = floor?;
-        let floor = GroupHead::decode(&floor).ok().filter(|group| group.ordinal == ordinal)?;
+        let floor = floor.as_ref().map(|floor| GroupHead::decode(floor)).transpose().ok()?;
+        let Some(floor) = floor.filter(|group| group.ordinal == ordinal) else { return Some(0..0) };
         let next = next.as_ref().map(|next| GroupHead::decode(next)).transpose().ok()?;
         let end = match next.filter(|next| next.ordinal == ordinal) {
             Some(next) => next.at().ok()?,
