@@ -150,8 +150,8 @@ impl BloomPages {
         if let Some(page) =
             inner.latest().filter(|page| inner.hand.keeps_at_hand() && page.line(token).is_some())
         {
+            // It is as near as one at hand: among many SSTables those would only take each other's places.
             inner.hand.count(|lookups| lookups.latest += 1);
-            inner.hand.keep(&page);
             return Some(page);
         }
         let key = CacheKey { owner: inner.file.id(), index: u64::from(self.page_of(token)) };
