@@ -397,45 +397,6 @@ fn a_row_by_itself_is_kept_when_all_of_it_was_read() {
     });
 }
 
-/// Once looking for absent rows was in vain for a while, the filters of all SSTables tell of most of them, and nothing has to be kept.
-#[test]
-fn what_filters_deny_is_known_to_be_absent() {
-    simulated(async |shard| {
-        let even = |numbers: std::ops::Range<i32>, timestamp| Mutation {
-            rows: numbers.map(|number| row(2 * number, timestamp, 100)).collect(),
-            ..Mutation::new(key(1))
-        };
-        let written = [even(0..2000, 1), even(500..2500, 2), rows(2, 0..9, 1)];
-        let table = table_of(&shard, 4 * MIB, written).await;
-        let request =
-            |number: i32| ReadRequest { static_row: false, ..ReadRequest::new(key(1), one(number)) };
-        let known_row = |number: i32| {
-            let (key, row) = (key(1), number.to_be_bytes());
-            table.known_row(key.view(), &[&row])
-        };
-        for number in (1..4000).step_by(40) {
-            read(&table, &request(number)).await;
-        }
-        // At first they are asked for one row in sixteen.
-        (3..4000).step_by(40).for_each(|number| drop(known_row(number)));
-        let before = (table.context().disk.stats().total().requests, table.row_cache().stats().insertions);
-        let absent = (3..4000).step_by(40).filter(|&number| matches!(known_row(number), Known::Absent));
-        let absent = absent.count();
-        assert!(absent > 90, "{absent} of 100");
-        let is_denied = |number: &i32| matches!(known_row(*number), Known::Absent);
-        assert_eq!((0..4000).step_by(2).filter(is_denied).count(), 0, "what is there is not denied");
-        let after = (table.context().disk.stats().total().requests, table.row_cache().stats().insertions);
-        assert_eq!(after, before);
-
-        // A memtable knows more than filters do, and so does the SSTable that it becomes.
-        table.apply(&rows(1, 43..44, 3), NO_POSITION);
-        assert!(matches!(known_row(43), Known::Unknown));
-        flush(&table).await;
-        assert!(!is_denied(&43));
-        assert_eq!(read(&table, &request(43)).await.0, 1);
-    });
-}
-
 /// They were read with it, from the beginning of its index block on.
 #[test]
 fn a_row_brings_those_in_front_of_it_along() {

@@ -114,11 +114,11 @@ impl PromotedCursor<'_> {
         if row.len() != self.schema().clustering.len() {
             return false;
         }
-        let sought = Sought::row(self.codec(), self.schema(), row);
         let mut place = Vec::with_capacity(EDGE);
         if !self.codec().try_put_row_prefix(row, |value| Some(*value), &mut place) {
             return false;
         }
+        let sought = Sought::row(self.codec(), self.schema(), row);
         let group = fenced.fences.group_of_row_at_hand(fenced.ordinal, &sought);
         let denies = |group| rows.denies_at_hand(fenced.ordinal, &group, hash_of(&place));
         group.is_some_and(|group| group.is_empty() || denies(group))

@@ -24,6 +24,9 @@ use crate::decode::{Cursor, DecodeError, Decoded};
 /// Bytes of the end of an edge.
 const END: usize = 4;
 
+/// Few blocks have less bytes than these in Index.db, and few more than twice as many.
+const USUAL: usize = 16;
+
 /// An end of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Edge {
@@ -70,7 +73,7 @@ impl PackedBlocks {
     /// # Errors
     /// Bytes that are no blocks, or only a part of the last one.
     pub(super) fn new(codec: &RowCodec, version: Version, bytes: &[u8]) -> Decoded<PackedBlocks> {
-        let mut blocks = Vec::new();
+        let mut blocks = Vec::with_capacity(bytes.len() / USUAL);
         let mut at = 0;
         while at < bytes.len() {
             let (block, len) =
@@ -95,7 +98,11 @@ impl PackedBlocks {
         let farthest = blocks.iter().map(|block| block.reach.end - start).max().unwrap_or(0);
         let width = (u64::BITS - farthest.leading_zeros()).div_ceil(8) as usize;
 
-        let mut bytes = blocks[0].edges[0][..common].to_vec();
+        let rests: usize = edges().map(|edge| edge.len() - common).sum();
+        let ends = if is_fixed { 0 } else { 2 * blocks.len() * END };
+        let places = blocks.len() * width * if is_whole { 1 } else { 2 };
+        let mut bytes = Vec::with_capacity(common + ends + rests + places);
+        bytes.extend_from_slice(&blocks[0].edges[0][..common]);
         if !is_fixed {
             let mut end = 0;
             for edge in edges() {

@@ -164,7 +164,19 @@ impl RowCodec {
     }
 
     /// How many bytes the clustering prefix with its kind has that `bytes` begin with.
+    #[inline]
     pub fn prefix_len(&self, bytes: &[u8]) -> Decoded<usize> {
+        // Most are the one value of a row.
+        if let ([Some(width)], [KIND_ROW, 0, rest @ ..]) = (&self.clustering[..], bytes)
+            && rest.len() >= *width
+        {
+            return Ok(2 + width);
+        }
+        self.any_prefix_len(bytes)
+    }
+
+    #[inline(never)]
+    fn any_prefix_len(&self, bytes: &[u8]) -> Decoded<usize> {
         let mut cursor = Cursor::new(bytes);
         let (count, _) = self.kind_of_prefix(&mut cursor)?;
         self.each_value(&mut cursor, count, |_, _| {})?;

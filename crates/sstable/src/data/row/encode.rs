@@ -253,7 +253,7 @@ impl RowCodec {
             let mut bits = 0_u64;
             for (i, value) in values.iter().enumerate() {
                 bits |= match value_of(value) {
-                    Some(value) if value.is_empty() => 0b01,
+                    Some([]) => 0b01,
                     Some(_) => 0b00,
                     None => 0b10,
                 } << (2 * i);
