@@ -349,7 +349,7 @@ impl FragmentReader for ReverseReader {
     }
 
     async fn fill(&mut self) -> Result<()> {
-        self.next_piece().await
+        if self.ready.is_empty() && self.piece.items.is_empty() { self.next_piece().await } else { Ok(()) }
     }
 }
 

@@ -98,8 +98,8 @@ pub struct ReadOptions {
     /// The most bytes of data, uncompressed, that one request brings in, if that is less than
     /// [`OpenOptions::read_buffer`]: for who reads many SSTables at once.
     pub read_buffer: Option<u64>,
-    /// Whether all of the slice will be read, up to the limit if there is one. Forward, and where that is several requests, the next one
-    /// is then under way while the rows of the last one are decoded.
+    /// Whether all of the slice will be read. Forward, and where that is several requests, the next one is then under way while the rows of
+    /// the last one are decoded, unless there is a limit before.
     pub reads_on: bool,
 }
 
@@ -648,7 +648,8 @@ impl SSTable {
             // A request ends at the multiple of a page before where it may.
             Some(rows) => FIRST_GUESS.saturating_add(self.len_of_rows(rows.saturating_sub(1))) + PAGE - 1,
         };
-        Pace { first: first.min(most), ..Pace::steady(most, false) }
+        let overlaps = options.reads_on && options.limit.is_none();
+        Pace { first: first.min(most), overlaps, ..Pace::steady(most, false) }
     }
 
     /// From `start` on, counted as the blocks that were found are, as far as the wanted rows seem to reach.
@@ -661,7 +662,8 @@ impl SSTable {
         let end = exit.min(enough);
         let len = end.saturating_sub(start);
         if end >= found.bytes.end || len >= steady.most {
-            return Pace { overlaps: options.reads_on && len > steady.most, ..steady };
+            // What is under way is not to be let go at a limit.
+            return Pace { overlaps: options.reads_on && enough >= exit && len > steady.most, ..steady };
         }
         let guess = if end.saturating_sub(entry) <= row { Guess::Row } else { Guess::Rows };
         let Some(slack) = self.data.slack.of(guess, row) else { return steady };

@@ -212,3 +212,40 @@ fn the_head_comes_with_the_first_block() {
     })
     .unwrap();
 }
+
+/// All from a row on, or so many rows of it; and what was asked of the data.
+async fn read_from(shard: &Shard, path: &Path, row: i32, options: ReadOptions) -> (usize, IoCount) {
+    let open = OpenOptions { read_buffer: 16 << 10, ..OpenOptions::new(Cache::new(64 << 20)) };
+    let table = SSTable::open(shard.disk(), path, &open).await.unwrap();
+    let key = table.key(Bytes::from(1i32.to_be_bytes().to_vec()));
+    let clustering: Clustering = [row.to_be_bytes().to_vec()].into_iter().collect();
+    let slice = Slice { start: Position::before(clustering), end: Position::end() };
+    let before = shard.disk().stats();
+    let mut reader = table.read(&key, &slice, options).await.unwrap().expect("it is there");
+    let mut rows = 0;
+    while options.limit.is_none_or(|limit| rows < limit as usize)
+        && let Some(fragment) = reader.next().await.unwrap()
+    {
+        rows += usize::from(matches!(fragment, Fragment::Row(_)));
+    }
+    drop(reader);
+    (rows, shard.disk().stats().since(&before).class(DATA_IO))
+}
+
+/// The next request is under way, but no other is made; and none where a limit ends the read before.
+#[test]
+fn who_reads_on_makes_the_same_requests() {
+    runtime::run(ShardOptions::default(), async |shard: Shard| {
+        for (path, [row, _]) in tables() {
+            for limit in [None, Some(1), Some(500)] {
+                let steady = ReadOptions { limit, ..ReadOptions::default() };
+                let (rows, asked) = read_from(&shard, &path, row, steady).await;
+                let reads_on = ReadOptions { reads_on: true, ..steady };
+                let name = path.display();
+                assert_eq!(read_from(&shard, &path, row, reads_on).await, (rows, asked), "{name}, {limit:?}");
+                assert!(limit.is_some() || asked.requests > 10, "{name}: {asked:?}");
+            }
+        }
+    })
+    .unwrap();
+}

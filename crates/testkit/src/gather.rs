@@ -14,6 +14,18 @@ pub struct Gathered {
     pub flat: usize,
 }
 
+/// Reads a stream to its end.
+///
+/// # Errors
+/// Those of the reader.
+pub async fn gather<R: FragmentReader>(reader: &mut R) -> Result<Vec<Fragment>, R::Error> {
+    let mut fragments = Vec::new();
+    while let Some(fragment) = reader.next().await? {
+        fragments.push(fragment);
+    }
+    Ok(fragments)
+}
+
 /// Reads a stream to its end, rows as they stand in flat bytes where it gives such.
 ///
 /// # Errors

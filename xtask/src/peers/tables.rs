@@ -24,12 +24,13 @@ const BEHIND: &str = "\
 - **KiB of all rows**: the rows of Cassandra's format take half a percent more than fjall's: 214 bytes, of which 14 are the row's own, where fjall
   has 213.
 - **Requests to open**: eleven small ones, as the components of an SSTable are files of their own. RocksDB's eight are a hundred times the KiB.
-- **Instructions from disk**: rows that are read are decoded, go into the row cache as rows, and are packed once more for who asks; the peers
-  keep the block as it is, and find the rows in it ([0052](../decisions/0052-a-way-as-large-as-itself.md)). For an absent row the fences are searched and a
-  filter of its group of blocks is asked, both in pages that come and go; the peers have one filter in memory, beside what their cache may take.
-- **Rows a second from disk**: for a row the request is most of it, and what `Database` adds is a hop to its shard and back, which `run_on` has not; an
-  absent row is that hop and those instructions, without a request. All rows of 200 bytes take about as long as RocksDB's, as both wait for
-  few large requests.
+- **Instructions from disk**: of a row, what waits for its request, the search for its block, and what keeps it in the row cache; the peers
+  have it once its block is read. Rows of slices are copied into the row cache and from there to who asks
+  ([0055](../decisions/0055-from-the-file-to-flat-bytes.md)), where fjall gives out its block. For an absent row the fences are searched and a filter of its group of
+  blocks is asked, both in pages that come and go ([0054](../decisions/0054-filters-answer-in-the-call.md)); the peers have one filter in memory, beside what
+  their cache may take.
+- **Rows a second from disk**: for a row the request is most of it, and what `Database` adds is a hop to its shard and back, which `run_on` has not: who
+  asks sleeps and is woken.
 - **Load**, beside RocksDB: what is written is merged into one SSTable at the end, all rows of which are read, compared and written once
   more; RocksDB's compaction of ascending keys moves files, and writes nothing.
 ";

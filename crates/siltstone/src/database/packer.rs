@@ -1,11 +1,11 @@
-//! What is read made into the rows of a `SELECT`, from decoded rows and from rows as they stand in the row cache.
+//! What is read made into the rows of a `SELECT`, from decoded rows and from flat ones: of the row cache, and most of SSTables.
 //!
 //! ```text
 //! stream ──pop_flat──► FlatRow ───┐
 //!        └──pop─────► Fragment ───┴──what is live──► Sink
 //! ```
 //!
-//! Both ways give the same rows. The first one gives the values in the cache on and makes nothing else: it can where columns
+//! Both ways give the same rows. The first one gives the values on where they are and makes nothing else: it can where columns
 //! are selected in the order in which rows have them. Columns of many cells and counters, whose values are made of several
 //! cells or of a part of one, go the second way, as does a row with deletions of such columns.
 
@@ -39,8 +39,8 @@ const LOOK: usize = 256;
 /// read ahead by then, a quarter of this at the most, is read twice.
 const LARGE: u64 = 4 << 20;
 
-/// Said of rows that the row cache has put there itself.
-const WHOLE: &str = "the row cache has whole rows";
+/// Said of rows that were made flat by the row cache or by a reader of SSTables.
+const WHOLE: &str = "a flat row is whole";
 
 /// Makes rows of fragments until there are enough.
 pub(super) struct Packer<S> {
@@ -252,14 +252,10 @@ impl<S: Sink> Packer<S> {
         }
         let is_full = self.is_full();
         if is_full && self.common.selection.wants_next {
-            row.decode(place).expect(WHOLE);
-            let Fragment::Row(row) = place else { unreachable!("it was decoded") };
-            self.go_on_behind(Some(row));
+            self.go_on_behind(Some(decoded(row, place)));
         }
         if self.is_scan && self.rows == LOOK {
-            row.decode(place).expect(WHOLE);
-            let Fragment::Row(row) = place else { unreachable!("it was decoded") };
-            self.note_large(row);
+            self.note_large(decoded(row, place));
         }
         is_full
     }
@@ -354,6 +350,13 @@ impl<S: Sink> Packer<S> {
             statics: (!self.with_static_only).then_some(statics),
         }
     }
+}
+
+/// The row, decoded in `place`.
+fn decoded<'p>(row: FlatRow<'_>, place: &'p mut Fragment) -> &'p Row {
+    row.decode(place).expect(WHOLE);
+    let Fragment::Row(row) = place else { unreachable!("it was decoded") };
+    row
 }
 
 #[cfg(test)]

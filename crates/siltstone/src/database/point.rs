@@ -7,7 +7,7 @@
 //!                   ▼ once it is polled           else
 //!         the shard, by a loan ─────────────► or by its queue
 //!                   ▼
-//!         what memory says of the row, or a slice of it
+//!         what memory says of the row unless it was asked before, or a slice of it
 //! ```
 
 use std::rc::Rc;
@@ -48,7 +48,7 @@ pub(super) struct Of {
 /// Whether memory was asked for a row.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
-    /// It was not: its shard was not at rest.
+    /// It was not: its shard was not at rest, or its key has to be looked at there, or the table was another one.
     Unasked,
     /// A moment ago it did not know, and is not asked again.
     Unaware,

@@ -24,7 +24,7 @@ use crate::decode::{Cursor, DecodeError, Decoded};
 /// Bytes of the end of an edge.
 const END: usize = 4;
 
-/// Few blocks have less bytes than these in Index.db, and few more than twice as many.
+/// Few blocks have fewer bytes than these in Index.db, and few more than twice as many.
 const USUAL: usize = 16;
 
 /// An end of a block.

@@ -131,6 +131,7 @@ impl Filler {
     /// [pushed](Filler::push).
     #[inline]
     pub(super) fn push_flat(&mut self, row: FlatRow<'_>) -> bool {
+        debug_assert!(row.is_usual(), "it is noted as a usual one");
         self.draft.push_usual(row.bytes().expect("the row is alone in its bytes"));
         let fits = self.fits();
         if !fits {

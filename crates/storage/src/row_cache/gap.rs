@@ -120,7 +120,7 @@ impl Gap {
         Ok(part.map(|part| Step { part, of_static_row }))
     }
 
-    /// Where nothing is kept, gives the next rows as they stand: nobody has to know any more how far it has come.
+    /// Where nothing is kept, gives the next rows as they stand. How far it has come is then known at its next step, or its end.
     pub(super) fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         let is_among_rows = self.state == State::InRows && self.items.is_empty() && self.held.is_none();
         if let (None, true, Some(stream)) = (&self.filler, is_among_rows, &mut self.stream) {

@@ -27,7 +27,8 @@ use crate::{Error, Result};
 /// Reads a slice of a partition from the cache and from SSTables.
 ///
 /// Invariants:
-/// 1. What lies between the slice's beginning and `at`, as the stream runs, was given to `teller`, and nothing else.
+/// 1. What lies between the slice's beginning and `at`, as the stream runs, was given to `teller`, and nothing else; but rows of a gap
+///    that keeps nothing may have been given as they stand, from `at` on. So nobody reads on once a `fill` has failed or was let go.
 /// 2. Once a flush has changed what the table's SSTables say of the partition, the cache is neither asked nor filled.
 pub struct CachedReader {
     filling: Filling,

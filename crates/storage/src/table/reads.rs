@@ -42,8 +42,8 @@ pub struct ReadRequest {
     pub wanted: Wanted,
     /// After how many rows the reader will stop, if it knows: no more than about these are read at first.
     pub limit: Option<u64>,
-    /// Whether the reader will not stop before, at so many rows or at the slice's end: what comes next is then read while rows are looked
-    /// at, where it is much.
+    /// Whether the reader will not stop before that, or the slice's end: where what comes next is much, it is then read while rows are looked
+    /// at.
     pub reads_on: bool,
     /// What it has to do with the row cache.
     pub caching: Caching,

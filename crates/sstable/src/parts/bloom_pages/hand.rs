@@ -1,4 +1,4 @@
-//! The pages of a shard's filters: in its cache, and the few that were asked last before it.
+//! The pages of a shard's filters: in its cache, and the few that were brought last before it.
 //!
 //! Keys that follow each other, or one key that is looked for in a few SSTables, ask the same pages again. Whether a page
 //! at hand has the token is a comparison; the first tokens of the SSTable are not searched, and the cache, with its table

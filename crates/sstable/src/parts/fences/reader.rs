@@ -207,7 +207,8 @@ impl Fences {
             Some(next) => next.at().ok()?,
             None => u64::MAX,
         };
-        Some(floor.at().ok()?..end)
+        let start = floor.at().ok()?;
+        (start < end).then_some(start..end)
     }
 
     /// The group with the block of this number, and the one behind it, if there is one.
