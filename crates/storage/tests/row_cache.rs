@@ -21,7 +21,7 @@ use siltstone_storage::row_cache::{Known, RowCacheStats};
 use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 use sstable::Version;
 use sstable::component::DATA_IO;
-use testkit::gather::{gather, gather_flat};
+use testkit::gather::gather;
 use testkit::generate::random::Random;
 use testkit::oracle::Oracle;
 use testkit::selected::{Selected, Selection};
@@ -59,11 +59,7 @@ async fn selected(table: &Table, request: &ReadRequest, now: i64) -> Vec<Selecte
     let mut selection = Selection::new(&schema, now, request.slice.is_all());
     let mut validator = Validator::new(&schema);
     // Rows as they stand are the same: half of all partitions are read so.
-    let fragments = match request.key.token % 2 {
-        0 => gather_flat(&mut rows).await.unwrap().fragments,
-        _ => gather(&mut rows).await.unwrap(),
-    };
-    for fragment in fragments {
+    for fragment in gather(&mut rows, request.key.token % 2 == 0).await.unwrap() {
         if request.direction == Direction::Forward {
             validator.check(&fragment).unwrap();
         }

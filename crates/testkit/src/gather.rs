@@ -14,11 +14,14 @@ pub struct Gathered {
     pub flat: usize,
 }
 
-/// Reads a stream to its end.
+/// Reads a stream to its end, [with rows as they stand](gather_flat) or without.
 ///
 /// # Errors
 /// Those of the reader.
-pub async fn gather<R: FragmentReader>(reader: &mut R) -> Result<Vec<Fragment>, R::Error> {
+pub async fn gather<R: FragmentReader>(reader: &mut R, is_flat: bool) -> Result<Vec<Fragment>, R::Error> {
+    if is_flat {
+        return gather_flat(reader).await.map(|gathered| gathered.fragments);
+    }
     let mut fragments = Vec::new();
     while let Some(fragment) = reader.next().await? {
         fragments.push(fragment);
