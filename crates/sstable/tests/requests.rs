@@ -232,7 +232,8 @@ async fn read_from(shard: &Shard, path: &Path, row: i32, options: ReadOptions) -
     (rows, shard.disk().stats().since(&before).class(DATA_IO))
 }
 
-/// The next request is under way, but no other is made; and none where a limit ends the read before.
+/// The next request is under way: it ends at a page, of which a row may have needed the next one. So the same bytes are read by about as
+/// many requests; and where a limit ends the read before, nothing is under way.
 #[test]
 fn who_reads_on_makes_the_same_requests() {
     runtime::run(ShardOptions::default(), async |shard: Shard| {
@@ -242,8 +243,12 @@ fn who_reads_on_makes_the_same_requests() {
                 let (rows, asked) = read_from(&shard, &path, row, steady).await;
                 let reads_on = ReadOptions { reads_on: true, ..steady };
                 let name = path.display();
-                assert_eq!(read_from(&shard, &path, row, reads_on).await, (rows, asked), "{name}, {limit:?}");
-                assert!(limit.is_some() || asked.requests > 10, "{name}: {asked:?}");
+                let (same, again) = read_from(&shard, &path, row, reads_on).await;
+                assert_eq!(same, rows, "{name}, {limit:?}");
+                let has_few = again.requests <= asked.requests + asked.requests / 16 + 1;
+                let is_alike = has_few && again.bytes <= asked.bytes + asked.bytes / 100;
+                assert!(is_alike && (limit.is_none() || again == asked), "{name}: {again:?}, {asked:?}");
+                assert!(limit.is_some() || asked.requests > 2, "{name}: {asked:?}");
             }
         }
     })

@@ -187,7 +187,8 @@ impl RowCache {
         let mut members = candidates.cloned();
         if single_key::is_one_row(request, schema) && !has_all {
             let of_key = members.unwrap_or_else(|| set.of_key(&request.key));
-            if of_key.is_empty() || !fills || !self.0.cache.was_asked_for(self.hash_of(request)) {
+            let values = request.slice.start.prefix.values.iter().flatten().map(|value| &**value);
+            if of_key.is_empty() || !fills || !self.was_asked_for(request.key.token, values) {
                 self.count_read(false, true);
                 let is_kept = fills && !of_key.is_empty() && !self.0.cache.is_full();
                 let keeper = is_kept.then(|| RowKeeper::new(self));
@@ -265,14 +266,14 @@ impl RowCache {
         self.0.watchers.is_stale(watch)
     }
 
-    /// A hash of a row of the table.
-    fn hash_of(&self, request: &ReadRequest) -> u64 {
-        let values = request.slice.start.prefix.values.iter().flatten();
-        values.fold(mix(self.0.owner, request.key.token as u64), |hash, value| {
+    /// Whether the row with these values was asked for a short while ago and not found here; from now on it was.
+    pub(crate) fn was_asked_for<'v>(&self, token: Token, values: impl Iterator<Item = &'v [u8]>) -> bool {
+        let hash = values.fold(mix(self.0.owner, token as u64), |hash, value| {
             let chunk = |chunk: &[u8]| chunk.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
             let hash = value.chunks(8).fold(hash, |hash, bytes| mix(hash, chunk(bytes)));
             mix(hash, value.len() as u64)
-        })
+        });
+        self.0.cache.was_asked_for(hash)
     }
 
     /// What is known of the rows from a position on.

@@ -127,18 +127,24 @@ impl Table {
     /// What memory says of one row by itself: of the partition the row with these values in all clustering columns. Where it
     /// says nothing, or the partition is in a memtable, the row has to be [read](Table::read).
     ///
-    /// That a row is not there may be known of the filters of SSTables; where they said so of late, they are asked here.
+    /// That a row is not there may be known of the filters of SSTables; where they said so of late, they are asked here. Who asks for such a
+    /// row again soon is told nothing by them: it is read, and known to the row cache from then on, which tells it in less.
     pub fn known_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> Known {
         let memtables = self.0.memtables.borrow();
         if memtables.active.has(key.token) || memtables.frozen.iter().any(|memtable| memtable.has(key.token))
         {
             return Known::Unknown;
         }
-        match self.0.row_cache.known_row(key, row, &self.0.definition.borrow()) {
-            Known::Unknown if self.0.denials.ask(|| self.0.set.borrow().denies_row(key, row)) => {
-                Known::Absent
-            }
-            known => known,
+        let known = self.0.row_cache.known_row(key, row, &self.0.definition.borrow());
+        if matches!(known, Known::Unknown) { self.known_by_filters(key, row) } else { known }
+    }
+
+    #[inline(never)]
+    fn known_by_filters(&self, key: KeyView<'_>, row: &[&[u8]]) -> Known {
+        let is_denied = self.0.denials.ask(|| self.0.set.borrow().denies_row(key, row));
+        match is_denied && !self.0.row_cache.was_asked_for(key.token, row.iter().copied()) {
+            true => Known::Absent,
+            false => Known::Unknown,
         }
     }
 
