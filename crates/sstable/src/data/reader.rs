@@ -150,8 +150,8 @@ pub struct DataReader {
     open_at_entry: Option<DeletionTime>,
     /// Who wants to know whether there is a row, until that is known.
     absences: Option<Rc<Absences>>,
-    /// The row that is given as flat bytes.
-    flat: Bytes,
+    /// The row that is given as flat bytes, once one was.
+    flat: Option<Bytes>,
 }
 
 impl DataReader {
@@ -224,7 +224,7 @@ impl DataReader {
             open,
             open_at_entry,
             absences: None,
-            flat: Bytes::default(),
+            flat: None,
         }
     }
 
@@ -424,6 +424,7 @@ impl DataReader {
             .slice()
             .map(|slice| Sought::new(codec, schema, &slice.end).with_weight(data.weight_at_end(slice)));
         let (source, mut at) = window.source();
+        let flat = flat.get_or_insert_default();
         let mut wants_more = true;
         while wants_more {
             let put =
