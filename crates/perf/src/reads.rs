@@ -200,7 +200,7 @@ impl Bench {
             _ => return None,
         };
         match self.table.known_row(self.key.view(), &[&number.to_be_bytes()]) {
-            Known::Unknown => None,
+            Known::Unknown | Known::OnDisk => None,
             Known::Absent => Some(0),
             Known::Row(row) => {
                 let mut place = Fragment::default();

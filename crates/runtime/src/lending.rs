@@ -46,7 +46,7 @@ pub struct Lender<T> {
 pub struct Borrowed<'a, T> {
     lent: &'a T,
     /// Given back behind the last use of what is lent.
-    _turn: Turn<'a>,
+    turn: Turn<'a>,
 }
 
 struct Place<T> {
@@ -117,13 +117,14 @@ impl<T> Loan<T> {
     /// # Safety
     /// Nothing of it stays behind when it is given back, as a clone of an `Rc` in a thread-local would; nor is anything taken along
     /// that was there before, by something that is not `Send`. Nothing is asked of the shard's runtime, which is not that of
-    /// this thread: no task is spawned, no file is read, no sleep begun. To wake a future of the shard is allowed.
+    /// this thread: no task is spawned, no sleep begun, no file read but [in place](crate::poll_in_place). To wake a future of the
+    /// shard is allowed.
     #[inline]
     pub unsafe fn borrow(&self) -> Option<Borrowed<'_, T>> {
         let turn = self.0.floor.borrow()?;
         // SAFETY: this has the floor, and keeps it for as long as the reference is there.
         let lent = unsafe { &*self.0.lent.get() };
-        Some(Borrowed { lent: lent.as_ref()?, _turn: turn })
+        Some(Borrowed { lent: lent.as_ref()?, turn })
     }
 }
 
@@ -176,6 +177,13 @@ impl<T> Drop for Lender<T> {
     fn drop(&mut self) {
         self.lend(false);
         drop(self.replace(None));
+    }
+}
+
+impl<T> Borrowed<'_, T> {
+    /// Whether the shard waits for it to be given back.
+    pub fn is_wanted(&self) -> bool {
+        self.turn.floor.holder.load(Ordering::Relaxed) == WANTED
     }
 }
 

@@ -10,6 +10,7 @@
 //!                           │         └────► NewFile              appended to
 //!                           └─────► Clock
 //! Loan, Lender   a shard at rest, looked at by other threads
+//! waiting, poll_in_place    where one of them waits, it makes the reads of what it looks for
 //! Cache          one budget of bytes, for everything a shard keeps
 //! SingleFlight   concurrent misses of one thing become one read
 //! Signal         what waits for something to change
@@ -57,6 +58,7 @@ mod disk;
 mod driving;
 mod error;
 mod file;
+mod in_place;
 mod lending;
 mod new_file;
 mod offload;
@@ -76,6 +78,7 @@ pub use clock::{Clock, SimClock};
 pub use disk::Disk;
 pub use error::{DiskAction, IoError, RuntimeError};
 pub use file::{File, Window};
+pub use in_place::{is_in_place, is_waiting, poll_in_place, took_in_place, waiting};
 pub use lending::{Borrowed, Lender, Loan};
 pub use new_file::NewFile;
 pub use offload::offload;

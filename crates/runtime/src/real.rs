@@ -9,7 +9,10 @@
 //! 2. [`RealDisk::close`] waits for all that have begun and lets none begin: only then may the driver be dropped.
 //!
 //! Without direct I/O, a read first asks the page cache of the operating system, which answers at once or not at all:
-//! what it has needs no way through the driver, which takes several times as many instructions.
+//! what it has needs no way through the driver, which takes several times as many instructions. Nor does what a thread reads
+//! that has borrowed the shard and waits: see [`in_place`].
+
+#![expect(unsafe_code, reason = "a buffer is as long as what was read into it, which is not cleared before")]
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -26,9 +29,10 @@ use compio::buf::{IntoInner, IoBuf};
 use compio::fs::OpenOptions;
 use compio::io::{AsyncReadAt, AsyncWriteAt};
 use rustix::fs::{AtFlags, FileType, OFlags, Statx, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
 use crate::file::{Opened, Source};
+use crate::in_place;
 use crate::new_file::Sink;
 use crate::task::yield_now;
 
@@ -47,6 +51,9 @@ struct Inner {
 
 /// Larger reads, in bytes, go through the driver: the shard would do nothing else for long.
 const LARGEST_FROM_MEMORY: usize = 256 << 10;
+
+/// Larger reads, in bytes, are left to the shard, even by who waits.
+const LARGEST_IN_PLACE: usize = 256 << 10;
 
 /// So many reads are answered by the page cache before other tasks are let go on.
 const FROM_MEMORY_AT_A_TIME: u32 = 16;
@@ -176,6 +183,7 @@ impl RealDisk {
     }
 
     async fn begin(self) -> UnderWay {
+        in_place::over().await;
         if self.0.closed.get() {
             pending::<()>().await;
         }
@@ -212,13 +220,37 @@ impl RealFile {
             && target.len() <= LARGEST_FROM_MEMORY
             && self.read_from_memory(&mut buf, &target, offset)
         {
-            self.disk.let_others_go_on().await;
+            if !in_place::is_in_place() {
+                self.disk.let_others_go_on().await;
+            }
             return (Ok(target.len()), buf);
+        }
+        if target.len() <= LARGEST_IN_PLACE && in_place::may_make_request() {
+            return self.read_in_place(buf, target, offset);
         }
         let file = self.file.clone();
         let work = async move { file.read_at(buf.slice(target), offset).await };
         let BufResult(result, slice) = self.disk.request(work).await;
         (result, slice.into_inner())
+    }
+
+    /// Reads on this thread, which waits meanwhile.
+    #[inline(never)]
+    fn read_in_place(
+        &self,
+        mut buf: Vec<u8>,
+        target: Range<usize>,
+        offset: u64,
+    ) -> (io::Result<usize>, Vec<u8>) {
+        buf.truncate(target.start);
+        let room = &mut buf.spare_capacity_mut()[..target.len()];
+        let read = in_place::make_request(|| pread(&self.file, room, offset));
+        let read = read.map(|(bytes, _)| bytes.len()).map_err(io::Error::from);
+        if let Ok(count) = read {
+            // SAFETY: so many bytes behind the end were just written.
+            unsafe { buf.set_len(target.start + count) };
+        }
+        (read, buf)
     }
 
     /// Reads without waiting, and without a way through the driver, if the page cache has all of it.

@@ -7,14 +7,16 @@ use std::task::{Context, Poll};
 
 use compio::runtime::{JoinHandle, ResumeUnwind};
 
+use crate::in_place;
 use crate::offload::Offloaded;
 use crate::sim::{SimTask, try_spawn};
 
 /// Starts a future as a task of this shard, which goes on while its starter does something else.
 ///
 /// # Panics
-/// Outside of [`run`](crate::run) and [`run_simulated`](crate::run_simulated).
+/// Outside of [`run`](crate::run) and [`run_simulated`](crate::run_simulated), and [in place](crate::is_in_place).
 pub fn spawn<F: Future + 'static>(future: F) -> Task<F::Output> {
+    assert!(!in_place::is_in_place(), "the runtime of this thread is not that of the shard");
     match try_spawn(future) {
         Ok(task) => Task(Inner::Simulated(task)),
         Err(future) => Task(Inner::Real(compio::runtime::spawn(future))),
@@ -76,19 +78,23 @@ impl<T> fmt::Debug for Task<T> {
 pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
     let mut outputs: Vec<_> = running.iter().map(|_| None).collect();
+    let count = running.len();
     poll_fn(|context| {
-        let mut pending = false;
-        for (place, output) in running.iter_mut().zip(&mut outputs) {
-            let Some(future) = place else { continue };
-            match future.as_mut().poll(context) {
-                Poll::Ready(value) => {
-                    *output = Some(value);
-                    *place = None;
+        let mut poll_all = || {
+            let mut pending = false;
+            for (place, output) in running.iter_mut().zip(&mut outputs) {
+                let Some(future) = place else { continue };
+                match future.as_mut().poll(context) {
+                    Poll::Ready(value) => {
+                        *output = Some(value);
+                        *place = None;
+                    }
+                    Poll::Pending => pending = true,
                 }
-                Poll::Pending => pending = true,
             }
-        }
-        if pending { Poll::Pending } else { Poll::Ready(()) }
+            if pending { Poll::Pending } else { Poll::Ready(()) }
+        };
+        if count == 1 { poll_all() } else { in_place::side_by_side(poll_all) }
     })
     .await;
     outputs.into_iter().flatten().collect()

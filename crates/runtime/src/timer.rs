@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use crate::in_place;
 use crate::sim::{try_now, try_sleep};
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -19,10 +20,11 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// # Panics
 /// When polled outside of [`run`](crate::run) and [`run_simulated`](crate::run_simulated).
 pub async fn sleep(duration: Duration) {
-    match try_sleep(duration) {
-        Some(sleep) => sleep.await,
-        None => compio::time::sleep(duration).await,
+    if let Some(sleep) = try_sleep(duration) {
+        return sleep.await;
     }
+    in_place::over().await;
+    compio::time::sleep(duration).await;
 }
 
 /// The output of `future`, or `None` if it has not ended after this long; it is dropped then. One that has ended at

@@ -56,6 +56,7 @@ mod metrics;
 mod new_rows;
 mod opening;
 mod packer;
+mod patience;
 mod pending;
 mod plain;
 mod point;

@@ -104,11 +104,25 @@ impl Index {
             return Ok(Some(large.clone()));
         }
         let found = fences.large(key).await?;
-        if let Some(large) = &found {
-            let key = PartitionKey { token: key.token, bytes: key.bytes.detached() };
-            self.last_large.replace(Some((key, large.clone())));
-        }
+        found.iter().for_each(|large| self.note_large(key, large));
         Ok(found)
+    }
+
+    /// The same, as far as it is in memory and there are fences.
+    pub(crate) fn large_at_hand(&self, key: &PartitionKey) -> Option<Large> {
+        let fences = self.fencing.get()?;
+        if let Some((_, large)) = self.last_large.borrow().as_ref().filter(|(last, _)| last == key) {
+            return Some(large.clone());
+        }
+        let found = fences.large_at_hand(key.view())?;
+        self.note_large(key, &found);
+        Some(found)
+    }
+
+    /// Mostly it is asked for again.
+    fn note_large(&self, key: &PartitionKey, large: &Large) {
+        let key = PartitionKey { token: key.token, bytes: key.bytes.detached() };
+        self.last_large.replace(Some((key, large.clone())));
     }
 
     /// Whether memory alone tells that the row with these values in all clustering columns is not in a partition that the filter has

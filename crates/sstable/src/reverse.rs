@@ -64,7 +64,8 @@ struct Piece {
 
 #[derive(Debug)]
 enum Item {
-    Fragment(Fragment),
+    /// In a box: most items are the others, which are small.
+    Fragment(Box<Fragment>),
     /// A row, where it stands among the flat ones.
     Flat(Range<u32>),
 }
@@ -258,7 +259,9 @@ impl ReverseReader {
         }
         let mut above = reader.open_at_entry();
         for item in &mut self.piece.items {
-            if let Item::Fragment(Fragment::RangeTombstone(change)) = item {
+            if let Item::Fragment(fragment) = item
+                && let Fragment::RangeTombstone(change) = &mut **fragment
+            {
                 std::mem::swap(&mut change.deletion, &mut above);
             }
         }
@@ -299,7 +302,7 @@ impl Piece {
                     fragment @ (Fragment::PartitionStart(_) | Fragment::StaticRow(_)) => {
                         head.push_back(fragment)
                     }
-                    fragment => items.push(Item::Fragment(fragment)),
+                    fragment => items.push(Item::Fragment(Box::new(fragment))),
                 },
             }
         }
@@ -308,7 +311,7 @@ impl Piece {
     /// Puts the last item into `place`, and forgets it; whether there was one.
     fn pop(&mut self, place: &mut Fragment) -> bool {
         match self.items.pop() {
-            Some(Item::Fragment(fragment)) => *place = fragment,
+            Some(Item::Fragment(fragment)) => *place = *fragment,
             Some(Item::Flat(range)) => fragment_at(&self.flat, range.start as usize, place).expect(OWN),
             None => return false,
         }

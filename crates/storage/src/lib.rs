@@ -43,5 +43,5 @@ pub use definition::Definition;
 pub use error::{Error, Result};
 pub use shared::Tokens;
 pub use store::{Store, StoreOptions};
-pub use table::{Begun, Caching, Context, Generations, ReadRequest, Table, Unread};
+pub use table::{Begun, Caching, Context, Fetched, Generations, ReadRequest, Table, Unread};
 pub use transaction::{Committed, Transaction, TransactionKind, clean_up};

@@ -26,14 +26,14 @@
 //!
 //! A row by itself is often known from the newest of several SSTables ([`crate::single_key`]), which is not all that
 //! they say of it, and is not kept. Who asks for the same row again soon gets it from all of them, and then it is. Nor is
-//! it kept while the cache is full: a row takes the place of others when it is asked for again. Where only one SSTable can
+//! it kept while the cache is full: a row takes the place of others when it is asked for again, and so do the rows of a slice. Where only one SSTable can
 //! have it, the rows in front of it that are read with it are kept as well.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use model::{Direction, KeyView, PartitionKey, Position, Schema, Token};
+use model::{Direction, KeyView, PartitionKey, Position, Schema, Slice, Token};
 use runtime::{Account, Cache, CacheKey, SingleFlight};
 
 use crate::definition::Definition;
@@ -68,6 +68,10 @@ use stretch::Draft;
 use watch::{Watch, Watchers};
 use whole::Whole;
 
+/// A full cache keeps one in so many of the slices that it was not asked for before: those that are asked for may never be the same
+/// and yet be of the same rows, for which it would else never have room.
+const KEPT_ANYWAY: u32 = 8;
+
 /// The rows of one table that are kept. Clones are the same.
 #[derive(Clone)]
 pub struct RowCache(Rc<Inner>);
@@ -89,6 +93,8 @@ struct Inner {
     scratch: RefCell<Draft>,
     /// Reads of slices and rows that were there whole: most that there are.
     hits: Cell<u64>,
+    /// Slices that a full cache was not asked for before.
+    unwanted: Cell<u32>,
     /// All else that it has done.
     stats: Cell<RowCacheStats>,
 }
@@ -141,6 +147,7 @@ impl RowCache {
             flights: SingleFlight::new(),
             scratch: RefCell::default(),
             hits: Cell::default(),
+            unwanted: Cell::default(),
             stats: Cell::default(),
         }))
     }
@@ -198,7 +205,27 @@ impl RowCache {
         } else if !fills && !has_all {
             return None;
         }
-        Some(Cached::Parts(Box::new(CachedReader::new(self, request, schema, (set, members), known))))
+        let keeps = known.is_some() || self.wants_slice(request);
+        let watch = self.0.watchers.watch(if keeps { self.0.limits.read } else { 0 });
+        Some(Cached::Parts(Box::new(CachedReader::new(
+            self,
+            request,
+            schema,
+            (set, members),
+            (known, watch),
+        ))))
+    }
+
+    /// Whether what is read of a slice, of whose beginning nothing is kept, is to be kept.
+    fn wants_slice(&self, request: &ReadRequest) -> bool {
+        if !self.0.cache.is_full() {
+            return true;
+        }
+        let (Slice { start, end }, direction) = (&request.slice, [request.direction as u8]);
+        let values = start.prefix.views().chain(end.prefix.views()).flatten().chain([&direction[..]]);
+        let was_asked_for = self.was_asked_for(request.key.token, values);
+        let number = self.0.unwanted.replace(self.0.unwanted.get().wrapping_add(1));
+        was_asked_for || number.is_multiple_of(KEPT_ANYWAY)
     }
 
     /// An SSTable has taken a memtable's place. To be called when the set is replaced, without a wait between.
@@ -254,6 +281,7 @@ impl RowCache {
         &self.0.flights
     }
 
+    /// Of a read that may keep what a read may.
     fn watch(&self) -> Watch {
         self.0.watchers.watch(self.0.limits.read)
     }

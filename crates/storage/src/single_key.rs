@@ -334,6 +334,16 @@ fn options(request: &ReadRequest, count: usize) -> ReadOptions {
     }
 }
 
+/// How the only SSTable is read for a row.
+pub(crate) fn options_of_row() -> ReadOptions {
+    ReadOptions {
+        limit: Some(1),
+        is_filtered: true,
+        read_buffer: Some(share(SLICE_READ_AHEAD, 1)),
+        ..ReadOptions::default()
+    }
+}
+
 /// Reads a source to its end.
 pub(crate) async fn gather(source: &mut impl FragmentReader<Error = Error>) -> Result<VecDeque<Fragment>> {
     gather_behind(VecDeque::new(), source).await

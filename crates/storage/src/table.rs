@@ -38,7 +38,7 @@ use self::denials::Denials;
 mod denials;
 mod reads;
 
-pub use reads::{Begun, Caching, ReadRequest, Unread};
+pub use reads::{Begun, Caching, Fetched, ReadRequest, Unread};
 
 /// What the tables of a shard share.
 #[derive(Clone)]

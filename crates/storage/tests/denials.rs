@@ -100,7 +100,7 @@ fn what_filters_deny_is_known_to_be_absent() {
         assert_eq!(spent(&table), before, "nothing is read, and nothing is kept");
 
         // Who asks again soon has it read and kept; then the row cache knows.
-        assert!(matches!(known(&table, 2003), Known::Unknown));
+        assert!(matches!(known(&table, 2003), Known::OnDisk));
         assert_eq!(read(&table, 2003).await, 2, "its partition begins and ends");
         assert!(spent(&table).1 > before.1 && is_denied(&2003));
 

@@ -76,7 +76,7 @@ fn known(table: &Table, request: &ReadRequest, now: i64) -> Option<Vec<Selected>
     let row: Vec<&[u8]> = row.values.iter().flatten().map(|value| &**value).collect();
     let mut selection = Selection::new(&schema, now, false);
     match table.known_row(request.key.view(), &row) {
-        Known::Unknown => return None,
+        Known::Unknown | Known::OnDisk => return None,
         Known::Absent => {}
         Known::Row(row) => {
             let (key, deletion) = (request.key.clone(), row.partition_deletion());

@@ -188,7 +188,7 @@ impl Bench {
         let (key, now) = (rows::key(sequence), self.shard.clock().now_seconds());
         if !self.setup.bypass_cache {
             match self.table.known_row(key.view(), &[]) {
-                Known::Unknown => {}
+                Known::Unknown | Known::OnDisk => {}
                 Known::Absent => return Ok(None),
                 Known::Row(row) => return Ok(Some(look(Found::Flat(row.flat()), now))),
             }

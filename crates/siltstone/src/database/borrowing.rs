@@ -1,26 +1,28 @@
-//! A shard at rest, borrowed by who asks it something: what is in memory is looked at there and then.
+//! A shard at rest, borrowed by who asks it something: what is in memory is looked at there and then, and who waits reads what is not.
 
 #![expect(unsafe_code, reason = "who borrows a shard promises to leave nothing of it behind")]
 
 use std::panic::{self, AssertUnwindSafe};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use async_channel::Receiver;
-use runtime::{Lender, Loan};
+use runtime::{Borrowed, Lender, Loan};
 
 use super::here::Here;
 use super::pending::Pending;
 use super::question::{Question, gone};
 use super::serving::Served;
-use super::shards::Work;
+use super::shards::{LocalFuture, Work};
 use super::spin::spin;
 use super::worker::Worker;
 use crate::Result;
 
 /// Begins work on this thread, if the shard is at rest; the work again if it is not. What has to be waited for goes on on the shard.
 ///
-/// The work asks nothing of the shard's disk or timers and spawns no task before it is a future.
+/// The work asks nothing of the shard's disk or timers and spawns no task before it is a future, nor does that while it is polled in
+/// place but to read.
 pub(super) fn borrow<T: Send + 'static, W>(
     loan: &Loan<Rc<Served>>,
     work: W,
@@ -29,14 +31,18 @@ where
     W: FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
 {
     // SAFETY: what the work has and what it answers is `Send`, and a future that it leaves behind goes to the shard. The
-    // thread-local of `Here` is empty again before this ends, no other one of ours has anything that is not `Send`, and
-    // what is begun here and waits for nothing does not come to the shard's runtime.
+    // thread-local of `Here` is empty again before this ends, no other one of ours has anything that is not `Send`, what
+    // is begun here and waits for nothing does not come to the shard's runtime, and a future is polled in place.
     let Some(served) = (unsafe { loan.borrow() }) else { return Err(work) };
     if served.worker.has_failed() || served.is_full() {
         return Err(work);
     }
     let here = Here::begin(&served, true);
-    let answer = match panic::catch_unwind(AssertUnwindSafe(|| work(&served.worker))) {
+    let begin = || match work(&served.worker)? {
+        Work::Later(later) => wait_here(&served, later),
+        done => Ok(done),
+    };
+    let answer = match panic::catch_unwind(AssertUnwindSafe(begin)) {
         Ok(Ok(Work::Done(done))) => served.worker.in_turn(Ok(done)),
         Ok(Ok(Work::Later(later))) => Pending::sent(served.hand_over(later)),
         Ok(Err(error)) => Pending::answered(Err(error)),
@@ -48,6 +54,19 @@ where
     };
     drop(here);
     Ok(answer)
+}
+
+/// Goes on with work for which this thread waits: as far as it needs one request after the other, and nobody else wants the shard.
+fn wait_here<T>(served: &Borrowed<'_, Rc<Served>>, mut later: LocalFuture<Result<T>>) -> Result<Work<T>> {
+    if !runtime::is_waiting() || !served.patience.has_any() {
+        return Ok(Work::Later(later));
+    }
+    let polled = runtime::poll_in_place(later.as_mut());
+    served.patience.note(served.is_wanted(), runtime::took_in_place());
+    match polled {
+        Poll::Ready(answer) => Ok(Work::Done(answer?)),
+        Poll::Pending => Ok(Work::Later(later)),
+    }
 }
 
 /// Looks at a shard on this thread, if it is at rest.

@@ -70,7 +70,7 @@ impl Worker {
                 Said::Row(known) => rows[at] = known,
                 Said::Absent => {}
                 Said::Altered => return Ok(None),
-                Said::Unknown => unknown.push((at, row.key(), row.slice())),
+                Said::Unknown | Said::OnDisk => unknown.push((at, row.key(), row.slice())),
             }
         }
         // Rows that follow each other in a partition are read together.

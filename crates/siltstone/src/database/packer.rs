@@ -140,7 +140,7 @@ impl<S: Sink> Packer<S> {
         let Some(row) = self.common.schema.row_of(slice) else { return false };
         let row: SmallVec<[&[u8]; 4]> = row.values.iter().flatten().map(|value| &**value).collect();
         match table.known_row(key.view(), &row) {
-            Known::Unknown => return false,
+            Known::Unknown | Known::OnDisk => return false,
             Known::Absent => {}
             Known::Row(row) => self.take_row(key, &row),
         }

@@ -111,11 +111,12 @@ impl<T> Pending<T> {
     pub fn wait(self) -> Result<T> {
         match self.0 {
             State::Answered(Some(Ok(answer))) => Ok(answer),
-            // What is in memory is answered by the first look: nobody has to be woken for it.
-            state => {
+            // What is in memory is answered by the first look, and what has to be read may be read by this thread: nobody has
+            // to be woken for either.
+            state => runtime::waiting(|| {
                 let mut begun = Pending(state).begun();
                 begun.at_hand().unwrap_or_else(|| block_on(begun))
-            }
+            }),
         }
     }
 

@@ -7,13 +7,14 @@
 //!                   ▼ once it is polled           else
 //!         the shard, by a loan ─────────────► or by its queue
 //!                   ▼
-//!         what memory says of the row unless it was asked before, or a slice of it
+//!         what memory says of the row unless it was asked before, the row from disk, or a slice of it
 //! ```
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Bytes, Direction, KeyView, PartitionKey, key};
+use model::{Bytes, Direction, KeyView, PartitionKey, Slice, key};
+use storage::Fetched;
 use storage::commit_log::TableId;
 use storage::row_cache::{KeptRow, Known};
 use tracing::{Instrument as _, Span};
@@ -21,7 +22,7 @@ use tracing::{Instrument as _, Span};
 use super::keys::RowKey;
 use super::read::PAGE_BYTES;
 use super::rows::PackedRows;
-use super::select::{Answer, PartitionRead, Selection};
+use super::select::{Answer, PartitionRead, READ_MEMORY, Selection};
 use super::shape::Shape;
 use super::shards::Work;
 use super::short_key::ShortBytes;
@@ -52,12 +53,16 @@ enum Memory {
     Unasked,
     /// A moment ago it did not know, and is not asked again.
     Unaware,
+    /// A moment ago it had nothing of the row.
+    Empty,
 }
 
 /// What memory says of a row.
 pub(super) enum Said {
     /// Not all.
     Unknown,
+    /// Nothing: the row is on disk, or nowhere.
+    OnDisk,
     /// The table is no longer the one that was asked.
     Altered,
     /// There is none.
@@ -132,7 +137,7 @@ impl Table {
         let row = shape.row_key(&point.key, &point.clustering)?;
         let of = Of { table: self.state.id, version: shape.version };
         let shard = self.inner.shard_of(row.token);
-        Ok((shape, shard.ask(move |worker| worker.read_row(of, &row, memory))))
+        Ok((shape, shard.ask(move |worker| worker.read_row(of, row, memory))))
     }
 
     /// The row once the shard has answered; where the table was altered meanwhile, it is asked anew.
@@ -177,6 +182,10 @@ impl Worker {
                     *memory = Memory::Unaware;
                     return None;
                 }
+                Known::OnDisk => {
+                    *memory = Memory::Empty;
+                    return None;
+                }
                 Known::Absent => None,
                 Known::Row(kept) => self.kept_row(table, &shape, key, &kept)?.into_row(&shape.columns),
             };
@@ -185,21 +194,71 @@ impl Worker {
     }
 
     /// A row by its key.
-    fn read_row(self: &Rc<Self>, of: Of, row: &RowKey, memory: Memory) -> Result<Work<Answer<PackedRows>>> {
+    fn read_row(self: &Rc<Self>, of: Of, row: RowKey, memory: Memory) -> Result<Work<Answer<PackedRows>>> {
         let table = self.table(of.table)?;
         let done = |rows| Ok(Work::Done(Answer::Rows(rows)));
         let said = match memory {
             Memory::Unasked => row.with_bytes(|key, values| self.known_row(&table, of, key, values)),
-            Memory::Unaware if table.shape_here().version == of.version => Said::Unknown,
-            Memory::Unaware => Said::Altered,
+            _ if table.shape_here().version != of.version => Said::Altered,
+            Memory::Unaware => Said::Unknown,
+            Memory::Empty => Said::OnDisk,
         };
         match said {
-            Said::Unknown => {}
-            Said::Altered => return Ok(Work::Done(Answer::Altered(PackedRows::default()))),
-            Said::Absent => return done(PackedRows::default()),
-            Said::Row(rows) => return done(rows),
+            Said::OnDisk if !row.row.is_empty() => self.fetch_row(of, table, row),
+            Said::OnDisk | Said::Unknown => self.read_row_slice(of, &table, (row.key(), row.slice())),
+            Said::Altered => Ok(Work::Done(Answer::Altered(PackedRows::default()))),
+            Said::Absent => done(PackedRows::default()),
+            Said::Row(rows) => done(rows),
         }
+    }
+
+    /// A row of which memory has nothing: by itself, or else as a slice.
+    fn fetch_row(
+        self: &Rc<Self>,
+        of: Of,
+        table: Rc<ShardTable>,
+        row: RowKey,
+    ) -> Result<Work<Answer<PackedRows>>> {
         let (key, slice) = (row.key(), row.slice());
+        let memory = READ_MEMORY + table.table.slice_memory(false);
+        let Some(permit) = self.admission()?.try_admit(memory) else {
+            return self.read_row_slice(of, &table, (key, slice));
+        };
+        let worker = self.clone();
+        Ok(Work::later(async move {
+            let fetched = table.table.fetch_row(&key, &slice).await?;
+            let shape = table.shape();
+            if shape.version != of.version {
+                return Ok(Answer::Altered(PackedRows::default()));
+            }
+            match fetched {
+                Fetched::Absent => Ok(Answer::Rows(PackedRows::default())),
+                Fetched::Row(row) => {
+                    let packed = worker.kept_row(&table, &shape, key.view(), &row);
+                    Ok(packed.map_or_else(|| Answer::Altered(PackedRows::default()), Answer::Rows))
+                }
+                Fetched::Stream(mut stream) => {
+                    let selection = Selection::of_row(of.table, &shape);
+                    let packer = worker.packer(&table, selection, PackedRows::default());
+                    let Ok(mut packer) = packer else { return Ok(Answer::Altered(PackedRows::default())) };
+                    Box::pin(packer.take_all(&mut stream)).await?;
+                    Ok(Answer::Rows(packer.finish()))
+                }
+                Fetched::Unread => {
+                    drop(permit);
+                    worker.read_row_slice(of, &table, (key, slice))?.answer().await
+                }
+            }
+        }))
+    }
+
+    /// A row by a read of the slice that it is.
+    fn read_row_slice(
+        self: &Rc<Self>,
+        of: Of,
+        table: &ShardTable,
+        (key, slice): (PartitionKey, Slice),
+    ) -> Result<Work<Answer<PackedRows>>> {
         let with_static_only = slice.is_all();
         let (direction, is_looked_up) = (Direction::Forward, true);
         let read = PartitionRead { key, slice, direction, with_static_only, is_looked_up };
@@ -214,6 +273,7 @@ impl Worker {
         }
         match known_row(table, &shape, key, row) {
             Known::Unknown => Said::Unknown,
+            Known::OnDisk => Said::OnDisk,
             Known::Absent => Said::Absent,
             Known::Row(kept) => self.kept_row(table, &shape, key, &kept).map_or(Said::Altered, Said::Row),
         }

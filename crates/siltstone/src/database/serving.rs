@@ -14,6 +14,7 @@ use runtime::{Lender, Shard, Signal};
 
 use super::borrowing::look_out;
 use super::here::Here;
+use super::patience::Patience;
 use super::question::{Question, Reply, begun};
 use super::shards::LocalFuture;
 use super::worker::Worker;
@@ -30,6 +31,8 @@ pub(super) struct Served {
     running: Cell<usize>,
     /// What who borrowed the shard has begun, and cannot bring to its end.
     handed: RefCell<VecDeque<LocalFuture<()>>>,
+    /// Whether who borrows the shard may wait for its disk.
+    pub(super) patience: Patience,
     /// Whether there is anything of that, or it failed: known without the floor.
     is_called: AtomicBool,
     /// A job has ended, has been handed over, or has failed.
@@ -55,6 +58,7 @@ pub(super) async fn serve(
         worker: worker.clone(),
         running: Cell::default(),
         handed: RefCell::default(),
+        patience: Patience::default(),
         is_called: AtomicBool::default(),
         changed: Signal::new(),
     });

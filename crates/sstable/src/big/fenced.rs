@@ -142,7 +142,7 @@ impl PromotedCursor<'_> {
         fenced: Fenced<'_>,
         (mut blocks, next): (Blocks, Option<Group>),
         number: usize,
-        (slice, Ends { end, .. }): (&Slice, &Ends<'_>),
+        (slice, Ends { start, end }): (&Slice, &Ends<'_>),
     ) -> Result<Found> {
         let first = blocks.packed.reach(number);
         let open = match number.checked_sub(1) {
@@ -153,20 +153,30 @@ impl PromotedCursor<'_> {
         if self.order_of(&mut blocks, number, Edge::First, end)?.is_gt() {
             return Ok(Found::nothing(lower, first.start, open));
         }
-        let entry = self.within(&mut blocks, number, &slice.start)?;
+        let entry = self.within(&mut blocks, number, (start, &slice.start))?;
         let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
             && slice.start.prefix == slice.end.prefix;
         let (upper, exit, bytes_end) = match self.order_of(&mut blocks, number, Edge::Last, end)?.is_lt() {
             true => self.last_of(fenced, (blocks, next), (end, &slice.end)).await?,
             false if is_of_row => (lower, entry.clone(), first.end),
-            false => (lower, self.within(&mut blocks, number, &slice.end)?, first.end),
+            false => (lower, self.within(&mut blocks, number, (end, &slice.end))?, first.end),
         };
         Ok(Found { blocks: lower..upper + 1, bytes: first.start..bytes_end, entry, exit, open })
     }
 
     /// Where in a block a position seems to be.
-    fn within(&self, blocks: &mut Blocks, number: usize, position: &Position) -> Result<Within> {
+    fn within(
+        &self,
+        blocks: &mut Blocks,
+        number: usize,
+        (sought, position): (&Sought<'_>, &Position),
+    ) -> Result<Within> {
         let Blocks { packed, edge, other, .. } = blocks;
+        if let (Some(ranks), Some(sought)) = (packed.ranks(), sought.number()) {
+            let share =
+                ruler::share_of_ranks(ranks(number, Edge::First), ranks(number, Edge::Last), sought.rank);
+            return Ok(Within::new(packed.reach(number), share));
+        }
         let (mut low, mut high) = (Values::new(), Values::new());
         if !position.prefix.is_empty() {
             packed.edge(number, Edge::First, edge);
@@ -199,7 +209,7 @@ impl PromotedCursor<'_> {
         let Some(last) = before.checked_sub(1) else {
             return Err(fenced.fences.wrong("a group begins elsewhere than it should"));
         };
-        let exit = self.within(&mut blocks, last, position)?;
+        let exit = self.within(&mut blocks, last, (end, position))?;
         Ok((blocks.number + last as u32, exit, blocks.packed.reach(last).end))
     }
 
@@ -260,13 +270,7 @@ impl PromotedCursor<'_> {
             Some(packed) => packed,
             None => self.index().flights.run(start, || self.load(fenced, group, next)).await?,
         };
-        Ok(Blocks {
-            number: group.number,
-            open: group.open,
-            packed,
-            edge: Vec::with_capacity(EDGE),
-            other: Vec::new(),
-        })
+        Ok(Blocks { number: group.number, open: group.open, packed, edge: Vec::new(), other: Vec::new() })
     }
 
     fn key_of(&self, group: u64) -> CacheKey {
@@ -323,14 +327,13 @@ impl PromotedCursor<'_> {
         blocks: &mut Blocks,
         edge: Edge,
         sought: &Sought<'_>,
-        is: fn(Ordering) -> bool,
+        is: impl Fn(Ordering) -> bool,
     ) -> Result<usize> {
-        let (mut low, mut high) = (0, blocks.packed.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if is(self.order_of(blocks, middle, edge, sought)?) { low = middle + 1 } else { high = middle }
+        let count = blocks.packed.len();
+        if let (Some(ranks), Some(number)) = (blocks.packed.ranks(), sought.number()) {
+            return halve(count, |middle| Ok(is(number.order_of_row(ranks(middle, edge)))));
         }
-        Ok(low)
+        halve(count, |middle| Ok(is(self.order_of(blocks, middle, edge, sought)?)))
     }
 
     /// How an edge of a block stands to a position.
@@ -341,8 +344,22 @@ impl PromotedCursor<'_> {
         edge: Edge,
         sought: &Sought<'_>,
     ) -> Result<Ordering> {
+        if let (Some(ranks), Some(sought)) = (blocks.packed.ranks(), sought.number()) {
+            return Ok(sought.order_of_row(ranks(number, edge)));
+        }
         blocks.packed.edge(number, edge, &mut blocks.edge);
         let order = sought.compare_prefix(&blocks.edge);
         order.map_err(|error| self.corrupt(self.promoted().blocks.start, error))
     }
+}
+
+/// How many of so many come before the first one that is not before something.
+#[inline]
+fn halve(count: usize, mut is_before: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_before(middle)? { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
 }

@@ -2,18 +2,21 @@
 //!
 //! ```text
 //! bytes     what all edges begin with
-//!           n × (first, last)     what else an edge has: of one length each, or
-//!           n × 2 u32 LE end      from where the edges begin, in front of them, where lengths differ
+//!           n × 2 u32 LE end      of what else an edge has, where lengths differ
+//!           n × (first, last)     what else an edge has
 //!           n × start             from where the first block begins in the data, LE in as few bytes as the last one needs
 //!           n × end               the same, left out where each block ends where the next one begins
+//!           zeros                 so that eight bytes can be read where any of these numbers begins
 //! open      the range tombstones that are open at the end of blocks, with the numbers of these
 //! ```
 //!
 //! An *edge* is the encoded position of a block's first or last row or marker. Those of a group are near each other, so
-//! that most of their bytes are alike. Any block is found without a look at others.
+//! that most of their bytes are alike. Where all are rows with one whole number as their key, they are kept as numbers: how far their
+//! ranks are above the least one, LE in as few bytes as the greatest one needs. Any block is found without a look at others.
 
 use std::ops::Range;
 
+use model::types::NumberOrder;
 use model::{Bytes, DeletionTime};
 
 use super::promoted_cursor::{Block, decode_tail};
@@ -23,6 +26,9 @@ use crate::decode::{Cursor, DecodeError, Decoded};
 
 /// Bytes of the end of an edge.
 const END: usize = 4;
+
+/// Bytes that are read of a number, however few it has: at least as many stand behind where the last one begins.
+const SLACK: usize = size_of::<u64>();
 
 /// Few blocks have fewer bytes than these in Index.db, and few more than twice as many.
 const USUAL: usize = 16;
@@ -42,6 +48,8 @@ pub(crate) struct PackedBlocks {
     /// How many bytes all edges begin with.
     common: usize,
     edges: Edges,
+    /// Where in the bytes the starts are.
+    starts: usize,
     /// Bytes of a start.
     width: usize,
     /// Where the first block begins, and where the last one ends, in bytes from the partition's start.
@@ -54,10 +62,22 @@ pub(crate) struct PackedBlocks {
 /// How edges are told apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Edges {
+    /// They are numbers.
+    Numbers(Numbers),
     /// All have so many bytes besides the common ones.
     Fixed(usize),
     /// Their ends are listed.
     Ends,
+}
+
+/// Edges that are whole numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Numbers {
+    order: NumberOrder,
+    /// The least rank.
+    least: u64,
+    /// Bytes of a number.
+    width: usize,
 }
 
 /// A block as it stands in Index.db.
@@ -82,46 +102,49 @@ impl PackedBlocks {
             at += len;
         }
         match blocks.first() {
-            Some(_) => Ok(PackedBlocks::pack(&blocks)),
+            Some(_) => Ok(PackedBlocks::pack(codec, &blocks)),
             None => Err(DecodeError::Truncated { needed: 1 }),
         }
     }
 
-    fn pack(blocks: &[Plain<'_>]) -> PackedBlocks {
+    fn pack(codec: &RowCodec, blocks: &[Plain<'_>]) -> PackedBlocks {
         let edges = || blocks.iter().flat_map(|block| block.edges);
-        let common = common(edges());
         let len = blocks[0].edges[0].len();
-        let is_fixed = edges().all(|edge| edge.len() == len);
+        let kind = match Numbers::of(codec, edges()) {
+            Some(numbers) => Edges::Numbers(numbers),
+            None if edges().all(|edge| edge.len() == len) => Edges::Fixed(len),
+            None => Edges::Ends,
+        };
+        let common = if matches!(kind, Edges::Numbers(_)) { 0 } else { common(edges()) };
         let start = blocks.iter().map(|block| block.reach.start).min().unwrap_or(0);
         let reach = start..blocks[blocks.len() - 1].reach.end;
         let is_whole = blocks.windows(2).all(|pair| pair[0].reach.end == pair[1].reach.start);
         let farthest = blocks.iter().map(|block| block.reach.end - start).max().unwrap_or(0);
-        let width = (u64::BITS - farthest.leading_zeros()).div_ceil(8) as usize;
+        let width = width_of(farthest);
 
-        let rests: usize = edges().map(|edge| edge.len() - common).sum();
-        let ends = if is_fixed { 0 } else { 2 * blocks.len() * END };
+        let of_edges: usize = match kind {
+            Edges::Numbers(numbers) => 2 * blocks.len() * numbers.width,
+            Edges::Fixed(_) => edges().map(|edge| edge.len() - common).sum(),
+            Edges::Ends => edges().map(|edge| END + edge.len() - common).sum(),
+        };
         let places = blocks.len() * width * if is_whole { 1 } else { 2 };
-        let mut bytes = Vec::with_capacity(common + ends + rests + places);
+        let mut bytes = Vec::with_capacity(common + of_edges + places + SLACK);
         bytes.extend_from_slice(&blocks[0].edges[0][..common]);
-        if !is_fixed {
-            let mut end = 0;
-            for edge in edges() {
-                end += (edge.len() - common) as u32;
-                bytes.extend_from_slice(&end.to_le_bytes());
-            }
-        }
-        edges().for_each(|edge| bytes.extend_from_slice(&edge[common..]));
+        kind.put(edges(), common, &mut bytes);
+        let starts = bytes.len();
         let mut put = |at: u64| bytes.extend_from_slice(&(at - start).to_le_bytes()[..width]);
         blocks.iter().for_each(|block| put(block.reach.start));
         if !is_whole {
             blocks.iter().for_each(|block| put(block.reach.end));
         }
+        bytes.extend_from_slice(&[0; SLACK]);
         let open = (0..).zip(blocks).filter(|(_, block)| !block.end_open.is_live());
         PackedBlocks {
             bytes: bytes.into_boxed_slice(),
             count: blocks.len(),
             common,
-            edges: if is_fixed { Edges::Fixed(len - common) } else { Edges::Ends },
+            edges: if let Edges::Fixed(len) = kind { Edges::Fixed(len - common) } else { kind },
+            starts,
             width,
             reach,
             is_whole,
@@ -142,6 +165,10 @@ impl PackedBlocks {
     /// Puts an edge of a block into `place`. What is there is an edge of these blocks, or nothing.
     #[inline]
     pub(super) fn edge(&self, number: usize, edge: Edge, place: &mut Vec<u8>) {
+        if let Edges::Numbers(numbers) = self.edges {
+            place.clear();
+            return RowCodec::put_prefix_of_rank(numbers.order, self.rank(numbers, number, edge), place);
+        }
         place.truncate(self.common);
         if place.is_empty() {
             place.extend_from_slice(&self.bytes[..self.common]);
@@ -149,16 +176,22 @@ impl PackedBlocks {
         place.extend_from_slice(&self.bytes[self.rest_of(2 * number + edge as usize)]);
     }
 
+    /// The ranks of the edges, if they are numbers.
+    #[inline]
+    pub(super) fn ranks(&self) -> Option<impl Fn(usize, Edge) -> u64> {
+        let Edges::Numbers(numbers) = self.edges else { return None };
+        Some(move |number, edge| self.rank(numbers, number, edge))
+    }
+
     /// Where a block begins and ends, in bytes from the partition's start.
     pub(super) fn reach(&self, number: usize) -> Range<u64> {
-        let starts = self.edges_end();
-        let start = self.place(starts, number);
+        let place = |number| self.reach.start + self.number(self.starts, number, self.width);
         let end = match (self.is_whole, number + 1 == self.count) {
             (true, true) => self.reach.end,
-            (true, false) => self.place(starts, number + 1),
-            (false, _) => self.place(starts + self.count * self.width, number),
+            (true, false) => place(number + 1),
+            (false, _) => place(self.count + number),
         };
-        start..end
+        place(number)..end
     }
 
     /// The range tombstone that is open at the end of a block.
@@ -196,22 +229,70 @@ impl PackedBlocks {
                 let start = if edge == 0 { 0 } else { self.end_of(edge - 1) };
                 first + start..first + self.end_of(edge)
             }
+            Edges::Numbers(_) => unreachable!("a number is no bytes"),
         }
     }
 
     fn end_of(&self, edge: usize) -> usize {
-        let at = self.common + edge * END;
-        u32::from_le_bytes(self.bytes[at..at + END].try_into().expect("an end has four bytes")) as usize
+        self.number(self.common, edge, END) as usize
     }
 
-    fn edges_end(&self) -> usize {
-        self.rest_of(2 * self.count - 1).end
+    #[inline]
+    fn rank(&self, numbers: Numbers, number: usize, edge: Edge) -> u64 {
+        let above = self.number(0, 2 * number + edge as usize, numbers.width);
+        numbers.least + (above << numbers.shift())
     }
 
-    fn place(&self, from: usize, number: usize) -> u64 {
-        let mut wide = [0; size_of::<u64>()];
-        wide[..self.width].copy_from_slice(&self.bytes[from + number * self.width..][..self.width]);
-        self.reach.start + u64::from_le_bytes(wide)
+    /// One of the numbers of so many bytes that begin at `from`.
+    #[inline]
+    fn number(&self, from: usize, number: usize, width: usize) -> u64 {
+        let at = from + number * width;
+        let bytes = self.bytes[at..at + SLACK].try_into().expect("there is slack behind the last one");
+        u64::from_le_bytes(bytes) & mask(width)
+    }
+}
+
+impl Edges {
+    /// Appends what is to be known of each besides the common bytes.
+    fn put<'a>(self, edges: impl Iterator<Item = &'a [u8]> + Clone, common: usize, to: &mut Vec<u8>) {
+        match self {
+            Edges::Numbers(numbers) => edges.for_each(|edge| numbers.put(edge, to)),
+            Edges::Fixed(_) => edges.for_each(|edge| to.extend_from_slice(&edge[common..])),
+            Edges::Ends => {
+                let mut end = 0;
+                for edge in edges.clone() {
+                    end += (edge.len() - common) as u32;
+                    to.extend_from_slice(&end.to_le_bytes());
+                }
+                edges.for_each(|edge| to.extend_from_slice(&edge[common..]));
+            }
+        }
+    }
+}
+
+impl Numbers {
+    /// What all of these have in common if they are whole numbers.
+    fn of<'a>(codec: &RowCodec, edges: impl Iterator<Item = &'a [u8]>) -> Option<Numbers> {
+        let order = codec.number_order()?;
+        let (mut least, mut greatest) = (u64::MAX, 0);
+        for edge in edges {
+            let rank = RowCodec::rank_of_prefix(order, edge)?;
+            (least, greatest) = (least.min(rank), greatest.max(rank));
+        }
+        let numbers = Numbers { order, least, width: 0 };
+        Some(Numbers { width: width_of((greatest - least) >> numbers.shift()), ..numbers })
+    }
+
+    /// Appends how far a number is above the least one.
+    fn put(self, edge: &[u8], to: &mut Vec<u8>) {
+        let rank = RowCodec::rank_of_prefix(self.order, edge).expect("all of them are numbers");
+        to.extend_from_slice(&((rank - self.least) >> self.shift()).to_le_bytes()[..self.width]);
+    }
+
+    /// Bits below a number in its rank: they are alike in all.
+    #[inline]
+    fn shift(self) -> usize {
+        8 * (size_of::<u64>() - self.order.len)
     }
 }
 
@@ -227,6 +308,17 @@ impl<'a> Plain<'a> {
         let block = Plain { edges, reach: offset..offset + width, end_open };
         Ok((block, first + last + cursor.position()))
     }
+}
+
+/// How many bytes a number needs.
+fn width_of(number: u64) -> usize {
+    (u64::BITS - number.leading_zeros()).div_ceil(8) as usize
+}
+
+/// The bits of a number of so many bytes.
+#[inline]
+fn mask(width: usize) -> u64 {
+    if width == SLACK { u64::MAX } else { (1 << (8 * width)) - 1 }
 }
 
 /// How many bytes all of these begin with.
@@ -249,10 +341,14 @@ mod tests {
 
     const VERSION: Version = Version::Oa;
 
-    fn codec() -> RowCodec {
+    fn codec_of(clustering: CqlType) -> RowCodec {
         let column = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
-        let schema = Schema::new(CqlType::Int, vec![CqlType::Text], Vec::new(), vec![column]);
+        let schema = Schema::new(CqlType::Int, vec![clustering], Vec::new(), vec![column]);
         RowCodec::new(&schema, Minima { timestamp: 0, local_deletion_time: 0, ttl: 0 }, VERSION)
+    }
+
+    fn codec() -> RowCodec {
+        codec_of(CqlType::Text)
     }
 
     fn encode(codec: &RowCodec, blocks: &[Block]) -> Vec<u8> {
@@ -276,12 +372,15 @@ mod tests {
     }
 
     fn check(blocks: &[Block]) -> PackedBlocks {
-        let codec = codec();
-        let packed = PackedBlocks::new(&codec, VERSION, &encode(&codec, blocks)).unwrap();
+        check_with(&codec(), blocks)
+    }
+
+    fn check_with(codec: &RowCodec, blocks: &[Block]) -> PackedBlocks {
+        let packed = PackedBlocks::new(codec, VERSION, &encode(codec, blocks)).unwrap();
         assert_eq!(packed.len(), blocks.len());
         let mut place = Vec::new();
         for (number, block) in blocks.iter().enumerate().rev() {
-            assert_eq!(packed.block(&codec, number).as_ref(), Ok(block));
+            assert_eq!(packed.block(codec, number).as_ref(), Ok(block));
             assert_eq!(packed.reach(number), block.offset..block.end());
             let mut encoded = Vec::new();
             codec.put_row_prefix(&block.last.prefix, &mut encoded);
@@ -301,6 +400,42 @@ mod tests {
         let each = packed.memory() / packed.len();
         assert!(each <= 8, "{each} bytes a block");
         assert!(encode(&codec(), &blocks).len() / packed.len() >= 18);
+    }
+
+    /// Forwards and reversed, as far apart as they can be, with one that is no number between them.
+    #[test]
+    fn numbers_are_kept_as_such() {
+        let types = [CqlType::Int, CqlType::BigInt, CqlType::Timestamp];
+        let reversed = types.clone().map(|data_type| CqlType::Reversed(Box::new(data_type)));
+        for data_type in types.into_iter().chain(reversed) {
+            let (len, codec) = (data_type.fixed_len().unwrap(), codec_of(data_type.clone()));
+            let value = |number: i64| (number << (64 - 8 * len)).to_be_bytes()[..len].to_vec();
+            let top = i64::MAX >> (64 - 8 * len);
+            let mut numbers = [!top, -100, -1, 0, 1, 7, top - 1, top];
+            numbers.sort_by(|a, b| data_type.compare(&value(*a), &value(*b)));
+            let all = numbers.chunks(2).zip(0..).map(|(pair, i)| {
+                block((&value(pair[0]), &value(pair[1])), (30 + i * 4100, 4100), i as i64 % 2)
+            });
+            let mut blocks: Vec<_> = all.collect();
+            let packed = check_with(&codec, &blocks);
+            let ranks = packed.ranks().expect("they are numbers");
+            let ranks = (0..blocks.len()).flat_map(|i| [ranks(i, Edge::First), ranks(i, Edge::Last)]);
+            assert!(ranks.is_sorted_by(|a, b| a < b), "{data_type:?}");
+            check_with(&codec, &blocks[1..2]);
+            blocks[1].last = Position::at(std::iter::once(Vec::<u8>::new()).collect());
+            assert!(check_with(&codec, &blocks).ranks().is_none());
+        }
+    }
+
+    #[test]
+    fn numbers_near_each_other_take_few_bytes() {
+        let value = |number: u32| number.to_be_bytes();
+        let blocks: Vec<_> = (0..170_u32)
+            .map(|i| block((&value(i * 40), &value(i * 40 + 38)), (30 + u64::from(i) * 4100, 4100), 0))
+            .collect();
+        let packed = check_with(&codec_of(CqlType::Int), &blocks);
+        let each = packed.memory() / packed.len();
+        assert!(each <= 8, "{each} bytes a block");
     }
 
     #[test]

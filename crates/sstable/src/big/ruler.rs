@@ -51,6 +51,12 @@ pub(super) fn share_of(
     None
 }
 
+/// The same of numbers, by their ranks.
+pub(super) fn share_of_ranks(low: u64, high: u64, rank: u64) -> Option<f64> {
+    let rank = rank.clamp(low, high.max(low));
+    (low < high).then(|| (rank - low) as f64 / (high - low) as f64)
+}
+
 fn values(position: &Position) -> Values<'_> {
     position.prefix.values.iter().map(Option::as_deref).collect()
 }

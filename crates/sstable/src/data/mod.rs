@@ -2,6 +2,7 @@
 
 pub mod chunk;
 pub(crate) mod guess;
+pub(crate) mod one_row;
 pub(crate) mod pack;
 mod packing;
 pub(crate) mod read_ahead;

@@ -195,6 +195,20 @@ impl DataReader {
         reader
     }
 
+    /// A slice of a partition of which rows before it were looked at: goes on with the bytes at hand.
+    pub(super) fn behind(
+        data: Rc<Data>,
+        window: Window,
+        start: PartitionStart,
+        open: DeletionTime,
+        slice: Slice,
+    ) -> DataReader {
+        let mut reader = DataReader::with(data, window, Plan::Slice(slice), State::Rows);
+        reader.open = open;
+        reader.ready.push_back(Fragment::PartitionStart(start));
+        reader
+    }
+
     /// One piece of a partition: the slice's fragments in it, without start or end.
     pub fn piece(data: Rc<Data>, blocks: Blocks, pace: Pace, slice: Slice) -> DataReader {
         let mut reader = DataReader::new(data, blocks.range, pace, Plan::Piece(slice), State::Rows);
@@ -209,6 +223,10 @@ impl DataReader {
 
     fn new(data: Rc<Data>, range: Range<u64>, pace: Pace, plan: Plan, state: State) -> DataReader {
         let window = Window::new(&data.file, range, pace);
+        DataReader::with(data, window, plan, state)
+    }
+
+    fn with(data: Rc<Data>, window: Window, plan: Plan, state: State) -> DataReader {
         let (ready, then, open, open_at_entry) = (VecDeque::new(), None, DeletionTime::LIVE, None);
         DataReader {
             data,
@@ -376,12 +394,18 @@ impl DataReader {
             if self.window.is_done() {
                 return if self.is_open_ended { Ok(Next::Fill) } else { self.end_of_range(place) };
             }
-            let (source, at) = self.window.source();
+            let (mut source, mut at) = self.window.source();
+            if at == source.end {
+                return Ok(Next::Fill);
+            }
             if let Some(position) = self.before_entry() {
                 let end = self.data.codec.rows_before(source, at, &self.data.schema, position);
                 if end > at {
                     self.window.advance_to(end);
-                    continue;
+                    if self.window.is_done() {
+                        continue;
+                    }
+                    (source, at) = self.window.source();
                 }
             }
             let row = place.as_new_row();

@@ -35,7 +35,7 @@ mod compare;
 mod encode;
 mod usual;
 
-pub(crate) use compare::{Sought, Value, Values};
+pub(crate) use compare::{RowAt, Sought, Value, Values};
 
 pub use encode::put_deletion_time;
 

@@ -160,7 +160,7 @@ impl Window {
             None => file.read(&self.tail(start), start..end, self.care(end)).await?,
         };
         std::mem::replace(&mut self.stretch, read).let_go();
-        if self.pace.overlaps && !is_first {
+        if self.pace.overlaps && !is_first && !runtime::is_in_place() {
             self.begin_next(file);
             // Who decodes for long does not wait in between: the disk is to know before.
             runtime::yield_now().await;

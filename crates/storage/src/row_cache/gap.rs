@@ -19,7 +19,7 @@ use crate::sstable_set::Member;
 use crate::table::ReadRequest;
 use crate::{Result, single_key};
 
-/// Where nothing is kept, so many fragments are given out at once.
+/// Where nothing is kept, so many fragments are given out at once, if they have to be decoded.
 const STEP: usize = 64;
 
 /// Reads a gap step by step. A step ends where a part does.
@@ -43,6 +43,8 @@ pub(super) struct Gap {
     pub(super) at: Position,
     /// Only the head of the partition is wanted.
     pub(super) is_of_head: bool,
+    /// Whether the stream gives rows as they stand, as far as that is known.
+    is_flat: bool,
     state: State,
 }
 
@@ -78,6 +80,7 @@ impl Gap {
             static_row: None,
             items: VecDeque::new(),
             at,
+            is_flat: true,
             state: State::AtHead,
         }
     }
@@ -124,7 +127,11 @@ impl Gap {
     pub(super) fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         let is_among_rows = self.state == State::InRows && self.items.is_empty() && self.held.is_none();
         if let (None, true, Some(stream)) = (&self.filler, is_among_rows, &mut self.stream) {
-            stream.pop_flat(take);
+            self.is_flat = false;
+            stream.pop_flat(&mut |row| {
+                self.is_flat = true;
+                take(row)
+            });
         }
     }
 
@@ -209,7 +216,7 @@ impl Gap {
         }
         let is_enough = match &self.filler {
             Some(filler) => filler.has_enough() || taken == Some(Taken::Never),
-            None => self.items.len() >= STEP,
+            None => self.items.len() >= if self.is_flat { 1 } else { STEP },
         };
         is_enough.then(|| self.end_step())
     }

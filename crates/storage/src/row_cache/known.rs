@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use model::flat::FlatRow;
-use model::{Bytes, DeletionTime, KeyView, Schema};
+use model::{Bytes, Clustering, DeletionTime, KeyView, Schema, Token};
 
 use super::RowCache;
 use super::stretch::Stretch;
@@ -18,15 +18,17 @@ use crate::definition::Definition;
 /// What memory says of a row.
 #[derive(Debug)]
 pub enum Known {
-    /// Nothing, or not all: the row has to be read.
+    /// Not all: the row has to be read.
     Unknown,
+    /// Nothing: what SSTables say of it is all.
+    OnDisk,
     /// There is none, neither live nor deleted by itself.
     Absent,
     /// This is all that there is of it.
     Row(KeptRow),
 }
 
-/// A row where it stands in the cache.
+/// A row where it stands in the cache, or was just read.
 pub struct KeptRow {
     partition_deletion: DeletionTime,
     bytes: Bytes,
@@ -54,7 +56,10 @@ impl RowCache {
     pub(crate) fn known_row(&self, key: KeyView<'_>, row: &[&[u8]], definition: &Definition) -> Known {
         let directory = self.0.directory.borrow();
         let schema = &definition.schema;
-        if !definition.caches_rows || !Rc::ptr_eq(directory.schema(), schema) {
+        if !definition.caches_rows {
+            return Known::OnDisk;
+        }
+        if !Rc::ptr_eq(directory.schema(), schema) {
             return Known::Unknown;
         }
         if self.0.has_wholes.get()
@@ -69,8 +74,28 @@ impl RowCache {
                 self.count_read(true, false);
                 Known::of(&part.stretch, schema, row)
             }
-            _ => Known::Unknown,
+            Some(_) => Known::Unknown,
+            None => Known::OnDisk,
         }
+    }
+
+    /// Whether a row of which nothing is kept is to be kept once it is read.
+    pub(crate) fn wants_row(&self, token: Token, row: &Clustering, definition: &Definition) -> bool {
+        let keeps = definition.caches_rows && self.0.cache.capacity() > 0;
+        let values = || row.values.iter().flatten().map(|value| &**value);
+        keeps && (!self.0.cache.is_full() || self.was_asked_for(token, values()))
+    }
+
+    /// A row was read, and is not kept.
+    pub(crate) fn count_miss(&self) {
+        self.count_read(false, true);
+    }
+}
+
+impl KeptRow {
+    /// A [usual](model::flat::is_usual) row that is kept nowhere: the bytes are all of it.
+    pub(crate) fn alone(partition_deletion: DeletionTime, bytes: Bytes) -> KeptRow {
+        KeptRow { partition_deletion, bytes, at: 0, is_usual: true }
     }
 }
 

@@ -20,6 +20,7 @@ use super::filler::{Filler, Filling};
 use super::gap::{Gap, Step, nowhere};
 use super::part::Part;
 use super::stretch::View;
+use super::watch::Watch;
 use crate::sstable_set::{Candidates, Member, SSTableSet};
 use crate::table::ReadRequest;
 use crate::{Error, Result};
@@ -96,9 +97,9 @@ impl CachedReader {
         request: &ReadRequest,
         schema: &Rc<Schema>,
         (set, members): (&Rc<SSTableSet>, Option<Candidates>),
-        known: Option<Rc<Part>>,
+        (known, watch): (Option<Rc<Part>>, Watch),
     ) -> CachedReader {
-        let watch = Rc::new(cache.watch());
+        let watch = Rc::new(watch);
         let at = request.beginning().clone();
         CachedReader {
             filling: Filling { cache: cache.clone(), key: request.key.clone(), watch },

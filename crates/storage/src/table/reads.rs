@@ -23,8 +23,10 @@ use crate::single_key::{self, NewestFirst, OfRow};
 use crate::source::{SCAN_READ_AHEAD, Source, share};
 use crate::sstable_set::{Candidates, Member};
 
+mod one_row;
 mod together;
 
+pub use self::one_row::Fetched;
 use self::together::{Seat, bring_together};
 
 /// What of a partition is to be read.
@@ -125,7 +127,7 @@ impl Table {
     }
 
     /// What memory says of one row by itself: of the partition the row with these values in all clustering columns. Where it
-    /// says nothing, or the partition is in a memtable, the row has to be [read](Table::read).
+    /// says nothing, or the partition is in a memtable, the row has to be [read](Table::read), or [fetched](Table::fetch_row).
     ///
     /// That a row is not there may be known of the filters of SSTables; where they said so of late, they are asked here. Who asks for such a
     /// row again soon is told nothing by them: it is read, and known to the row cache from then on, which tells it in less.
@@ -136,7 +138,7 @@ impl Table {
             return Known::Unknown;
         }
         let known = self.0.row_cache.known_row(key, row, &self.0.definition.borrow());
-        if matches!(known, Known::Unknown) { self.known_by_filters(key, row) } else { known }
+        if matches!(known, Known::OnDisk) { self.known_by_filters(key, row) } else { known }
     }
 
     #[inline(never)]
@@ -144,7 +146,7 @@ impl Table {
         let is_denied = self.0.denials.ask(|| self.0.set.borrow().denies_row(key, row));
         match is_denied && !self.0.row_cache.was_asked_for(key.token, row.iter().copied()) {
             true => Known::Absent,
-            false => Known::Unknown,
+            false => Known::OnDisk,
         }
     }
 

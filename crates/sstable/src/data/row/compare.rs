@@ -94,6 +94,18 @@ impl<'a> Sought<'a> {
         self.codec.order_of(cursor, row, self).map(Ordering::is_lt)
     }
 
+    /// The position as that of a number, if it is one.
+    #[inline]
+    pub(crate) fn number(&self) -> Option<SoughtNumber> {
+        let (_, rank) = self.only.as_ref()?.number?;
+        Some(SoughtNumber { rank, weight: self.weight })
+    }
+
+    /// The codec that encoded what it is compared with.
+    pub(crate) fn codec(&self) -> &RowCodec {
+        self.codec
+    }
+
     /// The same values, on this side of them.
     pub(crate) fn with_weight(self, weight: Weight) -> Sought<'a> {
         Sought { weight, ..self }
@@ -108,6 +120,33 @@ impl<'a> Sought<'a> {
         };
         values.then(weight.cmp(&self.weight))
     }
+}
+
+/// A sought position that is beside a whole number, or at it: the value of the only clustering column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SoughtNumber {
+    /// By its rank.
+    pub(crate) rank: u64,
+    weight: Weight,
+}
+
+impl SoughtNumber {
+    /// How the row with a number of this rank stands to it.
+    #[inline]
+    pub(crate) fn order_of_row(self, rank: u64) -> Ordering {
+        rank.cmp(&self.rank).then(Weight::At.cmp(&self.weight))
+    }
+}
+
+/// What stands at a place among rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RowAt {
+    /// A row: how it stands to a position, and where it ends.
+    Row(Ordering, usize),
+    /// The end of the partition.
+    End,
+    /// A marker, or a row of another kind.
+    Other,
 }
 
 impl<'a> SoughtValues<'a> {
@@ -161,6 +200,39 @@ impl RowCodec {
             return Ok(None);
         }
         self.body(&mut place).map(|body| Some(body.end))
+    }
+
+    /// The order of the only clustering column, if it is of whole numbers and they have a width in files.
+    pub(crate) fn number_order(&self) -> Option<NumberOrder> {
+        self.only_number.filter(|order| self.clustering == [Some(order.len)])
+    }
+
+    /// The number of the row whose prefix with its kind `bytes` are, by its rank: of one in that order, and of nothing else.
+    #[inline]
+    pub(crate) fn rank_of_prefix(order: NumberOrder, bytes: &[u8]) -> Option<u64> {
+        let [KIND_ROW, 0, value @ ..] = bytes else { return None };
+        (value.len() == order.len).then(|| order.rank(value))
+    }
+
+    /// Appends the prefix that has a number of this rank: the other side of [`RowCodec::rank_of_prefix`].
+    pub(crate) fn put_prefix_of_rank(order: NumberOrder, rank: u64, to: &mut Vec<u8>) {
+        to.extend_from_slice(&[KIND_ROW, 0]);
+        to.extend_from_slice(&(rank ^ order.turned).to_be_bytes()[..order.len]);
+    }
+
+    /// What stands at `at`, and how it stands to a position.
+    pub(crate) fn row_at(&self, source: Source<'_>, at: usize, sought: &Sought<'_>) -> Decoded<RowAt> {
+        let mut place = source.cursor(at);
+        let flags = place.cursor.u8()?;
+        if flags & flag::END_OF_PARTITION != 0 {
+            return Ok(RowAt::End);
+        }
+        if flags & (flag::MARKER | flag::EXTENDED) != 0 {
+            return Ok(RowAt::Other);
+        }
+        let row = (self.clustering.len(), Weight::At);
+        let order = self.order_of(&mut place.cursor, row, sought)?;
+        Ok(RowAt::Row(order, self.body(&mut place)?.end))
     }
 
     /// How many bytes the clustering prefix with its kind has that `bytes` begin with.

@@ -31,6 +31,7 @@
 mod builder;
 mod entries;
 mod file;
+mod group_ranks;
 mod page;
 mod reader;
 mod rebuild;

@@ -1,6 +1,6 @@
 //! Lookups among fences, page by page, through the shard's cache.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
@@ -13,6 +13,7 @@ use runtime::{Cache, File};
 use super::TREES;
 use super::builder::{GROUPS, KEYS, PLACES, TOKENS};
 use super::entries::{Group, GroupHead, Large, Near, TokenFence, compare_key};
+use super::group_ranks::GroupRanks;
 use super::page::Node;
 use super::top::Top;
 use super::trailer::decode_trailer;
@@ -91,6 +92,8 @@ pub(crate) struct Fences {
     tops: [Option<Top>; TREES],
     /// The roots of the others, as far as they are in the page of the trailer: what every read looks at.
     roots: [Option<Node>; TREES],
+    /// That of groups as numbers, once it was asked for; none if it has others.
+    group_ranks: OnceCell<Option<GroupRanks>>,
 }
 
 impl fmt::Debug for Fences {
@@ -127,14 +130,17 @@ impl Fences {
         let mut roots = roots(&trees, &page, len - PAGE as u64).map_err(|error| error.what())?;
         roots.iter_mut().zip(&tops).filter(|(_, top)| top.is_some()).for_each(|(root, _)| *root = None);
         let (index_len, has_digest) = (binding.index_len, binding.digest.is_some());
-        Ok(Fences { file, version, index_len, has_digest, trees, tops, roots })
+        let group_ranks = OnceCell::new();
+        Ok(Fences { file, version, index_len, has_digest, trees, tops, roots, group_ranks })
     }
 
     /// What is held in memory beside what the cache has, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let tops = self.tops.iter().flatten().map(|top| ROOT + top.memory_bytes()).sum::<usize>();
         let roots = self.roots.iter().flatten().map(|root| ROOT + root.memory_bytes()).sum::<usize>();
-        RESIDENT + tops + roots
+        // Those of groups are counted before they are there.
+        let groups = self.roots[usize::from(GROUPS)].as_ref().map_or(0, Node::len);
+        RESIDENT + tops + roots + GroupRanks::memory_bytes(groups)
     }
 
     /// Whether they are bound to the data by its digest.
@@ -192,14 +198,27 @@ impl Fences {
         ordinal: u64,
         sought: &Sought<'_>,
     ) -> Result<(Option<Group>, Option<Group>)> {
-        self.groups(ordinal, |group| sought.compare_prefix(group.first(self.version)?)).await
+        let at_root = self.count_at_root(ordinal, sought);
+        self.groups(ordinal, at_root, |group| sought.compare_prefix(group.first(self.version)?)).await
+    }
+
+    /// How many entries of the groups' root are not after a position, where they are numbers.
+    #[inline]
+    fn count_at_root(&self, ordinal: u64, sought: &Sought<'_>) -> Option<usize> {
+        let ranks = self.group_ranks.get_or_init(|| {
+            let root = self.roots[usize::from(GROUPS)].as_ref()?;
+            let descent = Descent::new(GROUPS, &self.trees[usize::from(GROUPS)])?;
+            GroupRanks::of(root, &descent, self.version, sought.codec())
+        });
+        ranks.as_ref()?.count(ordinal, sought)
     }
 
     /// Where in the partition's blocks the group is that has a row if any has: in bytes from the first one, and empty where the row is
     /// before them all. `None` if that is not in memory. What is wrong is not told here; who reads finds it.
     pub(crate) fn group_of_row_at_hand(&self, ordinal: u64, row: &Sought<'_>) -> Option<Range<u64>> {
         let is_after = is_group_after(ordinal, |group| row.compare_prefix(group.first(self.version)?));
-        let Landed { floor, next } = self.find_at_hand(GROUPS, is_after)?;
+        let at_root = self.count_at_root(ordinal, row);
+        let Landed { floor, next } = self.begin_behind(GROUPS, at_root, &is_after).ok()?.break_value()?;
         let floor = floor.as_ref().map(|floor| GroupHead::decode(floor)).transpose().ok()?;
         let Some(floor) = floor.filter(|group| group.ordinal == ordinal) else { return Some(0..0) };
         let next = next.as_ref().map(|next| GroupHead::decode(next)).transpose().ok()?;
@@ -213,7 +232,7 @@ impl Fences {
 
     /// The group with the block of this number, and the one behind it, if there is one.
     pub(crate) async fn group_of(&self, ordinal: u64, number: u32) -> Result<(Group, Option<Group>)> {
-        match self.groups(ordinal, |group| Ok(group.number()?.cmp(&number))).await? {
+        match self.groups(ordinal, None, |group| Ok(group.number()?.cmp(&number))).await? {
             (Some(group), next) => Ok((group, next)),
             (None, _) => Err(self.wrong("a large partition has no group for its first block")),
         }
@@ -227,9 +246,12 @@ impl Fences {
     async fn groups(
         &self,
         ordinal: u64,
+        at_root: Option<usize>,
         compare: impl Fn(GroupHead<'_>) -> Decoded<Ordering>,
     ) -> Result<(Option<Group>, Option<Group>)> {
-        let Landed { floor, next } = self.find(GROUPS, is_group_after(ordinal, compare)).await?;
+        let is_after = is_group_after(ordinal, compare);
+        let begun = self.begin_behind(GROUPS, at_root, &is_after)?;
+        let Landed { floor, next } = self.end(begun, is_after).await?;
         let decode = |entry: Bytes| self.decoded(Group::shared(&entry, self.version));
         let of_partition = |group: &Group| group.ordinal == ordinal;
         let floor = floor.map(decode).transpose()?.filter(of_partition);
@@ -240,12 +262,8 @@ impl Fences {
         let is_after = |entry: &[u8]| Ok(TokenFence::token_of(entry)? > token);
         let Some(top) = &self.tops[usize::from(number)] else { return self.find(number, is_after).await };
         let Some((descent, next)) = top.find(token) else { return Ok(Landed::default()) };
-        let start = descent.page() * PAGE as u64;
-        let page = self.page(start).await?;
-        let step = descent.node_in(&page).and_then(|node| descent.step(&node, is_after));
-        let ControlFlow::Break(mut landed) = step.map_err(|error| self.corrupt(start, error))? else {
-            unreachable!("behind a leaf there is no other node");
-        };
+        let begun = self.descend(descent, None, &is_after)?;
+        let mut landed = self.end(begun, is_after).await?;
         if let (None, Some(next)) = (&landed.next, next) {
             let mut separator = Vec::new();
             next.put(&mut separator);
@@ -255,7 +273,21 @@ impl Fences {
     }
 
     async fn find(&self, number: u8, is_after: impl Fn(&[u8]) -> Decoded<bool>) -> Result<Landed> {
-        let mut came = self.begin(number, &is_after)?;
+        let begun = self.begin_behind(number, None, &is_after)?;
+        self.end(begun, is_after).await
+    }
+
+    /// The same without a wait; `None` if a page is not in memory, or something is wrong.
+    fn find_at_hand(&self, number: u8, is_after: impl Fn(&[u8]) -> Decoded<bool>) -> Option<Landed> {
+        self.begin_behind(number, None, &is_after).ok()?.break_value()
+    }
+
+    /// Reads what is not in memory of the way down.
+    async fn end(
+        &self,
+        mut came: ControlFlow<Landed, Descent>,
+        is_after: impl Fn(&[u8]) -> Decoded<bool>,
+    ) -> Result<Landed> {
         loop {
             let descent = match came {
                 ControlFlow::Break(landed) => return Ok(landed),
@@ -267,26 +299,28 @@ impl Fences {
         }
     }
 
-    /// The same without a wait; `None` if a page is not in memory, or something is wrong.
-    fn find_at_hand(&self, number: u8, is_after: impl Fn(&[u8]) -> Decoded<bool>) -> Option<Landed> {
-        self.begin(number, &is_after).ok()?.break_value()
-    }
-
-    /// From the root of a tree down, as far as nodes are in memory.
-    fn begin(
+    /// From the root of a tree down, as far as nodes are in memory; with how many of the root's entries are not after what is looked
+    /// for, where that is known.
+    fn begin_behind(
         &self,
         number: u8,
+        at_root: Option<usize>,
         is_after: &impl Fn(&[u8]) -> Decoded<bool>,
     ) -> Result<ControlFlow<Landed, Descent>> {
         let Some(descent) = Descent::new(number, &self.trees[usize::from(number)]) else {
             return Ok(ControlFlow::Break(Landed::default()));
         };
-        match &self.roots[usize::from(number)] {
-            None => self.descend(descent, None, is_after),
-            Some(root) => match self.step(descent, root, is_after)? {
-                ControlFlow::Continue(descent) => self.descend(descent, None, is_after),
-                landed => Ok(landed),
-            },
+        let stepped = match (&self.roots[usize::from(number)], at_root) {
+            (None, _) => ControlFlow::Continue(descent),
+            (Some(root), None) => self.step(descent, root, is_after)?,
+            (Some(root), Some(count)) => {
+                let start = descent.page() * PAGE as u64;
+                descent.step_behind(root, count).map_err(|error| self.corrupt(start, error))?
+            }
+        };
+        match stepped {
+            ControlFlow::Continue(descent) => self.descend(descent, None, is_after),
+            landed => Ok(landed),
         }
     }
 
@@ -318,14 +352,6 @@ impl Fences {
     ) -> Result<ControlFlow<Landed, Descent>> {
         let start = descent.page() * PAGE as u64;
         descent.step(node, is_after).map_err(|error| self.corrupt(start, error))
-    }
-
-    /// The page that begins at `start`.
-    async fn page(&self, start: u64) -> Result<Bytes> {
-        match self.file.at_hand(start / PAGE as u64) {
-            Some(page) => Ok(page),
-            None => self.file.read(start..start.saturating_add(PAGE as u64)).await,
-        }
     }
 
     fn decoded<T>(&self, decoded: Decoded<T>) -> Result<T> {

@@ -155,14 +155,24 @@ impl Descent {
     /// looked for.
     #[inline]
     pub(super) fn step(
-        mut self,
+        self,
         node: &Node,
         mut is_after: impl FnMut(&[u8]) -> Decoded<bool>,
     ) -> Decoded<ControlFlow<Landed, Descent>> {
-        let is_leaf = self.level == 0;
         // One place where it is called, so that it can stand there.
-        let count = node.count_until(|entry| is_after(if is_leaf { entry } else { behind_vint(entry)? }))?;
-        if is_leaf {
+        let count = node.count_until(|entry| is_after(self.key(entry)?))?;
+        self.step_behind(node, count)
+    }
+
+    /// The key in an entry of the node, with whatever follows it.
+    #[inline]
+    pub(super) fn key<'e>(&self, entry: &'e [u8]) -> Decoded<&'e [u8]> {
+        if self.level == 0 { Ok(entry) } else { behind_vint(entry) }
+    }
+
+    /// The same where it is known how many entries of the node come before those that are after what is looked for.
+    pub(super) fn step_behind(mut self, node: &Node, count: usize) -> Decoded<ControlFlow<Landed, Descent>> {
+        if self.level == 0 {
             let floor = count.checked_sub(1).map(|number| node.entry(number)).transpose()?;
             let next = if count < node.len() { Some(node.entry(count)?) } else { self.next };
             return Ok(ControlFlow::Break(Landed { floor, next }));
