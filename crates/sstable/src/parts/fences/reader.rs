@@ -33,7 +33,7 @@ const SMALL: u64 = 512 << 10;
 const TAIL: u64 = 32 << 10;
 
 /// What is resident of open fences beside roots and tops: the file, its name, the places in memory. Bytes.
-const RESIDENT: usize = 1200;
+const RESIDENT: usize = 1400;
 /// And of one of those beside its bytes.
 const ROOT: usize = 40;
 
@@ -94,6 +94,8 @@ pub(crate) struct Fences {
     roots: [Option<Node>; TREES],
     /// That of groups as numbers, once it was asked for; none if it has others.
     group_ranks: OnceCell<Option<GroupRanks>>,
+    /// The group that was asked for last by a block of it, and the one behind it. They keep no page.
+    last_groups: RefCell<Option<(Group, Option<Group>)>>,
 }
 
 impl fmt::Debug for Fences {
@@ -130,8 +132,8 @@ impl Fences {
         let mut roots = roots(&trees, &page, len - PAGE as u64).map_err(|error| error.what())?;
         roots.iter_mut().zip(&tops).filter(|(_, top)| top.is_some()).for_each(|(root, _)| *root = None);
         let (index_len, has_digest) = (binding.index_len, binding.digest.is_some());
-        let group_ranks = OnceCell::new();
-        Ok(Fences { file, version, index_len, has_digest, trees, tops, roots, group_ranks })
+        let (group_ranks, last_groups) = (OnceCell::new(), RefCell::default());
+        Ok(Fences { file, version, index_len, has_digest, trees, tops, roots, group_ranks, last_groups })
     }
 
     /// What is held in memory beside what the cache has, in bytes.
@@ -230,10 +232,22 @@ impl Fences {
         (start < end).then_some(start..end)
     }
 
-    /// The group with the block of this number, and the one behind it, if there is one.
+    /// The group with the block of this number, and the one behind it, if there is one. Who goes from block to block asks for the same
+    /// one again.
     pub(crate) async fn group_of(&self, ordinal: u64, number: u32) -> Result<(Group, Option<Group>)> {
+        let has = |(group, next): &&(Group, Option<Group>)| {
+            let ends_behind = next.as_ref().is_none_or(|next| number < next.number);
+            group.ordinal == ordinal && group.number <= number && ends_behind
+        };
+        if let Some(groups) = self.last_groups.borrow().as_ref().filter(has) {
+            return Ok(groups.clone());
+        }
         match self.groups(ordinal, None, |group| Ok(group.number()?.cmp(&number))).await? {
-            (Some(group), next) => Ok((group, next)),
+            (Some(group), next) => {
+                let of = |group: &Group| Group { first: group.first.detached(), ..group.clone() };
+                self.last_groups.replace(Some((of(&group), next.as_ref().map(of))));
+                Ok((group, next))
+            }
             (None, _) => Err(self.wrong("a large partition has no group for its first block")),
         }
     }
