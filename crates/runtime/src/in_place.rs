@@ -84,6 +84,14 @@ pub(crate) fn may_make_request() -> bool {
     REQUESTS_LEFT.get() > 0 && is_in_place() && is_waiting()
 }
 
+/// A read needed no request. So many of these are too much as well.
+pub(crate) async fn made_none() {
+    match REQUESTS_LEFT.get().checked_sub(1) {
+        Some(left) => REQUESTS_LEFT.set(left),
+        None => over().await,
+    }
+}
+
 /// Makes a request.
 pub(crate) fn make_request<R>(request: impl FnOnce() -> R) -> R {
     REQUESTS_LEFT.set(REQUESTS_LEFT.get() - 1);

@@ -220,8 +220,9 @@ impl RealFile {
             && target.len() <= LARGEST_FROM_MEMORY
             && self.read_from_memory(&mut buf, &target, offset)
         {
-            if !in_place::is_in_place() {
-                self.disk.let_others_go_on().await;
+            match in_place::is_in_place() {
+                true => in_place::made_none().await,
+                false => self.disk.let_others_go_on().await,
             }
             return (Ok(target.len()), buf);
         }

@@ -104,24 +104,24 @@ impl Index {
             return Ok(Some(large.clone()));
         }
         let found = fences.large(key).await?;
-        found.iter().for_each(|large| self.note_large(key, large));
+        found.iter().for_each(|large| self.note_large(key.view(), large));
         Ok(found)
     }
 
     /// The same, as far as it is in memory and there are fences.
-    pub(crate) fn large_at_hand(&self, key: &PartitionKey) -> Option<Large> {
+    pub(crate) fn large_at_hand(&self, key: KeyView<'_>) -> Option<Large> {
         let fences = self.fencing.get()?;
-        if let Some((_, large)) = self.last_large.borrow().as_ref().filter(|(last, _)| last == key) {
+        if let Some((_, large)) = self.last_large.borrow().as_ref().filter(|(last, _)| last.view() == key) {
             return Some(large.clone());
         }
-        let found = fences.large_at_hand(key.view())?;
+        let found = fences.large_at_hand(key)?;
         self.note_large(key, &found);
         Some(found)
     }
 
     /// Mostly it is asked for again.
-    fn note_large(&self, key: &PartitionKey, large: &Large) {
-        let key = PartitionKey { token: key.token, bytes: key.bytes.detached() };
+    fn note_large(&self, key: KeyView<'_>, large: &Large) {
+        let key = PartitionKey { token: key.token, bytes: Bytes::from(key.bytes) };
         self.last_large.replace(Some((key, large.clone())));
     }
 

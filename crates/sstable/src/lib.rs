@@ -44,7 +44,7 @@ pub mod writer;
 pub use big::promoted_cursor::Search;
 pub use error::{Error, Result};
 pub use forwarding::ForwardingReader;
-pub use one_row::OneRow;
+pub use one_row::{OneRow, WayToRow};
 pub use ranges::RangesReader;
 pub use reader::PartitionReader;
 pub use sstable::{OpenOptions, ReadOptions, SSTable};

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use model::{Bytes, DeletionTime, PartitionKey, PartitionStart, Slice};
+use model::{Bytes, DeletionTime, KeyView, PartitionKey, PartitionStart, Slice};
 
 use crate::big::promoted_cursor::Found;
 use crate::data::one_row::InBlocks;
@@ -12,10 +12,14 @@ use crate::reader::PartitionReader;
 use crate::sstable::{ReadOptions, SSTable};
 use crate::{Result, Search};
 
+/// What the fences tell of the partition that a row is in.
+#[derive(Debug)]
+pub struct WayToRow(Large);
+
 /// What has become of the search for a row.
 #[derive(Debug)]
 pub enum OneRow {
-    /// Nothing was read of it: this is no way to it. It is to be [read](SSTable::read) as slices are.
+    /// Nothing was read of it: the way was wrong. It is to be [read](SSTable::read) as slices are.
     Unread,
     /// It is not there, nor is anything that deletes it but a deletion of its partition.
     Absent,
@@ -30,19 +34,32 @@ pub enum OneRow {
     Reader(PartitionReader),
 }
 
+impl WayToRow {
+    /// The deletion of the partition.
+    pub fn partition_deletion(&self) -> DeletionTime {
+        self.0.promoted.deletion
+    }
+}
+
 impl SSTable {
-    /// Reads the row that a slice is of, without the static row, from a partition that the filter has let pass. Less is done
-    /// for it than by [`SSTable::read`], and what comes is the same.
+    /// The way to rows of a partition that the filter has let pass, as far as it is in memory: if it is a large one that the fences
+    /// know.
+    pub fn way_to_row(&self, key: KeyView<'_>) -> Option<WayToRow> {
+        self.index().large_at_hand(key).map(WayToRow)
+    }
+
+    /// Reads the row that a slice is of, without the static row. Less is done for it than by [`SSTable::read`], and what comes is the
+    /// same.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.
     pub async fn read_row(
         self: &Rc<SSTable>,
+        WayToRow(large): WayToRow,
         key: &PartitionKey,
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<OneRow> {
-        let Some(large) = self.index().large_at_hand(key) else { return Ok(OneRow::Unread) };
         let slice = &*slice.beside_rows();
         let (found, blocks) = match self.find_row(&large, slice).await {
             Ok(found) => found,

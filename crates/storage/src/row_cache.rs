@@ -191,7 +191,7 @@ impl RowCache {
         }
         let has_all = has_rows && (!wants_static_row || self.find_static_row(&request.key).is_some());
         let fills = request.caching == Caching::Full;
-        let mut members = candidates.cloned();
+        let (mut members, mut is_wanted) = (candidates.cloned(), known.is_some());
         if single_key::is_one_row(request, schema) && !has_all {
             let of_key = members.unwrap_or_else(|| set.of_key(&request.key));
             let values = request.slice.start.prefix.values.iter().flatten().map(|value| &**value);
@@ -201,11 +201,11 @@ impl RowCache {
                 let keeper = is_kept.then(|| RowKeeper::new(self));
                 return Some(Cached::Row(of_key, keeper));
             }
-            members = Some(of_key);
+            (members, is_wanted) = (Some(of_key), true);
         } else if !fills && !has_all {
             return None;
         }
-        let keeps = known.is_some() || self.wants_slice(request);
+        let keeps = is_wanted || self.wants_slice(request);
         let watch = self.0.watchers.watch(if keeps { self.0.limits.read } else { 0 });
         Some(Cached::Parts(Box::new(CachedReader::new(
             self,
@@ -223,9 +223,11 @@ impl RowCache {
         }
         let (Slice { start, end }, direction) = (&request.slice, [request.direction as u8]);
         let values = start.prefix.views().chain(end.prefix.views()).flatten().chain([&direction[..]]);
-        let was_asked_for = self.was_asked_for(request.key.token, values);
+        if self.was_asked_for(request.key.token, values) {
+            return true;
+        }
         let number = self.0.unwanted.replace(self.0.unwanted.get().wrapping_add(1));
-        was_asked_for || number.is_multiple_of(KEPT_ANYWAY)
+        number.is_multiple_of(KEPT_ANYWAY)
     }
 
     /// An SSTable has taken a memtable's place. To be called when the set is replaced, without a wait between.

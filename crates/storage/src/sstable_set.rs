@@ -12,7 +12,7 @@ use std::rc::Rc;
 use model::key::murmur3;
 use model::merge::ColumnMap;
 use model::types::all_alike;
-use model::{KeyView, PartitionKey, Token};
+use model::{DeletionTime, KeyView, PartitionKey, Token};
 use runtime::Disk;
 use smallvec::SmallVec;
 use sstable::parts::bloom_pages::Probe;
@@ -295,6 +295,20 @@ impl SSTableSet {
         let hash = murmur3(key.bytes);
         let mut around = self.runs.around(key.token);
         around.all(|place| self.members[place as usize].sstable.denies_row(key, hash, row))
+    }
+
+    /// The deletion of a partition of which rows were [denied](SSTableSet::denies_row), none if no SSTable has the partition; `None` if
+    /// memory does not tell.
+    pub fn deletion_at_hand(&self, key: KeyView<'_>) -> Option<Option<DeletionTime>> {
+        let hash = murmur3(key.bytes);
+        let mut newest = None;
+        for place in self.runs.around(key.token) {
+            let sstable = &self.members[place as usize].sstable;
+            if sstable.filter().probe(hash) != Probe::Absent {
+                newest = newest.max(Some(sstable.way_to_row(key)?.partition_deletion()));
+            }
+        }
+        Some(newest)
     }
 
     /// Those that may have each of many keys, in the order of tokens: each SSTable that may have some of them is asked for all of

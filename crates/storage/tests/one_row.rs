@@ -13,7 +13,7 @@ use model::{
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::row_cache::Known;
-use siltstone_storage::{Caching, Context, Definition, Fetched, Generations, ReadRequest, Table};
+use siltstone_storage::{Caching, Context, Definition, Fetched, Generations, ReadRequest, Result, Table};
 use sstable::Version;
 use sstable::component::DATA_IO;
 use testkit::generate::random::Random;
@@ -119,41 +119,46 @@ fn random_mutation(random: &mut Random, kind: Kind) -> Mutation {
 
 /// A table with these rows in one SSTable, whose rows are not kept.
 async fn table_of(shard: &Shard, kind: Kind, mutation: &Mutation, caches_rows: bool) -> Table {
-    let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(4 << 20));
+    let table = open(shard, kind, 4 << 20, caches_rows).await;
+    table.apply(mutation, NO_POSITION);
+    table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
+    table
+}
+
+/// The table as it is on the disk.
+async fn open(shard: &Shard, kind: Kind, cache: usize, caches_rows: bool) -> Table {
+    let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(cache));
     let folder = Path::new("/d");
     shard.disk().create_dir_all(folder).await.unwrap();
     let mut definition = Definition::new(TableId([0; 16]), &kind.schema(), Version::Oa);
     definition.write.column_index_size = 150;
     definition.write.compression = None;
     definition.caches_rows = caches_rows;
-    let table = Table::open(&context, folder, definition, &Generations::default()).await.unwrap();
-    table.apply(mutation, NO_POSITION);
-    table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
-    table
+    Table::open(&context, folder, definition, &Generations::default()).await.unwrap()
 }
 
 /// The row as a read of its slice gives it, with nothing else around.
-async fn read(table: &Table, slice: &Slice) -> Vec<Selected> {
+async fn try_read(table: &Table, slice: &Slice) -> Result<Vec<Selected>> {
     let request = ReadRequest {
         static_row: false,
         limit: Some(1),
         caching: Caching::Bypass,
         ..ReadRequest::new(key(), slice.clone())
     };
-    let mut stream = table.read(&request).await.unwrap();
+    let mut stream = table.read(&request).await?;
     selected(table, &mut stream).await
 }
 
 async fn selected(
     table: &Table,
     stream: &mut impl FragmentReader<Error = siltstone_storage::Error>,
-) -> Vec<Selected> {
+) -> Result<Vec<Selected>> {
     let schema = table.definition().schema.clone();
     let mut selection = Selection::new(&schema, NOW, false);
-    while let Some(fragment) = stream.next().await.unwrap() {
+    while let Some(fragment) = stream.next().await? {
         selection.take(fragment);
     }
-    selection.rows
+    Ok(selection.rows)
 }
 
 /// How a row came.
@@ -165,8 +170,16 @@ enum How {
     Stream,
 }
 
+async fn read(table: &Table, slice: &Slice) -> Vec<Selected> {
+    try_read(table, slice).await.unwrap()
+}
+
 async fn fetch(table: &Table, slice: &Slice) -> (How, Vec<Selected>) {
-    match table.fetch_row(&key(), slice).await.unwrap() {
+    try_fetch(table, slice).await.unwrap()
+}
+
+async fn try_fetch(table: &Table, slice: &Slice) -> Result<(How, Vec<Selected>)> {
+    Ok(match table.fetch_row(&key(), slice).await? {
         Fetched::Unread => (How::Unread, Vec::new()),
         Fetched::Absent => (How::Absent, Vec::new()),
         Fetched::Row(row) => {
@@ -179,8 +192,8 @@ async fn fetch(table: &Table, slice: &Slice) -> (How, Vec<Selected>) {
             selection.take(fragment);
             (How::Row, selection.rows)
         }
-        Fetched::Stream(mut stream) => (How::Stream, selected(table, &mut stream).await),
-    }
+        Fetched::Stream(mut stream) => (How::Stream, selected(table, &mut stream).await?),
+    })
 }
 
 #[test]
@@ -285,6 +298,102 @@ fn only_what_one_sstable_alone_can_tell_is_fetched() {
 
         let keeps = table_of(&shard, kind, &mutation, true).await;
         assert_eq!(fetch(&keeps, &slice(7)).await.0, How::Unread, "the cache has room for it");
+    })
+    .unwrap();
+}
+
+/// Data.db of the only SSTable.
+async fn data_of(shard: &Shard) -> (std::path::PathBuf, Vec<u8>) {
+    let paths = shard.disk().list(Path::new("/d")).unwrap();
+    let path = paths.into_iter().find(|path| path.to_string_lossy().ends_with("Data.db")).unwrap();
+    let file = shard.disk().open(&path, DATA_IO).await.unwrap();
+    let bytes = file.read_exact_at(0, file.len() as usize).await.unwrap().to_vec();
+    (path, bytes)
+}
+
+/// Nothing checks bytes that are not compressed: both say the same of what they have become, or that it is none.
+#[test]
+fn what_is_damaged_is_the_same_for_both() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (kind, mut random, mut errors, mut others) = (Kind::Int, Random::new(1), 0, 0);
+        let rows = (0..ROWS / 2).map(|number| usual(kind.clustering(2 * number), number, 20)).collect();
+        table_of(&shard, kind, &Mutation { rows, ..Mutation::new(key()) }, false).await;
+        let (path, whole) = data_of(&shard).await;
+        let mean = whole.len() / (ROWS as usize / 2);
+        for _ in 0..600 {
+            let (at, bit) = (random.below(whole.len() - 100), random.below(8));
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << bit;
+            shard.disk().as_simulated().unwrap().add_file(path.to_str().unwrap(), damaged);
+            let table = open(&shard, kind, 4 << 20, false).await;
+            let near = (at / mean) as i32 * 2;
+            for number in near - 4..near + 5 {
+                let slice = Slice::of_prefix(kind.clustering(number));
+                let fetched = try_fetch(&table, &slice).await.map(|(how, rows)| {
+                    assert_ne!(how, How::Unread);
+                    rows
+                });
+                let read = try_read(&table, &slice).await;
+                match (fetched, read) {
+                    (Err(_), Err(_)) => errors += 1,
+                    (fetched, read) => {
+                        others += usize::from(number % 2 == 0 && fetched.as_ref().is_ok_and(Vec::is_empty));
+                        assert_eq!(fetched.ok(), read.ok(), "bit {bit} of byte {at}, row {number}");
+                    }
+                }
+            }
+        }
+        assert!(errors > 100 && others > 10, "{errors} errors, {others} rows that are gone");
+    })
+    .unwrap();
+}
+
+/// What is asked for twice takes the place of what was asked for once.
+#[test]
+fn a_full_cache_keeps_the_row_that_is_asked_for_again() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let kind = Kind::Int;
+        let rows = (0..ROWS).map(|number| usual(kind.clustering(number), number, 2000)).collect();
+        table_of(&shard, kind, &Mutation { rows, ..Mutation::new(key()) }, true).await;
+        let table = open(&shard, kind, 2 << 20, true).await;
+        let read = async |slice: Slice| {
+            let request = ReadRequest { static_row: false, ..ReadRequest::new(key(), slice) };
+            let mut stream = table.read(&request).await.unwrap();
+            selected(&table, &mut stream).await.unwrap().len()
+        };
+        let between = |from, to| Slice {
+            start: Position::before(kind.clustering(from)),
+            end: Position::before(kind.clustering(to)),
+        };
+        let kept = || table.row_cache().stats().insertions;
+        for from in (0..ROWS / 2).step_by(50) {
+            assert_eq!(read(between(from, from + 50)).await, 50);
+        }
+        assert!(table.context().cache.is_full());
+
+        let one = |number| Slice::of_prefix(kind.clustering(number));
+        for number in (ROWS - 100..ROWS - 2).step_by(7) {
+            let before = kept();
+            assert_eq!((read(one(number)).await, kept()), (1, before), "row {number} once");
+            assert_eq!((read(one(number)).await, kept()), (1, before + 1), "row {number} again");
+            assert_eq!(fetch(&table, &one(number + 1)).await.0, How::Row);
+            assert_eq!(fetch(&table, &one(number + 1)).await.0, How::Unread, "it is to be kept");
+            assert_eq!((read(one(number + 1)).await, kept()), (1, before + 2), "row {} again", number + 1);
+        }
+
+        // Of slices one of eight is kept, and those that are asked for again.
+        let before = kept();
+        for from in (ROWS / 2..ROWS - 200).step_by(20) {
+            assert_eq!(read(between(from, from + 3)).await, 3);
+        }
+        let once = kept() - before;
+        assert!((3..20).contains(&once), "{once} of 65 slices");
+        let before = kept();
+        let again = between(ROWS - 180, ROWS - 170);
+        read(again.clone()).await;
+        let middle = kept();
+        read(again).await;
+        assert!(kept() > middle || middle > before);
     })
     .unwrap();
 }

@@ -58,7 +58,9 @@ where
 
 /// Goes on with work for which this thread waits: as far as it needs one request after the other, and nobody else wants the shard.
 fn wait_here<T>(served: &Borrowed<'_, Rc<Served>>, mut later: LocalFuture<Result<T>>) -> Result<Work<T>> {
-    if !runtime::is_waiting() || !served.patience.has_any() {
+    // Within a function that is shown rows in place there may be somebody else who does not wait.
+    let is_alone = runtime::is_waiting() && !runtime::is_in_place();
+    if !is_alone || !served.patience.has_any() {
         return Ok(Work::Later(later));
     }
     let polled = runtime::poll_in_place(later.as_mut());

@@ -204,7 +204,7 @@ impl Worker {
             Memory::Empty => Said::OnDisk,
         };
         match said {
-            Said::OnDisk if !row.row.is_empty() => self.fetch_row(of, table, row),
+            Said::OnDisk if can_fetch(&table, &row) => self.fetch_row(of, table, row),
             Said::OnDisk | Said::Unknown => self.read_row_slice(of, &table, (row.key(), row.slice())),
             Said::Altered => Ok(Work::Done(Answer::Altered(PackedRows::default()))),
             Said::Absent => done(PackedRows::default()),
@@ -295,6 +295,12 @@ impl Worker {
         self.spare_key.set(Some(key));
         Some(packer.finish())
     }
+}
+
+/// Whether a row may be fetched by itself: it has a key of its own, and no static row beside it. There may be one by now, if memory
+/// was asked before.
+fn can_fetch(table: &ShardTable, row: &RowKey) -> bool {
+    !row.row.is_empty() && table.shape_here().model().statics.is_empty()
 }
 
 /// What memory has of a row. It does not know the static one, which would be a part of it.

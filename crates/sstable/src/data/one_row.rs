@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use model::{Bytes, PartitionStart, Slice, Weight};
+use model::{Bytes, Clustering, PartitionStart, Slice, Weight};
 
 use super::reader::{Blocks, Data, DataReader, Pace};
 use super::row::{RowAt, Sought};
@@ -82,7 +82,12 @@ impl Data {
         let row = Sought::new(codec, schema, &slice.start).with_weight(Weight::At);
         let (source, _) = window.source();
         match codec.row_at(source, at, &row) {
-            Ok(RowAt::Row(Ordering::Greater, _) | RowAt::End) => Ok(Step::Absent),
+            Ok(RowAt::End) => Ok(Step::Absent),
+            // It is worth to be looked at twice: nothing was decoded yet of what tells that there is no row.
+            Ok(RowAt::Row(Ordering::Greater, _)) => {
+                let is_sound = codec.lead(source, at, &mut Clustering::default()).is_ok();
+                Ok(if is_sound { Step::Absent } else { Step::Other })
+            }
             Ok(RowAt::Row(Ordering::Equal, end)) => {
                 let mut bytes = Vec::with_capacity(2 * (end - at));
                 let is_usual =

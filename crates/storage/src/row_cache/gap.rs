@@ -22,6 +22,9 @@ use crate::{Result, single_key};
 /// Where nothing is kept, so many fragments are given out at once, if they have to be decoded.
 const STEP: usize = 64;
 
+/// A stream that so often in a row had no row to give as it stands has none: once may be where the bytes at hand end.
+const DRY: u8 = 2;
+
 /// Reads a gap step by step. A step ends where a part does.
 ///
 /// Invariants:
@@ -43,8 +46,8 @@ pub(super) struct Gap {
     pub(super) at: Position,
     /// Only the head of the partition is wanted.
     pub(super) is_of_head: bool,
-    /// Whether the stream gives rows as they stand, as far as that is known.
-    is_flat: bool,
+    /// How often in a row the stream had no row to give as it stands, or nobody asked for one.
+    dry: u8,
     state: State,
 }
 
@@ -65,8 +68,13 @@ enum State {
 }
 
 impl Gap {
-    /// The slice of a request, whose ends stand beside rows; or [`nowhere`].
-    pub(super) fn new(request: ReadRequest, schema: &Rc<Schema>, filler: Option<Filler>) -> Gap {
+    /// The slice of a request, whose ends stand beside rows; or [`nowhere`]. Who reads it takes rows as they stand, or does not.
+    pub(super) fn new(
+        request: ReadRequest,
+        schema: &Rc<Schema>,
+        filler: Option<Filler>,
+        takes_flat: bool,
+    ) -> Gap {
         let Slice { start, end } = &request.slice;
         let at = if request.direction == Direction::Forward { start.clone() } else { end.clone() };
         Gap {
@@ -80,7 +88,7 @@ impl Gap {
             static_row: None,
             items: VecDeque::new(),
             at,
-            is_flat: true,
+            dry: if takes_flat { 0 } else { DRY },
             state: State::AtHead,
         }
     }
@@ -127,11 +135,12 @@ impl Gap {
     pub(super) fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         let is_among_rows = self.state == State::InRows && self.items.is_empty() && self.held.is_none();
         if let (None, true, Some(stream)) = (&self.filler, is_among_rows, &mut self.stream) {
-            self.is_flat = false;
+            let mut has_given = false;
             stream.pop_flat(&mut |row| {
-                self.is_flat = true;
+                has_given = true;
                 take(row)
             });
+            self.dry = if has_given { 0 } else { self.dry.saturating_add(1) };
         }
     }
 
@@ -216,7 +225,7 @@ impl Gap {
         }
         let is_enough = match &self.filler {
             Some(filler) => filler.has_enough() || taken == Some(Taken::Never),
-            None => self.items.len() >= if self.is_flat { 1 } else { STEP },
+            None => self.items.len() >= if self.dry < DRY { 1 } else { STEP },
         };
         is_enough.then(|| self.end_step())
     }

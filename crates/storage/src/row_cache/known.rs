@@ -8,12 +8,16 @@
 use std::rc::Rc;
 
 use model::flat::FlatRow;
-use model::{Bytes, Clustering, DeletionTime, KeyView, Schema, Token};
+use model::{Bytes, DeletionTime, Direction, KeyView, PartitionKey, Schema, Slice, Token};
 
 use super::RowCache;
-use super::stretch::Stretch;
+use super::part::Part;
+use super::stretch::{Draft, Stretch};
 use super::whole;
 use crate::definition::Definition;
+
+/// One of so many parts of a cache is little.
+const LITTLE: usize = 16;
 
 /// What memory says of a row.
 #[derive(Debug)]
@@ -56,7 +60,7 @@ impl RowCache {
     pub(crate) fn known_row(&self, key: KeyView<'_>, row: &[&[u8]], definition: &Definition) -> Known {
         let directory = self.0.directory.borrow();
         let schema = &definition.schema;
-        if !definition.caches_rows {
+        if !definition.caches_rows || self.0.cache.capacity() == 0 {
             return Known::OnDisk;
         }
         if !Rc::ptr_eq(directory.schema(), schema) {
@@ -79,11 +83,36 @@ impl RowCache {
         }
     }
 
-    /// Whether a row of which nothing is kept is to be kept once it is read.
-    pub(crate) fn wants_row(&self, token: Token, row: &Clustering, definition: &Definition) -> bool {
+    /// Whether a row of which nothing is kept is to be kept once it is known. It was asked for from now on.
+    pub(crate) fn wants_row<'v>(
+        &self,
+        token: Token,
+        row: impl Iterator<Item = &'v [u8]>,
+        definition: &Definition,
+    ) -> bool {
         let keeps = definition.caches_rows && self.0.cache.capacity() > 0;
-        let values = || row.values.iter().flatten().map(|value| &**value);
-        keeps && (!self.0.cache.is_full() || self.was_asked_for(token, values()))
+        keeps && (!self.0.cache.is_full() || self.was_asked_for(token, row))
+    }
+
+    /// Whether it is to be kept that a row is not there which filters deny: they tell it again, if in more. While little is kept of the
+    /// table; later for who asks again. It was asked for from now on, or is kept.
+    pub(crate) fn wants_absent(&self, token: Token, row: &[&[u8]], definition: &Definition) -> bool {
+        let capacity = self.0.cache.capacity();
+        if !definition.caches_rows || capacity == 0 {
+            return false;
+        }
+        let has_little = self.0.cache.account(self.0.owner).bytes < capacity / LITTLE;
+        has_little || self.was_asked_for(token, row.iter().copied())
+    }
+
+    /// Keeps that a row is not there, neither live nor deleted by itself or in a range, and what SSTables say of its partition's
+    /// deletion.
+    pub(crate) fn keep_absent(&self, key: KeyView<'_>, row: &[&[u8]], head: Option<DeletionTime>) {
+        let key = PartitionKey { token: key.token, bytes: Bytes::from(key.bytes) };
+        let Slice { start, end } = Slice::of_prefix(row.iter().copied().collect());
+        let (mut nothing, open) = (Draft::default(), DeletionTime::LIVE);
+        let part = Part::of_rows(head, (&start, &end), open, &mut nothing, Direction::Forward);
+        self.keep(&key, &Rc::new(part), &self.watch());
     }
 
     /// A row was read, and is not kept.

@@ -47,6 +47,8 @@ pub struct CachedReader {
     gap: Option<Gap>,
     teller: Teller,
     sources: Sources,
+    /// Whether it was asked for rows as they stand.
+    takes_flat: bool,
 }
 
 enum State {
@@ -114,6 +116,7 @@ impl CachedReader {
             state: State::Between,
             gap: None,
             sources: Sources::default(),
+            takes_flat: false,
         }
     }
 
@@ -196,7 +199,7 @@ impl CachedReader {
     fn gap_of(&self, slice: Slice) -> Gap {
         let request = ReadRequest { slice, static_row: self.wants_static_row, ..self.request.clone() };
         let filler = self.filling.is_wanted().then(|| Filler::new(&self.filling, &self.schema, &request));
-        Gap::new(request, &self.schema, filler)
+        Gap::new(request, &self.schema, filler, self.takes_flat)
     }
 
     /// Reads on in the gap that the reader is in, or that begins here.
@@ -361,6 +364,7 @@ impl FragmentReader for CachedReader {
 
     #[inline]
     fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        self.takes_flat = true;
         while self.teller.ready.is_empty() {
             match &mut self.state {
                 State::Inside(view, behind) => {

@@ -21,7 +21,7 @@ use crate::memtable::{Memtable, MemtableReader};
 use crate::row_cache::{Cached, Known, RowKeeper};
 use crate::single_key::{self, NewestFirst, OfRow};
 use crate::source::{SCAN_READ_AHEAD, Source, share};
-use crate::sstable_set::{Candidates, Member};
+use crate::sstable_set::{Candidates, Member, SSTableSet};
 
 mod one_row;
 mod together;
@@ -129,8 +129,8 @@ impl Table {
     /// What memory says of one row by itself: of the partition the row with these values in all clustering columns. Where it
     /// says nothing, or the partition is in a memtable, the row has to be [read](Table::read), or [fetched](Table::fetch_row).
     ///
-    /// That a row is not there may be known of the filters of SSTables; where they said so of late, they are asked here. Who asks for such a
-    /// row again soon is told nothing by them: it is read, and known to the row cache from then on, which tells it in less.
+    /// That a row is not there may be known of the filters of SSTables; where they said so of late, they are asked here. The row cache
+    /// is told, while it has little of the table or if who asks has done so a short while ago: it tells it in less.
     pub fn known_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> Known {
         let memtables = self.0.memtables.borrow();
         if memtables.active.has(key.token) || memtables.frozen.iter().any(|memtable| memtable.has(key.token))
@@ -138,15 +138,34 @@ impl Table {
             return Known::Unknown;
         }
         let known = self.0.row_cache.known_row(key, row, &self.0.definition.borrow());
-        if matches!(known, Known::OnDisk) { self.known_by_filters(key, row) } else { known }
+        if matches!(known, Known::OnDisk | Known::Unknown) {
+            self.known_by_filters(known, key, row)
+        } else {
+            known
+        }
     }
 
+    /// Where the cache has nothing, or not all.
     #[inline(never)]
-    fn known_by_filters(&self, key: KeyView<'_>, row: &[&[u8]]) -> Known {
-        let is_denied = self.0.denials.ask(|| self.0.set.borrow().denies_row(key, row));
-        match is_denied && !self.0.row_cache.was_asked_for(key.token, row.iter().copied()) {
-            true => Known::Absent,
-            false => Known::OnDisk,
+    fn known_by_filters(&self, known: Known, key: KeyView<'_>, row: &[&[u8]]) -> Known {
+        let set = self.0.set.borrow();
+        if !self.0.denials.ask(|| set.denies_row(key, row)) {
+            return known;
+        }
+        if matches!(known, Known::OnDisk) {
+            self.keep_denied(&set, key, row);
+        }
+        Known::Absent
+    }
+
+    /// Keeps that a row is not there which filters deny, if it is worth it.
+    fn keep_denied(&self, set: &SSTableSet, key: KeyView<'_>, row: &[&[u8]]) {
+        let (cache, definition) = (&self.0.row_cache, self.0.definition.borrow());
+        if !row.is_empty()
+            && cache.wants_absent(key.token, row, &definition)
+            && let Some(head) = set.deletion_at_hand(key)
+        {
+            cache.keep_absent(key, row, head);
         }
     }
 

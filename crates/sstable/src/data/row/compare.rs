@@ -145,7 +145,7 @@ pub(crate) enum RowAt {
     Row(Ordering, usize),
     /// The end of the partition.
     End,
-    /// A marker, or a row of another kind.
+    /// A marker, a row of another kind, or what is none of these.
     Other,
 }
 
@@ -224,10 +224,10 @@ impl RowCodec {
     pub(crate) fn row_at(&self, source: Source<'_>, at: usize, sought: &Sought<'_>) -> Decoded<RowAt> {
         let mut place = source.cursor(at);
         let flags = place.cursor.u8()?;
-        if flags & flag::END_OF_PARTITION != 0 {
+        if flags == flag::END_OF_PARTITION {
             return Ok(RowAt::End);
         }
-        if flags & (flag::MARKER | flag::EXTENDED) != 0 {
+        if flags & (flag::END_OF_PARTITION | flag::MARKER | flag::EXTENDED) != 0 {
             return Ok(RowAt::Other);
         }
         let row = (self.clustering.len(), Weight::At);

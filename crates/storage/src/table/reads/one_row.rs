@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use model::merge::{Mapped, Merge};
 use model::{PartitionKey, Slice};
-use sstable::OneRow;
+use sstable::{OneRow, WayToRow};
 
 use super::Table;
 use crate::Result;
@@ -32,8 +32,8 @@ impl Table {
     /// # Errors
     /// What cannot be read.
     pub async fn fetch_row(&self, key: &PartitionKey, slice: &Slice) -> Result<Fetched> {
-        let Some(member) = self.only_member(key, slice) else { return Ok(Fetched::Unread) };
-        let read = member.sstable.read_row(key, slice, single_key::options_of_row()).await?;
+        let Some((member, way)) = self.only_member(key, slice) else { return Ok(Fetched::Unread) };
+        let read = member.sstable.read_row(way, key, slice, single_key::options_of_row()).await?;
         if !matches!(read, OneRow::Unread) {
             self.0.row_cache.count_miss();
         }
@@ -51,7 +51,7 @@ impl Table {
     }
 
     /// The only SSTable that may have a row, if it has the table's columns and nothing else knows of the row or is to.
-    fn only_member(&self, key: &PartitionKey, slice: &Slice) -> Option<Rc<Member>> {
+    fn only_member(&self, key: &PartitionKey, slice: &Slice) -> Option<(Rc<Member>, WayToRow)> {
         let memtables = self.0.memtables.borrow();
         let has_key = |memtable: &Rc<_>| super::Memtable::has(memtable, key.token);
         if has_key(&memtables.active) || memtables.frozen.iter().any(has_key) {
@@ -61,7 +61,9 @@ impl Table {
         let row = definition.schema.row_of(slice).filter(|row| !row.is_empty())?;
         let candidates = self.0.set.borrow().of_key(key);
         let [only] = candidates.members() else { return None };
-        let is_plain = only.columns.is_identity();
-        (is_plain && !self.0.row_cache.wants_row(key.token, row, &definition)).then(|| only.clone())
+        let way = only.sstable.way_to_row(key.view()).filter(|_| only.columns.is_identity())?;
+        // Last, as it notes that the row was asked for.
+        let is_kept = self.0.row_cache.wants_row(key.token, row.views().flatten(), &definition);
+        (!is_kept).then(|| (only.clone(), way))
     }
 }
