@@ -24,13 +24,12 @@ const BEHIND: &str = "\
 - **KiB of all rows**: the rows of Cassandra's format take half a percent more than fjall's: 214 bytes, of which 14 are the row's own, where fjall
   has 213.
 - **Requests to open**: eleven small ones, as the components of an SSTable are files of their own. RocksDB's eight are a hundred times the KiB.
-- **Instructions from disk**: of a row, what waits for its request, the search for its block, and what keeps it in the row cache; the peers
-  have it once its block is read. Rows of slices are copied into the row cache and from there to who asks
-  ([0055](../decisions/0055-from-the-file-to-flat-bytes.md)), where fjall gives out its block. For an absent row the fences are searched and a filter of its group of
-  blocks is asked, both in pages that come and go ([0054](../decisions/0054-filters-answer-in-the-call.md)); the peers have one filter in memory, beside what
-  their cache may take.
-- **Rows a second from disk**: for a row the request is most of it, and what `Database` adds is a hop to its shard and back, which `run_on` has not: who
-  asks sleeps and is woken.
+- **Instructions from disk by `run_on`**: a program on the thread of a shard may have other reads under way beside the one that it waits for, so its
+  request goes by the shard's driver and back, in five thousand instructions of a row. Who asks a `Database` and waits makes it by
+  `pread` ([0057](../decisions/0057-who-waits-reads.md)), as the peers do.
+- **Rows a second of absent rows from disk**: the fences are searched and a filter of the row's group of blocks is asked, both in pages that come and go
+  ([0054](../decisions/0054-filters-answer-in-the-call.md)), in fewer instructions than RocksDB's one filter, which is in memory beside what its cache may
+  take. One in 250 passes, and has a group of blocks read and packed.
 - **Load**, beside RocksDB: what is written is merged into one SSTable at the end, all rows of which are read, compared and written once
   more; RocksDB's compaction of ascending keys moves files, and writes nothing.
 ";
