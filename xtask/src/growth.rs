@@ -12,17 +12,14 @@ use crate::Result;
 use crate::instructions::{check_valgrind, counted, grouped};
 use crate::workspace::{perf, root, target};
 
-/// What grows, and its sizes.
-const CURVES: [(&str, &[u32]); 4] = [
-    ("rows", &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000]),
-    ("partitions", &[1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000]),
-    ("sstables", &[1, 10, 100, 1000]),
-    ("overlapping", &[1, 10, 100, 1000]),
+/// What grows, its sizes, and how many reads are counted; a run makes each number of them twice. To open a thousand SSTables is not to the
+/// million the same number of instructions each time, and among those that overlap reads go on while their tokens are gathered.
+const CURVES: [(&str, &[u32], u64); 4] = [
+    ("rows", &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000], 5000),
+    ("partitions", &[1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000], 5000),
+    ("sstables", &[1, 10, 100, 1000], 50_000),
+    ("overlapping", &[1, 10, 100, 1000], 100_000),
 ];
-
-/// So many reads are counted; a run makes each number of them twice. To open a thousand SSTables is not to the million the same number of
-/// instructions each time.
-const OPERATIONS: u64 = 5000;
 
 /// The page and the figures that `--write` writes.
 const PAGE: &str = "docs/performance/growth.md";
@@ -56,11 +53,11 @@ pub fn run(options: &Options) -> Result<()> {
     check_valgrind()?;
     let (program, data) = (perf()?, options.data.clone().unwrap_or_else(|| target().join("perf-growth")));
     let mut curves = Vec::new();
-    for (along, sizes) in CURVES {
+    for (along, sizes, operations) in CURVES {
         let mut points = Vec::new();
         for size in sizes.iter().filter(|size| **size <= options.most) {
             eprintln!("{along}: {size}");
-            points.push(point(&program, &data, along, *size)?);
+            points.push(point(&program, &data, (along, *size), operations)?);
         }
         curves.push(json!({ "along": along, "points": points }));
     }
@@ -84,7 +81,7 @@ fn draw(program: &Path) -> Result<()> {
     for file in fs::read_dir(drawn.path())? {
         let file = file?.path();
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        for (along, shown) in CURVES.iter().flat_map(|(along, _)| SHOWN.map(|shown| (along, shown))) {
+        for (along, shown) in CURVES.iter().flat_map(|(along, ..)| SHOWN.map(|shown| (along, shown))) {
             if name.ends_with(&format!("-by-{along}-{shown}.svg")) {
                 fs::copy(&file, pictures.join(format!("{along}-{shown}.svg")))?;
             }
@@ -94,17 +91,17 @@ fn draw(program: &Path) -> Result<()> {
 }
 
 /// What a row costs at one size.
-fn point(program: &Path, data: &Path, along: &str, size: u32) -> Result<Value> {
+fn point(program: &Path, data: &Path, (along, size): (&str, u32), operations: u64) -> Result<Value> {
     let arguments = format!("growth --along {along} --sizes {size} --data-directory {}", data.display());
     let mut command = Command::new(program);
     command.args(arguments.split(' ')).args(["--output-format", "json"]);
     let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
     let mut point = printed["points"][0].clone();
     let warm = format!("{arguments} --cold false");
-    let (once, _) = counted(program, &warm, OPERATIONS)?;
-    let (thrice, _) = counted(program, &warm, 3 * OPERATIONS)?;
+    let (once, _) = counted(program, &warm, operations)?;
+    let (thrice, _) = counted(program, &warm, 3 * operations)?;
     // Each run reads as many rows before as those that it counts.
-    point["instructions"] = json!(((thrice - once) / (4 * OPERATIONS) as f64).round());
+    point["instructions"] = json!(((thrice - once) / (4 * operations) as f64).round());
     Ok(point)
 }
 
@@ -140,8 +137,9 @@ fn page(tables: &str) -> String {
            of four reads bring in a page of them first. From one size to the next, ten times as many, a cold read takes a request more at the most.\n\
          - The SSTables have 1,000 partitions each. **By sstables** their tokens do not overlap, as leveled compaction leaves them: the one is\n  \
            found by halves. **By overlapping** each has tokens of the whole ring, as many flushes leave them: requests stay as they are,\n  \
-           as filters tell which SSTables have not got the key, and fences of those whose filter is wrong. But each filter is asked, in memory:\n  \
-           these instructions are in proportion to the SSTables that are not compacted yet.\n\
+           as filters tell which SSTables have not got the key. Each filter is asked, in memory, until as many were asked as there are\n  \
+           partitions: then the tokens of all are gathered, and one look tells which SSTables have the key\n  \
+           ([0060](../decisions/0060-tokens-gathered.md)). That is among the reads before those that are counted.\n\
          - Opening is that of all SSTables, in requests and KiB. It is in proportion to the SSTables and, by their filters and\n  \
            summaries, to their partitions. Fences of up to 512 KiB are read whole then; of larger ones it is the last 32 KiB.\n"
     )

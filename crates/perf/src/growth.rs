@@ -44,6 +44,9 @@ const PARTITIONS: u32 = 1000;
 /// So many cold reads are counted, each with everything opened anew.
 const COLD: u32 = 20;
 
+/// Behind each of the first reads what was begun beside them may go on, as it may where reads wait.
+const SETTLING: u32 = 4000;
+
 /// What is in a folder once its dataset is whole.
 const WHOLE: &str = "whole";
 
@@ -178,8 +181,11 @@ impl Growth {
         let table = self.open(shard, &folder).await?;
         let mut opening = Cost::default();
         opening.add(&shard.disk().stats().since(&before), 1);
-        for _ in 0..self.operations {
+        for number in 0..self.operations {
             read(&table, &keys).await?;
+            if number < SETTLING {
+                runtime::yield_now().await;
+            }
         }
         let mut warm = Cost::default();
         let before = shard.disk().stats();

@@ -14,6 +14,7 @@
 //! | [`reader`], [`reverse`] | a slice of a partition, in either direction |
 //! | [`forwarding`], [`ranges`] | slices of one partition, and ranges of partitions, that follow each other |
 //! | [`rows`] | several rows of one partition at once |
+//! | `tokens` | the tokens of all partitions |
 //! | [`verify`] | whether an SSTable is sound |
 //! | [`writer`] | a new SSTable, from a stream of fragments |
 
@@ -37,6 +38,7 @@ pub mod reverse;
 pub mod rows;
 mod seek;
 pub mod sstable;
+mod tokens;
 pub mod verify;
 pub mod version;
 pub mod writer;

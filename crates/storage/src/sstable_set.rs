@@ -3,9 +3,8 @@
 //! A set never changes: flushes and compactions put a new one in its place, and who reads goes on with the old one,
 //! whose files stay open even when they have lost their names.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -21,6 +20,17 @@ use sstable::{OpenOptions, SSTable};
 use crate::compaction::SSTableFacts;
 use crate::definition::Definition;
 use crate::{Error, Result};
+
+mod candidates;
+mod gathered;
+mod maplet;
+mod runs;
+
+pub use candidates::Candidates;
+pub(crate) use gathered::{Gathered, Gatherer};
+
+use gathered::{Alone, Covered, Plan};
+use runs::{Runs, Stretch, ask_run};
 
 /// An SSTable of a table.
 #[derive(Debug)]
@@ -39,47 +49,28 @@ pub struct Member {
     pub max_timestamp: i64,
     /// What decides about its compaction.
     pub facts: SSTableFacts,
-}
-
-/// Where members are on the ring, in runs that do not overlap, each in the order of the ring: as few runs as there can be. Leveled
-/// compaction leaves few runs, however many SSTables; then a partition is looked for by halves.
-#[derive(Clone, Debug, Default)]
-struct Runs {
-    /// Those of one member: SSTables that overlap all others are looked at one after the other, in one piece of memory.
-    alone: Vec<Stretch>,
-    /// Those of several.
-    runs: Vec<Vec<Stretch>>,
-}
-
-/// Where a member is on the ring.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Stretch {
-    /// The token of its first partition.
-    first: Token,
-    /// The token of its last partition.
-    last: Token,
-    /// Its place among the members.
-    place: u32,
+    /// Whether its tokens could not be gathered.
+    is_uncertain: Cell<bool>,
 }
 
 /// The SSTables of a table, the one with the greatest timestamp first.
 #[derive(Clone, Debug, Default)]
 pub struct SSTableSet {
     members: Vec<Rc<Member>>,
+    /// Of those whose tokens were not gathered.
     runs: Runs,
+    /// What was gathered of the others.
+    covered: Vec<Covered>,
+    /// How many looks at filters were taken since tokens were gathered last.
+    looks: Cell<u64>,
+    /// What is to be gathered next, and after how many looks; [`u64::MAX`] for none.
+    plan: Plan,
+    gathers_at: Cell<u64>,
     largest_chunk: u64,
 }
 
 /// So many filters are asked for many keys at once: what they read is in no budget until it is in the cache.
 const ASKED_AT_ONCE: usize = 8;
-
-/// The SSTables that may have a partition, the one with the greatest timestamp first.
-#[derive(Clone, Debug, Default)]
-pub struct Candidates {
-    members: SmallVec<[Rc<Member>; 2]>,
-    /// Whether there are some whose filter was not asked, because it was not in memory.
-    has_unread: bool,
-}
 
 impl Member {
     /// Opens an SSTable of a table.
@@ -118,6 +109,7 @@ impl Member {
             min_timestamp: stats.min_timestamp,
             max_timestamp: stats.max_timestamp,
             facts: SSTableFacts::of(disk, &sstable)?,
+            is_uncertain: Cell::new(false),
             sstable,
         })
     }
@@ -133,116 +125,18 @@ impl Member {
     }
 }
 
-impl Stretch {
-    fn has(&self, token: Token) -> bool {
-        self.first <= token && token <= self.last
-    }
-}
-
-impl Runs {
-    /// Of members that are there.
-    fn of(mut stretches: Vec<Stretch>) -> Runs {
-        stretches.sort_by_key(|stretch| (stretch.first, stretch.last));
-        let mut runs: Vec<Vec<Stretch>> = Vec::new();
-        // The run that ends first takes the next member, if it ends before that begins.
-        let mut open: BinaryHeap<Reverse<(Token, usize)>> = BinaryHeap::new();
-        for stretch in stretches {
-            let run = match open.peek() {
-                Some(&Reverse((end, run))) if end < stretch.first => {
-                    open.pop();
-                    run
-                }
-                _ => {
-                    runs.push(Vec::new());
-                    runs.len() - 1
-                }
-            };
-            runs[run].push(stretch);
-            open.push(Reverse((stretch.last, run)));
-        }
-        let (alone, runs): (Vec<_>, _) = runs.into_iter().partition(|run| run.len() == 1);
-        Runs { alone: alone.concat(), runs }
-    }
-
-    /// The members that have a token between their first and their last one, one of a run at the most.
-    fn around(&self, token: Token) -> impl Iterator<Item = u32> {
-        let alone = self.alone.iter().filter(move |stretch| stretch.has(token));
-        let in_runs = self.runs.iter().filter_map(move |run| {
-            let behind = run.partition_point(|stretch| stretch.first <= token);
-            let stretch = &run[behind.checked_sub(1)?];
-            stretch.has(token).then_some(stretch)
-        });
-        alone.chain(in_runs).map(|stretch| stretch.place)
-    }
-
-    /// All runs.
-    fn all(&self) -> impl Iterator<Item = &[Stretch]> {
-        self.runs.iter().map(Vec::as_slice).chain(self.alone.chunks(1))
-    }
-}
-
-impl Candidates {
-    /// Asks those filters that were not in memory before SSTables are read. That of the only SSTable there is is not asked: it
-    /// would cost a request, and spare no more than the index does, which tells for sure.
-    ///
-    /// # Errors
-    /// What cannot be read.
-    pub async fn settle(&mut self, key: &PartitionKey) -> Result<()> {
-        if self.members.len() > 1 { self.ask_all(key).await } else { Ok(()) }
-    }
-
-    /// Asks all filters that were not in memory, at once.
-    ///
-    /// # Errors
-    /// What cannot be read.
-    pub async fn ask_all(&mut self, key: &PartitionKey) -> Result<()> {
-        if self.has_unread {
-            let hash = murmur3(&key.bytes);
-            let asked = self.members.iter().map(|member| member.sstable.filter().may_contain_hash(hash));
-            let answers = runtime::join_all(asked).await;
-            let mut left = SmallVec::new();
-            for (may, member) in answers.into_iter().zip(&self.members) {
-                if may? {
-                    left.push(member.clone());
-                }
-            }
-            self.members = left;
-            self.has_unread = false;
-        }
-        Ok(())
-    }
-
-    /// The only SSTable has turned out not to have the partition: brings in what its filter says of it and its neighbours,
-    /// if that was not in memory, so that they cost no request the next time.
-    ///
-    /// # Errors
-    /// What cannot be read.
-    pub async fn note_absent(&self, key: &PartitionKey) -> Result<()> {
-        if let ([only], true) = (&self.members[..], self.has_unread) {
-            only.sstable.filter().may_contain(key).await?;
-        }
-        Ok(())
-    }
-
-    /// Whether no SSTable can have it.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
-    }
-
-    /// Whether some filter was not in memory.
-    pub fn has_unread(&self) -> bool {
-        self.has_unread
-    }
-
-    /// The SSTables, the one with the greatest timestamp first.
-    pub fn members(&self) -> &[Rc<Member>] {
-        &self.members
-    }
-}
-
 impl SSTableSet {
     /// A set of these.
-    pub fn new(mut members: Vec<Rc<Member>>) -> SSTableSet {
+    pub fn new(members: Vec<Rc<Member>>) -> SSTableSet {
+        SSTableSet::among(members, [].into_iter(), 0)
+    }
+
+    /// A set of these, of some of which tokens may have been gathered; so many looks were taken since.
+    fn among<'a>(
+        mut members: Vec<Rc<Member>>,
+        gathered: impl Iterator<Item = &'a Rc<Gathered>>,
+        looks: u64,
+    ) -> SSTableSet {
         // Of equal ones the greater generation was written later, as a rule.
         members.sort_by_cached_key(|member| {
             let generation = &member.sstable.descriptor().generation;
@@ -251,13 +145,25 @@ impl SSTableSet {
         });
         let chunks = members.iter().filter_map(|member| member.sstable.data().file.compression());
         let largest_chunk = chunks.map(|info| u64::from(info.chunk_len())).max().unwrap_or(0);
+        let (covered, is_covered) = Covered::of(&members, gathered);
         let stretch = |(place, member): (u32, &Rc<Member>)| Stretch {
             first: member.first.token,
             last: member.last.token,
             place,
         };
-        let runs = Runs::of((0..).zip(&members).map(stretch).collect());
-        SSTableSet { runs, members, largest_chunk }
+        let alone = (0..).zip(&members).filter(|(place, _)| !is_covered[*place as usize]);
+        let runs = Runs::of(alone.map(stretch).collect());
+        let (looks, plan, gathers_at) = (Cell::new(looks), Plan::default(), Cell::new(u64::MAX));
+        SSTableSet { members, runs, covered, looks, plan, gathers_at, largest_chunk }
+    }
+
+    /// The same set, whose tokens [are to be gathered](SSTableSet::pays_to_gather) where that helps. There is room for so many partitions.
+    pub(crate) fn gathering(self, room: u64) -> SSTableSet {
+        let alone = self.runs.all().flatten().map(|stretch| stretch.place);
+        let alone = alone.filter_map(|place| Alone::of(place, &self.members[place as usize]));
+        let plan = Plan::new(self.runs.len(), alone, &self.covered, room);
+        let gathers_at = Cell::new(if plan.places.is_empty() { u64::MAX } else { plan.cost });
+        SSTableSet { plan, gathers_at, ..self }
     }
 
     /// The largest chunk that any of them is compressed in, in bytes; 0 if none is compressed.
@@ -276,33 +182,49 @@ impl SSTableSet {
             return Candidates::default();
         }
         let hash = murmur3(&key.bytes);
-        let mut has_unread = false;
-        let around = self.runs.around(key.token);
-        let mut found: SmallVec<[u32; 8]> = around
-            .filter(|&at| {
-                let probe = self.members[at as usize].sstable.filter().probe(hash);
-                has_unread |= probe == Probe::Unread;
-                probe != Probe::Absent
-            })
-            .collect();
-        found.sort_unstable();
-        let members = found.into_iter().map(|at| self.members[at as usize].clone()).collect();
-        Candidates { members, has_unread }
+        let mut found: SmallVec<[u32; 8]> = SmallVec::new();
+        let mut unread = Vec::new();
+        let mut looks = 0;
+        for place in self.runs.around(key.token) {
+            looks += 1;
+            let probe = self.members[place as usize].sstable.filter().probe(hash);
+            if probe == Probe::Unread {
+                unread.push(place);
+            }
+            if probe != Probe::Absent {
+                found.push(place);
+            }
+        }
+        self.count_looks(looks);
+        for covered in &self.covered {
+            found.extend(covered.find(key.token));
+        }
+        if found.len() > 1 {
+            found.sort_unstable();
+            unread.sort_unstable();
+        }
+        let member = |place| self.members[place as usize].clone();
+        Candidates::new(found.into_iter().map(member).collect(), unread.into_iter().map(member).collect())
     }
 
     /// Whether memory alone tells that none of them has anything of a row: see [`SSTable::denies_row`].
     pub fn denies_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> bool {
         let hash = murmur3(key.bytes);
-        let mut around = self.runs.around(key.token);
-        around.all(|place| self.members[place as usize].sstable.denies_row(key, hash, row))
+        let mut looks = 0;
+        let denies = |place: u32| self.members[place as usize].sstable.denies_row(key, hash, row);
+        let is_denied = self.runs.around(key.token).inspect(|_| looks += 1).all(denies)
+            && self.covered.iter().all(|covered| covered.find(key.token).all(denies));
+        self.count_looks(looks);
+        is_denied
     }
 
     /// The deletion of a partition of which rows were [denied](SSTableSet::denies_row), none if no SSTable has the partition; `None` if
     /// memory does not tell.
     pub fn deletion_at_hand(&self, key: KeyView<'_>) -> Option<Option<DeletionTime>> {
         let hash = murmur3(key.bytes);
+        let covered = self.covered.iter().flat_map(|covered| covered.find(key.token));
         let mut newest = None;
-        for place in self.runs.around(key.token) {
+        for place in self.runs.around(key.token).chain(covered) {
             let sstable = &self.members[place as usize].sstable;
             if sstable.filter().probe(hash) != Probe::Absent {
                 newest = newest.max(Some(sstable.way_to_row(key)?.partition_deletion()));
@@ -321,7 +243,11 @@ impl SSTableSet {
         let hashes: Vec<[u64; 2]> = keys.iter().map(|key| murmur3(&key.bytes)).collect();
         let mut questions = Vec::new();
         self.runs.all().for_each(|run| ask_run(run, keys, &mut questions));
+        self.count_looks(questions.iter().map(|(_, range)| range.len() as u64).sum());
         let mut found: Vec<SmallVec<[u32; 8]>> = vec![SmallVec::new(); keys.len()];
+        for (found, key) in found.iter_mut().zip(keys) {
+            found.extend(self.covered.iter().flat_map(|covered| covered.find(key.token)));
+        }
         for some in questions.chunks(ASKED_AT_ONCE) {
             let asked = some.iter().map(async |(place, range)| {
                 let mut passed = Vec::new();
@@ -336,7 +262,7 @@ impl SSTableSet {
         let candidates = found.into_iter().map(|mut places| {
             places.sort_unstable();
             let members = places.into_iter().map(|at| self.members[at as usize].clone()).collect();
-            Candidates { members, has_unread: false }
+            Candidates::new(members, Box::default())
         });
         Ok(candidates.collect())
     }
@@ -344,68 +270,42 @@ impl SSTableSet {
     /// The set without some and with others.
     pub fn replaced(&self, gone: &[Rc<Member>], new: impl IntoIterator<Item = Rc<Member>>) -> SSTableSet {
         let stays = |member: &&Rc<Member>| !gone.iter().any(|gone| gone.is(member));
-        SSTableSet::new(self.members.iter().filter(stays).cloned().chain(new).collect())
-    }
-}
-
-/// Which SSTables of a run to ask for which of these keys.
-fn ask_run(run: &[Stretch], keys: &[&PartitionKey], questions: &mut Vec<(u32, Range<usize>)>) {
-    let mut at = 0;
-    while at < keys.len() {
-        let behind = run.partition_point(|stretch| stretch.first <= keys[at].token);
-        let last = behind.checked_sub(1).map(|before| run[before].last);
-        let within = last.map_or(0, |last| keys[at..].partition_point(|key| key.token <= last));
-        if within > 0 {
-            questions.push((run[behind - 1].place, at..at + within));
-            at += within;
-            continue;
-        }
-        // The key stands before the run, between two of it or behind it.
-        let Some(next) = run.get(behind) else { return };
-        at += keys[at..].partition_point(|key| key.token < next.first);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use testkit::generate::random::Random;
-
-    use super::*;
-
-    fn stretches(ends: impl IntoIterator<Item = (Token, Token)>) -> Vec<Stretch> {
-        (0..).zip(ends).map(|(place, (first, last))| Stretch { first, last, place }).collect()
+        self.with_members(self.members.iter().filter(stays).cloned().chain(new).collect())
     }
 
-    #[test]
-    fn runs_find_what_looking_at_each_finds() {
-        for seed in 0..200 {
-            let mut random = Random::new(seed);
-            let longest = [1, 5, 100][seed as usize % 3];
-            let members = stretches((0..random.below(40)).map(|_| {
-                let first = random.below(100) as Token;
-                (first, first + random.below(longest) as Token)
-            }));
-            let runs = Runs::of(members.clone());
-            let mut most = 0;
-            for token in -1..210 {
-                let mut found: Vec<u32> = runs.around(token).collect();
-                found.sort_unstable();
-                let around = members.iter().filter(|stretch| stretch.has(token));
-                let expected: Vec<u32> = around.map(|stretch| stretch.place).collect();
-                assert_eq!(found, expected, "{seed}: {token}");
-                most = most.max(expected.len());
-            }
-            assert_eq!(
-                runs.all().count(),
-                most,
-                "{seed}: there are no more runs than members that overlap at one place"
-            );
-        }
+    /// The set with these members in the place of its own.
+    pub(crate) fn with_members(&self, members: Vec<Rc<Member>>) -> SSTableSet {
+        SSTableSet::among(members, self.covered.iter().map(Covered::gathered), self.looks.get())
     }
 
-    #[test]
-    fn members_that_do_not_overlap_are_one_run() {
-        let runs = Runs::of(stretches((0..1000).rev().map(|at| (at * 10, at * 10 + 9))));
-        assert_eq!((runs.all().count(), runs.around(5555).collect::<Vec<_>>()), (1, vec![999 - 555]));
+    /// The set with what was gathered.
+    pub(crate) fn with_gathered(&self, gathered: Gathered) -> SSTableSet {
+        let new = Rc::new(gathered);
+        let all = [&new].into_iter().chain(self.covered.iter().map(Covered::gathered));
+        SSTableSet::among(self.members.clone(), all, 0)
+    }
+
+    /// Whether so many filters were looked at that tokens are to be gathered.
+    #[inline]
+    pub(crate) fn pays_to_gather(&self) -> bool {
+        self.looks.get() >= self.gathers_at.get()
+    }
+
+    /// Of how many a look at a maplet tells whether they may have a partition.
+    pub fn gathered(&self) -> usize {
+        self.covered.iter().map(|covered| covered.there().count()).sum()
+    }
+
+    /// What is to be gathered, to whoever asks first.
+    pub(crate) fn to_gather(&self) -> Vec<Rc<Member>> {
+        let pays = self.pays_to_gather();
+        let places = if pays { &self.plan.places[..] } else { &[] };
+        self.gathers_at.set(if pays { u64::MAX } else { self.gathers_at.get() });
+        places.iter().map(|place| self.members[*place as usize].clone()).collect()
+    }
+
+    #[inline]
+    fn count_looks(&self, looks: u64) {
+        self.looks.set(self.looks.get() + looks);
     }
 }

@@ -34,8 +34,10 @@ use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
 
 use self::denials::Denials;
+use self::gathering::Gathering;
 
 mod denials;
+mod gathering;
 mod reads;
 
 pub use reads::{Begun, Caching, Fetched, ReadRequest, Unread};
@@ -76,6 +78,7 @@ struct Inner {
     definition: RefCell<Rc<Definition>>,
     memtables: RefCell<Memtables>,
     set: RefCell<Rc<SSTableSet>>,
+    gathering: Gathering,
     row_cache: RowCache,
     adaptive: Adaptive,
     denials: Denials,
@@ -134,7 +137,7 @@ impl Table {
         let members = open_all(context, folder, &definition).await?;
         members.iter().for_each(|member| generations.saw(member.sstable.descriptor()));
         let active = Rc::new(Memtable::new(&definition.schema));
-        Ok(Table(Rc::new(Inner {
+        let table = Table(Rc::new(Inner {
             context: context.clone(),
             folder: folder.to_path_buf(),
             generations: generations.clone(),
@@ -143,7 +146,8 @@ impl Table {
             denials: Denials::default(),
             definition: RefCell::new(definition),
             memtables: RefCell::new(Memtables { active, frozen: Vec::new() }),
-            set: RefCell::new(Rc::new(SSTableSet::new(members))),
+            set: RefCell::default(),
+            gathering: Gathering::default(),
             is_flushing: Cell::new(false),
             flushing: Signal::new(),
             unmarked: RefCell::default(),
@@ -151,7 +155,10 @@ impl Table {
             leaving: RefCell::default(),
             is_in_doubt: Cell::new(false),
             is_left: Cell::new(false),
-        })))
+        }));
+        table.put_set(SSTableSet::new(members));
+        table.begin_gathering();
+        Ok(table)
     }
 
     /// What the table is.
@@ -327,8 +334,7 @@ impl Table {
 
     /// SSTables take the place of others.
     pub(crate) fn set_members(&self, gone: &[Rc<Member>], new: &[Rc<Member>]) {
-        let set = self.sstables().replaced(gone, new.iter().cloned());
-        *self.0.set.borrow_mut() = Rc::new(set);
+        self.put_set(self.sstables().replaced(gone, new.iter().cloned()));
     }
 
     /// The SSTables that may be compacted now: all whose rows a replay of the log would not bring back, that are not going
@@ -379,8 +385,8 @@ impl Table {
         let disk = &self.0.context.disk;
         let again = |member: &Rc<Member>| Member::of(disk, member.sstable.clone(), &definition).map(Rc::new);
         let members = self.sstables().members().iter().map(again).collect::<Result<Vec<_>>>()?;
-        *self.0.set.borrow_mut() = Rc::new(SSTableSet::new(members));
         *self.0.definition.borrow_mut() = Rc::new(definition);
+        self.put_set(self.sstables().with_members(members));
         self.0.row_cache.clear();
         self.freeze();
         self.0.memtables.borrow_mut().active = Rc::new(Memtable::new(&self.definition().schema));
@@ -394,7 +400,7 @@ impl Table {
 
     pub(crate) fn set_tokens(&self, tokens: Tokens, set: SSTableSet) {
         self.0.tokens.set(tokens);
-        *self.0.set.borrow_mut() = Rc::new(set);
+        self.put_set(set);
         self.0.row_cache.clear();
     }
 

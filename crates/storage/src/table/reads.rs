@@ -149,7 +149,9 @@ impl Table {
     #[inline(never)]
     fn known_by_filters(&self, known: Known, key: KeyView<'_>, row: &[&[u8]]) -> Known {
         let set = self.0.set.borrow();
-        if !self.0.denials.ask(|| set.denies_row(key, row)) {
+        let is_denied = self.0.denials.ask(|| set.denies_row(key, row));
+        self.note_looks(&set);
+        if !is_denied {
             return known;
         }
         if matches!(known, Known::OnDisk) {
@@ -232,6 +234,7 @@ impl Table {
             Some(slice) => Cow::Owned(ReadRequest { slice, ..request.into_owned() }),
         };
         let set = self.0.set.borrow();
+        self.note_looks(&set);
         let mut sources = self.memtable_slices(&request, &definition);
         let (members, keeper) = match self.0.row_cache.reader(&request, &definition, &set, known.as_ref()) {
             Some(Cached::Part(reader)) if sources.is_empty() => {

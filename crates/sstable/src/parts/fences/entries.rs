@@ -130,6 +130,18 @@ impl Near {
         Ok(Near { fence, spots: bytes.slice(len..bytes.len()), end })
     }
 
+    /// Whether a partition that begins at `data` can be of a token.
+    pub(crate) fn has(&self, token: Token, data: u64) -> bool {
+        let is_within = self.end.is_none_or(|end| data < end);
+        let Some(at) = data.checked_sub(self.fence.data).filter(|_| is_within) else { return false };
+        if self.fence.has_blocks {
+            return token == self.fence.token;
+        }
+        let spots = self.spots.as_chunks().0;
+        let found = spots.binary_search_by_key(&at, |bytes| u64::from(Spot::decode(*bytes).at));
+        found.is_ok_and(|number| Spot::decode(spots[number]).tag == Spot::tag(token))
+    }
+
     /// The ranges of the partitions that can be of a token, in data of so many bytes: none, or mostly one.
     pub(crate) fn ranges(&self, token: Token, data_len: u64) -> impl Iterator<Item = Range<u64>> {
         let spots = self.spots.as_chunks().0;
@@ -372,6 +384,11 @@ mod tests {
                 [(70_030, 70_005), (70_005, 130_000)],
                 "who reads it refuses the first"
             );
+            assert_eq!(
+                (near.has(-3, 70_000), near.has(-3, 1 << 50), near.has(-3, 69_999)),
+                (true, false, false)
+            );
+            assert_eq!((near.has(8, 130_000), near.has(8, 130_001)), (!has_blocks, false));
             assert_eq!((ends(&near, 8), ends(&near, 9)), (vec![(130_000, 1 << 50)], vec![]));
             let last = Near::shared(&Bytes::from(&bytes[..]), None).unwrap();
             assert_eq!(ends(&last, 8), [(130_000, 131_000)]);

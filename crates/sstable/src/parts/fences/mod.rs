@@ -41,7 +41,7 @@ mod tree;
 
 pub use builder::FencesBuilder;
 pub(crate) use builder::is_large;
-pub(crate) use entries::{Group, Large};
+pub(crate) use entries::{Group, Large, Near};
 pub use file::write_fences;
 pub(crate) use reader::{Fences, Fencing};
 pub(crate) use rebuild::rebuild;

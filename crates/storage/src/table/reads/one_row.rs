@@ -59,7 +59,9 @@ impl Table {
         }
         let definition = self.0.definition.borrow();
         let row = definition.schema.row_of(slice).filter(|row| !row.is_empty())?;
-        let candidates = self.0.set.borrow().of_key(key);
+        let set = self.0.set.borrow();
+        self.note_looks(&set);
+        let candidates = set.of_key(key);
         let [only] = candidates.members() else { return None };
         let way = only.sstable.way_to_row(key.view()).filter(|_| only.columns.is_identity())?;
         // Last, as it notes that the row was asked for.

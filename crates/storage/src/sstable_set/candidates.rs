@@ -1,0 +1,83 @@
+//! The SSTables that may have a partition, and what of their filters is still to be read.
+
+use std::rc::Rc;
+
+use model::PartitionKey;
+use model::key::murmur3;
+use smallvec::SmallVec;
+
+use super::Member;
+use crate::Result;
+
+/// The SSTables that may have a partition, the one with the greatest timestamp first.
+#[derive(Clone, Debug, Default)]
+pub struct Candidates {
+    members: SmallVec<[Rc<Member>; 2]>,
+    /// Those of them whose filter was not asked, because it was not in memory: in the same order.
+    unread: Box<[Rc<Member>]>,
+}
+
+impl Candidates {
+    /// These, of which some still have to be asked: both in the same order.
+    pub(super) fn new(members: SmallVec<[Rc<Member>; 2]>, unread: Box<[Rc<Member>]>) -> Candidates {
+        Candidates { members, unread }
+    }
+
+    /// Asks those filters that were not in memory before SSTables are read. That of the only SSTable there is is not asked: it
+    /// would cost a request, and spare no more than the index does, which tells for sure.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn settle(&mut self, key: &PartitionKey) -> Result<()> {
+        if self.members.len() > 1 { self.ask_all(key).await } else { Ok(()) }
+    }
+
+    /// Asks all filters that were not in memory, at once.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn ask_all(&mut self, key: &PartitionKey) -> Result<()> {
+        if self.unread.is_empty() {
+            return Ok(());
+        }
+        let hash = murmur3(&key.bytes);
+        let asked = self.unread.iter().map(|member| member.sstable.filter().may_contain_hash(hash));
+        let mut denied = Vec::new();
+        for (may, member) in runtime::join_all(asked).await.into_iter().zip(&self.unread) {
+            if !may? {
+                denied.push(member.clone());
+            }
+        }
+        let mut denied = denied.iter().peekable();
+        self.members.retain(|member| denied.next_if(|denied| Rc::ptr_eq(denied, member)).is_none());
+        self.unread = Box::default();
+        Ok(())
+    }
+
+    /// The only SSTable has turned out not to have the partition: brings in what its filter says of it and its neighbours,
+    /// if that was not in memory, so that they cost no request the next time.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub async fn note_absent(&self, key: &PartitionKey) -> Result<()> {
+        if let ([_], [only]) = (&self.members[..], &self.unread[..]) {
+            only.sstable.filter().may_contain(key).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether no SSTable can have it.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether some filter was not in memory.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// The SSTables, the one with the greatest timestamp first.
+    pub fn members(&self) -> &[Rc<Member>] {
+        &self.members
+    }
+}
