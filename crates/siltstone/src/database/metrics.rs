@@ -16,7 +16,7 @@ use super::worker::Worker;
 use crate::Result;
 
 /// Name, kind and meaning of each metric.
-const METRICS: [(&str, &str, &str); 26] = [
+const METRICS: [(&str, &str, &str); 27] = [
     ("siltstone_memtable_bytes", "gauge", "Memory that memtables take."),
     ("siltstone_commit_log_bytes", "gauge", "Bytes of the commit log's segments."),
     ("siltstone_cache_bytes", "gauge", "Memory that cached rows and parts of indexes and files take."),
@@ -33,6 +33,11 @@ const METRICS: [(&str, &str, &str); 26] = [
     ("siltstone_reads_waited_total", "counter", "Reads that had to wait to be let in."),
     ("siltstone_reads_refused_total", "counter", "Reads that were turned away."),
     ("siltstone_sstables", "gauge", "SSTables of a table, those that several shards share counted by each."),
+    (
+        "siltstone_sstables_gathered",
+        "gauge",
+        "Those of a table that are asked for a partition by one look at all of them, as many overlap.",
+    ),
     (
         "siltstone_newest_first_total",
         "counter",
@@ -104,10 +109,11 @@ impl Worker {
         add("siltstone_reads_refused_total", admission.refused);
         for table in self.tables() {
             let (name, single) = (table.shape().name(), table.table.single_key_stats());
-            let sstables = table.table.sstables().members().len() as u64;
+            let sstables = table.table.sstables();
             let rows = table.table.row_cache().stats();
             let mut add = |metric, value| counts.push((metric, Some(name.clone()), value));
-            add("siltstone_sstables", sstables);
+            add("siltstone_sstables", sstables.members().len() as u64);
+            add("siltstone_sstables_gathered", sstables.gathered() as u64);
             add("siltstone_newest_first_total", single.newest_first);
             add("siltstone_newest_first_hits_total", single.hits);
             add("siltstone_row_cache_bytes", rows.bytes as u64);

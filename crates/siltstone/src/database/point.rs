@@ -13,10 +13,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use model::merge::Merge;
 use model::{Bytes, Direction, KeyView, PartitionKey, Slice, key};
 use storage::Fetched;
 use storage::commit_log::TableId;
 use storage::row_cache::{KeptRow, Known};
+use storage::source::Source;
 use tracing::{Instrument as _, Span};
 
 use super::keys::RowKey;
@@ -228,28 +230,31 @@ impl Worker {
         Ok(Work::later(async move {
             let fetched = table.table.fetch_row(&key, &slice).await?;
             let shape = table.shape();
-            if shape.version != of.version {
-                return Ok(Answer::Altered(PackedRows::default()));
-            }
-            match fetched {
-                Fetched::Absent => Ok(Answer::Rows(PackedRows::default())),
-                Fetched::Row(row) => {
-                    let packed = worker.kept_row(&table, &shape, key.view(), &row);
-                    Ok(packed.map_or_else(|| Answer::Altered(PackedRows::default()), Answer::Rows))
-                }
-                Fetched::Stream(mut stream) => {
-                    let selection = Selection::of_row(of.table, &shape);
-                    let packer = worker.packer(&table, selection, PackedRows::default());
-                    let Ok(mut packer) = packer else { return Ok(Answer::Altered(PackedRows::default())) };
-                    Box::pin(packer.take_all(&mut stream)).await?;
-                    Ok(Answer::Rows(packer.finish()))
-                }
+            let rows = match fetched {
+                _ if shape.version != of.version => None,
+                Fetched::Absent => Some(PackedRows::default()),
+                Fetched::Row(row) => worker.kept_row(&table, &shape, key.view(), &row),
+                Fetched::Stream(stream) => Box::pin(worker.streamed_row(&table, &shape, stream)).await?,
                 Fetched::Unread => {
                     drop(permit);
-                    worker.read_row_slice(of, &table, (key, slice))?.answer().await
+                    return worker.read_row_slice(of, &table, (key, slice))?.answer().await;
                 }
-            }
+            };
+            Ok(rows.map_or_else(|| Answer::Altered(PackedRows::default()), Answer::Rows))
         }))
+    }
+
+    /// A row of a stream; `None` if this is not the shape that the table has.
+    async fn streamed_row(
+        &self,
+        table: &ShardTable,
+        shape: &Shape,
+        mut stream: Merge<Source>,
+    ) -> Result<Option<PackedRows>> {
+        let packer = self.packer(table, Selection::of_row(table.id, shape), PackedRows::default());
+        let Ok(mut packer) = packer else { return Ok(None) };
+        packer.take_all(&mut stream).await?;
+        Ok(Some(packer.finish()))
     }
 
     /// A row by a read of the slice that it is.
