@@ -24,10 +24,12 @@ use crate::{Error, Result};
 mod candidates;
 mod gathered;
 mod maplet;
+mod maplet_memory;
 mod runs;
 
 pub use candidates::Candidates;
 pub(crate) use gathered::{Gathered, Gatherer};
+pub use maplet_memory::MapletMemory;
 
 use gathered::{Alone, Covered, Plan};
 use runs::{Runs, Stretch, ask_run};
@@ -157,7 +159,7 @@ impl SSTableSet {
         SSTableSet { members, runs, covered, looks, plan, gathers_at, largest_chunk }
     }
 
-    /// The same set, whose tokens [are to be gathered](SSTableSet::pays_to_gather) where that helps. There is room for so many partitions.
+    /// The same set, whose tokens [are to be gathered](SSTableSet::pays_to_gather) where that helps. There is room for so many more partitions.
     pub(crate) fn gathering(self, room: u64) -> SSTableSet {
         let alone = self.runs.all().flatten().map(|stretch| stretch.place);
         let alone = alone.filter_map(|place| Alone::of(place, &self.members[place as usize]));
@@ -262,7 +264,7 @@ impl SSTableSet {
         let candidates = found.into_iter().map(|mut places| {
             places.sort_unstable();
             let members = places.into_iter().map(|at| self.members[at as usize].clone()).collect();
-            Candidates::new(members, Box::default())
+            Candidates::new(members, Vec::new())
         });
         Ok(candidates.collect())
     }

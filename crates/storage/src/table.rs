@@ -29,7 +29,7 @@ use crate::row_cache::RowCache;
 use crate::shared::Tokens;
 use crate::single_key::{Adaptive, SingleKeyStats};
 use crate::source;
-use crate::sstable_set::{Member, SSTableSet};
+use crate::sstable_set::{MapletMemory, Member, SSTableSet};
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
 
@@ -53,13 +53,15 @@ pub struct Context {
     pub cache: Cache,
     /// Where the pages of their filters are: in the same cache, and some at hand.
     pub filter_pages: FilterPages,
+    /// What maplets take of the cache's memory.
+    pub maplet_memory: MapletMemory,
 }
 
 impl Context {
     /// On this disk and by this clock, with everything that is kept of SSTables in this cache.
     pub fn new(disk: Disk, clock: Clock, cache: Cache) -> Context {
-        let filter_pages = FilterPages::new(&cache);
-        Context { disk, clock, cache, filter_pages }
+        let (filter_pages, maplet_memory) = (FilterPages::new(&cache), MapletMemory::new(&cache));
+        Context { disk, clock, cache, filter_pages, maplet_memory }
     }
 }
 
@@ -334,7 +336,8 @@ impl Table {
 
     /// SSTables take the place of others.
     pub(crate) fn set_members(&self, gone: &[Rc<Member>], new: &[Rc<Member>]) {
-        self.put_set(self.sstables().replaced(gone, new.iter().cloned()));
+        let set = self.sstables().replaced(gone, new.iter().cloned());
+        self.put_set(set);
     }
 
     /// The SSTables that may be compacted now: all whose rows a replay of the log would not bring back, that are not going
@@ -386,7 +389,8 @@ impl Table {
         let again = |member: &Rc<Member>| Member::of(disk, member.sstable.clone(), &definition).map(Rc::new);
         let members = self.sstables().members().iter().map(again).collect::<Result<Vec<_>>>()?;
         *self.0.definition.borrow_mut() = Rc::new(definition);
-        self.put_set(self.sstables().with_members(members));
+        let set = self.sstables().with_members(members);
+        self.put_set(set);
         self.0.row_cache.clear();
         self.freeze();
         self.0.memtables.borrow_mut().active = Rc::new(Memtable::new(&self.definition().schema));

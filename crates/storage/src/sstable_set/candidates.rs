@@ -13,13 +13,14 @@ use crate::Result;
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
     members: SmallVec<[Rc<Member>; 2]>,
-    /// Those of them whose filter was not asked, because it was not in memory: in the same order.
-    unread: Box<[Rc<Member>]>,
+    /// Those of them whose filter was not asked, because it was not in memory: in the same order. Mostly all were.
+    unread: Option<Box<[Rc<Member>]>>,
 }
 
 impl Candidates {
     /// These, of which some still have to be asked: both in the same order.
-    pub(super) fn new(members: SmallVec<[Rc<Member>; 2]>, unread: Box<[Rc<Member>]>) -> Candidates {
+    pub(super) fn new(members: SmallVec<[Rc<Member>; 2]>, unread: Vec<Rc<Member>>) -> Candidates {
+        let unread = if unread.is_empty() { None } else { Some(unread.into()) };
         Candidates { members, unread }
     }
 
@@ -37,20 +38,18 @@ impl Candidates {
     /// # Errors
     /// What cannot be read.
     pub async fn ask_all(&mut self, key: &PartitionKey) -> Result<()> {
-        if self.unread.is_empty() {
-            return Ok(());
-        }
+        let Some(unread) = &self.unread else { return Ok(()) };
         let hash = murmur3(&key.bytes);
-        let asked = self.unread.iter().map(|member| member.sstable.filter().may_contain_hash(hash));
+        let asked = unread.iter().map(|member| member.sstable.filter().may_contain_hash(hash));
         let mut denied = Vec::new();
-        for (may, member) in runtime::join_all(asked).await.into_iter().zip(&self.unread) {
+        for (may, member) in runtime::join_all(asked).await.into_iter().zip(unread) {
             if !may? {
                 denied.push(member.clone());
             }
         }
         let mut denied = denied.iter().peekable();
         self.members.retain(|member| denied.next_if(|denied| Rc::ptr_eq(denied, member)).is_none());
-        self.unread = Box::default();
+        self.unread = None;
         Ok(())
     }
 
@@ -60,7 +59,7 @@ impl Candidates {
     /// # Errors
     /// What cannot be read.
     pub async fn note_absent(&self, key: &PartitionKey) -> Result<()> {
-        if let ([_], [only]) = (&self.members[..], &self.unread[..]) {
+        if let ([only], Some(_)) = (&self.members[..], &self.unread) {
             only.sstable.filter().may_contain(key).await?;
         }
         Ok(())
@@ -73,7 +72,7 @@ impl Candidates {
 
     /// Whether some filter was not in memory.
     pub fn has_unread(&self) -> bool {
-        !self.unread.is_empty()
+        self.unread.is_some()
     }
 
     /// The SSTables, the one with the greatest timestamp first.

@@ -16,11 +16,11 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 
 use model::Token;
-use runtime::{Cache, Reserved};
 use sstable::SSTable;
 
 use super::Member;
 use super::maplet::{Maplet, MapletBuilder};
+use super::maplet_memory::{MapletMemory, Taken};
 use crate::shared::Tokens;
 
 /// In the places of a maplet: the SSTable is not in the set.
@@ -31,7 +31,7 @@ pub(crate) struct Gathered {
     maplet: Maplet,
     /// The SSTables by their numbers, and how many partitions each has. They may be gone.
     sstables: Box<[(Weak<SSTable>, u64)]>,
-    _memory: Reserved,
+    _memory: Taken,
 }
 
 /// What was gathered, as a set sees it.
@@ -47,9 +47,8 @@ pub(crate) struct Gatherer {
     tokens: Tokens,
     builder: MapletBuilder,
     sstables: Vec<(Weak<SSTable>, u64)>,
-    cache: Cache,
     /// For what is being built.
-    memory: Reserved,
+    memory: Taken,
 }
 
 /// A set's SSTable that is in no maplet.
@@ -151,8 +150,8 @@ impl Alone {
 }
 
 impl Plan {
-    /// For a set of which these are in no maplet, and of which each read looks at `looks`. There is room for so many partitions in
-    /// maplets.
+    /// For a set of which these are in no maplet, and of which each read looks at `looks`. There is room for so many more partitions
+    /// in maplets.
     pub(super) fn new(
         looks: usize,
         alone: impl Iterator<Item = Alone>,
@@ -166,9 +165,7 @@ impl Plan {
         covered.sort_by_key(|covered| covered.len());
         let mut alone: Vec<Alone> = alone.collect();
         alone.sort_by_key(|alone| (alone.cost, alone.place));
-        let mut left = room
-            .min(Maplet::MOST_PARTITIONS)
-            .saturating_sub(covered.iter().map(|covered| covered.len()).sum());
+        let mut left = room.min(Maplet::MOST_PARTITIONS);
         let mut plan = Plan::default();
         for alone in alone.into_iter().take(Maplet::MOST_SSTABLES) {
             let Some(rest) = left.checked_sub(alone.partitions) else { break };
@@ -192,16 +189,11 @@ impl Plan {
 }
 
 impl Gatherer {
-    /// Of about so many partitions in a part of the ring, in memory of the cache's budget.
-    pub(crate) fn new(tokens: Tokens, partitions: u64, cache: &Cache) -> Gatherer {
-        let memory = cache.reserve(partitions as usize * MapletBuilder::BYTES);
-        Gatherer {
-            tokens,
-            builder: MapletBuilder::default(),
-            sstables: Vec::new(),
-            cache: cache.clone(),
-            memory,
-        }
+    /// Of about so many partitions in a part of the ring.
+    pub(crate) fn new(tokens: Tokens, partitions: u64, memory: &MapletMemory) -> Gatherer {
+        let partitions = partitions as usize;
+        let memory = memory.take(partitions * Maplet::BYTES, partitions * MapletBuilder::BYTES);
+        Gatherer { tokens, builder: MapletBuilder::default(), sstables: Vec::new(), memory }
     }
 
     /// Reads the tokens of SSTables; those of which they are [uncertain](SSTable::tokens) are not among what is gathered, nor will
@@ -235,8 +227,9 @@ impl Gatherer {
     pub(crate) async fn finish(self) -> Gathered {
         let builder = self.builder;
         let maplet = runtime::offload(move || builder.build()).await;
+        let all = self.memory.memory().clone();
         drop(self.memory);
-        let memory = self.cache.reserve(maplet.memory_bytes() + size_of_val(&*self.sstables));
+        let memory = all.take(maplet.memory_bytes() + size_of_val(&*self.sstables), 0);
         Gathered { maplet, sstables: self.sstables.into(), _memory: memory }
     }
 }
@@ -253,6 +246,8 @@ impl fmt::Debug for Gathered {
 
 #[cfg(test)]
 mod tests {
+    use runtime::Cache;
+
     use super::*;
 
     /// What was gathered of SSTables that have their places in the set, one behind the other from this one on.
@@ -264,7 +259,11 @@ mod tests {
         }
         let sstables: Box<[_]> = (0..sstables).map(|_| (Weak::new(), partitions)).collect();
         let places = (from..).take(sstables.len()).collect();
-        let gathered = Gathered { maplet: builder.build(), sstables, _memory: Cache::new(1).reserve(0) };
+        let gathered = Gathered {
+            maplet: builder.build(),
+            sstables,
+            _memory: MapletMemory::new(&Cache::new(1)).take(0, 0),
+        };
         Covered { gathered: Rc::new(gathered), places }
     }
 
@@ -301,10 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_gathered_leaves_less_room() {
-        let old = [covered(0, 10, 100)];
-        assert_eq!(Plan::new(20, alone(10..30, 10), &old, 1050).places.len(), 0);
-        assert_eq!(Plan::new(20, alone(10..30, 10), &old, 1100).places.len(), 10);
+    fn what_was_gathered_is_gathered_again_with_as_much() {
+        let old = [covered(0, 10, 20), covered(10, 10, 50)];
+        let plan = Plan::new(20, alone(20..40, 9), &old, 1000);
+        assert!(plan.places.iter().copied().eq(20..40), "less than any of them: {:?}", plan.places);
+        let plan = Plan::new(20, alone(20..40, 10), &old, 1000);
+        assert_eq!((plan.places.len(), plan.cost), (30, 400));
+        let plan = Plan::new(20, alone(20..40, 15), &old, 1000);
+        assert_eq!((plan.places.len(), plan.cost), (40, 1000), "and what that is as much as");
     }
 
     /// As flushes come and are gathered, each partition is gathered again no more often than their number doubles.

@@ -71,8 +71,8 @@ impl Maplet {
 }
 
 impl MapletBuilder {
-    /// Bytes of memory that a partition takes until the maplet is built.
-    pub(super) const BYTES: usize = size_of::<u64>() + Maplet::BYTES;
+    /// Bytes of memory that a partition takes until the maplet is built, beside those of the maplet.
+    pub(super) const BYTES: usize = size_of::<u64>();
 
     /// Adds a partition of the SSTable that is next.
     pub(super) fn push(&mut self, token: Token) {

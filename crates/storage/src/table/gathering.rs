@@ -7,9 +7,6 @@ use runtime::Signal;
 use super::{Inner, Table};
 use crate::sstable_set::{Gathered, Gatherer, SSTableSet};
 
-/// Maplets take no more of the cache's memory than one part of so many.
-const SHARE: usize = 8;
-
 /// Wakes who gathers.
 #[derive(Debug, Default)]
 pub(super) struct Gathering(Rc<Signal>);
@@ -51,21 +48,23 @@ impl Table {
 
     /// A set takes the place of the table's.
     pub(super) fn put_set(&self, set: SSTableSet) {
-        let cache = &self.0.context.cache;
+        // Of what it has gathered, that which the new one has no more gives its memory back now.
+        drop(self.0.set.take());
         let is_kept = self.0.definition.borrow().caches_indexes;
-        let room = if is_kept { cache.capacity() / SHARE / Gathered::BYTES } else { 0 };
+        let room = if is_kept { self.0.context.maplet_memory.left() / Gathered::BYTES } else { 0 };
         *self.0.set.borrow_mut() = Rc::new(set.gathering(room as u64));
     }
 
     async fn gather(&self) {
         let (tokens, members) = (self.tokens(), self.sstables().to_gather());
         let partitions = members.iter().map(|member| member.facts.partitions).sum();
-        let mut gatherer = Gatherer::new(tokens, partitions, &self.0.context.cache);
+        let mut gatherer = Gatherer::new(tokens, partitions, &self.0.context.maplet_memory);
         gatherer.gather(&members).await;
         let gathered = gatherer.finish().await;
         // Some SSTables may be gone meanwhile, but of no other tokens may the table be.
         if self.tokens() == tokens {
-            self.put_set(self.sstables().with_gathered(gathered));
+            let set = self.sstables().with_gathered(gathered);
+            self.put_set(set);
         }
     }
 }
