@@ -34,7 +34,7 @@ impl Outside {
     /// All but these.
     pub(crate) fn new(table: &Table, inputs: Vec<Rc<Member>>) -> Outside {
         let set = table.sstables();
-        let others = Rc::new(set.replaced(&inputs, []));
+        let others = Rc::new(set.by_filters_without(&inputs));
         Outside(Rc::new(Inner { table: table.clone(), inputs, known: RefCell::new((set, others)) }))
     }
 
@@ -63,7 +63,7 @@ impl Outside {
         let set = table.sstables();
         let mut known = known.borrow_mut();
         if !Rc::ptr_eq(&known.0, &set) {
-            let others = Rc::new(set.replaced(inputs, []));
+            let others = Rc::new(set.by_filters_without(inputs));
             *known = (set, others);
         }
         known.1.clone()
