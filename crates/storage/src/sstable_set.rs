@@ -25,13 +25,16 @@ mod candidates;
 mod gathered;
 mod maplet;
 mod maplet_memory;
+mod plan;
 mod runs;
 
 pub use candidates::Candidates;
 pub(crate) use gathered::{Gathered, Gatherer};
 pub use maplet_memory::MapletMemory;
+pub(crate) use plan::Room;
 
-use gathered::{Alone, Covered, Plan};
+use gathered::Covered;
+use plan::{Group, MANY, Plan};
 use runs::{Runs, Stretch, ask_run};
 
 /// An SSTable of a table.
@@ -56,20 +59,22 @@ pub struct Member {
 }
 
 /// The SSTables of a table, the one with the greatest timestamp first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SSTableSet {
     members: Vec<Rc<Member>>,
     /// Of those whose tokens were not gathered.
     runs: Runs,
     /// What was gathered of the others.
     covered: Vec<Covered>,
-    /// How many looks at filters were taken since tokens were gathered last.
+    /// How many looks at filters were taken while there were many runs, since tokens were gathered last.
     looks: Cell<u64>,
-    /// What is to be gathered next, and after how many looks; [`u64::MAX`] for none.
-    plan: Plan,
-    gathers_at: Cell<u64>,
+    /// After how many looks it is to be planned what is gathered; [`u64::MAX`] for never.
+    plans_at: Cell<u64>,
     largest_chunk: u64,
 }
+
+/// Where there is nothing to gather, or no room, it is looked again after as many looks as before, and no fewer than these.
+const LOOKS_BETWEEN_PLANS: u64 = 1 << 16;
 
 /// So many filters are asked for many keys at once: what they read is in no budget until it is in the cache.
 const ASKED_AT_ONCE: usize = 8;
@@ -127,6 +132,12 @@ impl Member {
     }
 }
 
+impl Default for SSTableSet {
+    fn default() -> SSTableSet {
+        SSTableSet::new(Vec::new())
+    }
+}
+
 impl SSTableSet {
     /// A set of these.
     pub fn new(members: Vec<Rc<Member>>) -> SSTableSet {
@@ -155,17 +166,10 @@ impl SSTableSet {
         };
         let alone = (0..).zip(&members).filter(|(place, _)| !is_covered[*place as usize]);
         let runs = Runs::of(alone.map(stretch).collect());
-        let (looks, plan, gathers_at) = (Cell::new(looks), Plan::default(), Cell::new(u64::MAX));
-        SSTableSet { members, runs, covered, looks, plan, gathers_at, largest_chunk }
-    }
-
-    /// The same set, whose tokens [are to be gathered](SSTableSet::pays_to_gather) where that helps. There is room for so many more partitions.
-    pub(crate) fn gathering(self, room: u64) -> SSTableSet {
-        let alone = self.runs.all().flatten().map(|stretch| stretch.place);
-        let alone = alone.filter_map(|place| Alone::of(place, &self.members[place as usize]));
-        let plan = Plan::new(self.runs.len(), alone, &self.covered, room);
-        let gathers_at = Cell::new(if plan.places.is_empty() { u64::MAX } else { plan.cost });
-        SSTableSet { plan, gathers_at, ..self }
+        let has_many = runs.len() > MANY;
+        let (looks, plans_at) = if has_many { (looks, 0) } else { (0, u64::MAX) };
+        let (looks, plans_at) = (Cell::new(looks), Cell::new(plans_at));
+        SSTableSet { members, runs, covered, looks, plans_at, largest_chunk }
     }
 
     /// The largest chunk that any of them is compressed in, in bytes; 0 if none is compressed.
@@ -294,10 +298,10 @@ impl SSTableSet {
         SSTableSet::among(self.members.clone(), all, 0)
     }
 
-    /// Whether so many filters were looked at that tokens are to be gathered.
+    /// Whether so many filters were looked at that it is to be [planned](SSTableSet::to_gather) what is gathered.
     #[inline]
-    pub(crate) fn pays_to_gather(&self) -> bool {
-        self.looks.get() >= self.gathers_at.get()
+    pub(crate) fn pays_to_plan(&self) -> bool {
+        self.looks.get() >= self.plans_at.get()
     }
 
     /// Of how many a look at a maplet tells whether they may have a partition.
@@ -305,12 +309,25 @@ impl SSTableSet {
         self.covered.iter().map(|covered| covered.there().count()).sum()
     }
 
-    /// What is to be gathered, to whoever asks first.
-    pub(crate) fn to_gather(&self) -> Vec<Rc<Member>> {
-        let pays = self.pays_to_gather();
-        let places = if pays { &self.plan.places[..] } else { &[] };
-        self.gathers_at.set(if pays { u64::MAX } else { self.gathers_at.get() });
-        places.iter().map(|place| self.members[*place as usize].clone()).collect()
+    /// What is to be gathered now, to whoever asks first, and about how many partitions that is. If it does not pay yet, or there is no
+    /// room, it is planned again later.
+    pub(crate) fn to_gather(&self, room: Room) -> Option<(Vec<Rc<Member>>, u64)> {
+        if !self.pays_to_plan() {
+            return None;
+        }
+        let member = |place: u32| (place, &*self.members[place as usize]);
+        let runs = self.runs.all().map(|run| Group::of(run.iter().map(|stretch| member(stretch.place))));
+        let maplets = self.covered.iter().map(|covered| Group::of(covered.there().map(member)));
+        let plan = Plan::new(runs.flatten().collect(), maplets.flatten().collect(), room);
+        let looks = self.looks.get();
+        let is_due = !plan.places.is_empty() && plan.cost <= looks;
+        self.plans_at.set(match plan.places.is_empty() {
+            _ if is_due => u64::MAX,
+            true => looks.max(LOOKS_BETWEEN_PLANS) * 2,
+            false => plan.cost,
+        });
+        let members = plan.places.iter().map(|place| self.members[*place as usize].clone());
+        is_due.then(|| (members.collect(), plan.partitions))
     }
 
     #[inline]

@@ -148,7 +148,7 @@ impl Table {
             denials: Denials::default(),
             definition: RefCell::new(definition),
             memtables: RefCell::new(Memtables { active, frozen: Vec::new() }),
-            set: RefCell::default(),
+            set: RefCell::new(Rc::new(SSTableSet::new(members))),
             gathering: Gathering::default(),
             is_flushing: Cell::new(false),
             flushing: Signal::new(),
@@ -158,7 +158,6 @@ impl Table {
             is_in_doubt: Cell::new(false),
             is_left: Cell::new(false),
         }));
-        table.put_set(SSTableSet::new(members));
         table.begin_gathering();
         Ok(table)
     }
@@ -337,7 +336,7 @@ impl Table {
     /// SSTables take the place of others.
     pub(crate) fn set_members(&self, gone: &[Rc<Member>], new: &[Rc<Member>]) {
         let set = self.sstables().replaced(gone, new.iter().cloned());
-        self.put_set(set);
+        *self.0.set.borrow_mut() = Rc::new(set);
     }
 
     /// The SSTables that may be compacted now: all whose rows a replay of the log would not bring back, that are not going
@@ -388,9 +387,12 @@ impl Table {
         let disk = &self.0.context.disk;
         let again = |member: &Rc<Member>| Member::of(disk, member.sstable.clone(), &definition).map(Rc::new);
         let members = self.sstables().members().iter().map(again).collect::<Result<Vec<_>>>()?;
+        let set = match definition.caches_indexes {
+            true => self.sstables().with_members(members),
+            false => SSTableSet::new(members),
+        };
+        *self.0.set.borrow_mut() = Rc::new(set);
         *self.0.definition.borrow_mut() = Rc::new(definition);
-        let set = self.sstables().with_members(members);
-        self.put_set(set);
         self.0.row_cache.clear();
         self.freeze();
         self.0.memtables.borrow_mut().active = Rc::new(Memtable::new(&self.definition().schema));
@@ -404,7 +406,7 @@ impl Table {
 
     pub(crate) fn set_tokens(&self, tokens: Tokens, set: SSTableSet) {
         self.0.tokens.set(tokens);
-        self.put_set(set);
+        *self.0.set.borrow_mut() = Rc::new(set);
         self.0.row_cache.clear();
     }
 

@@ -29,12 +29,11 @@ pub(super) struct Maplet {
     numbers: Box<[u16]>,
 }
 
-/// Collects the partitions of SSTables, one SSTable after the other.
+/// Collects the partitions of SSTables.
 #[derive(Debug, Default)]
 pub(super) struct MapletBuilder {
     /// The token's lowest bits, and below them the SSTable's number.
     entries: Vec<u64>,
-    sstables: u16,
 }
 
 impl Maplet {
@@ -71,31 +70,30 @@ impl Maplet {
 }
 
 impl MapletBuilder {
-    /// Bytes of memory that a partition takes until the maplet is built, beside those of the maplet.
-    pub(super) const BYTES: usize = size_of::<u64>();
+    /// Bytes of memory that a partition takes until the maplet is built, beside those of the maplet: with the places of buckets, which are
+    /// counted on.
+    pub(super) const BYTES: usize = size_of::<u64>() + size_of::<u32>() / (BUCKET / 2);
 
-    /// Adds a partition of the SSTable that is next.
-    pub(super) fn push(&mut self, token: Token) {
-        self.entries.push((token as u64) << (u64::BITS - TOKEN_BITS) | u64::from(self.sstables));
+    /// With room for so many partitions.
+    pub(super) fn with_capacity(partitions: usize) -> MapletBuilder {
+        MapletBuilder { entries: Vec::with_capacity(partitions) }
     }
 
-    /// All of the SSTable was pushed; the next one is another.
-    ///
-    /// # Panics
-    /// If there are more than [`Maplet::MOST_SSTABLES`].
-    pub(super) fn end_sstable(&mut self) {
-        self.sstables =
-            self.sstables.checked_add(1).expect("a maplet is for no more SSTables than it has numbers for");
+    /// Adds a partition of the SSTable with this number.
+    pub(super) fn push(&mut self, token: Token, number: u16) {
+        self.entries.push((token as u64) << (u64::BITS - TOKEN_BITS) | u64::from(number));
     }
 
-    /// How many partitions there are.
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
+    /// Takes back all partitions of the SSTable with this number.
+    pub(super) fn remove(&mut self, number: u16) {
+        self.entries.retain(|entry| *entry as u16 != number);
     }
 
-    /// The maplet: a tenth of a second for ten million partitions.
+    /// The maplet. Of each bucket entries are by SSTables. That takes half a second for ten million partitions.
     pub(super) fn build(self) -> Maplet {
-        let entries = self.entries;
+        let mut entries = self.entries;
+        // SSTables are read side by side.
+        entries.sort_unstable_by_key(|entry| *entry as u16);
         assert!(entries.len() as u64 <= Maplet::MOST_PARTITIONS, "a maplet has places for its partitions");
         let bits = entries.len().div_ceil(BUCKET).next_power_of_two().ilog2();
         let of = |entry: &u64| (place(entry >> u16::BITS, bits), *entry as u16);
@@ -132,9 +130,8 @@ mod tests {
     /// A maplet of these SSTables.
     fn maplet(sstables: &[Vec<Token>]) -> Maplet {
         let mut builder = MapletBuilder::default();
-        for tokens in sstables {
-            tokens.iter().for_each(|token| builder.push(*token));
-            builder.end_sstable();
+        for (number, tokens) in (0..).zip(sstables) {
+            tokens.iter().for_each(|token| builder.push(*token, number));
         }
         builder.build()
     }
@@ -171,9 +168,29 @@ mod tests {
     }
 
     #[test]
+    fn an_sstable_is_named_once() {
+        // All in one bucket, with one tag.
+        let maplet = maplet(&[vec![5], vec![5 + (1 << 40), 5, 5 + (1 << 41)], vec![6], vec![5]]);
+        assert_eq!(maplet.find(5).collect::<Vec<_>>(), [0, 1, 3]);
+    }
+
+    #[test]
     fn one_of_nothing_finds_nothing() {
         for sstables in [&[][..], &[vec![]]] {
             assert_eq!(maplet(sstables).find(7).count(), 0);
         }
+    }
+
+    #[test]
+    fn an_sstable_is_taken_back() {
+        let mut builder = MapletBuilder::with_capacity(6);
+        for token in 0..3 {
+            builder.push(token, 1);
+            builder.push(token, 0);
+        }
+        builder.push(7, 1);
+        builder.remove(0);
+        let maplet = builder.build();
+        assert_eq!((maplet.len(), maplet.find(2).collect::<Vec<_>>()), (4, vec![1]));
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use runtime::{Cache, Reserved};
 
-/// They take no more than one part of so many.
+/// They take no more than one part of so many, with those that are being made.
 const SHARE: usize = 8;
 
 /// The memory for maplets. Clones are the same.
@@ -18,11 +18,12 @@ struct Inner {
     taken: Cell<usize>,
 }
 
-/// Memory of a maplet, or of one that is being made. Dropping it gives it back.
+/// Memory of a maplet. Dropping it gives it back.
 pub(super) struct Taken {
     memory: MapletMemory,
     bytes: usize,
-    _reserved: Reserved,
+    /// What of it, and beside it, was reserved in the cache.
+    reserved: Vec<Reserved>,
 }
 
 impl MapletMemory {
@@ -31,22 +32,32 @@ impl MapletMemory {
         MapletMemory(Rc::new(Inner { cache: cache.clone(), taken: Cell::new(0) }))
     }
 
-    /// How many bytes are left.
-    pub(crate) fn left(&self) -> usize {
-        (self.0.cache.capacity() / SHARE).saturating_sub(self.0.taken.get())
+    /// How many bytes are left for maplets, and how many of the cache are not reserved for anything else.
+    pub(crate) fn left(&self) -> (usize, usize) {
+        let capacity = self.0.cache.capacity();
+        let for_maplets = (capacity / SHARE).saturating_sub(self.0.taken.get());
+        (for_maplets, capacity.saturating_sub(self.0.cache.reserved()))
     }
 
-    /// Takes so many bytes, whether or not they are left, and beside them so many that are only needed for a while.
-    pub(super) fn take(&self, bytes: usize, for_a_while: usize) -> Taken {
+    /// Takes so many bytes of what is left for maplets; it is not [reserved](Taken::reserve) yet.
+    pub(super) fn take(&self, bytes: usize) -> Taken {
         self.0.taken.update(|taken| taken + bytes);
-        Taken { memory: self.clone(), bytes, _reserved: self.0.cache.reserve(bytes + for_a_while) }
+        Taken { memory: self.clone(), bytes, reserved: Vec::new() }
     }
 }
 
 impl Taken {
-    /// The memory that it is of.
-    pub(super) fn memory(&self) -> &MapletMemory {
-        &self.memory
+    /// Reserves bytes in the cache: in steps, as each makes room for itself at once.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.reserved.push(self.memory.0.cache.reserve(bytes));
+    }
+
+    /// In the end it is so many bytes, all reserved.
+    pub(super) fn settle(mut self, bytes: usize) -> Taken {
+        self.reserved.clear();
+        let mut settled = self.memory.take(bytes);
+        settled.reserve(bytes);
+        settled
     }
 }
 
@@ -70,13 +81,15 @@ mod tests {
     fn what_is_taken_comes_back() {
         let cache = Cache::new(8000);
         let memory = MapletMemory::new(&cache);
-        let taken = memory.take(300, 500);
-        assert_eq!((memory.left(), cache.reserved()), (700, 800));
-        let more = taken.memory().take(900, 0);
-        assert_eq!((memory.left(), cache.reserved()), (0, 1700), "there was not as much left");
-        drop(taken);
-        assert_eq!((memory.left(), cache.reserved()), (100, 900));
-        drop(more);
-        assert_eq!((memory.left(), cache.reserved()), (1000, 0));
+        let mut taken = memory.take(300);
+        taken.reserve(500);
+        taken.reserve(300);
+        assert_eq!((memory.left(), cache.reserved()), ((700, 7200), 800));
+        let taken = taken.settle(200);
+        assert_eq!((memory.left(), cache.reserved()), ((800, 7800), 200));
+        let more = memory.take(900);
+        assert_eq!(memory.left(), (0, 7800), "there was not as much left");
+        drop((taken, more));
+        assert_eq!((memory.left(), cache.reserved()), ((1000, 8000), 0));
     }
 }

@@ -5,7 +5,8 @@ use std::rc::{Rc, Weak};
 use runtime::Signal;
 
 use super::{Inner, Table};
-use crate::sstable_set::{Gathered, Gatherer, SSTableSet};
+use crate::shared::Tokens;
+use crate::sstable_set::{Gathered, Gatherer, Member, Room, SSTableSet};
 
 /// Wakes who gathers.
 #[derive(Debug, Default)]
@@ -26,13 +27,22 @@ impl Drop for Gathering {
     }
 }
 
+/// What is being gathered for a table.
+struct Begun {
+    tokens: Tokens,
+    members: Vec<Rc<Member>>,
+    gatherer: Gatherer,
+}
+
 impl Table {
     /// Begins to gather whenever it pays, as long as the table is there.
     pub(super) fn begin_gathering(&self) {
         let (table, woken) = (Rc::downgrade(&self.0), self.0.gathering.0.clone());
         runtime::spawn(async move {
-            while let Some(table) = next(&table, &woken).await {
-                table.gather().await;
+            while let Some(begun) = next(&table, &woken).await {
+                if let Some(begun) = begun {
+                    gather(&table, begun).await;
+                }
             }
         })
         .detach();
@@ -41,40 +51,54 @@ impl Table {
     /// Notes that filters were looked at.
     #[inline]
     pub(super) fn note_looks(&self, set: &SSTableSet) {
-        if set.pays_to_gather() {
+        if set.pays_to_plan() {
             self.0.gathering.wake();
         }
     }
 
-    /// A set takes the place of the table's.
-    pub(super) fn put_set(&self, set: SSTableSet) {
-        // Of what it has gathered, that which the new one has no more gives its memory back now.
-        drop(self.0.set.take());
-        let is_kept = self.0.definition.borrow().caches_indexes;
-        let room = if is_kept { self.0.context.maplet_memory.left() / Gathered::BYTES } else { 0 };
-        *self.0.set.borrow_mut() = Rc::new(set.gathering(room as u64));
+    /// What is to be gathered now, if anything is.
+    fn begin_to_gather(&self) -> Option<Begun> {
+        let (memory, tokens) = (&self.0.context.maplet_memory, self.tokens());
+        let room = if self.definition().caches_indexes { Room::of(memory) } else { Room::NONE };
+        let (members, partitions) = self.sstables().to_gather(room)?;
+        Some(Begun { tokens, members, gatherer: Gatherer::new(tokens, partitions, memory) })
     }
 
-    async fn gather(&self) {
-        let (tokens, members) = (self.tokens(), self.sstables().to_gather());
-        let partitions = members.iter().map(|member| member.facts.partitions).sum();
-        let mut gatherer = Gatherer::new(tokens, partitions, &self.0.context.maplet_memory);
-        gatherer.gather(&members).await;
-        let gathered = gatherer.finish().await;
+    /// Takes what was gathered of the partitions with these tokens.
+    fn take_gathered(&self, tokens: Tokens, gathered: Gathered) {
         // Some SSTables may be gone meanwhile, but of no other tokens may the table be.
-        if self.tokens() == tokens {
+        if self.tokens() == tokens && self.definition().caches_indexes {
             let set = self.sstables().with_gathered(gathered);
-            self.put_set(set);
+            *self.0.set.borrow_mut() = Rc::new(set);
         }
     }
 }
 
-/// The table, once it has something to gather; `None` once it is gone.
-async fn next(table: &Weak<Inner>, woken: &Signal) -> Option<Table> {
+/// Whether something is to be gathered, and what, once that is to be asked; `None` once the table is gone.
+async fn next(table: &Weak<Inner>, woken: &Signal) -> Option<Option<Begun>> {
     woken
         .until(|| match table.upgrade() {
-            Some(inner) => inner.set.borrow().pays_to_gather().then(|| Some(Table(inner.clone()))),
+            Some(inner) => {
+                let is_asked = inner.set.borrow().pays_to_plan();
+                is_asked.then(|| Some(Table(inner).begin_to_gather()))
+            }
             None => Some(None),
         })
         .await
+}
+
+/// Gathers, as long as the table is there.
+async fn gather(table: &Weak<Inner>, begun: Begun) {
+    let Begun { tokens, members, mut gatherer } = begun;
+    for some in members.chunks(Gatherer::AT_ONCE) {
+        gatherer.add(some).await;
+        if table.strong_count() == 0 {
+            return;
+        }
+    }
+    drop(members);
+    let gathered = gatherer.finish().await;
+    if let Some(inner) = table.upgrade() {
+        Table(inner).take_gathered(tokens, gathered);
+    }
 }
