@@ -93,7 +93,8 @@ pub struct ReadOptions {
     /// of one row is in a block with index, is read forward, without the static row, and is not far from the block's beginning, where
     /// nothing is deleted. What comes is then all that there is from the first of those rows on.
     pub neighbours: bool,
-    /// Whether the filter was asked for the key already, and has let it pass: see [`KeyFilter`].
+    /// Whether it is known that the partition may be here: the filter was asked for the key and has let it pass (see [`KeyFilter`]), or
+    /// its token was among [all of them](SSTable::each_token).
     pub is_filtered: bool,
     /// The most bytes of data, uncompressed, that one request brings in, if that is less than
     /// [`OpenOptions::read_buffer`]: for who reads many SSTables at once.

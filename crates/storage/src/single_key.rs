@@ -304,7 +304,7 @@ pub(crate) async fn open(request: &ReadRequest, member: &Member, count: usize) -
     Ok(reader.map(Source::SSTable))
 }
 
-/// The same, known to be of an SSTable. The filters of all members were asked: [`crate::SSTableSet::of_key`].
+/// The same, known to be of an SSTable. It is one of those that may have the key: [`crate::SSTableSet::of_key`].
 pub(crate) async fn open_reader(
     request: &ReadRequest,
     member: &Member,

@@ -5,10 +5,11 @@
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, FragmentReader, Liveness, Mutation, PartitionKey,
-    Row, Schema, Slice, time::NO_DELETION_TIME,
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, FragmentReader, Liveness, Mutation,
+    PartitionKey, Row, Schema, Slice, time::NO_DELETION_TIME,
 };
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
@@ -111,6 +112,37 @@ fn what_filters_deny_is_known_to_be_absent() {
         flush(&table).await;
         assert!(!is_denied(&43));
         assert_eq!(read(&table, 43).await, 3, "its partition begins and ends around it");
+    })
+    .unwrap();
+}
+
+/// What SSTables whose tokens are gathered say of a partition is kept with an absent row: a deletion hides what comes later and is older.
+#[test]
+fn deletions_are_known_of_what_was_gathered() {
+    run_simulated(SimOptions { max_delay: 10, ..SimOptions::default() }, async |shard| {
+        let deletion = DeletionTime { marked_for_delete_at: 100, local_deletion_time: 1 };
+        let deleted = Mutation { deletion, ..even(0..2000, 101) };
+        let table = table_of(&shard, (102..120).map(|at| even(0..2000, at)).chain([deleted])).await;
+        for number in (1..4000).step_by(10) {
+            read(&table, number).await;
+        }
+        runtime::sleep(Duration::from_secs(1)).await;
+        assert_eq!(table.sstables().gathered(), 19);
+        (5..4000).step_by(40).for_each(|number| drop(known(&table, number)));
+        let before = spent(&table);
+        let is_denied = |number: &i32| matches!(known(&table, *number), Known::Absent);
+        let denied: Vec<i32> = (3..4000).step_by(40).filter(is_denied).collect();
+        assert!(denied.len() > 50, "{} of 100", denied.len());
+        // Most are kept, those that are asked for again at the latest.
+        assert_eq!(denied.iter().copied().filter(is_denied).count(), denied.len());
+        assert!(spent(&table).0 == before.0 && spent(&table).1 > before.1 + 50);
+        assert_eq!((0..4000).step_by(2).filter(is_denied).count(), 0, "what is there is not denied");
+
+        let rows = denied.iter().map(|number| row(*number, 99)).collect();
+        table.apply(&Mutation { rows, ..Mutation::new(key()) }, NO_POSITION);
+        for number in denied {
+            assert_eq!(read(&table, number).await, 2, "its partition begins, with the deletion, and ends");
+        }
     })
     .unwrap();
 }

@@ -2,251 +2,214 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::rc::Rc;
+use std::time::Duration;
 
-use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, FragmentReader, LiveRows, Liveness, Mutation,
-    PartitionKey, Row, Schema, Slice, Token, time::NO_DELETION_TIME,
-};
-use runtime::{Cache, Shard, SimOptions, run_simulated};
-use siltstone_storage::commit_log::{LogPosition, TableId};
+use model::Token;
+use runtime::run_simulated;
+use siltstone_storage::Tokens;
 use siltstone_storage::rewrite::{Control, Rewrite};
-use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table, Tokens};
-use sstable::Version;
-use sstable::component::{Component, INDEX_IO};
-use sstable::parts::usage::Usage;
+use siltstone_storage::row_cache::Known;
+use sstable::component::INDEX_IO;
 use testkit::generate::random::Random;
 
-const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
-/// Numbers of partitions are below this.
-const KEYS: usize = 2000;
-/// Partitions of an SSTable, at the most: so many that it has fences.
-const PARTITIONS: usize = 300;
-/// So many SSTables are many.
-const SSTABLES: usize = 40;
+#[path = "gathering/damage.rs"]
+mod damage;
+#[path = "gathering/limits.rs"]
+mod limits;
+#[path = "gathering/world.rs"]
+mod world;
 
-fn key(number: usize) -> PartitionKey {
-    PartitionKey::new(Bytes::from(&(number as u32).to_be_bytes()[..]))
-}
+use world::{KEYS, PARTITIONS, SSTABLES, World, context, definition, key, open, options, spent};
 
-/// What is in the table: of each partition when it was written last.
-type Model = BTreeMap<usize, i64>;
-
-async fn open(shard: &Shard, cache: usize, caches_indexes: bool) -> Table {
-    let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(cache));
-    let folder = Path::new("/d");
-    shard.disk().create_dir_all(folder).await.unwrap();
-    let value = Column { name: b"v"[..].into(), data_type: CqlType::BigInt };
-    let schema = Rc::new(Schema::new(CqlType::Int, vec![], vec![], vec![value]));
-    let mut definition = Definition::new(TableId([0; 16]), &schema, Version::Nb);
-    definition.caches_rows = false;
-    definition.caches_indexes = caches_indexes;
-    Table::open(&context, folder, definition, &Generations::default()).await.unwrap()
-}
-
-fn insert(table: &Table, number: usize, timestamp: i64) {
-    let liveness = Liveness { timestamp, ..Liveness::NONE };
-    let value = CellValue::Value(Bytes::from(&timestamp.to_be_bytes()[..]));
-    let cell =
-        Cell { column: 0, ttl: 0, timestamp, local_deletion_time: NO_DELETION_TIME, path: None, value };
-    let rows = vec![Row { liveness, cells: vec![cell], ..Row::new(Clustering::empty()) }];
-    table.apply(&Mutation { rows, ..Mutation::new(key(number)) }, NO_POSITION);
-}
-
-/// Makes so many more SSTables, each with some of all partitions.
-async fn fill(table: &Table, model: &mut Model, random: &mut Random, sstables: usize) {
-    for _ in 0..sstables {
-        let timestamp = 1 + model.values().max().unwrap_or(&0);
-        for _ in 0..PARTITIONS {
-            let number = random.below(KEYS);
-            insert(table, number, timestamp);
-            model.insert(number, timestamp);
-        }
-        table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
-    }
-}
-
-/// What is read of a partition.
-async fn read(stream: &mut impl FragmentReader<Error = siltstone_storage::Error>) -> Option<i64> {
-    let (mut live, mut found) = (LiveRows::new(10), None);
-    while let Some(mut fragment) = stream.next().await.unwrap() {
-        if live.keeps(&mut fragment)
-            && let model::Fragment::Row(row) = &fragment
-            && let CellValue::Value(value) = &row.cells[0].value
-        {
-            found = Some(i64::from_be_bytes((**value).try_into().unwrap()));
-        }
-    }
-    found
-}
-
-fn request(number: usize) -> ReadRequest {
-    ReadRequest { caching: Caching::Bypass, ..ReadRequest::new(key(number), Slice::all()) }
-}
-
-/// All partitions are as the model has them, and others are not there: one by one and many together.
-async fn check(table: &Table, model: &Model) {
-    for number in 0..KEYS + 100 {
-        let found = read(&mut table.read(&request(number)).await.unwrap()).await;
-        assert_eq!(found, model.get(&number).copied(), "{number}");
-    }
-    let requests = (0..KEYS).step_by(17).map(|number| Cow::Owned(request(number))).collect();
-    for (begun, number) in table.begin_all(requests).await.unwrap().into_iter().zip((0..KEYS).step_by(17)) {
-        let found = read(&mut begun.open().await.unwrap()).await;
-        assert_eq!(found, model.get(&number).copied(), "{number} among many");
-    }
-}
-
-/// Reads until nothing more is gathered.
-async fn settle(table: &Table, model: &Model) {
-    for _ in 0..4 {
-        check(table, model).await;
-        runtime::sleep(std::time::Duration::from_secs(1)).await;
-    }
-}
-
-fn options(seed: u64) -> SimOptions {
-    SimOptions { seed, max_delay: seed as u32 % 20, ..SimOptions::default() }
-}
+/// The part of the ring below its middle.
+const HALF: Tokens = Tokens { after: None, last: 0 };
 
 #[test]
 fn what_was_gathered_is_found_whatever_comes_and_goes() {
     for seed in 0..10 {
         run_simulated(options(seed), async |shard| {
-            let (mut random, mut model) = (Random::new(seed), Model::new());
-            let table = open(&shard, 4 << 20, true).await;
-            fill(&table, &mut model, &mut random, SSTABLES).await;
-            assert_eq!(table.sstables().gathered(), 0, "nobody has read");
-            check(&table, &model).await;
-            settle(&table, &model).await;
-            assert_eq!(table.sstables().gathered(), SSTABLES);
+            let mut world = World::filled(&context(&shard, 4 << 20), "/d", seed).await;
+            assert_eq!(world.gathered(), 0, "nobody has read");
+            world.settle().await;
+            assert_eq!(world.gathered(), SSTABLES);
 
-            // What is flushed meanwhile is found by its filter, and in time it is gathered with the rest.
-            fill(&table, &mut model, &mut random, 10).await;
-            check(&table, &model).await;
-            assert_eq!(
-                (table.sstables().gathered(), table.sstables().members().len()),
-                (SSTABLES, SSTABLES + 10)
-            );
-            fill(&table, &mut model, &mut random, 10).await;
-            settle(&table, &model).await;
-            assert_eq!(table.sstables().gathered(), SSTABLES + 20);
+            // What is flushed meanwhile is found by its filter, and in time it is gathered too: with the rest, if it is as much.
+            world.fill(10).await;
+            world.check().await;
+            let members = world.table.sstables().members().len();
+            assert_eq!((world.gathered(), members), (SSTABLES, SSTABLES + 10));
+            for (more, all) in [(10, SSTABLES + 20), (60, SSTABLES + 80)] {
+                world.fill(more).await;
+                world.settle().await;
+                assert_eq!(world.gathered(), all);
+            }
 
             // Compactions take the oldest half of them, and then all but the last few.
-            for left in [SSTABLES / 2, 5] {
-                let (set, mut oldest) = (table.sstables(), table.compactable());
+            for left in [SSTABLES, 5] {
+                let mut oldest = world.table.compactable();
                 oldest.sort_by_key(|member| member.max_timestamp);
-                oldest.truncate(set.members().len() - left);
-                table.rewrite(&Rewrite::into_one(oldest), &Control::default()).await.unwrap();
-                check(&table, &model).await;
-                settle(&table, &model).await;
-                assert_eq!(table.sstables().members().len(), left + 1);
+                oldest.truncate(world.table.sstables().members().len() - left);
+                world.table.rewrite(&Rewrite::into_one(oldest), &Control::default()).await.unwrap();
+                world.settle().await;
+                assert_eq!(world.table.sstables().members().len(), left + 1);
             }
-            assert_eq!(table.sstables().gathered(), 0, "too few are left");
+            assert_eq!(world.gathered(), 0, "too few are left");
         })
         .unwrap();
     }
-}
-
-/// How many SSTables may have some partition, all partitions together.
-fn named(table: &Table) -> usize {
-    (0..KEYS + 1000).map(|number| table.sstables().of_key(&key(number)).members().len()).sum()
 }
 
 #[test]
 fn few_are_named_that_have_not_got_a_partition() {
     run_simulated(options(7), async |shard| {
-        let (mut random, mut model) = (Random::new(7), Model::new());
-        let table = open(&shard, 4 << 20, true).await;
-        fill(&table, &mut model, &mut random, SSTABLES).await;
-        let there = table.sstables().members().iter().map(|member| member.facts.partitions as usize).sum();
-        assert!(named(&table) > there + 500, "a filter is wrong one time in a hundred");
-        let before = shard.disk().stats();
-        settle(&table, &model).await;
-        let spent = shard.disk().stats().since(&before);
-        assert_eq!(
-            spent.class(INDEX_IO).requests,
-            SSTABLES as u64,
-            "each index is read once, by one request"
-        );
-        assert!((there..there + 30).contains(&named(&table)), "{} of {there}", named(&table));
+        let world = World::filled(&context(&shard, 4 << 20), "/d", 7).await;
+        let there = world.partitions();
+        assert!(world.named() > there + 500, "a filter is wrong one time in a hundred");
+        let spent = spent(&shard, world.settle()).await;
+        let requests = spent.class(INDEX_IO).requests;
+        assert_eq!(requests, SSTABLES as u64, "each index is read once, by one request");
+        assert!((there..there + 30).contains(&world.named()), "{} of {there}", world.named());
     })
     .unwrap();
-}
-
-#[test]
-fn nothing_is_gathered_without_memory_for_it() {
-    for (cache, caches_indexes) in [(0, true), (64 << 10, true), (4 << 20, false)] {
-        run_simulated(options(3), async |shard| {
-            let (mut random, mut model) = (Random::new(3), Model::new());
-            let table = open(&shard, cache, caches_indexes).await;
-            fill(&table, &mut model, &mut random, SSTABLES).await;
-            let reserved = table.context().cache.reserved();
-            settle(&table, &model).await;
-            assert_eq!(table.sstables().gathered(), 0, "{cache}");
-            assert_eq!(table.context().cache.reserved(), reserved);
-        })
-        .unwrap();
-    }
 }
 
 /// The part of the ring that a shard has is all that it gathers; another part makes it begin anew.
 #[test]
 fn only_the_tokens_of_the_table_are_gathered() {
     run_simulated(options(5), async |shard| {
-        let (mut random, mut model) = (Random::new(5), Model::new());
-        let table = open(&shard, 4 << 20, true).await;
-        fill(&table, &mut model, &mut random, SSTABLES).await;
-        table.own(Tokens { after: None, last: 0 });
-        let mine: Model =
-            model.iter().filter(|(number, _)| key(**number).token <= 0).map(|(a, b)| (*a, *b)).collect();
-        let read_mine = async || {
-            for number in (0..KEYS).filter(|number| key(*number).token <= 0) {
-                let found = read(&mut table.read(&request(number)).await.unwrap()).await;
-                assert_eq!(found, mine.get(&number).copied(), "{number}");
-            }
-            runtime::sleep(std::time::Duration::from_secs(1)).await;
-        };
-        for _ in 0..8 {
-            read_mine().await;
-        }
-        assert_eq!(table.sstables().gathered(), SSTABLES);
-        table.own(Tokens { after: None, last: Token::MAX });
-        assert_eq!(table.sstables().gathered(), 0);
-        settle(&table, &model).await;
-        assert_eq!(table.sstables().gathered(), SSTABLES);
+        let context = context(&shard, 4 << 20);
+        let mut world = World::filled(&context, "/d", 5).await;
+        let reserved = context.cache.reserved();
+        world.own(HALF);
+        world.settle().await;
+        assert_eq!(world.gathered(), SSTABLES);
+        let taken = context.cache.reserved() - reserved;
+        assert!(taken < world.partitions() * 3, "{taken} bytes for half of {}", world.partitions());
+        world.table.own(Tokens { after: None, last: Token::MAX });
+        assert_eq!((world.gathered(), context.cache.reserved()), (0, reserved));
     })
     .unwrap();
 }
 
-/// An index of which a byte is not as it was written hides no partition that is read by fences: those of its SSTable are found by the
-/// filter, as before.
+/// What is gathered of a part of the ring says nothing of the rest.
 #[test]
-fn a_damaged_index_is_not_gathered() {
-    let mut refused = 0;
-    for seed in 0..60 {
-        refused += run_simulated(options(seed), async |shard| {
-            let (mut random, mut model) = (Random::new(seed), Model::new());
-            let table = open(&shard, 4 << 20, true).await;
-            fill(&table, &mut model, &mut random, SSTABLES).await;
-            let member = table.sstables().members()[random.below(SSTABLES)].clone();
-            let path = member.sstable.descriptor().path_of(&Component::Index);
-            let file = shard.disk().open(&path, INDEX_IO).await.unwrap();
-            assert!(matches!(member.sstable.fences_state(), Usage::InUse { .. }));
-            let mut bytes = file.read_exact_at(0, file.len() as usize).await.unwrap().to_vec();
-            let at = random.below(bytes.len());
-            bytes[at] ^= 1 << random.below(8);
-            drop((member, table));
-            shard.disk().as_simulated().unwrap().add_file(path.to_str().unwrap(), bytes);
-            let table = open(&shard, 4 << 20, true).await;
-            settle(&table, &model).await;
-            SSTABLES - table.sstables().gathered()
+fn what_was_begun_for_other_tokens_is_not_taken() {
+    run_simulated(options(15), async |shard| {
+        let world = World::filled(&context(&shard, 4 << 20), "/d", 15).await;
+        world.table.own(HALF);
+        world.begin_gathering(&shard).await;
+        world.table.own(Tokens { after: None, last: Token::MAX });
+        runtime::sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.gathered(), 0);
+        world.settle().await;
+        assert_eq!(world.gathered(), SSTABLES);
+    })
+    .unwrap();
+}
+
+#[test]
+fn another_definition_leaves_what_was_gathered() {
+    run_simulated(options(6), async |shard| {
+        let world = World::filled(&context(&shard, 4 << 20), "/d", 6).await;
+        world.settle().await;
+        let mut definition = definition();
+        definition.gc_grace_seconds = 100;
+        world.table.set_definition(definition).await.unwrap();
+        assert_eq!(world.gathered(), SSTABLES);
+        world.check().await;
+    })
+    .unwrap();
+}
+
+/// Rows that are asked for by themselves, of partitions that have no others.
+#[test]
+fn rows_that_are_there_are_not_denied() {
+    run_simulated(options(8), async |shard| {
+        let world = World::filled(&context(&shard, 4 << 20), "/d", 8).await;
+        world.settle().await;
+        assert_eq!(world.gathered(), SSTABLES);
+        let is_denied =
+            |number: &usize| matches!(world.table.known_row(key(*number).view(), &[]), Known::Absent);
+        // Filters are asked each time once they knew a few times.
+        let denied = (KEYS..2 * KEYS).filter(is_denied).count();
+        assert!(denied > KEYS * 9 / 10, "{denied}");
+        let denied = (0..KEYS).filter(is_denied).filter(|number| world.model.contains_key(number)).count();
+        assert_eq!(denied, 0);
+    })
+    .unwrap();
+}
+
+/// All that happens to a table happens while tokens are gathered.
+#[test]
+fn what_is_read_is_true_whatever_happens_meanwhile() {
+    let mut gathered = 0;
+    for seed in 0..40 {
+        gathered += run_simulated(options(seed * 37), async |shard| {
+            let context = context(&shard, if seed % 3 == 0 { 200 << 10 } else { 4 << 20 });
+            let mut world = World::new(&context, "/d", seed).await;
+            let mut most = 0;
+            for _ in 0..120 {
+                happen(&mut world, &context).await;
+                let mut random = Random::new(world.random.below(1 << 30) as u64);
+                let mut some = |count| -> Vec<usize> {
+                    let numbers: Vec<_> = (0..random.below(count)).map(|_| random.below(450)).collect();
+                    numbers.into_iter().filter(|number| world.owns(*number)).collect()
+                };
+                for number in some(60) {
+                    world.check_one(number).await;
+                }
+                world.check_many(&some(10)).await;
+                most = most.max(world.gathered());
+            }
+            most
         })
         .unwrap();
     }
-    println!("{refused} of 60");
-    assert!(refused > 30, "where a partition begins in the data is nothing that a token says");
+    assert!(gathered > 40 * SSTABLES / 2, "{gathered}");
+}
+
+/// One of those things.
+async fn happen(world: &mut World, context: &siltstone_storage::Context) {
+    match world.random.below(40) {
+        0..20 => {
+            for _ in 0..1 + world.random.below(6) {
+                write_some(world);
+                world.flush().await;
+            }
+        }
+        20 | 21 => {
+            let mut members = world.table.compactable();
+            for _ in 0..world.random.below(members.len().max(1)) {
+                members.swap_remove(world.random.below(members.len()));
+            }
+            if members.len() > 10 {
+                world.table.rewrite(&Rewrite::into_one(members), &Control::default()).await.unwrap();
+            }
+        }
+        22 => {
+            let mut definition = definition();
+            definition.gc_grace_seconds = world.random.below(2) as u32;
+            world.table.set_definition(definition).await.unwrap();
+        }
+        23 => {
+            let tokens = world.table.tokens();
+            let another = open(context, "/other", definition()).await;
+            drop(std::mem::replace(&mut world.table, another));
+            world.table = open(context, "/d", definition()).await;
+            world.table.own(tokens);
+        }
+        24 if world.random.below(10) == 0 => world.own(HALF),
+        _ => {}
+    }
+}
+
+fn write_some(world: &mut World) {
+    for _ in 0..1 + world.random.below(PARTITIONS / 8) {
+        let number = world.random.below(400);
+        match world.random.below(4) {
+            _ if !world.owns(number) => {}
+            0 => world.delete(number),
+            _ => world.insert(number),
+        }
+    }
 }

@@ -20,7 +20,11 @@ const METRICS: [(&str, &str, &str); 27] = [
     ("siltstone_memtable_bytes", "gauge", "Memory that memtables take."),
     ("siltstone_commit_log_bytes", "gauge", "Bytes of the commit log's segments."),
     ("siltstone_cache_bytes", "gauge", "Memory that cached rows and parts of indexes and files take."),
-    ("siltstone_cache_reserved_bytes", "gauge", "What open SSTables take of the cache's budget for good."),
+    (
+        "siltstone_cache_reserved_bytes",
+        "gauge",
+        "What open SSTables, and tokens gathered of them, take of the cache's budget.",
+    ),
     ("siltstone_cache_hits_total", "counter", "Lookups in the cache that found something."),
     ("siltstone_cache_misses_total", "counter", "Lookups in the cache that found nothing."),
     ("siltstone_read_requests_total", "counter", "Reads asked of the operating system."),

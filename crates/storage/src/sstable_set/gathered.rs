@@ -108,11 +108,8 @@ impl Gatherer {
         let first = self.sstables.len() as u16;
         let read = (first..).zip(some).map(|(number, member)| self.read(number, member));
         let read = runtime::join_all(read).await;
-        for ((number, member), partitions) in (first..).zip(some).zip(read) {
+        for (member, partitions) in some.iter().zip(read) {
             let sstable = partitions.map_or_else(Weak::new, |_| Rc::downgrade(&member.sstable));
-            if partitions.is_none() {
-                self.builder.get_mut().remove(number);
-            }
             self.sstables.push((sstable, partitions.unwrap_or_default()));
         }
     }

@@ -102,3 +102,36 @@ async fn gather(table: &Weak<Inner>, begun: Begun) {
         Table(inner).take_gathered(tokens, gathered);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use model::{CqlType, Schema};
+    use runtime::{Cache, SimOptions, run_simulated};
+    use sstable::Version;
+
+    use super::*;
+    use crate::commit_log::TableId;
+    use crate::{Context, Definition, Generations};
+
+    #[test]
+    fn who_gathers_ends_with_the_table() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(1 << 20));
+            shard.disk().create_dir_all(Path::new("/d")).await?;
+            let schema = Rc::new(Schema::new(CqlType::Int, vec![], vec![], vec![]));
+            let definition = Definition::new(TableId([0; 16]), &schema, Version::Nb);
+            let table = Table::open(&context, Path::new("/d"), definition, &Generations::default()).await?;
+            let woken = Rc::downgrade(&table.0.gathering.0);
+            runtime::yield_now().await;
+            assert_eq!(woken.strong_count(), 2);
+            drop(table);
+            runtime::yield_now().await;
+            assert_eq!(woken.strong_count(), 0);
+            Ok::<_, crate::Error>(())
+        })
+        .unwrap()
+        .unwrap();
+    }
+}
