@@ -162,7 +162,7 @@ impl World {
 
     /// Reads until nothing more is gathered.
     pub(crate) async fn settle(&self) {
-        for _ in 0..8 {
+        for _ in 0..3 {
             self.check().await;
             runtime::sleep(Duration::from_secs(1)).await;
         }
