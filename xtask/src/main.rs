@@ -35,7 +35,7 @@ enum Chore {
     Growth(growth::Options),
     /// Measures lookups in bloom filters by pages, in the ways of before and of now.
     Bloomfile(bloomfile::Options),
-    /// Measure the same work by Siltstone, RocksDB, fjall and cqlite side by side. Builds them first, which takes long.
+    /// Measure the same work by Siltstone, RocksDB, fjall, cqlite and Cassandra side by side. Builds them first, which takes long.
     Peers(peers::Options),
 }
 
