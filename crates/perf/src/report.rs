@@ -26,6 +26,7 @@ use chart::Chart;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  siltstone perf fast-forward --populate
   siltstone perf fast-forward --test-case-duration 0 --output-format json > fast-forward.json
   siltstone perf growth --output-format json > growth.json
   siltstone perf report --out report.html fast-forward.json growth.json
