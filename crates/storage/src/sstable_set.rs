@@ -321,10 +321,12 @@ impl SSTableSet {
         let plan = Plan::new(runs.flatten().collect(), maplets.flatten().collect(), room);
         let looks = self.looks.get();
         let is_due = !plan.places.is_empty() && plan.cost <= looks;
-        self.plans_at.set(match plan.places.is_empty() {
-            _ if is_due => u64::MAX,
-            true => looks.max(LOOKS_BETWEEN_PLANS) * 2,
-            false => plan.cost,
+        self.plans_at.set(if is_due {
+            u64::MAX
+        } else if plan.places.is_empty() {
+            looks.max(LOOKS_BETWEEN_PLANS) * 2
+        } else {
+            plan.cost
         });
         let members = plan.places.iter().map(|place| self.members[*place as usize].clone());
         is_due.then(|| (members.collect(), plan.partitions))

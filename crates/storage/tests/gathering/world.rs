@@ -160,7 +160,7 @@ impl World {
         self.check_many(&(0..KEYS).step_by(17).filter(is_own).collect::<Vec<_>>()).await;
     }
 
-    /// Reads until nothing more is gathered.
+    /// Reads everything often enough that what pays to be gathered is.
     pub(crate) async fn settle(&self) {
         for _ in 0..3 {
             self.check().await;
