@@ -3,20 +3,17 @@
 use serde_json::Value;
 
 use super::super::chart::{Axis, Chart, Form, Line};
-use super::super::published::{
-    Change, NEIGHBOURS, NEIGHBOURS_DATASET, Read, SKIPS, SKIPS_DATASET, SLICES, SLICING,
-};
-use super::{grouped, published};
+use super::super::published::{self, NEIGHBOURS, SKIPS, SLICES};
+use super::grouped;
 
-/// What is drawn of each case: its column, and what that is of a published line.
-type Measure = (&'static str, &'static str, fn(&Read) -> f64);
+/// What is drawn of each case: its column, and the unit of that.
+type Measure = (&'static str, &'static str);
 
 /// Charts of a group have these, one each.
-const MEASURES: [Measure; 3] = [
-    ("aio", "requests", |read| read.requests as f64),
-    ("(KiB)", "KiB", |read| read.kib as f64),
-    ("frag/s", "rows a second", |read| read.rate as f64),
-];
+const MEASURES: [Measure; 3] = [("aio", "requests"), ("(KiB)", "KiB"), ("frag/s", "rows a second")];
+
+/// The published ways of finding rows, with how they are named here.
+const SEARCHES: [(&str, &str); 2] = [("scan", "scan"), ("search", "binary search")];
 
 /// The charts of a group; none for one whose cases are none of these.
 pub(super) fn charts(group: &Value) -> Vec<Chart> {
@@ -48,20 +45,7 @@ impl Group<'_> {
     fn slices(&self, measure: &Measure) -> Chart {
         let mut lines = self.lines("offset", "read", measure.0);
         if self.is_cold() {
-            for slicing in SLICING.iter().filter(|slicing| slicing.dataset == self.dataset()) {
-                let offset = grouped(slicing.offset);
-                lines.extend(changed(
-                    &slicing.lines,
-                    |read| {
-                        SLICES
-                            .iter()
-                            .zip(read)
-                            .map(|(rows, read)| (*rows as f64, (measure.2)(read)))
-                            .collect()
-                    },
-                    [format!("offset {offset}, scan"), format!("offset {offset}, binary search")],
-                ));
-            }
+            lines.extend(self.published(SLICES, "offset", "read", measure.0));
         }
         self.chart(measure, Axis::log("rows that are read"), lines)
     }
@@ -69,10 +53,7 @@ impl Group<'_> {
     /// A line for each number of rows that are read, by those that are skipped.
     fn skips(&self, measure: &Measure) -> Chart {
         let mut lines = self.lines("read", "skip", measure.0);
-        if self.dataset() == SKIPS_DATASET && self.is_of_large_partition() {
-            let names = ["scan", "binary search"].map(|how| format!("read 1, {how}"));
-            lines.extend(changed(&SKIPS, |read| vec![(1.0, (measure.2)(read))], names));
-        }
+        lines.extend(self.published(SKIPS, "read", "skip", measure.0));
         let chart = self.chart(measure, Axis::log("rows that are skipped"), lines);
         Chart {
             note: format!("{} On the left edge is that of all rows, none of which is skipped.", chart.note),
@@ -81,7 +62,7 @@ impl Group<'_> {
     }
 
     /// Bars, a group for each case.
-    fn few(&self, &(column, unit, value): &Measure) -> Chart {
+    fn few(&self, &(column, unit): &Measure) -> Chart {
         let name = |case: &Value| format!("stride {}, rows {}", told(&case["stride"]), told(&case["rows"]));
         let names = self.cases.iter().map(name);
         let points = |of: &dyn Fn(&Value) -> Option<f64>| {
@@ -89,20 +70,18 @@ impl Group<'_> {
             points.flatten().collect::<Vec<_>>()
         };
         let mut lines = vec![super::ours("here", points(&|case| case[column].as_f64()))];
-        if self.has_neighbours() {
-            let at = |reads: &[(u64, Read); 2]| {
-                points(&|case| {
-                    let stride = case["stride"].as_u64().filter(|_| case["rows"] == 1)?;
-                    reads.iter().find(|(row, _)| *row == stride).map(|(_, read)| value(read))
-                })
+        for change in ["before", "after"].into_iter().filter(|_| self.has_neighbours()) {
+            let value = |case: &Value| {
+                let is_of = |line: &&Value| line["stride"] == case["stride"] && case["rows"] == 1;
+                published::lines(NEIGHBOURS).iter().find(is_of)?[change][column].as_f64()
             };
-            lines.extend(changed(&NEIGHBOURS, at, ["before", "after"].map(str::to_owned)));
+            lines.push(super::published(change, points(&value)));
         }
-        let chart = self.chart(&(column, unit, value), Axis::default(), lines);
+        let chart = self.chart(&(column, unit), Axis::default(), lines);
         Chart { form: Form::Bars, x: Axis { names: names.collect(), ..Axis::default() }, ..chart }
     }
 
-    fn chart(&self, &(_, unit, _): &Measure, x: Axis, lines: Vec<Line>) -> Chart {
+    fn chart(&self, &(_, unit): &Measure, x: Axis, lines: Vec<Line>) -> Chart {
         let (name, made_of) = (self.group["group"].as_str().unwrap_or_default(), &self.group["made_of"]);
         let fences = if self.group["fences"] == true { "fences" } else { "no fences" };
         let temperature =
@@ -126,16 +105,22 @@ impl Group<'_> {
 
     /// A line for each value of a column.
     fn lines(&self, by: &str, x: &str, y: &str) -> Vec<Line> {
-        let mut lines: Vec<Line> = Vec::new();
-        for case in self.cases {
-            let name = format!("{by} {}", told(&case[by]));
-            let (Some(x), Some(y)) = (case[x].as_f64(), case[y].as_f64()) else { continue };
-            match lines.iter_mut().find(|line| line.name == name) {
-                Some(line) => line.points.push((x, y)),
-                None => lines.push(super::ours(&name, vec![(x, y)])),
-            }
-        }
-        lines
+        let point = |case: &Value| case[y].as_f64();
+        let lines = by_value(self.cases.iter(), by, x, point).into_iter();
+        lines.map(|(name, points)| super::ours(&name, points)).collect()
+    }
+
+    /// Such lines of the published tables, where they are of the same rows; of small partitions nothing was published.
+    fn published(&self, table: &str, by: &str, x: &str, y: &str) -> Vec<Line> {
+        let made_of = &self.group["made_of"];
+        let is_same = |line: &&Value| ["rows", "value_size"].iter().all(|of| line[of] == made_of[of]);
+        let lines =
+            || published::lines(table).iter().filter(|_| self.is_of_large_partition()).filter(is_same);
+        let of_search = |(search, how)| {
+            let of_values = by_value(lines(), by, x, |line| line[search][y].as_f64()).into_iter();
+            of_values.map(move |(name, points)| super::published(&format!("{name}, {how}"), points))
+        };
+        SEARCHES.into_iter().flat_map(of_search).collect()
     }
 
     /// Whether each case begins with empty caches.
@@ -147,18 +132,11 @@ impl Group<'_> {
         self.group["group"].as_str().is_some_and(|name| name.starts_with("large-partition"))
     }
 
-    /// Rows and bytes of a value, of the large partition; of small ones nothing was published.
-    fn dataset(&self) -> (u64, u64) {
-        let number = |name: &str| self.group["made_of"][name].as_u64().unwrap_or_default();
-        if self.is_of_large_partition() { (number("rows"), number("value_size")) } else { (0, 0) }
-    }
-
     /// Whether the neighbours of which something was published are among the rows that are there.
     fn has_neighbours(&self) -> bool {
-        let made_of = &self.group["made_of"];
-        let dataset = (made_of["rows"].as_u64(), made_of["column_index_size_in_kb"].as_u64());
+        let (made_of, of_others) = (&self.group["made_of"], &published::lines(NEIGHBOURS)[0]);
         self.group["group"] == "large-partition-select-few-rows"
-            && dataset == (Some(NEIGHBOURS_DATASET.0), Some(NEIGHBOURS_DATASET.1))
+            && ["rows", "column_index_size_in_kb"].iter().all(|of| made_of[of] == of_others[of])
             && !self.is_cold()
     }
 }
@@ -167,13 +145,23 @@ fn told(number: &Value) -> String {
     number.as_u64().map_or_else(|| number.to_string(), grouped)
 }
 
-/// A line before a change, and one after it.
-fn changed<T>(
-    lines: &Change<T>,
-    points: impl Fn(&T) -> Vec<(f64, f64)>,
-    [before, after]: [String; 2],
-) -> [Line; 2] {
-    [published(&before, points(&lines.before)), published(&after, points(&lines.after))]
+/// Points by the value of a column, in the order in which its values come.
+fn by_value<'a>(
+    cases: impl Iterator<Item = &'a Value>,
+    by: &str,
+    x: &str,
+    y: impl Fn(&Value) -> Option<f64>,
+) -> Vec<(String, Vec<(f64, f64)>)> {
+    let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    for case in cases {
+        let name = format!("{by} {}", told(&case[by]));
+        let (Some(x), Some(y)) = (case[x].as_f64(), y(case)) else { continue };
+        match lines.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, points)) => points.push((x, y)),
+            None => lines.push((name, vec![(x, y)])),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -4,28 +4,26 @@
 use serde_json::Value;
 
 use super::super::chart::{Axis, Chart, Form, Line};
-use super::super::published::{QUERIES, QUERY_MEMORY, Queries, Query};
-use super::{ours, published};
+use super::super::published::{self, QUERIES};
+use super::ours;
 
-/// What an operation costs: what it is called, its name in the results, and its published value.
-type Cost = (&'static str, &'static str, fn(&Query) -> f64);
-
-const COSTS: [Cost; 4] = [
-    ("allocations", "allocs_per_op", |query| query.allocations),
-    ("into caches", "logallocs_per_op", |query| query.into_caches),
-    ("tasks", "tasks_per_op", |query| query.tasks),
-    ("instructions", "instructions_per_op", |query| query.instructions),
+/// What an operation costs: what it is called, and its name in the results.
+const COSTS: [(&str, &str); 4] = [
+    ("allocations", "allocs_per_op"),
+    ("into caches", "logallocs_per_op"),
+    ("tasks", "tasks_per_op"),
+    ("instructions", "instructions_per_op"),
 ];
 
 /// The charts of a run; `None` if it is none.
 pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
     let (lines, parameters) = (results["lines"].as_array()?, &results["parameters"]);
-    let others = QUERIES.iter().find(|queries| is_of(parameters, queries));
+    let others = published::lines(QUERIES).iter().find(|line| is_of(parameters, line));
     let title =
         |what: &str| format!("simple-query, {}: {what}", parameters["mode"].as_str().unwrap_or("read"));
     let rates = seconds(lines.iter().map(|line| line["tps"].as_f64()));
-    let of_others = |query: fn(&Queries) -> &Query| seconds(query_of(others, query).map(|rate| Some(*rate)));
-    let rates = beside(ours("here", rates), others.is_some(), [of_others(before), of_others(after)]);
+    let of_others = |query: &Value| seconds(query["tps"].as_array().into_iter().flatten().map(Value::as_f64));
+    let rates = beside(ours("here", rates), others, of_others);
     let of_another = if others.is_some() { " What is published is of another machine." } else { "" };
     let costs = costs(&results["stats"], others);
     let chart = |title: String, x: Axis, y: Axis, lines: Vec<Line>| {
@@ -49,49 +47,30 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
     Some(charts)
 }
 
-/// Whether a run has the configuration of published ones.
-fn is_of(parameters: &Value, queries: &Queries) -> bool {
+/// Whether a run has the configuration of a published one.
+fn is_of(parameters: &Value, line: &Value) -> bool {
     let is_plain = parameters["mode"] == "read"
         && ["counters", "query_single_key", "bypass_cache"].iter().all(|name| parameters[name] != true);
     is_plain
-        && parameters["memory"] == QUERY_MEMORY
-        && parameters["partitions"] == queries.partitions
-        && ["enable_cache", "enable_index_cache"].iter().all(|name| parameters[name] == queries.is_cached)
-        && parameters["sstable_summary_ratio"] == queries.summary_ratio
+        && ["memory", "partitions"].iter().all(|name| parameters[name] == line[name])
+        && ["enable_cache", "enable_index_cache"].iter().all(|name| parameters[name] == line["is_cached"])
+        && parameters["sstable_summary_ratio"] == line["summary_ratio"]
 }
 
 /// What an operation costs: here, and before and after the published change.
-fn costs(stats: &Value, others: Option<&Queries>) -> Vec<Line> {
-    let points = |value: &dyn Fn(&Cost) -> Option<f64>| {
-        let points = (0..).zip(&COSTS).map(|(at, cost)| Some((f64::from(at), value(cost)?)));
+fn costs(stats: &Value, others: Option<&Value>) -> Vec<Line> {
+    let points = |query: &Value| {
+        let points = (0..).zip(COSTS).map(|(at, (_, name))| Some((f64::from(at), query[name].as_f64()?)));
         points.flatten().collect::<Vec<_>>()
     };
-    let here = ours("here", points(&|(_, name, _)| stats[name].as_f64()));
-    let of_others =
-        |query: fn(&Queries) -> &Query| points(&|(.., value)| others.map(|queries| value(query(queries))));
-    beside(here, others.is_some(), [of_others(before), of_others(after)])
+    beside(ours("here", points(stats)), others, points)
 }
 
-fn beside(here: Line, has_others: bool, [before, after]: [Vec<(f64, f64)>; 2]) -> Vec<Line> {
-    match has_others {
-        true => vec![here, published("before", before), published("after", after)],
-        false => vec![here],
-    }
-}
-
-fn before(queries: &Queries) -> &Query {
-    &queries.lines.before
-}
-
-fn after(queries: &Queries) -> &Query {
-    &queries.lines.after
-}
-
-fn query_of(
-    others: Option<&'static Queries>,
-    query: fn(&Queries) -> &Query,
-) -> impl Iterator<Item = &'static f64> {
-    others.into_iter().flat_map(move |queries| query(queries).rates)
+/// A line of ours, and the published ones before and after the change, if there are any.
+fn beside(here: Line, others: Option<&Value>, points: impl Fn(&Value) -> Vec<(f64, f64)>) -> Vec<Line> {
+    let changes =
+        |line: &Value| ["before", "after"].map(|change| super::published(change, points(&line[change])));
+    [here].into_iter().chain(others.map(changes).into_iter().flatten()).collect()
 }
 
 /// One number a second.

@@ -3,8 +3,12 @@
 use serde_json::Value;
 
 use super::super::chart::{Axis, Chart, Form, Line};
-use super::super::published::{LATENCIES, SINGLE_KEY};
-use super::{ours, published};
+use super::super::published::{self, SINGLE_KEY};
+use super::ours;
+
+/// What the latencies are.
+const LATENCIES: [&str; 6] =
+    ["mean", "median", "95th percentile", "99th percentile", "99.9th percentile", "max"];
 
 /// Ratios of these are drawn: what is above them tells of the machine rather than of the reads.
 const RATIOS: [usize; 3] = [0, 1, 2];
@@ -34,33 +38,37 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
 
 /// A line for each case, and a published one where there is one of it.
 fn latencies(cases: &[Value], names: &[&str]) -> Vec<Line> {
-    let ours_of = |(case, name): (&Value, &&str)| {
-        let points =
-            (0..).zip(LATENCIES).map(|(at, of)| Some((f64::from(at), case["latency"][of].as_f64()?)));
-        ours(name, points.flatten().collect())
+    let points = |case: &Value| {
+        let points = (0..).zip(LATENCIES);
+        points.filter_map(|(at, of)| Some((f64::from(at), case["latency"][of].as_f64()?))).collect()
     };
-    let of_others = SINGLE_KEY.iter().filter(|(name, _)| names.contains(name));
+    let ours = cases.iter().zip(names).map(|(case, name)| ours(name, points(case)));
     let of_others =
-        of_others.map(|(name, values)| published(name, (0..).map(f64::from).zip(*values).collect()));
-    cases.iter().zip(names).map(ours_of).chain(of_others).collect()
+        names.iter().filter_map(|name| Some(super::published(name, points(published_case(name)?))));
+    ours.chain(of_others).collect()
 }
 
 /// Bars for each case: what a latency is beside that of the first one.
 fn ratios(cases: &[Value], names: &[&str]) -> Vec<Line> {
-    let published_of = |name: &str, at: usize| {
-        let of =
-            |name: &str| SINGLE_KEY.iter().find(|(other, _)| *other == name).map(|(_, values)| values[at]);
-        Some(of(name)? / of("off")?)
-    };
     let line_of = |at: usize| {
         let of = LATENCIES[at];
         let here = (0..)
             .zip(cases)
             .map(|(group, case)| Some((f64::from(group), case["ratio_to_off"][of].as_f64()?)));
-        let there = (0..).zip(names).map(|(group, name)| Some((f64::from(group), published_of(name, at)?)));
-        [ours(&format!("here, {of}"), here.flatten().collect()), published(of, there.flatten().collect())]
+        let there = (0..).zip(names).map(|(group, name)| {
+            let latency = |name| published_case(name)?["latency"][of].as_f64();
+            Some((f64::from(group), latency(name)? / latency("off")?))
+        });
+        [
+            ours(&format!("here, {of}"), here.flatten().collect()),
+            super::published(of, there.flatten().collect()),
+        ]
     };
     RATIOS.into_iter().flat_map(line_of).collect()
+}
+
+fn published_case(name: &str) -> Option<&'static Value> {
+    published::lines(SINGLE_KEY).iter().find(|line| line["case"] == name)
 }
 
 #[cfg(test)]
