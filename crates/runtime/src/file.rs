@@ -144,6 +144,10 @@ impl File {
         Ok(Window::new(buf, base + span.lead, len))
     }
 
+    pub(crate) fn counters(&self) -> &IoCounters {
+        &self.0.counters
+    }
+
     fn unexpected_end(&self, offset: u64, length: usize, file_length: u64) -> IoError {
         IoError::UnexpectedEnd { path: self.path().into(), offset, length, file_length }
     }

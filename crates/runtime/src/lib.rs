@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! run / run_simulated ──► Shard ──► Disk ──► File ──► Window      bytes of one read
+//!                           │         │  └─► Ahead                bytes that may not be wanted
 //!                           │         └────► NewFile              appended to
 //!                           └─────► Clock
 //! Loan, Lender   a shard at rest, looked at by other threads
@@ -51,6 +52,7 @@
 //!
 //! This crate never knows what an SSTable is: an [`IoClass`] and an owner in a [`CacheKey`] are numbers to it.
 
+mod ahead;
 mod buffer;
 mod cache;
 mod clock;
@@ -72,6 +74,7 @@ mod stats;
 mod task;
 mod timer;
 
+pub use ahead::Ahead;
 pub use buffer::{buffer, buffer_of, kept_bytes, reuse};
 pub use cache::{Account, Cache, CacheKey, CacheStats, Look, Reserved, Uses};
 pub use clock::{Clock, SimClock};

@@ -66,6 +66,7 @@ pub struct IoStats {
     reads: Counts,
     writes: Counts,
     syncs: u64,
+    dropped: u64,
 }
 
 type Counts = [IoCount; IoClass::COUNT];
@@ -96,12 +97,18 @@ impl IoStats {
         self.syncs
     }
 
+    /// Reads [ahead](crate::Ahead) that went to the operating system, and whose bytes nobody took.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
     /// What was added since `earlier`, a snapshot of the same shard.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             reads: std::array::from_fn(|class| self.reads[class].since(&earlier.reads[class])),
             writes: std::array::from_fn(|class| self.writes[class].since(&earlier.writes[class])),
             syncs: self.syncs - earlier.syncs,
+            dropped: self.dropped - earlier.dropped,
         }
     }
 }
@@ -116,6 +123,7 @@ pub(crate) struct IoCounters {
     reads: [Cell<IoCount>; IoClass::COUNT],
     writes: [Cell<IoCount>; IoClass::COUNT],
     syncs: Cell<u64>,
+    dropped: Cell<u64>,
 }
 
 impl IoCounters {
@@ -131,11 +139,16 @@ impl IoCounters {
         self.syncs.update(|count| count + 1);
     }
 
+    pub(crate) fn record_dropped(&self) {
+        self.dropped.update(|count| count + 1);
+    }
+
     pub(crate) fn snapshot(&self) -> IoStats {
         IoStats {
             reads: std::array::from_fn(|class| self.reads[class].get()),
             writes: std::array::from_fn(|class| self.writes[class].get()),
             syncs: self.syncs.get(),
+            dropped: self.dropped.get(),
         }
     }
 }

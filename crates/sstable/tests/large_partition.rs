@@ -120,22 +120,22 @@ fn places() -> Vec<i32> {
     places
 }
 
-/// The greatest cost of all places, and the prints of some.
+/// Checks what a row costs at all places, and prints that of some and between which all are.
 async fn check(shard: &Shard, data: &Path, fences: bool, most: u64) {
-    let mut worst = Cost::default();
+    let (mut requests, mut kib) = (0, (f64::INFINITY, 0.0_f64));
     for number in places() {
         let cost = read_cold(shard, data, fences, clustering(number)).await;
         assert_eq!(cost.rows, 1, "row {number}");
         assert!(cost.requests() <= most, "row {number}: {cost:?}");
-        if cost.requests() > worst.requests() {
-            worst = cost;
-        }
+        requests = requests.max(cost.requests());
+        kib = (kib.0.min(cost.kib()), kib.1.max(cost.kib()));
     }
     for (name, number) in [("front", 0), ("middle", rows() / 2), ("end", rows() - 1)] {
         let cost = read_cold(shard, data, fences, clustering(number)).await;
         println!("  fences {fences:5}  {name:6}  {} requests, {:.1} KiB", cost.requests(), cost.kib());
     }
-    println!("  fences {fences:5}  worst   {} requests, {:.1} KiB", worst.requests(), worst.kib());
+    let (least, most) = kib;
+    println!("  fences {fences:5}  any     {requests} requests at the most, {least:.1} to {most:.1} KiB");
 }
 
 /// Numbers without a row that stand between two blocks: the index alone proves that they have none.

@@ -24,6 +24,8 @@ pub struct Figures {
     pub requests: u64,
     /// Bytes that they were for, rounded outwards to what direct I/O needs.
     pub bytes: u64,
+    /// Those of them whose bytes nobody wanted in the end.
+    pub dropped: u64,
     /// How often all waited for the disk.
     pub blocked: u64,
     /// How often the shard turned to it.
@@ -97,14 +99,15 @@ impl Meters {
     }
 
     fn since(&self, earlier: &Meters) -> Figures {
-        let io = self.io.since(&earlier.io).total();
+        let io = self.io.since(&earlier.io);
         let allocations = self.allocations.zip(earlier.allocations).map(|(now, before)| now - before);
         let passed = self.clocks.since(&earlier.clocks);
         Figures {
             time: passed.wall,
             cpu: passed.cpu,
-            requests: io.requests,
-            bytes: io.bytes,
+            requests: io.total().requests,
+            bytes: io.total().bytes,
+            dropped: io.dropped(),
             allocations,
             held: self.live.zip(earlier.live).map(|(now, before)| now - before),
             instructions: self
@@ -157,8 +160,7 @@ impl Summary {
             ("aio", median.requests.into()),
             ("(KiB)", rounded(median.bytes as f64 / 1024.0, 1)),
             ("blocked", median.blocked.into()),
-            // Nothing is read that nobody waits for.
-            ("dropped", 0.into()),
+            ("dropped", median.dropped.into()),
             ("idx hit", median.index.hits.into()),
             // As published: a miss is what nobody had asked for before; blocked is all that was not there yet, with
             // what another read was bringing already.

@@ -16,7 +16,7 @@ use super::worker::Worker;
 use crate::Result;
 
 /// Name, kind and meaning of each metric.
-const METRICS: [(&str, &str, &str); 27] = [
+const METRICS: [(&str, &str, &str); 28] = [
     ("siltstone_memtable_bytes", "gauge", "Memory that memtables take."),
     ("siltstone_commit_log_bytes", "gauge", "Bytes of the commit log's segments."),
     ("siltstone_cache_bytes", "gauge", "Memory that cached rows and parts of indexes and files take."),
@@ -29,6 +29,11 @@ const METRICS: [(&str, &str, &str); 27] = [
     ("siltstone_cache_misses_total", "counter", "Lookups in the cache that found nothing."),
     ("siltstone_read_requests_total", "counter", "Reads asked of the operating system."),
     ("siltstone_read_bytes_total", "counter", "Bytes of these reads."),
+    (
+        "siltstone_reads_dropped_total",
+        "counter",
+        "Reads that were begun ahead, and whose bytes nobody wanted.",
+    ),
     ("siltstone_write_requests_total", "counter", "Writes asked of the operating system."),
     ("siltstone_write_bytes_total", "counter", "Bytes of these writes."),
     ("siltstone_syncs_total", "counter", "Files and folders that were synced."),
@@ -104,6 +109,7 @@ impl Worker {
         add("siltstone_cache_misses_total", cache.misses);
         add("siltstone_read_requests_total", disk.total().requests);
         add("siltstone_read_bytes_total", disk.total().bytes);
+        add("siltstone_reads_dropped_total", disk.dropped());
         add("siltstone_write_requests_total", disk.total_writes().requests);
         add("siltstone_write_bytes_total", disk.total_writes().bytes);
         add("siltstone_syncs_total", disk.syncs());

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use runtime::{File, IoError, Task, Window, buffer_of, reuse};
+use runtime::{Ahead, File, IoError, Task, Window, buffer_of, reuse};
 
 use super::sums::{BadSum, Sums, Units};
 use crate::parts::compression_info::{CompressionInfo, Compressor};
@@ -96,7 +96,7 @@ pub(super) struct Request {
     care: Care,
     /// What of the file that takes.
     on_disk: Range<u64>,
-    begun: Option<Task<std::result::Result<Window, IoError>>>,
+    begun: Option<Task<std::result::Result<Ahead, IoError>>>,
 }
 
 impl Request {
@@ -236,7 +236,7 @@ impl DataFile {
     pub(super) fn begin(&self, range: Range<u64>, care: Care) -> Request {
         let mut request = self.request(range, care);
         let (file, at, len) = (self.file.clone(), request.on_disk.start, len_of(&request.on_disk));
-        request.begun = Some(runtime::spawn(async move { file.read_exact_at(at, len).await }));
+        request.begun = Some(runtime::spawn(file.read_ahead_at(at, len)));
         request
     }
 
@@ -277,7 +277,7 @@ impl DataFile {
     async fn read_raw(&self, request: &mut Request) -> Result<Window> {
         let on_disk = &request.on_disk;
         let window = match request.begun.take() {
-            Some(begun) => begun.await?,
+            Some(begun) => begun.await?.take(),
             None => self.file.read_exact_at(on_disk.start, len_of(on_disk)).await?,
         };
         if let Some(sums) = &self.sums {
