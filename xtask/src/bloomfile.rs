@@ -1,7 +1,6 @@
 //! What lookups in bloom filters cost: `siltstone perf bloomfile` a few times, and the medians of that.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,10 +8,11 @@ use clap::Args;
 use serde_json::Value;
 use testkit::command::checked;
 
-use crate::Result;
-use crate::instructions::{counted, grouped};
+use crate::instructions::counted;
 use crate::measure::median;
-use crate::workspace::{perf, root, target};
+use crate::pages::grouped;
+use crate::workspace::{perf, target};
+use crate::{Result, pages};
 
 /// Of each case its name, its batches, and its ways. Those of a case are done in this order in each round, a process each,
 /// or in turns by one process: see [`IN_TURNS`].
@@ -94,7 +94,7 @@ pub fn run(options: &Options) -> Result<()> {
     let text = format!("{}\n{}", table(&lines, &instructions), of_state(&state));
     print!("{text}");
     if options.write {
-        fs::write(root().join(PAGE), page(&text))?;
+        pages::write(PAGE, [("cases", &*text)])?;
     }
     Ok(())
 }
@@ -168,15 +168,15 @@ fn table(lines: &BTreeMap<Which, Lines>, instructions: &BTreeMap<Which, f64>) ->
             Some(other) => format!("{:.2}", line.ratio(other, "cpu ns")),
             None => "–".to_owned(),
         };
-        let batch = if batch == 0 { "–".to_owned() } else { grouped(batch as f64) };
+        let batch = if batch == 0 { "–".to_owned() } else { grouped(batch as f64, 0) };
         text += &format!(
             "| {case} | {batch} | {way} | {:.0} | {:.0} | {} | {:.2} % | {} | {} | {} | {} | {} |\n",
             line.median("ns"),
             line.median("cpu ns"),
-            instructions.get(&which).map_or("–".to_owned(), |count| grouped(*count)),
+            instructions.get(&which).map_or("–".to_owned(), |count| grouped(*count, 0)),
             100.0 * line.median("passed"),
-            grouped(line.median("cache")),
-            grouped(line.median("read")),
+            grouped(line.median("cache"), 0),
+            grouped(line.median("read"), 0),
             share("before"),
             share("per-shard"),
             share("whole"),
@@ -194,31 +194,6 @@ fn of_state(state: &Value) -> String {
         state["sstables"],
         state["shards"],
         kib("before") / 1024.0,
-    )
-}
-
-fn page(text: &str) -> String {
-    format!(
-        "# Bloomfile: lookups in bloom filters by pages\n\n\
-         Keys that are absent are looked for in bloom filters of 1 %, in the ways of before and of now. Printed by\n\n\
-         ```sh\ncargo xtask bloomfile --instructions --write\n```\n\n\
-         {text}\n\
-         **Ways.** *before* is what the published change found: one block cache in sixteen parts, each with a lock, and an iterator for each\n\
-         file and processor, with a lock too. Its blocks are the same pages, read with the same requests: what differs is the way to them.\n\
-         *per-shard* is the cache of a shard, without locks, which is asked for each key: what a database with a thread a core has anyhow.\n\
-         *at-hand* is what there is now: four pages at hand, and sorted keys all at once. *whole* is Filter.db, all of it in memory.\n\n\
-         **Cases.** *absent*: 8 threads with 1,000,000 lookups each in a file of 10,000 keys, as `mt-bloomfile-test` has it; published\n\
-         were 1.43 times fewer cycles and 1.32 times fewer instructions. *churning*: a file of 150 million keys, 190 MB, with 100 MB of cache;\n\
-         each thread has an eighth of the ring, as shards do; what it takes is mostly the disk's, so the ways are done in turns of 256 lookups by\n\
-         one process, each with files and cache of its own. *batches*: sorted keys in each of 64 files of 300,000 keys. *large*: the same in\n\
-         files of 4 million keys, 325 MB together. *inserts*: new rows into a store of 64 SSTables with 20,000 partitions each, sorted, a\n\
-         batch at a time: whether they are there is asked of all SSTables, then they are written to log and memtable. With *at-hand* that is\n\
-         `Table::begin_all`, all of a read; in the other ways the filters are asked by themselves. A third of the keys pass some of\n\
-         the 64 filters, and are looked for in its SSTable.\n\n\
-         **Columns.** *ns* is the time of a thread, divided by its lookups; with 8 threads on two processors it is mostly waiting. *CPU ns* is\n\
-         the time of all threads on processors, divided by all lookups: medians of the runs, as are the ratios behind. What makes a key\n\
-         is in it, in all ways alike; sorting is not. *instructions* are those of a lookup, by valgrind: the difference\n\
-         of a long and a short run.\n"
     )
 }
 

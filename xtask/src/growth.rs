@@ -8,9 +8,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use testkit::command::checked;
 
-use crate::Result;
-use crate::instructions::{check_valgrind, counted, grouped};
+use crate::instructions::{check_valgrind, counted};
+use crate::pages::grouped;
 use crate::workspace::{perf, root, target};
+use crate::{Result, pages};
 
 /// What grows, its sizes, and how many reads are counted; a run makes each number of them twice. To open a thousand SSTables is not to the
 /// million the same number of instructions each time, and among those that overlap reads go on while their tokens are gathered.
@@ -64,7 +65,7 @@ pub fn run(options: &Options) -> Result<()> {
     let tables: String = curves.iter().map(table).collect();
     print!("{tables}");
     if options.write {
-        fs::write(root().join(PAGE), page(&tables))?;
+        pages::write(PAGE, [("curves", &*tables)])?;
         fs::write(root().join(FIGURES), format!("{:#}\n", json!({ "growth": curves })))?;
         draw(&program)?;
     }
@@ -112,7 +113,7 @@ fn table(curve: &Value) -> String {
     for point in curve["points"].as_array().into_iter().flatten() {
         let [cold, warm, opening] = ["cold", "warm", "opening"].map(|of| cost(&point[of]));
         let [size, instructions] =
-            ["size", "instructions"].map(|of| grouped(point[of].as_f64().unwrap_or_default()));
+            ["size", "instructions"].map(|of| grouped(point[of].as_f64().unwrap_or_default(), 0));
         table += &format!("| {size} | {cold} | {warm} | {instructions} | {opening} |\n");
     }
     let picture = |shown: &str| format!("![A row by {along}: {shown}](growth/{along}-{shown}.svg)\n");
@@ -122,31 +123,6 @@ fn table(curve: &Value) -> String {
 fn cost(cost: &Value) -> String {
     let number = |of: &str| cost[of].as_f64().unwrap_or_default();
     format!("{:.2} / {:.1}", number("requests"), number("kib"))
-}
-
-fn page(tables: &str) -> String {
-    format!(
-        "# How cost grows\n\n\
-         Requests / KiB of a row that is there, by the size of what it is in, and instructions by valgrind. Printed by\n\n\
-         ```sh\ncargo xtask growth --write\n```\n\n\
-         {tables}\
-         - *Cold* is a read right after all was opened with empty caches, the mean of 20. *Warm* is the mean of 2,000 behind as many\n  \
-           others, with 64 MiB for caches, of which neither rows nor data take any. Instructions are of some thousands to a hundred thousand, the most\n  \
-           of those among many SSTables: the difference between so many and thrice as many.\n\
-         - Values have 8 bytes; nothing is compressed; index blocks of 64 KiB; fences. **By rows** most instructions step over the rows of half a block,\n  \
-           which are so small that it has thousands.\n\
-         - **Partitions**: up to a million all that tells where one is stays in the 64 MiB; of ten million the fences are larger than that, and three\n  \
-           of four reads bring in a page of them first. From one size to the next, ten times as many, a cold read takes a\n  \
-           request more, within a twentieth.\n\
-         - The SSTables have 1,000 partitions each. **By sstables** their tokens do not overlap, as leveled compaction leaves them: the one is\n  \
-           found by halves. **By overlapping** each has tokens of the whole ring, as many flushes leave them: requests stay as they are,\n  \
-           as filters tell which SSTables have not got the key. Each filter is asked, in memory, until as many were asked as there are\n  \
-           partitions: then the tokens of all are gathered, and one look tells which SSTables have the key\n  \
-           ([0060](../decisions/0060-tokens-gathered.md)). That is among the reads before those that are counted; until then, and where an eighth of the cache\n  \
-           has no room for five bytes a partition, a read takes 160 instructions a filter: 172 thousand among a thousand SSTables.\n\
-         - Opening is that of all SSTables, in requests and KiB. It is in proportion to the SSTables and, by their filters and\n  \
-           summaries, to their partitions. Fences of up to 512 KiB are read whole then; of larger ones it is the last 32 KiB.\n"
-    )
 }
 
 #[cfg(test)]

@@ -16,8 +16,9 @@ use clap::Args;
 use serde_json::Value;
 use testkit::command::checked;
 
-use crate::Result;
-use crate::workspace::{perf, root};
+use crate::pages::grouped;
+use crate::workspace::perf;
+use crate::{Result, pages};
 
 /// The page that `--write` writes.
 const PAGE: &str = "docs/performance/instructions.md";
@@ -60,7 +61,7 @@ const fn operation(
     Operation { what, arguments, times, published }
 }
 
-const OPERATIONS: [Operation; 23] = [
+static OPERATIONS: [Operation; 25] = [
     operation("a row, row cache", "reads --from row-cache --what row", 5000, ""),
     operation("a row, memtable", "reads --from memtable --what row", 5000, ""),
     operation("a row, SSTable", "reads --from sstable --what row", 2000, ""),
@@ -89,6 +90,18 @@ const OPERATIONS: [Operation; 23] = [
         "109,236 / 130.7",
     ),
     operation(
+        "simple-query, the same without fences",
+        "simple-query --concurrency 1 --memory 200M --partitions 1000000 --fences 0",
+        200_000,
+        "109,236 / 130.7",
+    ),
+    operation(
+        "simple-query, the same while the cache fills",
+        "simple-query --concurrency 1 --memory 200M --partitions 1000000",
+        20_000,
+        "109,236 / 130.7",
+    ),
+    operation(
         "simple-query, a tenth of it",
         "simple-query --concurrency 1 --memory 20M --partitions 100000",
         10_000,
@@ -114,7 +127,7 @@ const OPERATIONS: [Operation; 23] = [
     ),
     operation(
         "simple-query, the same, more summary",
-        "simple-query --concurrency 1 --memory 200M --partitions 100000 --flush --enable-cache 0 --enable-index-cache 0 --fences 0 --sstable-summary-ratio 0.005",
+        "simple-query --concurrency 1 --memory 200M --partitions 100000 --flush --enable-cache 0 --enable-index-cache 0 --sstable-summary-ratio 0.005 --fences 0",
         1000,
         "121,047 / 148.2",
     ),
@@ -143,7 +156,7 @@ pub fn run(options: &Options) -> Result<()> {
     let table = table(&lines);
     print!("{table}");
     if options.write {
-        fs::write(root().join(PAGE), page(&table))?;
+        pages::write(PAGE, [("operations", &*table)])?;
     }
     Ok(())
 }
@@ -157,6 +170,26 @@ pub(crate) fn check_valgrind() -> Result<()> {
         Ok(output) if output.status.success() => Ok(()),
         _ => Err("valgrind counts the instructions, and is not installed: most systems have it as the package `valgrind`".into()),
     }
+}
+
+/// The instructions of one operation: of the first one of the table with these arguments.
+///
+/// # Errors
+/// If it is not there, or a run fails.
+pub(crate) fn of(program: &Path, arguments: &str) -> Result<f64> {
+    let operation = with_arguments(arguments);
+    let operation = operation.ok_or_else(|| format!("nothing counts the instructions of {arguments}"))?;
+    Ok(operation.count(program)?.instructions)
+}
+
+fn with_arguments(arguments: &str) -> Option<&'static Operation> {
+    OPERATIONS.iter().find(|operation| operation.arguments == arguments)
+}
+
+/// Whether the table counts an operation with these arguments.
+#[cfg(test)]
+pub(crate) fn counts(arguments: &str) -> bool {
+    with_arguments(arguments).is_some()
 }
 
 impl Operation {
@@ -222,46 +255,11 @@ fn table(lines: &[(&Operation, Taken)]) -> String {
         "| operation | instructions | allocations | published | `siltstone perf …` |\n".to_owned();
     table += "|---|---:|---:|---:|---|\n";
     for (Operation { what, arguments, published, .. }, taken) in lines {
-        let (instructions, allocations) = (grouped(taken.instructions), taken.allocations);
+        let (instructions, allocations) = (grouped(taken.instructions, 0), taken.allocations);
         let published = if published.is_empty() { "–" } else { published };
         table += &format!("| {what} | {instructions} | {allocations:.1} | {published} | `{arguments}` |\n");
     }
     table
-}
-
-/// A whole number with commas between its thousands.
-pub(crate) fn grouped(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-fn page(table: &str) -> String {
-    format!(
-        "# Instructions\n\n\
-         What one operation takes, counted and not timed: instructions of the whole process by valgrind, allocations of the shard's\n\
-         thread. Printed by\n\n\
-         ```sh\ncargo xtask instructions --write\n```\n\n\
-         {table}\n\
-         - An operation is run *n* times and 3*n* times, and the difference divided by 2*n*: what fills and warms is not in it.\n  \
-           Counts repeat within one in a thousand, and within two in a hundred where the disk is asked. The allocator is mimalloc\n  \
-           ([0040](../decisions/0040-the-allocator-of-the-benchmarks.md)); an allocation and its end take up to 170 less with it than with glibc.\n\
-         - `reads` are of one partition of 10,000 rows of 200 bytes, in uncompressed index blocks of 4 KiB, unless it says otherwise.\n  \
-           *SSTable* has the index in the cache, and the data in the page cache of the operating system, which a request asks and which\n  \
-           answers at once.\n\
-         - `simple-query` reads partitions of one row, with five values of 34 bytes, which are compared with what was written; the\n  \
-           figures beside it, instructions / allocations, are those that ScyllaDB published for its program of that name, whose\n  \
-           queries are prepared CQL statements. Ours are reads of the store: admission, memtables, caches, SSTables, merge and\n  \
-           live rows, without a query language above.\n\
-         - *More than memory has room for* is at the published size, and counts the reads from the 200,000th to the 600,000th: within them the\n  \
-           cache becomes full. The lines with a tenth of memory and partitions begin with the 10,000th, and are full soon.\n"
-    )
 }
 
 #[cfg(test)]
@@ -297,7 +295,5 @@ mod tests {
             )
         );
         assert!(table.lines().all(|line| line.matches('|').count() == 6), "{table}");
-        assert!(page(&table).contains(&table));
-        assert_eq!([grouped(7.0), grouped(999.6), grouped(123_456.0)], ["7", "1,000", "123,456"]);
     }
 }

@@ -9,8 +9,10 @@
 //! | [`bloomfile`] | what lookups in bloom filters cost |
 //! | [`growth`] | how the cost of a row grows |
 //! | [`instructions`] | how many instructions reads and writes take |
+//! | [`published`] | the published benchmarks, beside what was published |
 //! | [`peers`] | what the same work takes Siltstone and other databases |
 //! | [`golden`] | golden texts whose answers are Cassandra's, rewritten |
+//! | [`pages`] | pages whose tables chores print |
 //! | [`measure`] | times and memory of commands |
 //! | [`workspace`] | where things are, and the command under test |
 
@@ -22,7 +24,9 @@ pub mod growth;
 pub mod instructions;
 pub mod interop;
 pub mod measure;
+pub mod pages;
 pub mod peers;
+pub mod published;
 pub mod tidy;
 pub mod workspace;
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::tidy::tree::Tree;
 use xtask::{
-    Result, bloomfile, compare_dump, compare_write, golden, growth, instructions, interop, peers, tidy,
-    workspace,
+    Result, bloomfile, compare_dump, compare_write, golden, growth, instructions, interop, peers, published,
+    tidy, workspace,
 };
 
 /// The chores of the project.
@@ -35,6 +35,8 @@ enum Chore {
     Growth(growth::Options),
     /// Measures lookups in bloom filters by pages, in the ways of before and of now.
     Bloomfile(bloomfile::Options),
+    /// Run the published benchmarks and lay them beside what was published; with valgrind.
+    Published(published::Options),
     /// Measure the same work by Siltstone, RocksDB, fjall, cqlite and Cassandra side by side. Builds them first, which takes long.
     Peers(peers::Options),
 }
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Chore::Instructions(options) => instructions::run(&options).map(|()| true),
         Chore::Growth(options) => growth::run(&options).map(|()| true),
         Chore::Bloomfile(options) => bloomfile::run(&options).map(|()| true),
+        Chore::Published(options) => published::run(&options).map(|()| true),
         Chore::Peers(options) => peers::run(&options).map(|()| true),
     };
     match done {

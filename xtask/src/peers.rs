@@ -10,10 +10,14 @@
 //! | module | idea |
 //! |---|---|
 //! | [`contestants`] | who takes part, and how one is started |
+//! | [`confined`] | processes with so much memory in all |
 //! | [`trace`] | what a tracer of system calls saw |
-//! | [`tables`] | figures side by side, and the page |
+//! | [`tables`] | figures side by side |
 //! | [`figures`] | the page's figures as JSON |
+//! | [`behind`] | where they are behind, and what says why |
 
+pub mod behind;
+pub mod confined;
 pub mod contestants;
 pub mod figures;
 pub mod tables;
@@ -23,13 +27,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum as _};
-
+use serde_json::Value;
 use testkit::cassandra::{Cassandra, TableName, VERSION, Work, Writes};
 
+use self::behind::{behind, listed};
+use self::confined::Confined;
 use self::contestants::{Contestant, Dataset, Numbers, Program, Task};
-use self::tables::{Cell, Table, marked, page, part_of};
+use self::tables::{Cell, Table, settings};
 use crate::Result;
 use crate::measure::median;
+use crate::pages::with_part;
 use crate::workspace::{root, target};
 
 /// The page and the figures that `--write` writes.
@@ -50,6 +57,7 @@ const FROM_DISK: [Contestant; 5] = [
         peer: "siltstone",
         variant: "b64",
         flags: &["--block=64"],
+        memory: None,
     },
     Contestant::ROCKSDB,
     Contestant::ROCKSDB_BOUNDED,
@@ -83,9 +91,14 @@ const DISK_CASES: [DiskCase; 7] = [
 const STEADY_CASES: [DiskCase; 6] =
     [DISK_CASES[0], DISK_CASES[1], DISK_CASES[2], DISK_CASES[3], DISK_CASES[5], DISK_CASES[6]];
 
-/// Columns of rates from disk: those who read past the page cache.
-const DIRECT: [Contestant; 4] =
-    [Contestant::SILTSTONE, Contestant::WITHIN, Contestant::ROCKSDB, Contestant::ROCKSDB_BOUNDED];
+/// Columns of rates from disk. The last one reads by the page cache, and is timed where that is limited too.
+const TIMED_FROM_DISK: [Contestant; 5] = [
+    Contestant::SILTSTONE,
+    Contestant::WITHIN,
+    Contestant::ROCKSDB,
+    Contestant::ROCKSDB_BOUNDED,
+    Contestant { title: "fjall, 32 MiB in all", memory: Some(32), ..Contestant::FJALL },
+];
 
 /// So many times the operations that are traced take some hundredths of a second at least.
 const TIMED: u64 = 5;
@@ -213,32 +226,37 @@ pub fn run(options: &Options) -> Result<()> {
     let data = data.canonicalize()?;
     let comparison =
         Comparison { program: Program::build(data.clone(), options.published_rocksdb)?, options };
-    // What was measured before stays on the page, so that a table can be printed again by itself.
-    let shown = fs::read_to_string(root().join(PAGE)).unwrap_or_default();
-    let mut tables = String::new();
+    // What is not measured stays on the page as it was.
+    let mut page = fs::read_to_string(root().join(PAGE))?;
     for part in Part::value_variants() {
-        let name = part.name();
-        let text = if options.only.is_empty() || options.only.contains(part) {
-            let text: String = comparison.tables(*part)?.iter().map(|table| format!("{table}\n")).collect();
-            print!("{text}");
-            text
-        } else {
-            part_of(&shown, &name).to_owned()
-        };
-        tables += &marked(&name, &text);
+        if !options.only.is_empty() && !options.only.contains(part) {
+            continue;
+        }
+        let text: String = comparison.tables(*part)?.iter().map(|table| format!("{table}\n")).collect();
+        print!("{text}");
+        page = with_part(&page, &part.name(), &text)?;
+        if options.write {
+            write(&page)?;
+        }
     }
-    if options.write {
-        let page = page(&tables, options);
-        fs::write(root().join(FIGURES), document(&page))?;
-        fs::write(root().join(PAGE), page)?;
+    if options.write && options.only.is_empty() {
+        write(&with_part(&page, "settings", &settings(options))?)?;
     }
     Ok(())
 }
 
-/// The figures of all tables of a page, as a file.
-fn document(page: &str) -> String {
+/// Writes the page, and what follows from its tables.
+fn write(page: &str) -> Result<()> {
+    let figures = figures_of(page);
+    let page = with_part(page, "behind", &listed(&behind(&figures)))?;
+    fs::write(root().join(FIGURES), format!("{figures:#}\n"))?;
+    Ok(fs::write(root().join(PAGE), page)?)
+}
+
+/// The figures of all tables of a page.
+fn figures_of(page: &str) -> Value {
     let parts: Vec<String> = Part::value_variants().iter().map(|part| part.name()).collect();
-    format!("{:#}\n", figures::figures(page, parts.iter().map(String::as_str)))
+    figures::figures(page, parts.iter().map(String::as_str))
 }
 
 impl Part {
@@ -407,7 +425,7 @@ impl Comparison<'_> {
             let count = if case == "scan" { count } else { TIMED * count };
             (name, move |contestant| self.disk_task(contestant, dataset, case, [warm, from, count]))
         });
-        self.rates_of(title, &DIRECT, tasks)
+        self.rates_of(title, timed_from_disk(), tasks)
     }
 
     /// Operations a second, and ratios to Siltstone's.
@@ -554,6 +572,18 @@ impl Comparison<'_> {
     }
 }
 
+/// Those who can be timed here: not everybody may limit what a process has.
+fn timed_from_disk() -> &'static [Contestant] {
+    match Confined::to(1024) {
+        Ok(_) => &TIMED_FROM_DISK,
+        Err(error) => {
+            let [others @ .., last] = &TIMED_FROM_DISK;
+            eprintln!("{} is not timed: no control group can be made: {error}", last.title);
+            others
+        }
+    }
+}
+
 /// What is timed and counted with everything in memory: it is done once before.
 fn in_memory(contestant: Contestant, dataset: Dataset, case: &'static str, count: u64) -> Task {
     let (memory, warm, from) = (ALL_IN_MEMORY, count, 0);
@@ -574,15 +604,17 @@ fn all_equal(case: &str, sums: &[(&str, [String; 2])]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::part_of;
 
     /// The file was written with the page: it has every table of it, and nothing else.
     #[test]
     fn the_figures_kept_are_those_of_the_page() {
         let kept = |path: &str| fs::read_to_string(root().join(path)).unwrap();
         let (page, figures) = (kept(PAGE), kept(FIGURES));
-        assert_eq!(figures, document(&page));
-        let rows = page.lines().filter(|line| line.starts_with("| ")).count();
-        let heads = page.lines().filter(|line| line.starts_with("|---")).count();
+        assert_eq!(figures, format!("{:#}\n", figures_of(&page)));
+        let tables = page.replace(part_of(&page, "behind"), "");
+        let rows = tables.lines().filter(|line| line.starts_with("| ")).count();
+        let heads = tables.lines().filter(|line| line.starts_with("|---")).count();
         assert_eq!(figures.matches("\"of\":").count(), rows - heads);
     }
 

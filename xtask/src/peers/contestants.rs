@@ -10,9 +10,11 @@ use std::process::Command;
 use serde_json::Value;
 use testkit::command::checked;
 
+use super::confined::{Confined, forget};
 use super::tables::Cell;
 use super::trace::{CALLS, Reads, Traced};
 use crate::Result;
+use crate::pages::grouped;
 use crate::workspace::{root, target};
 
 /// The version of RocksDB that the crate in `peers/Cargo.toml` has bindings of.
@@ -32,12 +34,14 @@ pub struct Contestant {
     pub variant: &'static str,
     /// How it is set up.
     pub flags: &'static [&'static str],
+    /// MiB that a process may have in all where it is timed, what it reads by the page cache included.
+    pub memory: Option<u32>,
 }
 
 impl Contestant {
     /// What a program embeds.
     pub const SILTSTONE: Contestant =
-        Contestant { title: "Siltstone", peer: "siltstone", variant: "siltstone", flags: &[] };
+        Contestant { title: "Siltstone", peer: "siltstone", variant: "siltstone", flags: &[], memory: None };
 
     /// The same on the thread of a shard: without the hop.
     pub const WITHIN: Contestant =
@@ -45,7 +49,7 @@ impl Contestant {
 
     /// As it is by itself.
     pub const ROCKSDB: Contestant =
-        Contestant { title: "RocksDB", peer: "rocksdb", variant: "rocksdb", flags: &[] };
+        Contestant { title: "RocksDB", peer: "rocksdb", variant: "rocksdb", flags: &[], memory: None };
 
     /// Indexes and filters are part of what the cache may take.
     pub const ROCKSDB_BOUNDED: Contestant = Contestant {
@@ -53,10 +57,12 @@ impl Contestant {
         peer: "rocksdb",
         variant: "rocksdb-bounded",
         flags: &["--bounded-index"],
+        memory: None,
     };
 
     /// As it is by itself.
-    pub const FJALL: Contestant = Contestant { title: "fjall", peer: "fjall", variant: "fjall", flags: &[] };
+    pub const FJALL: Contestant =
+        Contestant { title: "fjall", peer: "fjall", variant: "fjall", flags: &[], memory: None };
 
     /// Reads what Siltstone has written.
     pub const CQLITE: Contestant = Contestant { title: "cqlite", peer: "cqlite", ..Contestant::SILTSTONE };
@@ -73,18 +79,8 @@ pub struct Dataset {
 
 impl fmt::Display for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} rows of {} bytes", grouped(self.rows), self.value_size)
+        write!(f, "{} rows of {} bytes", grouped(self.rows.into(), 0), self.value_size)
     }
-}
-
-/// A number with a comma before every three digits.
-fn grouped(number: u32) -> String {
-    let digits = number.to_string();
-    let comma = |(at, digit): (usize, char)| match (digits.len() - at).is_multiple_of(3) && at > 0 {
-        true => format!(",{digit}"),
-        false => format!("{digit}"),
-    };
-    digits.chars().enumerate().map(comma).collect()
 }
 
 /// What one process does.
@@ -230,7 +226,18 @@ impl Program {
     /// # Errors
     /// If it fails.
     pub fn timed(&self, work: &Task) -> Result<Numbers> {
-        let mut read = self.reading(self.start(&self.path), work);
+        let confined = match work.contestant.memory {
+            Some(mib) => {
+                forget(&self.folder(work.contestant, work.dataset))?;
+                Some(Confined::to(mib)?)
+            }
+            None => None,
+        };
+        let start = match &confined {
+            Some(confined) => confined.command(&self.path),
+            None => Command::new(&self.path),
+        };
+        let mut read = self.reading(self.with_libraries(start), work);
         Numbers::parse(&checked(read.arg("--io-uring"))?.stdout)
     }
 
@@ -278,7 +285,10 @@ impl Program {
     }
 
     fn start(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
+        self.with_libraries(Command::new(program))
+    }
+
+    fn with_libraries(&self, mut command: Command) -> Command {
         command.envs(self.libraries.iter().map(|folder| ("LD_LIBRARY_PATH", folder)));
         command
     }
@@ -359,6 +369,5 @@ mod tests {
     fn rows_are_grouped() {
         let dataset = Dataset { rows: 10_000_000, value_size: 200 };
         assert_eq!(dataset.to_string(), "10,000,000 rows of 200 bytes");
-        assert_eq!(grouped(999), "999");
     }
 }

@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use super::tables::part_of;
+use crate::pages::part_of;
 
 /// How titles end, from where numbers are told of.
 const UNITS: [&str; 3] = ["requests / KiB", "seconds of one read, peak MiB", "thousands of "];
@@ -75,8 +75,8 @@ fn figure(cell: &str, unit: &str) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tables::marked;
     use super::*;
+    use crate::pages::marked;
 
     #[test]
     fn tables_become_figures() {

@@ -1,0 +1,142 @@
+//! Rows of several SSTables, newest first or all at once: latencies by the program that was published, and here.
+
+use serde_json::Value;
+
+use super::{Bench, Part};
+use crate::Result;
+use crate::pages::{grouped, table};
+
+/// The places on the page.
+pub(super) const PARTS: &[&str] = &["ratios", "milliseconds"];
+
+/// Reads a second of the published runs.
+const PUBLISHED_RATE: u32 = 4000;
+
+/// A case, and how the page calls it.
+const CASES: [(&str, &str); 6] = [
+    ("off", "off, 3 of 3 at once"),
+    ("best", "best, 1 of 3 needed"),
+    ("in", "best, IN of three rows"),
+    ("mid", "mid, 2 of 3 needed"),
+    ("worst", "worst, 3 of 3 needed"),
+    ("worst-adapted", "worst, adapted"),
+];
+
+/// The latencies of a case.
+const LATENCIES: [&str; 6] =
+    ["mean", "median", "95th percentile", "99th percentile", "99.9th percentile", "max"];
+
+/// Runs both, and says what the tables are.
+pub(super) fn parts(bench: &Bench) -> Result<Vec<Part>> {
+    let published = bench.lines("single key")?;
+    let own = bench.perf("single-key --duration 20", None)?;
+    let at_their_rate = bench.perf(&format!("single-key --duration 20 --rate {PUBLISHED_RATE}"), None)?;
+    let texts = [ratios(published, &own, &at_their_rate), milliseconds(published, &own)];
+    Ok(PARTS.iter().copied().zip(texts).collect())
+}
+
+/// Latencies beside those of the first case.
+fn ratios(published: &[Value], own: &Value, at_their_rate: &Value) -> String {
+    let rate = grouped(own["rate"].as_f64().unwrap_or_default(), 0);
+    let (here, there) =
+        (format!("here, {rate}/s, mean"), format!("here, {}/s, mean", grouped(PUBLISHED_RATE.into(), 0)));
+    let heads = [
+        "case",
+        "published, mean",
+        "median",
+        "95 %",
+        &here,
+        "median",
+        "95 %",
+        &there,
+        "median",
+        "95 %",
+        "SSTables touched",
+    ];
+    let of_first = |latency: &str| published.first().and_then(|off| off["latency"][latency].as_f64());
+    let line = |(case, name): (&str, &str)| {
+        let of_published =
+            |latency| Some(find(published, case)?["latency"][latency].as_f64()? / of_first(latency)?);
+        let of_run =
+            |run: &Value, latency| find(run["cases"].as_array()?, case)?["ratio_to_off"][latency].as_f64();
+        let shown = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+        let latencies = || LATENCIES[..3].iter();
+        [name.to_owned()]
+            .into_iter()
+            .chain(latencies().map(|latency| shown(of_published(latency))))
+            .chain(
+                [own, at_their_rate]
+                    .into_iter()
+                    .flat_map(|run| latencies().map(move |latency| shown(of_run(run, latency)))),
+            )
+            .chain([touched(own, case)])
+            .collect()
+    };
+    table(&heads, &CASES.into_iter().map(line).collect::<Vec<_>>())
+}
+
+/// All latencies of a case in a cell.
+fn milliseconds(published: &[Value], own: &Value) -> String {
+    let latencies = |case: Option<&Value>, decimals: usize| {
+        let latency = |of: &str| Some(format!("{:.decimals$}", case?["latency"][of].as_f64()?));
+        let all: Option<Vec<String>> = LATENCIES.into_iter().map(latency).collect();
+        all.map_or("–".to_owned(), |all| all.join(" / "))
+    };
+    let cases = own["cases"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let line = |(case, name): (&str, &str)| {
+        vec![name.to_owned(), latencies(find(published, case), 1), latencies(find(cases, case), 3)]
+    };
+    table(&["case", "published", "here"], &CASES.into_iter().map(line).collect::<Vec<_>>())
+}
+
+/// SSTables that a read touched.
+fn touched(run: &Value, case: &str) -> String {
+    let count = run["cases"].as_array().and_then(|cases| {
+        let case = find(cases, case)?;
+        Some(case["sstables"].as_f64()? / case["reads"].as_f64()?)
+    });
+    count.map_or("–".to_owned(), |count| grouped(count, 2))
+}
+
+fn find<'a>(cases: &'a [Value], name: &str) -> Option<&'a Value> {
+    cases.iter().find(|case| case["case"] == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::bench;
+    use super::*;
+
+    fn run() -> Value {
+        let latencies = LATENCIES.map(|of| (of.to_owned(), json!(0.4215)));
+        let latencies = Value::Object(latencies.into_iter().collect());
+        let case = json!({ "case": "best", "latency": latencies, "ratio_to_off": latencies, "sstables": 30, "reads": 30 });
+        json!({ "rate": 7495.4, "cases": [case] })
+    }
+
+    #[test]
+    fn ratios_stand_beside_the_published_ones() {
+        let table = ratios(bench().lines("single key").unwrap(), &run(), &json!({ "cases": [] }));
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].contains("| here, 7,495/s, mean |"), "{table}");
+        assert_eq!(
+            lines[3],
+            "| best, 1 of 3 needed | 0.46 | 0.60 | 0.42 | 0.42 | 0.42 | 0.42 | – | – | – | 1 |"
+        );
+        assert_eq!(lines[7].matches('–').count(), 3 + 3 + 3 + 1);
+    }
+
+    #[test]
+    fn latencies_stand_in_one_cell() {
+        let table = milliseconds(bench().lines("single key").unwrap(), &run());
+        assert!(
+            table.contains(
+                "| 0.6 / 0.6 / 1.0 / 1.2 / 4.4 / 13.4 | 0.421 / 0.421 / 0.421 / 0.421 / 0.421 / 0.421 |"
+            ),
+            "{table}"
+        );
+        assert!(table.ends_with("| worst, adapted | – | – |\n"), "{table}");
+    }
+}
