@@ -1,0 +1,107 @@
+//! `siltstone table …`: what it prints, and how it ends.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use testkit::command::{code, stderr, stdout};
+use testkit::fixtures;
+
+const CREATE: &str = "CREATE TABLE ks.t (k text, c int, v text, tags set<int>, PRIMARY KEY (k, c))";
+
+/// `siltstone table COMMAND DIR …`
+fn table(command: &str, dir: &Path, arguments: &[&str]) -> Output {
+    let mut siltstone = Command::new(env!("CARGO_BIN_EXE_siltstone"));
+    siltstone.args([OsStr::new("table"), OsStr::new(command), dir.as_os_str()]).args(arguments);
+    siltstone.output().unwrap()
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    assert_eq!(code(output), 0, "{}", stderr(output));
+    stdout(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn rows_go_in_and_come_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("data-of-mine");
+    let created = table("create", &dir, &["--schema", CREATE]);
+    assert_eq!(code(&created), 0, "{}", stderr(&created));
+    let rows = folder.path().join("rows.jsonl");
+    let text = "{\"k\":\"a\",\"c\":1,\"v\":\"x\",\"tags\":[2,1]}\n\n{\"k\":\"a\",\"c\":2}\n\
+        {\"type\":\"row\",\"key\":[\"b\"],\"clustering\":[7],\"cells\":[{\"name\":\"v\",\"value\":\"y\"}]}\n";
+    std::fs::write(&rows, text).unwrap();
+    let csv = folder.path().join("rows.csv");
+    std::fs::write(&csv, "c,k,v\n3,a,\"with, comma\"\n4,a,\n").unwrap();
+    let loaded = table("load", &dir, &["t", "--in", rows.to_str().unwrap(), "--in", csv.to_str().unwrap()]);
+    assert_eq!((code(&loaded), stdout(&loaded)), (0, "5 rows\n"), "{}", stderr(&loaded));
+    let row = lines(&table("get", &dir, &["ks.t", "a", "1"])).remove(0);
+    assert_eq!(row, json!({"k": "a", "c": 1, "v": "x", "tags": [1, 2]}));
+    let of = |output: &Output| -> Vec<i64> {
+        lines(output).iter().map(|row| row["c"].as_i64().unwrap()).collect()
+    };
+    assert_eq!(of(&table("slice", &dir, &["t", "a", "--from", "2", "--reverse"])), [4, 3, 2]);
+    assert_eq!(of(&table("slice", &dir, &["t", "[\"a\"]", "--to", "[2]", "--limit", "1"])), [1]);
+    let all = lines(&table("scan", &dir, &["t", "--shards", "3"]));
+    assert_eq!(all.len(), 5);
+    assert_eq!(lines(&table("scan", &dir, &["t", "--limit", "2", "--columns", "c,k"])).len(), 2);
+    let raw = lines(&table("scan", &dir, &["t", "--raw"]));
+    assert!(raw.iter().any(|row| row["raw"]["c"] == "00000007" && row["raw"]["v"] == "79"), "{raw:?}");
+    for command in ["compact", "flush"] {
+        assert_eq!(code(&table(command, &dir, &["t"])), 0);
+    }
+    assert_eq!(lines(&table("scan", &dir, &["t"])), all);
+    assert!(stdout(&table("stats", &dir, &[])).contains("siltstone_sstables{"));
+    let snapshot = table("snapshot", &dir, &["t", "--name", "s"]);
+    let copy = Path::new(stdout(&snapshot).trim_end()).to_path_buf();
+    assert_eq!(lines(&table("scan", &copy, &[])), all);
+    assert_eq!(lines(&table("get", &copy, &["a", "2"])).len(), 1);
+    assert_eq!(code(&table("drop", &dir, &["ks.t"])), 0);
+    assert_eq!(code(&table("scan", &dir, &["t"])), 2);
+    assert_eq!(lines(&table("scan", &copy, &[])), all);
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    assert_eq!(code(&table("create", dir, &["--schema", CREATE])), 0);
+    let wrong: [(&str, &[&str], u8, &str); 7] = [
+        ("create", &["--schema", CREATE], 2, "there is a table ks.t already"),
+        ("create", &["--schema", "CREATE TABLE x"], 1, "statement:1:"),
+        ("get", &["ks.t", "a"], 2, "ks.t has 1 clustering columns, not 0"),
+        ("get", &["ks.t", "a", "x"], 2, "c: x is not an int"),
+        ("scan", &[], 2, "TABLE is missing: one of ks.t"),
+        ("scan", &["t", "--columns", "w"], 2, "the table ks.t has no column w"),
+        ("slice", &["ks.u", "a"], 2, "there is no table ks.u, but ks.t"),
+    ];
+    for (command, arguments, exit, message) in wrong {
+        let output = table(command, dir, arguments);
+        assert_eq!(code(&output), i32::from(exit), "{command} {arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{command} {arguments:?}: {}", stderr(&output));
+    }
+    let rows = dir.join("rows.jsonl");
+    std::fs::write(&rows, "{\"k\":\"a\",\"c\":1}\n{\"k\":\"a\"").unwrap();
+    let output = table("load", dir, &["t", "--in", rows.to_str().unwrap()]);
+    assert!(stderr(&output).contains("rows.jsonl:2: "), "{}", stderr(&output));
+    assert_eq!(code(&output), 1);
+    assert_eq!(code(&table("scan", &dir.join("nowhere"), &["t"])), 1);
+}
+
+#[test]
+fn a_copy_of_cassandras_folder_is_read() {
+    let Some(folder) = fixtures::table("cassandra/nb/small/sstables/statics") else { return };
+    let schema = folder.ancestors().nth(2).unwrap().join("schema.cql");
+    // Without a schema the names of the keys are made up.
+    let rows = lines(&table("scan", &folder, &[]));
+    assert!(!rows.is_empty() && rows[0].get("key").is_some() && rows[0].get("column1").is_some());
+    let whole = std::fs::read_to_string(&schema).unwrap();
+    let create = whole.split("CREATE TABLE ").find(|text| text.starts_with("fx_small.statics ")).unwrap();
+    let own = tempfile::tempdir().unwrap();
+    let own = own.path().join("schema.cql");
+    std::fs::write(&own, format!("CREATE TABLE {create}")).unwrap();
+    let named = lines(&table("scan", &folder, &["--schema", own.to_str().unwrap()]));
+    assert_eq!(named.len(), rows.len());
+    assert!(named[0].get("k").is_some());
+}

@@ -1,0 +1,360 @@
+//! Fences change how many requests a read takes, and nothing else.
+//!
+//! Fences are built for real SSTables, on a simulated disk. Every slice is then read with them, without, with damaged
+//! ones, with those of another SSTable, and with caches that keep nothing: all give the same rows. Damage is every byte
+//! flipped, every length cut.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use model::{Bytes, Clustering, Fragment, FragmentReader, PartitionKey, Position, Slice};
+use runtime::{Cache, Disk, Shard, SimOptions};
+use siltstone_sstable::component::{Component, DATA_IO, FENCES_IO, INDEX_IO};
+use siltstone_sstable::parts::fences::write_fences;
+use siltstone_sstable::parts::usage::Usage;
+use siltstone_sstable::verify::verify;
+use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
+
+/// Tables with a large partition, as many as are there, and how many rows it has.
+const TABLES: [(&str, i32); 6] = [
+    ("fixtures/cassandra/me/large/sstables/large_none/me-1-big-Data.db", 20_000),
+    ("fixtures/cassandra/oa/large/sstables/large_rev/oa-1-big-Data.db", 20_000),
+    ("../shared/fixtures/cassandra/me/large/sstables/large/me-1-big-Data.db", 200_000),
+    ("../shared/fixtures/cassandra/oa/large/sstables/large/oa-1-big-Data.db", 200_000),
+    ("../shared/fixtures/cassandra/me/large/sstables/large_rev/me-1-big-Data.db", 20_000),
+    ("../shared/fixtures/cassandra/oa/large/sstables/large_none/oa-1-big-Data.db", 20_000),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn tables() -> impl Iterator<Item = (PathBuf, i32)> {
+    let paths = TABLES.map(|(path, rows)| (root().join(path), rows));
+    paths.into_iter().filter(|(path, _)| path.exists())
+}
+
+/// Runs over a disk in memory, with the files of the table's folder.
+fn with_table<T: Send>(path: &Path, test: impl AsyncFnOnce(&Shard, &Path) -> T + Send) -> T {
+    let options = SimOptions { seed: 3, short_read_chance: 0.05, alignment: 512, ..SimOptions::default() };
+    runtime::run_simulated(options, async |shard: Shard| {
+        for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+            let path = file.unwrap().path();
+            shard.disk().as_simulated().unwrap().add_file(&path, std::fs::read(&path).unwrap());
+        }
+        test(&shard, path).await
+    })
+    .unwrap()
+}
+
+async fn open(disk: &Disk, path: &Path, fences: bool, cache: usize) -> Rc<SSTable> {
+    let options = OpenOptions { fences, ..OpenOptions::new(Cache::new(cache)) };
+    SSTable::open(disk, path, &options).await.unwrap()
+}
+
+/// Builds fences for the table; their path and bytes.
+async fn build(disk: &Disk, path: &Path) -> (PathBuf, Vec<u8>) {
+    let table = open(disk, path, false, 1 << 20).await;
+    let len = write_fences(disk, &table, |_| {}).await.unwrap().expect("fences are of use here");
+    let path = table.descriptor().path_of(&Component::Fences);
+    let file = disk.open(&path, FENCES_IO).await.unwrap();
+    assert_eq!(file.len(), len);
+    let bytes = file.read_exact_at(0, len as usize).await.unwrap().to_vec();
+    (path, bytes)
+}
+
+fn is_in_use(table: &SSTable) -> bool {
+    matches!(table.fences_state(), Usage::InUse { .. })
+}
+
+async fn all(mut reader: impl FragmentReader<Error = siltstone_sstable::Error>) -> Vec<Fragment> {
+    let mut fragments = Vec::new();
+    while let Some(fragment) = reader.next().await.unwrap() {
+        fragments.push(fragment);
+    }
+    fragments
+}
+
+struct Question {
+    key: PartitionKey,
+    slice: Slice,
+    options: ReadOptions,
+}
+
+/// Some slices of the first partitions, around places that are given by the rows' numbers, and of keys that are absent.
+async fn questions(table: &SSTable, every: usize) -> Vec<Question> {
+    let mut partitions: Vec<(PartitionKey, Vec<Clustering>)> = Vec::new();
+    for fragment in all(table.scan()).await {
+        match fragment {
+            Fragment::PartitionStart(start) => partitions.push((start.key, Vec::new())),
+            Fragment::Row(row) => partitions.last_mut().unwrap().1.push(row.clustering),
+            _ => {}
+        }
+    }
+    let absent = table.key(Bytes::from(&b"none"[..]));
+    partitions.push((absent, vec![]));
+    let mut questions = Vec::new();
+    for (key, rows) in partitions {
+        let cuts: Vec<_> = rows.iter().step_by(every).cloned().collect();
+        let mut slices = vec![Slice::all()];
+        for (i, row) in cuts.iter().enumerate() {
+            slices.push(Slice::of_prefix(row.clone()));
+            let end = cuts.get(i + 1 + i % 4).map_or(Position::end(), |end| Position::before(end.clone()));
+            slices.push(Slice { start: Position::after(row.clone()), end });
+            slices.push(Slice { start: Position::after(row.clone()), end: Position::before(row.clone()) });
+        }
+        if let Some(first) = rows.first() {
+            slices.push(Slice { start: Position::start(), end: Position::before(first.clone()) });
+            slices.push(Slice { start: Position::after(rows[rows.len() - 1].clone()), end: Position::end() });
+        }
+        for (i, slice) in slices.into_iter().enumerate() {
+            let reverse = i % 3 == 1;
+            if slice.is_all() && rows.len() > 1000 {
+                continue;
+            }
+            let options = ReadOptions {
+                search: Search::Binary,
+                reverse,
+                static_row: i % 2 == 0,
+                limit: (i % 5 == 0).then_some(1 + i as u64),
+                neighbours: false,
+                is_filtered: false,
+                read_buffer: [None, Some(1000)][i % 2],
+                reads_on: i % 4 == 0,
+            };
+            questions.push(Question { key: key.clone(), slice, options });
+        }
+    }
+    questions
+}
+
+/// A few rows of the large partition and an absent key: enough to follow the fences everywhere.
+async fn few(table: &SSTable) -> Vec<Question> {
+    let mut questions = questions(table, 9000).await;
+    questions.retain(|question| !question.slice.is_all() || question.key.bytes.len() != 4);
+    let step = (questions.len() / 8).max(1);
+    questions.into_iter().step_by(step).collect()
+}
+
+async fn answers(table: &Rc<SSTable>, questions: &[Question]) -> Vec<Option<Vec<Fragment>>> {
+    let mut answers = Vec::new();
+    for Question { key, slice, options } in questions {
+        answers.push(match table.read(key, slice, *options).await.unwrap() {
+            Some(reader) => Some(all(reader).await),
+            None => None,
+        });
+    }
+    answers
+}
+
+#[test]
+fn with_fences_and_without() {
+    for (path, rows) in tables() {
+        with_table(&path, async |shard, path| {
+            let disk = shard.disk();
+            let plain = open(disk, path, true, 64 << 20).await;
+            assert_eq!(plain.fences_state(), Usage::Absent);
+            let questions = questions(&plain, rows as usize / 60).await;
+            let expected = answers(&plain, &questions).await;
+            let (_, bytes) = build(disk, path).await;
+            println!("{}: {} bytes of fences", path.display(), bytes.len());
+            for cache in [64 << 20, 20 << 10, 0] {
+                let table = open(disk, path, true, cache).await;
+                assert!(is_in_use(&table));
+                assert!(answers(&table, &questions).await == expected, "{}", path.display());
+                assert!(is_in_use(&table), "{}", table.fences_state());
+            }
+            let off = open(disk, path, false, 64 << 20).await;
+            assert_eq!(off.fences_state(), Usage::Off);
+            assert!(
+                verify(disk, path, &OpenOptions::new(Cache::new(1 << 20)), |_, _| {})
+                    .await
+                    .unwrap()
+                    .is_sound()
+            );
+        });
+    }
+}
+
+/// A cold read of one row: one request to the index, one to the data. Its neighbour then: none to the index.
+#[test]
+fn a_row_of_a_large_partition_is_two_requests() {
+    for (path, rows) in tables() {
+        with_table(&path, async |shard, path| {
+            let disk = shard.disk();
+            disk.as_simulated().unwrap().set_options(SimOptions { alignment: 512, ..SimOptions::default() });
+            build(disk, path).await;
+            for row in [0, 50, rows / 2 - 999, rows - 900] {
+                let table = open(disk, path, true, 64 << 20).await;
+                for (next, index) in [(0, 1), (1, 0)] {
+                    let key = table.key(Bytes::from(1_i32.to_be_bytes().to_vec()));
+                    let prefix = [(row + next).to_be_bytes().to_vec()].into_iter().collect();
+                    let before = disk.stats();
+                    let slice = Slice::of_prefix(prefix);
+                    all(table.read(&key, &slice, ReadOptions::default()).await.unwrap().unwrap()).await;
+                    let stats = disk.stats().since(&before);
+                    let counts = [INDEX_IO, DATA_IO, FENCES_IO].map(|class| stats.class(class).requests);
+                    assert_eq!(counts[0], index, "{} row {row}: {counts:?}", path.display());
+                    assert!(counts[1] <= 1 && counts[2] == 0, "{} row {row}: {counts:?}", path.display());
+                    assert!(stats.class(INDEX_IO).bytes <= 3 * 4096);
+                }
+            }
+        });
+    }
+}
+
+/// Any byte flipped, any length: the rows are the same, and the damage is told.
+#[test]
+fn damaged_fences_do_no_harm() {
+    let path = root().join(TABLES[1].0);
+    with_table(&path, async |shard, path| {
+        let disk = shard.disk();
+        let plain = open(disk, path, true, 64 << 20).await;
+        let questions = few(&plain).await;
+        let expected = answers(&plain, &questions).await;
+        let (fences, bytes) = build(disk, path).await;
+        let put = |bytes: Vec<u8>| disk.as_simulated().unwrap().add_file(&fences, bytes);
+        let mut damaged: Vec<Vec<u8>> =
+            (0..bytes.len()).step_by(7).map(|len| bytes[..len].to_vec()).collect();
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= [1, 0x80, 0xff][at % 3];
+            damaged.push(flipped);
+        }
+        for damaged in damaged {
+            put(damaged);
+            let table = open(disk, path, true, 64 << 20).await;
+            assert!(answers(&table, &questions).await == expected);
+            assert!(!is_in_use(&table), "damage is seen by the first read at the latest");
+        }
+        put(bytes);
+        assert!(is_in_use(&*open(disk, path, true, 64 << 20).await));
+    });
+}
+
+/// Bytes that are changed together with their checksum: never a panic or a hang. What contradicts the blocks is seen;
+/// what nothing else tells, as the place of the partition in the data, is believed.
+#[test]
+fn fences_that_lie_are_given_up_where_blocks_contradict() {
+    let path = root().join(TABLES[0].0);
+    with_table(&path, async |shard, path| {
+        let disk = shard.disk();
+        let plain = open(disk, path, true, 64 << 20).await;
+        let questions = few(&plain).await;
+        let expected = answers(&plain, &questions).await;
+        let (fences, bytes) = build(disk, path).await;
+        let trailer = bytes.len() - 4 - 112;
+        let (mut given_up, mut differ) = (0, 0);
+        for at in (0..trailer).filter(|at| bytes[*at] != 0) {
+            let mut lying = bytes.clone();
+            lying[at] ^= 1 << (at % 8);
+            let page = at / 4096 * 4096;
+            let sum = crc32fast::hash(&lying[page..page + 4092]);
+            lying[page + 4092..page + 4096].copy_from_slice(&sum.to_be_bytes());
+            disk.as_simulated().unwrap().add_file(&fences, lying);
+            let table = open(disk, path, true, 64 << 20).await;
+            let mut answers = Vec::new();
+            for Question { key, slice, options } in &questions {
+                let Ok(reader) = table.read(key, slice, *options).await else { continue };
+                let Some(mut reader) = reader else {
+                    answers.push(None);
+                    continue;
+                };
+                let mut fragments = Vec::new();
+                while let Ok(Some(fragment)) = reader.next().await {
+                    fragments.push(fragment);
+                }
+                answers.push(Some(fragments));
+            }
+            differ += usize::from(answers != expected);
+            given_up += usize::from(!is_in_use(&table));
+        }
+        println!("{given_up} of these were given up, {differ} led to other answers");
+        assert!(given_up > 2 * differ);
+    });
+}
+
+#[test]
+fn fences_of_another_sstable_are_not_used() {
+    let path = root().join(TABLES[0].0);
+    with_table(&path, async |shard, path| {
+        let disk = shard.disk();
+        let (fences, bytes) = build(disk, path).await;
+        let simulated = disk.as_simulated().unwrap();
+        let dir = path.parent().unwrap();
+        simulated.add_file(dir.join("me-2-big-Fences.db"), bytes.clone());
+        let other = open(disk, &dir.join("me-2-big-Data.db"), true, 64 << 20).await;
+        let state = other.fences_state().to_string();
+        assert_eq!(state, "ignored: its digest is that of another Data.db");
+        let report =
+            verify(disk, &dir.join("me-2-big-Data.db"), &OpenOptions::new(Cache::new(1 << 20)), |_, _| {})
+                .await
+                .unwrap();
+        assert!(report.is_sound());
+        assert!(report.notes.listed().iter().any(|note| note.what.contains("digest")), "{:?}", report.notes);
+
+        simulated.remove_file(&dir.join("me-1-big-Digest.crc32"));
+        let unbound = open(disk, path, true, 64 << 20).await;
+        assert!(!is_in_use(&unbound), "{}", unbound.fences_state());
+        simulated.remove_file(&fences);
+        assert_eq!(open(disk, path, true, 64 << 20).await.fences_state(), Usage::Absent);
+    });
+}
+
+/// What `verify` says of fences that are damaged, or sound for themselves but not what the index makes of them.
+#[test]
+fn verify_checks_fences() {
+    let path = root().join(TABLES[0].0);
+    with_table(&path, async |shard, path| {
+        let disk = shard.disk();
+        let (fences, bytes) = build(disk, path).await;
+        let problem = async |bytes: Vec<u8>| {
+            disk.as_simulated().unwrap().add_file(&fences, bytes);
+            let report = verify(disk, path, &OpenOptions::new(Cache::new(1 << 20)), |_, _| {}).await.unwrap();
+            let found: Vec<_> = report.problems.listed().iter().map(|problem| problem.what.clone()).collect();
+            assert!(report.problems.listed().iter().all(|problem| problem.path == fences));
+            found.join("; ")
+        };
+        assert_eq!(problem(bytes.clone()).await, "");
+        let mut flipped = bytes.clone();
+        flipped[9] ^= 1;
+        assert_eq!(problem(flipped.clone()).await, "the checksum of a page is wrong");
+        let sum = crc32fast::hash(&flipped[..4092]);
+        flipped[4092..4096].copy_from_slice(&sum.to_be_bytes());
+        assert_eq!(problem(flipped).await, "a page is not what Index.db makes of it");
+        assert_eq!(problem(bytes[..bytes.len() - 1].to_vec()).await, "the file ends inside a page");
+        assert_eq!(problem(Vec::new()).await, "the file ends inside a page");
+    });
+}
+
+/// Wherever the power is cut while fences are written, there are all of them or none.
+#[test]
+fn a_power_cut_leaves_all_or_nothing() {
+    let path = root().join(TABLES[0].0);
+    let (mut without, mut with) = (0, 0);
+    for crash_at in 0.. {
+        let (crashed, in_use) = with_table(&path, async |shard, path| {
+            let disk = shard.disk();
+            let simulated = disk.as_simulated().unwrap();
+            let table = open(disk, path, true, 1 << 20).await;
+            simulated.set_options(SimOptions { crash_at: Some(crash_at), ..SimOptions::default() });
+            let written = write_fences(disk, &table, |_| {}).await;
+            let crashed = simulated.has_crashed();
+            assert_eq!(written.is_err(), crashed);
+            simulated.restart();
+            simulated.set_options(SimOptions::default());
+            let table = open(disk, path, true, 1 << 20).await;
+            assert!(matches!(table.fences_state(), Usage::Absent | Usage::InUse { .. }));
+            let in_use = is_in_use(&table);
+            // What is left of the first attempt is not in the way of the next one.
+            write_fences(disk, &table, |_| {}).await.unwrap();
+            (crashed, in_use)
+        });
+        assert!(crashed || in_use);
+        (without, with) = (without + usize::from(!in_use), with + usize::from(in_use));
+        if !crashed {
+            break;
+        }
+    }
+    assert!(without > 1 && with > 0, "{without} cuts before, {with} after");
+}

@@ -1,0 +1,221 @@
+//! Flushes, compactions and writes that fail or are given up leave nothing behind that harms.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use model::{
+    Bytes, Clustering, CqlType, FragmentReader, Liveness, Mutation, PartitionKey, Row, Schema, Token, flat,
+};
+use runtime::{Shard, SimOptions, run_simulated, sleep, timeout};
+use siltstone_storage::commit_log::{EarlierLog, OnCorruption, SyncMode, TableId};
+use siltstone_storage::rewrite::{Control, Rewrite};
+use siltstone_storage::table::clean_folder;
+use siltstone_storage::{Definition, Generations, Result, Store, StoreOptions, Table};
+use sstable::Version;
+
+const A: TableId = TableId([1; 16]);
+const B: TableId = TableId([2; 16]);
+
+fn schema() -> Rc<Schema> {
+    Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), Vec::new()))
+}
+
+/// The write of a row.
+fn row(number: i32) -> Vec<u8> {
+    let clustering = std::iter::once(&number.to_be_bytes()[..]).collect::<Clustering>();
+    let row = Row { liveness: Liveness { timestamp: 1, ..Liveness::NONE }, ..Row::new(clustering) };
+    let key = PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]));
+    let mut record = Vec::new();
+    flat::put_mutation(&Mutation { rows: vec![row], ..Mutation::new(key) }, &mut record);
+    record
+}
+
+/// Everything small.
+fn options() -> StoreOptions {
+    let mut options = StoreOptions { memtables: 2000, ..StoreOptions::default() };
+    options.log.sync = SyncMode::Batch;
+    options.log.segment_size = 300;
+    options
+}
+
+async fn open(shard: &Shard, options: StoreOptions) -> (Store, Vec<Table>) {
+    let disk = shard.disk();
+    let earlier = EarlierLog::find(disk, Path::new("/log")).unwrap();
+    let store = Store::open(shard, Path::new("/log"), options).await.unwrap();
+    let mut tables = Vec::new();
+    for (id, folder) in [(A, "/d/a"), (B, "/d/b")] {
+        disk.create_dir_all(Path::new(folder)).await.unwrap();
+        for above in ["/d", "/"] {
+            disk.sync_dir(Path::new(above)).await.unwrap();
+        }
+        clean_folder(disk, Path::new(folder)).await.unwrap();
+        let definition = Definition::new(id, &schema(), Version::Nb);
+        tables.push(store.add_table(Path::new(folder), definition, &Generations::default()).await.unwrap());
+    }
+    store.recover(std::slice::from_ref(&earlier), |_| true, OnCorruption::Stop).await.unwrap();
+    earlier.remove(disk).await.unwrap();
+    (store, tables)
+}
+
+/// How many rows there are.
+async fn rows(table: &Table) -> usize {
+    let (mut stream, mut rows) = (table.scan(None, Token::MAX).await.unwrap(), 0);
+    while let Some(fragment) = stream.next().await.unwrap() {
+        rows += usize::from(matches!(fragment, model::Fragment::Row(_)));
+    }
+    rows
+}
+
+fn files(shard: &Shard, folder: &str, part: &str) -> usize {
+    let files = shard.disk().list(Path::new(folder)).unwrap();
+    files.iter().filter(|path| path.to_str().unwrap().contains(part)).count()
+}
+
+fn set(shard: &Shard, options: SimOptions) {
+    shard.disk().as_simulated().unwrap().set_options(options);
+}
+
+#[test]
+fn a_log_is_not_replayed_into_its_own_store() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (store, _) = open(&shard, options()).await;
+        store.write(A, row(1)).await.unwrap();
+        store.close().await.unwrap();
+        let (store, tables) = open(&shard, options()).await;
+        assert_eq!(files(&shard, "/log", "commitlog"), 1, "the log that is open");
+        store.write(A, row(2)).await.unwrap();
+        store.close().await.unwrap();
+        drop(tables);
+        let (_, tables) = open(&shard, options()).await;
+        assert_eq!(rows(&tables[0]).await, 2);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_flush_that_is_given_up_is_done_by_the_next() {
+    for micros in 0..60 {
+        run_simulated(SimOptions { max_delay: 5, seed: micros, ..SimOptions::default() }, async |shard| {
+            let (store, tables) = open(&shard, options()).await;
+            store.write(A, row(1)).await.unwrap();
+            drop(timeout(Duration::from_micros(micros), store.flush(&tables[0])).await);
+            store.write(A, row(2)).await.unwrap();
+            let flushed = store.flush(&tables[0]).await;
+            // It may have been given up while it was committed.
+            assert!(flushed.is_ok() || micros > 20, "{flushed:?}");
+            assert_eq!(rows(&tables[0]).await, 2);
+            drop(store.close().await);
+            sleep(Duration::from_secs(1)).await;
+            let (_, tables) = open(&shard, options()).await;
+            assert_eq!(rows(&tables[0]).await, 2);
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_flush_that_fails_leaves_no_second_copy() {
+    for seed in 0..100 {
+        run_simulated(SimOptions::default(), async |shard| {
+            let (store, tables) = open(&shard, options()).await;
+            store.write(A, row(1)).await.unwrap();
+            set(
+                &shard,
+                SimOptions { seed, write_error_chance: 0.02, io_error_chance: 0.1, ..SimOptions::default() },
+            );
+            for _ in 0..3 {
+                drop(store.flush(&tables[0]).await);
+            }
+            set(&shard, SimOptions::default());
+            drop(store.flush(&tables[0]).await);
+            let sstables = tables[0].sstables().members().len();
+            assert!(sstables <= 1);
+            drop(store.close().await);
+            shard.disk().as_simulated().unwrap().restart();
+            clean_folder(shard.disk(), Path::new("/d/a")).await.unwrap();
+            assert!(files(&shard, "/d/a", "Data.db") <= 1, "seed {seed}");
+            let (_, tables) = open(&shard, options()).await;
+            assert_eq!(rows(&tables[0]).await, 1);
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_compaction_that_fails_is_no_obstacle() {
+    for seed in 0..100 {
+        run_simulated(SimOptions::default(), async |shard| {
+            let (store, tables) = open(&shard, options()).await;
+            for number in 0..3 {
+                store.write(A, row(number)).await.unwrap();
+                store.flush(&tables[0]).await.unwrap();
+            }
+            set(&shard, SimOptions { seed, write_error_chance: 0.05, ..SimOptions::default() });
+            for _ in 0..6 {
+                let inputs = tables[0].compactable();
+                drop(tables[0].rewrite(&Rewrite::into_one(inputs), &Control::default()).await);
+            }
+            set(&shard, SimOptions { seed, ..SimOptions::default() });
+            drop(store.close().await);
+            shard.disk().as_simulated().unwrap().restart();
+            let (_, tables) = open(&shard, options()).await;
+            assert_eq!(rows(&tables[0]).await, 3, "seed {seed}");
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_compaction_that_is_cancelled_changes_nothing() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (store, tables) = open(&shard, options()).await;
+        store.write(A, row(1)).await.unwrap();
+        store.flush(&tables[0]).await.unwrap();
+        let (inputs, control) = (tables[0].compactable(), Control::default());
+        control.cancel();
+        let rewritten = tables[0].rewrite(&Rewrite::into_one(inputs), &control).await;
+        assert!(matches!(rewritten, Err(siltstone_storage::Error::Cancelled)));
+        assert_eq!((tables[0].compactable().len(), rows(&tables[0]).await), (1, 1));
+    })
+    .unwrap();
+}
+
+/// A log of nothing but marks has nothing to flush, and is let go of all the same.
+#[test]
+fn a_log_that_is_too_long_becomes_shorter_by_itself() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let mut options = StoreOptions { memtables: 1 << 20, ..options() };
+        options.log.total_size = 1500;
+        let (store, tables) = open(&shard, options).await;
+        store.write(A, row(1)).await.unwrap();
+        store.flush(&tables[0]).await.unwrap();
+        for number in 0..100 {
+            store.write(B, row(number)).await.unwrap();
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert!(store.log().pressure().is_empty() && store.log().size() < 2000, "{}", store.log().size());
+    })
+    .unwrap();
+}
+
+/// Whoever waits for memory is told when there is none to come.
+#[test]
+fn no_write_waits_for_ever() {
+    for (seed, is_given_up) in (0..20).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let disk = SimOptions { seed, max_delay: 50, ..SimOptions::default() };
+        run_simulated(disk.clone(), async |shard| {
+            let (store, _tables) = open(&shard, StoreOptions { memtables: 100, ..options() }).await;
+            if is_given_up {
+                assert!(timeout(Duration::ZERO, store.write(A, row(1))).await.is_none());
+            } else {
+                let crash_at = Some(shard.disk().as_simulated().unwrap().counters().operations);
+                set(&shard, SimOptions { crash_at, ..disk });
+                store.write(A, row(1)).await.unwrap_err();
+            }
+            let second: Option<Result<()>> = timeout(Duration::from_secs(60), store.write(A, row(2))).await;
+            assert!(second.is_some_and(|second| second.is_ok() == is_given_up));
+        })
+        .unwrap();
+    }
+}

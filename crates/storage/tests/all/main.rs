@@ -1,0 +1,16 @@
+//! The tests that go across the crate, in one program: each takes as long to build as the crate itself.
+//!
+//! Those that count all of a process, its allocations or its memory, are programs of their own.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod denials;
+mod failures;
+mod gathering;
+mod kill;
+mod many_keys;
+mod one_row;
+mod row_cache;
+mod simulation;
+mod single_rows;
+mod store;
