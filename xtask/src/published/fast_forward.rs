@@ -6,7 +6,8 @@ use super::{Bench, Part};
 use crate::Result;
 use crate::pages::{grouped, table};
 
-/// The places on the page, in the order of [`parts`].
+/// The places on the page.
+#[cfg(test)]
 pub(super) const PARTS: &[&str] = &[
     "ten million",
     "four hundred",
@@ -43,15 +44,13 @@ const SLICING: &str = "large-partition-slicing-clustering-keys";
 /// A slice of the table, which is said to cost the same.
 const OF_TABLE: &str = "large-partition-slicing-single-key-reader";
 
-/// The rows of which slices were published, what is populated, and what is run of it with fences.
-const SLICED: [(u64, &str, &str); 2] = [
-    (
-        10_000_000,
-        "--rows 10000000 --value-size 2000",
-        "large-partition-slicing-clustering-keys,large-partition-skips",
-    ),
-    (400, "--rows 400 --value-size 200", SLICING),
-];
+/// The other groups beside which something was published.
+const SKIPPING: &str = "large-partition-skips";
+const SELECTING: &str = "large-partition-select-few-rows";
+
+/// How many rows those have of which slices were published, and how they are populated.
+const MANY: (u64, &str) = (10_000_000, "--rows 10000000 --value-size 2000");
+const FEW: (u64, &str) = (400, "--rows 400 --value-size 200");
 
 /// How a row of it is found, in the order of the runs.
 const WAYS: [&str; 3] = ["", " --fences false", " --fences false --index-search scan"];
@@ -85,26 +84,30 @@ const HELD: Column = column("beyond, bytes", "held");
 
 /// Runs all, and says what the tables are.
 pub(super) fn parts(bench: &Bench) -> Result<Vec<Part>> {
-    let mut parts = Vec::new();
-    for (part, (rows, made_of, groups)) in PARTS.iter().zip(SLICED) {
-        let runs = sliced(bench, made_of, groups)?;
-        let ways = [cases(&runs[0], SLICING)?, cases(&runs[1], SLICING)?, cases(&runs[2], SLICING)?];
-        parts.push((*part, slices(bench.lines("slices")?, rows, ways)));
-        if let Ok(skips) = cases(&runs[0], "large-partition-skips") {
-            parts.push(("every second row", every_second_row(bench.lines("skips")?, skips)));
-        }
-    }
-    let runs = neighbouring(bench)?;
-    let ways = [
-        cases(&runs[0], "large-partition-select-few-rows")?,
-        cases(&runs[1], "large-partition-select-few-rows")?,
+    let ten_million = sliced(bench, MANY.1, &format!("{SLICING},{SKIPPING}"))?;
+    let four_hundred = sliced(bench, FEW.1, SLICING)?;
+    let selected = neighbouring(bench)?;
+    let (published, skips) = (bench.lines("slices")?, bench.lines("skips")?);
+    let mut parts = vec![
+        ("ten million", slices(published, MANY.0, in_each_way(&ten_million, SLICING)?)),
+        ("four hundred", slices(published, FEW.0, in_each_way(&four_hundred, SLICING)?)),
+        ("every second row", every_second_row(skips, cases(&ten_million[0], SKIPPING)?)),
     ];
-    parts.push(("neighbours", neighbours(bench.lines("neighbours")?, ways)));
+    parts.push(("neighbours", neighbours(bench.lines("neighbours")?, in_each_way(&selected, SELECTING)?)));
     parts.extend(a_million(&a_million_rows(bench)?)?);
     Ok(parts)
 }
 
-/// Slices of the same rows, in each way.
+/// The cases of a group in each run.
+fn in_each_way<'a, const RUNS: usize>(runs: &'a [Value; RUNS], group: &str) -> Result<[&'a [Value]; RUNS]> {
+    let mut ways = [[].as_slice(); RUNS];
+    for (way, run) in ways.iter_mut().zip(runs) {
+        *way = cases(run, group)?;
+    }
+    Ok(ways)
+}
+
+/// Slices of the same rows, in each way; with fences these groups.
 fn sliced(bench: &Bench, made_of: &str, groups: &str) -> Result<[Value; 3]> {
     let data = tempfile::tempdir_in(&bench.folder)?;
     let run = |more: &str| {
@@ -125,8 +128,8 @@ fn neighbouring(bench: &Bench) -> Result<[Value; 2]> {
     let data = tempfile::tempdir_in(&bench.folder)?;
     let run = |more: &str| {
         let arguments = format!(
-            "fast-forward --datasets large-part-ds1 --run-tests large-partition-select-few-rows \
-             --keep-cache-across-test-cases --test-case-duration 0 {more}"
+            "fast-forward --datasets large-part-ds1 --run-tests {SELECTING} --keep-cache-across-test-cases \
+             --test-case-duration 0 {more}"
         );
         bench.perf(&arguments, Some(data.path()))
     };
