@@ -189,7 +189,7 @@ fn of_state(state: &Value) -> String {
     let kib = |column: &str| state[column].as_f64().unwrap_or_default() / 1024.0;
     let now = kib("now");
     format!(
-        "State that lookups keep, for {} SSTables and {} shards: before {:.1} MiB (published: 246 MiB), now {now:.0} KiB; the first \
+        "State that lookups keep, for {} SSTables and {} shards: before {:.1} MiB (published: about 246 MB, for 32k and 48), now {now:.0} KiB; the first \
          tokens of pages besides, 8 bytes for each 4 KiB of filter.\n",
         state["sstables"],
         state["shards"],

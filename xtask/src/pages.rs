@@ -65,7 +65,8 @@ pub fn grouped(number: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", number.abs());
     let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
     let rest = rest.trim_end_matches('0');
-    let mut grouped = if number < 0.0 { "-".to_owned() } else { String::new() };
+    let is_nothing = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let mut grouped = if number < 0.0 && !is_nothing { "-".to_owned() } else { String::new() };
     for (at, digit) in whole.chars().enumerate() {
         if at > 0 && (whole.len() - at).is_multiple_of(3) {
             grouped.push(',');
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        let texts = [(7.0, 0), (999.6, 0), (123_456.0, 1), (1_966_805.5, 1), (-17_808.0, 0), (0.04, 1)];
+        let texts = [(7.0, 0), (999.6, 0), (123_456.0, 1), (1_966_805.5, 1), (-17_808.0, 0), (-0.04, 1)];
         let texts = texts.map(|(number, decimals)| grouped(number, decimals));
         assert_eq!(texts, ["7", "1,000", "123,456", "1,966,805.5", "-17,808", "0"]);
     }

@@ -34,10 +34,9 @@ use self::behind::{behind, listed};
 use self::confined::Confined;
 use self::contestants::{Contestant, Dataset, Numbers, Program, Task};
 use self::tables::{Cell, Table, settings};
-use crate::Result;
 use crate::measure::median;
-use crate::pages::with_part;
 use crate::workspace::{root, target};
+use crate::{Result, pages};
 
 /// The page and the figures that `--write` writes.
 const PAGE: &str = "docs/performance/peers.md";
@@ -227,30 +226,28 @@ pub fn run(options: &Options) -> Result<()> {
     let comparison =
         Comparison { program: Program::build(data.clone(), options.published_rocksdb)?, options };
     // What is not measured stays on the page as it was.
-    let mut page = fs::read_to_string(root().join(PAGE))?;
     for part in Part::value_variants() {
         if !options.only.is_empty() && !options.only.contains(part) {
             continue;
         }
         let text: String = comparison.tables(*part)?.iter().map(|table| format!("{table}\n")).collect();
         print!("{text}");
-        page = with_part(&page, &part.name(), &text)?;
         if options.write {
-            write(&page)?;
+            write(&part.name(), &text)?;
         }
     }
     if options.write && options.only.is_empty() {
-        write(&with_part(&page, "settings", &settings(options))?)?;
+        pages::write(PAGE, [("settings", &*settings(options))])?;
     }
     Ok(())
 }
 
-/// Writes the page, and what follows from its tables.
-fn write(page: &str) -> Result<()> {
-    let figures = figures_of(page);
-    let page = with_part(page, "behind", &listed(&behind(&figures)))?;
+/// Writes a part of the page, and what follows from its tables.
+fn write(part: &str, text: &str) -> Result<()> {
+    pages::write(PAGE, [(part, text)])?;
+    let figures = figures_of(&fs::read_to_string(root().join(PAGE))?);
     fs::write(root().join(FIGURES), format!("{figures:#}\n"))?;
-    Ok(fs::write(root().join(PAGE), page)?)
+    pages::write(PAGE, [("behind", &*listed(&behind(&figures)))])
 }
 
 /// The figures of all tables of a page.

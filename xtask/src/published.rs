@@ -37,7 +37,7 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<Benchmark>,
 
-    /// Where a folder for the rows is made, up to 20 GB at a time, and removed at the end. Default in the folder of builds.
+    /// Where a folder is made for the rows, which take up to 20 GB and are removed at the end. Default in the folder of builds.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 

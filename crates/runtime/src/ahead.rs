@@ -9,8 +9,8 @@ pub struct Ahead {
     file: File,
     /// None while the disk is asked.
     window: Option<Window>,
-    /// Whether somebody waits for it to the end.
-    is_wanted: bool,
+    /// Whether its bytes were taken, or an error was told: then it was not in vain.
+    is_settled: bool,
 }
 
 impl File {
@@ -19,14 +19,14 @@ impl File {
     /// # Errors
     /// As there.
     pub async fn read_ahead_at(self, offset: u64, len: usize) -> Result<Ahead, IoError> {
-        let mut ahead = Ahead { file: self, window: None, is_wanted: false };
+        let mut ahead = Ahead { file: self, window: None, is_settled: false };
         match ahead.file.read_exact_at(offset, len).await {
             Ok(window) => {
                 ahead.window = Some(window);
                 Ok(ahead)
             }
             Err(error) => {
-                ahead.is_wanted = true;
+                ahead.is_settled = true;
                 Err(error)
             }
         }
@@ -36,14 +36,14 @@ impl File {
 impl Ahead {
     /// The bytes.
     pub fn take(mut self) -> Window {
-        self.is_wanted = true;
+        self.is_settled = true;
         self.window.take().expect("the disk has answered")
     }
 }
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        if !self.is_wanted {
+        if !self.is_settled {
             self.file.counters().record_dropped();
         }
     }

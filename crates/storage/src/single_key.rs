@@ -26,7 +26,7 @@ use model::{Fragment, FragmentReader, Next, Slice};
 use sstable::{PartitionReader, ReadOptions};
 
 use crate::cover::Cover;
-use crate::source::{SLICE_READ_AHEAD, Source, share};
+use crate::source::{Source, share_of_slice};
 use crate::sstable_set::Member;
 use crate::table::ReadRequest;
 use crate::{Error, Result};
@@ -328,7 +328,7 @@ fn options(request: &ReadRequest, count: usize) -> ReadOptions {
         static_row: request.static_row,
         limit: request.limit.map(|rows| rows.div_ceil(count as u64)),
         is_filtered: true,
-        read_buffer: Some(share(SLICE_READ_AHEAD, count)),
+        read_buffer: Some(share_of_slice(count, request.reads_on)),
         reads_on: request.reads_on,
         ..ReadOptions::default()
     }
@@ -339,7 +339,7 @@ pub(crate) fn options_of_row() -> ReadOptions {
     ReadOptions {
         limit: Some(1),
         is_filtered: true,
-        read_buffer: Some(share(SLICE_READ_AHEAD, 1)),
+        read_buffer: Some(share_of_slice(1, false)),
         ..ReadOptions::default()
     }
 }

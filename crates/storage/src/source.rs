@@ -13,24 +13,34 @@ use crate::row_cache::{CachedReader, PartReader};
 use crate::{Error, Result};
 
 /// What all SSTables of a slice together have at hand of their data, in bytes: many slices are read at a time.
-pub(crate) const SLICE_READ_AHEAD: u64 = 256 << 10;
+const SLICE_READ_AHEAD: u64 = 256 << 10;
 
 /// The same for a scan of all partitions, and a compaction, of which there are few at a time.
 pub(crate) const SCAN_READ_AHEAD: u64 = 1 << 20;
 
-/// The least of it, and the most, that one SSTable has: a request is worth no less, and gains nothing by more.
-const SHARES: [u64; 2] = [16 << 10, 256 << 10];
+/// The least of it, and the most, that one SSTable has: a request is worth no less, gains nothing by more, and two of them are what a
+/// thread keeps of buffers
+/// ([0062](../../../docs/decisions/0062-larger-requests-of-who-reads-on.md)).
+const SHARES: [u64; 2] = [16 << 10, 480 << 10];
+
+/// What an SSTable has at hand of its data at the most, in bytes.
+pub(crate) const MOST_AT_HAND: u64 = SHARES[1];
 
 /// What one of so many SSTables may have at hand of its data, where they have `read_ahead` together. Bytes.
 pub(crate) fn share(read_ahead: u64, count: usize) -> u64 {
     (read_ahead / count.max(1) as u64).clamp(SHARES[0], SHARES[1])
 }
 
+/// What one of so many SSTables of a slice may have at hand: who reads on is of the few, as scans are. Bytes.
+pub(crate) fn share_of_slice(count: usize, reads_on: bool) -> u64 {
+    share(if reads_on { SCAN_READ_AHEAD } else { SLICE_READ_AHEAD }, count)
+}
+
 /// What so many SSTables of a slice then take of memory, in bytes: each has the rows that wait for being merged, what was
 /// read for the next ones, and what of that is unpacked, and if who reads it reads on, what is read meanwhile. What is wanted begins and
 /// ends within chunks.
 pub(crate) fn slice_memory(count: usize, chunk: u64, reads_on: bool) -> usize {
-    (3 + usize::from(reads_on)) * count * (share(SLICE_READ_AHEAD, count) + chunk) as usize
+    (3 + usize::from(reads_on)) * count * (share_of_slice(count, reads_on) + chunk) as usize
 }
 
 /// The same of a scan, which has also what is read meanwhile.

@@ -28,7 +28,7 @@ use crate::memtable::{Checked, Memtable, MemtableReader};
 use crate::row_cache::RowCache;
 use crate::shared::Tokens;
 use crate::single_key::{Adaptive, SingleKeyStats};
-use crate::source;
+use crate::source::{self, MOST_AT_HAND};
 use crate::sstable_set::{MapletMemory, Member, SSTableSet};
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
@@ -465,7 +465,8 @@ impl Generations {
 /// How SSTables of the table are opened.
 fn open_options(context: &Context, definition: &Definition) -> OpenOptions {
     let cache = if definition.caches_indexes { context.cache.clone() } else { Cache::new(0) };
-    OpenOptions { filter_pages: context.filter_pages.clone(), ..OpenOptions::new(cache) }
+    let filter_pages = context.filter_pages.clone();
+    OpenOptions { filter_pages, read_buffer: MOST_AT_HAND, ..OpenOptions::new(cache) }
 }
 
 /// Opens all SSTables of a folder, a few at a time.

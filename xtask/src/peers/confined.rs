@@ -1,26 +1,26 @@
 //! Processes with so much memory in all, what the page cache keeps for them included: for those who read through it.
 //!
 //! ```text
-//! /sys/fs/cgroup/memory/siltstone-peers/memory.limit_in_bytes      control groups of the kernel, the first version
-//! /sys/fs/cgroup/siltstone-peers/memory.max                        the second
+//! /sys/fs/cgroup/memory/siltstone-peers-…/memory.limit_in_bytes    control groups of the kernel, the first version
+//! /sys/fs/cgroup/siltstone-peers-…/memory.max                      the second
 //! sh -c 'echo $$ > cgroup.procs && exec "$@"'                      a process goes in before it becomes the program
 //! ```
 
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{Advice, fadvise};
 
 use crate::Result;
 
-/// Where groups are made, and the file of the limit.
-const GROUPS: [(&str, &str); 2] =
-    [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
-
-/// The group.
-const NAME: &str = "siltstone-peers";
+/// Where groups are made, and the files of the limits: of memory, and of memory and swap together or of swap alone, which not every kernel has.
+const GROUPS: [(&str, &str, &str, u64); 2] = [
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", 1),
+    ("/sys/fs/cgroup", "memory.max", "memory.swap.max", 0),
+];
 
 /// A group with a limit. It goes with this.
 #[derive(Debug)]
@@ -34,19 +34,34 @@ impl Confined {
     /// # Errors
     /// If none can be made: it takes root, or a folder of groups that was handed over.
     pub fn to(mib: u32) -> io::Result<Confined> {
-        let mut refused = io::Error::from(io::ErrorKind::NotFound);
-        for (groups, limit) in GROUPS {
-            let group = Path::new(groups).join(NAME);
-            let made = fs::create_dir_all(&group)
-                .and_then(|()| fs::write(group.join(limit), (u64::from(mib) << 20).to_string()));
-            // What else could be there is not what the kernel puts into a new group.
-            let confined = Confined { group };
-            match made {
-                Ok(()) => return Ok(confined),
-                Err(error) => refused = error,
-            }
+        let bytes = u64::from(mib) << 20;
+        let [first, second] = GROUPS.map(|(groups, memory, swap, with_memory)| {
+            let confined = Confined::new(Path::new(groups))?;
+            confined.set(memory, bytes)?;
+            // Where swap is not limited there is mostly none.
+            let _ = confined.set(swap, bytes * with_memory);
+            Ok(confined)
+        });
+        first.or(second)
+    }
+
+    /// A group of this process's own, if the kernel makes groups in that folder.
+    fn new(groups: &Path) -> io::Result<Confined> {
+        static GROUPS_MADE: AtomicU32 = AtomicU32::new(0);
+        let number = GROUPS_MADE.fetch_add(1, Ordering::Relaxed);
+        let group = groups.join(format!("siltstone-peers-{}-{number}", process::id()));
+        fs::create_dir(&group)?;
+        let confined = Confined { group };
+        match confined.group.join("cgroup.procs").exists() {
+            true => Ok(confined),
+            false => Err(io::Error::other(format!("{} is no folder of control groups", groups.display()))),
         }
-        Err(refused)
+    }
+
+    /// Writes to a file that the kernel has put there.
+    fn set(&self, file: &str, number: u64) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).open(self.group.join(file))?;
+        file.write_all(number.to_string().as_bytes())
     }
 
     /// A program that is started within.
@@ -60,7 +75,7 @@ impl Confined {
 
 impl Drop for Confined {
     fn drop(&mut self) {
-        // It is empty once its processes have ended; if one has not, the next run takes the group over.
+        // It is empty, as its processes have ended; where it is not, the error that ends the run says more.
         let _ = fs::remove_dir(&self.group);
     }
 }
@@ -95,10 +110,19 @@ mod tests {
         let Ok(confined) = Confined::to(64) else { return };
         let mut cat = confined.command(Path::new("cat"));
         let printed = checked(cat.arg("/proc/self/cgroup")).unwrap();
-        assert!(String::from_utf8_lossy(&printed.stdout).contains(NAME));
         let group = confined.group.clone();
+        let name = group.file_name().unwrap().to_str().unwrap();
+        assert!(String::from_utf8_lossy(&printed.stdout).contains(name));
         drop(confined);
         assert!(!group.exists());
+    }
+
+    #[test]
+    fn a_plain_folder_makes_no_groups() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Confined::new(folder.path()).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(Confined::new(&folder.path().join("none")).is_err());
     }
 
     #[test]

@@ -183,11 +183,6 @@ impl Program {
         Ok(fs::write(done, "")?)
     }
 
-    /// Where the databases are.
-    pub fn data(&self) -> &Path {
-        &self.data
-    }
-
     /// Copies Siltstone's SSTable to a folder, but not the schema beside it.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::thread;
 
 use super::Options;
 use super::contestants::ROCKSDB_VERSION;
+use crate::pages::grouped;
 
 /// A figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -94,7 +95,10 @@ fn kib_of(kib: f64) -> String {
 /// How it was run, as the page tells it.
 pub fn settings(options: &Options) -> String {
     let Options { memory_mib, runs, published_rocksdb, .. } = options;
-    let flag = if *published_rocksdb { "--published-rocksdb " } else { "" };
+    let [rows, large_rows, many_rows] =
+        [options.rows, options.large_rows, options.many_rows].map(|rows| grouped(rows.into(), 0));
+    let flag = if *published_rocksdb { " --published-rocksdb" } else { "" };
+    let fixture = if options.fixture.is_some() { " --fixture …/oa/large" } else { "" };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let rocksdb = match published_rocksdb {
         true => {
@@ -103,9 +107,9 @@ pub fn settings(options: &Options) -> String {
         false => "is built by the crate",
     };
     format!(
-        "```sh\ncargo xtask peers {flag}--runs {runs} --write\n```\n\n\
-         From disk, all caches together have {memory_mib} MiB. Rates are medians of {runs} runs in turn, on {cores} cores; of loads and by Cassandra, of\n\
-         no more than three. RocksDB {ROCKSDB_VERSION} {rocksdb}.\n"
+        "```sh\ncargo xtask peers --runs {runs}{flag}{fixture} --write\n```\n\n\
+         With {rows}, {large_rows} and {many_rows} rows, and from disk {memory_mib} MiB for all caches together. Rates are medians of {runs} runs in\n\
+         turn, those of loads of three at the most, on {cores} cores. RocksDB {ROCKSDB_VERSION} {rocksdb}.\n"
     )
 }
 

@@ -1,6 +1,6 @@
 //! Slices and skips: what they cost by the programs that were published, and here.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Bench, Part};
 use crate::Result;
@@ -37,11 +37,12 @@ const GROUPS: [Group; 7] = [
     ("small-partition-slicing", &[OFFSET, READ, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
 ];
 
-/// The group with a table of two others: a reader that goes on, and one that is made for the slice.
+/// Slices by a reader that goes on, whose table has two other groups as well.
 const GOING_ON: &str = "large-partition-slicing";
+/// The first of those: slices by readers that are made for them.
 const SLICING: &str = "large-partition-slicing-clustering-keys";
 
-/// A slice of the table, which is said to cost the same.
+/// The third in that table: reads of a table.
 const OF_TABLE: &str = "large-partition-slicing-single-key-reader";
 
 /// The other groups beside which something was published.
@@ -89,11 +90,11 @@ pub(super) fn parts(bench: &Bench) -> Result<Vec<Part>> {
     let selected = neighbouring(bench)?;
     let (published, skips) = (bench.lines("slices")?, bench.lines("skips")?);
     let mut parts = vec![
-        ("ten million", slices(published, MANY.0, in_each_way(&ten_million, SLICING)?)),
-        ("four hundred", slices(published, FEW.0, in_each_way(&four_hundred, SLICING)?)),
-        ("every second row", every_second_row(skips, cases(&ten_million[0], SKIPPING)?)),
+        ("ten million", slices(published, MANY.0, in_each_way(&ten_million, SLICING)?)?),
+        ("four hundred", slices(published, FEW.0, in_each_way(&four_hundred, SLICING)?)?),
+        ("every second row", every_second_row(skips, cases(&ten_million[0], SKIPPING)?)?),
     ];
-    parts.push(("neighbours", neighbours(bench.lines("neighbours")?, in_each_way(&selected, SELECTING)?)));
+    parts.push(("neighbours", neighbours(bench.lines("neighbours")?, in_each_way(&selected, SELECTING)?)?));
     parts.extend(a_million(&a_million_rows(bench)?)?);
     Ok(parts)
 }
@@ -144,7 +145,7 @@ fn a_million_rows(bench: &Bench) -> Result<Value> {
 }
 
 /// Requests / KiB of slices of so many rows: as published, and in each way.
-fn slices(published: &[Value], rows: u64, [fences, no_fences, scan]: [&[Value]; 3]) -> String {
+fn slices(published: &[Value], rows: u64, [fences, no_fences, scan]: [&[Value]; 3]) -> Result<String> {
     let heads = [
         "offset",
         "rows",
@@ -155,66 +156,60 @@ fn slices(published: &[Value], rows: u64, [fences, no_fences, scan]: [&[Value]; 
         "here, no fences",
         "here, fences",
     ];
-    let published = published.iter().filter(|line| line["rows"] == rows);
-    let lines = published.filter_map(|line| {
-        let of = |cases: &[Value]| find(cases, &["offset", "read"], line).map(reads);
-        let found = find(fences, &["offset", "read"], line)?;
-        Some(vec![
+    let line = |line: &Value| {
+        let of = |cases| find(cases, &["offset", "read"], line);
+        Ok(vec![
             number(&line["offset"]),
             number(&line["read"]),
-            number(&found["frags"]),
+            number(&of(fences)?["frags"]),
             reads(&line["scan"]),
             reads(&line["search"]),
-            of(scan)?,
-            of(no_fences)?,
-            reads(found),
+            reads(of(scan)?),
+            reads(of(no_fences)?),
+            reads(of(fences)?),
         ])
-    });
-    table(&heads, &lines.collect::<Vec<_>>())
+    };
+    let published = published.iter().filter(|line| line["rows"] == rows);
+    Ok(table(&heads, &published.map(line).collect::<Result<Vec<_>>>()?))
 }
 
 /// Every second row, as published and here, and all of them.
-fn every_second_row(published: &[Value], cases: &[Value]) -> String {
+fn every_second_row(published: &[Value], cases: &[Value]) -> Result<String> {
     let heads = ["read", "skip", "", "requests", "KiB", "`mem`, bytes", "`held`, bytes"];
     let line = |of: &Value, who: &str, costs: &Value| {
         let labels = [number(&of["read"]), number(&of["skip"]), who.to_owned()];
-        labels
-            .into_iter()
-            .chain(["aio", "(KiB)", "mem", "held"].map(|name| number(&costs[name])))
-            .collect::<Vec<_>>()
+        let costs = ["aio", "(KiB)", "mem", "held"].map(|name| number(&costs[name]));
+        labels.into_iter().chain(costs).collect::<Vec<_>>()
     };
     let mut lines = Vec::new();
     for of in published {
         lines.push(line(of, "published, scan", &of["scan"]));
         lines.push(line(of, "published, binary search", &of["search"]));
-        lines.extend(find(cases, &["read", "skip"], of).map(|case| line(case, "here, fences", case)));
+        lines.push(line(of, "here, fences", find(cases, &["read", "skip"], of)?));
     }
-    lines
-        .extend(cases.iter().filter(|case| case["skip"] == 0).map(|case| line(case, "here, all rows", case)));
-    table(&heads, &lines)
+    let all_rows = json!({ "read": 1, "skip": 0 });
+    lines.push(line(&all_rows, "here, all rows", find(cases, &["read", "skip"], &all_rows)?));
+    Ok(table(&heads, &lines))
 }
 
 /// Requests / KiB of a row, and of the next one.
-fn neighbours(published: &[Value], [fences, no_fences]: [&[Value]; 2]) -> String {
+fn neighbours(published: &[Value], [fences, no_fences]: [&[Value]; 2]) -> Result<String> {
     let heads = ["row", "published, before", "published, after", "here, no fences", "here, fences"];
-    let lines = published.iter().filter_map(|line| {
-        let of = |cases: &[Value]| find(cases, &["stride"], line).map(reads);
-        Some(vec![
-            number(&line["stride"]),
-            reads(&line["before"]),
-            reads(&line["after"]),
-            of(no_fences)?,
-            of(fences)?,
-        ])
-    });
-    table(&heads, &lines.collect::<Vec<_>>())
+    let line = |line: &Value| {
+        let of = |cases| find(cases, &["stride", "rows"], &json!({ "stride": line["stride"], "rows": 1 }));
+        let row = number(&line["stride"]);
+        let of_others = [reads(&line["before"]), reads(&line["after"])];
+        let ours = [reads(of(no_fences)?), reads(of(fences)?)];
+        Ok([row].into_iter().chain(of_others).chain(ours).collect())
+    };
+    Ok(table(&heads, &published.iter().map(line).collect::<Result<Vec<_>>>()?))
 }
 
 /// The tables of a million rows.
 fn a_million(run: &Value) -> Result<Vec<Part>> {
     let (going_on, made_for_it, of_table) =
         (cases(run, GOING_ON)?, cases(run, SLICING)?, cases(run, OF_TABLE)?);
-    let mut parts = vec![(GOING_ON, slices_by_readers(going_on, made_for_it, of_table))];
+    let mut parts = vec![(GOING_ON, slices_by_readers(going_on, made_for_it, of_table)?)];
     for (name, columns) in GROUPS {
         let cells = |case: &Value| columns.iter().map(|column| column.of(case)).collect::<Vec<_>>();
         let heads: Vec<&str> = columns.iter().map(|column| column.head).collect();
@@ -225,7 +220,7 @@ fn a_million(run: &Value) -> Result<Vec<Part>> {
 }
 
 /// Slices by a reader that goes on, by one that is made for it, and by a read of the table.
-fn slices_by_readers(going_on: &[Value], made_for_it: &[Value], of_table: &[Value]) -> String {
+fn slices_by_readers(going_on: &[Value], made_for_it: &[Value], of_table: &[Value]) -> Result<String> {
     let heads = [
         "offset",
         "read",
@@ -236,13 +231,15 @@ fn slices_by_readers(going_on: &[Value], made_for_it: &[Value], of_table: &[Valu
         "allocations",
         "memory at the end, KiB",
     ];
-    let lines = going_on.iter().zip(made_for_it).zip(of_table).map(|((case, slice), of_table)| {
+    let line = |case: &Value| {
+        let of = |cases| find(cases, &["offset", "read"], case);
+        let slice = of(made_for_it)?;
         let labels = [OFFSET, READ, FOUND].map(|column| column.of(case));
-        let readers = [reads(case), reads(slice), reads(of_table)];
+        let readers = [reads(case), reads(slice), reads(of(of_table)?)];
         let costs = [ALLOCATIONS, MEMORY].map(|column| column.of(slice));
-        labels.into_iter().chain(readers).chain(costs).collect()
-    });
-    table(&heads, &lines.collect::<Vec<_>>())
+        Ok(labels.into_iter().chain(readers).chain(costs).collect())
+    };
+    Ok(table(&heads, &going_on.iter().map(line).collect::<Result<Vec<_>>>()?))
 }
 
 impl Column {
@@ -264,8 +261,9 @@ fn cases<'a>(run: &'a Value, group: &str) -> Result<&'a [Value]> {
 }
 
 /// The first case with the same labels.
-fn find<'a>(cases: &'a [Value], labels: &[&str], line: &Value) -> Option<&'a Value> {
-    cases.iter().find(|case| labels.iter().all(|label| case[label] == line[label]))
+fn find<'a>(cases: &'a [Value], labels: &[&str], line: &Value) -> Result<&'a Value> {
+    let found = cases.iter().find(|case| labels.iter().all(|label| case[label] == line[label]));
+    Ok(found.ok_or_else(|| format!("nothing was printed of a case with the {labels:?} of {line}"))?)
 }
 
 /// Requests / KiB.
@@ -280,8 +278,6 @@ fn number(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::super::tests::bench;
     use super::*;
 
@@ -295,23 +291,24 @@ mod tests {
 
     #[test]
     fn slices_stand_beside_the_published_ones() {
-        let ways =
-            [2, 6, 95].map(|requests| vec![case(json!({ "offset": 5_000_000, "read": 1 }), requests, 17.5)]);
-        let table = slices(bench().lines("slices").unwrap(), 10_000_000, ways.each_ref().map(Vec::as_slice));
-        assert_eq!(table.lines().count(), 3);
-        assert!(
-            table.ends_with(
-                "| 5,000,000 | 1 | 1 | 29 / 3,520 | 21 / 172 | 95 / 17.5 | 6 / 17.5 | 2 / 17.5 |\n"
-            ),
-            "{table}"
-        );
+        let bench = bench();
+        let published = bench.lines("slices").unwrap();
+        let ways = [2, 6, 95].map(|requests| {
+            let labels = |line: &Value| json!({ "offset": line["offset"], "read": line["read"] });
+            published.iter().map(|line| case(labels(line), requests, 17.5)).collect::<Vec<_>>()
+        });
+        let table = slices(published, 10_000_000, ways.each_ref().map(Vec::as_slice)).unwrap();
+        assert_eq!(table.lines().count(), 2 + 8);
+        let line = "| 5,000,000 | 1 | 1 | 29 / 3,520 | 21 / 172 | 95 / 17.5 | 6 / 17.5 | 2 / 17.5 |\n";
+        assert!(table.contains(line), "{table}");
+        assert!(slices(published, 10_000_000, [&ways[0], &ways[1], &[]]).is_err(), "a case is missing");
     }
 
     #[test]
     fn skips_stand_below_the_published_ones() {
         let cases =
             [case(json!({ "read": 1, "skip": 0 }), 7, 8.0), case(json!({ "read": 1, "skip": 1 }), 9, 10.0)];
-        let table = every_second_row(bench().lines("skips").unwrap(), &cases);
+        let table = every_second_row(bench().lines("skips").unwrap(), &cases).unwrap();
         let lines: Vec<&str> = table.lines().skip(2).collect();
         assert_eq!(
             lines,
@@ -326,9 +323,12 @@ mod tests {
 
     #[test]
     fn neighbours_stand_beside_the_published_ones() {
-        let fences = [case(json!({ "stride": 500_001, "rows": 1 }), 1, 1.5)];
-        let no_fences = [case(json!({ "stride": 500_001, "rows": 1 }), 2, 3.0)];
-        let table = neighbours(bench().lines("neighbours").unwrap(), [&fences, &no_fences]);
+        let cases = |requests: u64, kib: f64| {
+            [500_000, 500_001].map(|row| case(json!({ "stride": row, "rows": 1 }), requests, kib))
+        };
+        let (fences, no_fences) = (cases(1, 1.5), cases(2, 3.0));
+        let bench = bench();
+        let table = neighbours(bench.lines("neighbours").unwrap(), [&fences, &no_fences]).unwrap();
         assert!(table.ends_with("| 500,001 | 2 / 64 | 1 / 2 | 2 / 3 | 1 / 1.5 |\n"), "{table}");
     }
 

@@ -60,7 +60,7 @@ pub(super) fn parts(bench: &Bench) -> Result<Vec<Part>> {
     let mut lines = Vec::new();
     for arguments in OTHERS {
         let printed = bench.perf(format!("simple-query --duration 5 {arguments}").trim_end(), None)?;
-        let name = if arguments.is_empty() { String::new() } else { format!("`{arguments}`") };
+        let name = if arguments.is_empty() { "(as it is)".to_owned() } else { format!("`{arguments}`") };
         lines.push([name].into_iter().chain(cells(&printed["stats"]).into_iter().take(3)).collect());
     }
     let all_else = table(&["`siltstone perf simple-query …`", "allocations", "into caches", "tasks"], &lines);
@@ -80,6 +80,9 @@ fn ways(arguments: &str) -> impl Iterator<Item = (&'static str, String)> {
 fn costs(bench: &Bench, arguments: &str, seconds: u32) -> Result<Value> {
     let printed = bench.perf(&format!("simple-query {arguments} --duration {seconds}"), None)?;
     let mut costs = printed["stats"].clone();
+    if !costs.is_object() {
+        return Err(format!("{arguments}: nothing was printed of what a read costs").into());
+    }
     eprintln!("  and its instructions");
     costs["instructions_per_op"] =
         instructions::of(&bench.program, &one_at_a_time(arguments))?.round().into();

@@ -31,15 +31,15 @@ pub(super) fn parts(bench: &Bench) -> Result<Vec<Part>> {
     let published = bench.lines("single key")?;
     let own = bench.perf("single-key --duration 20", None)?;
     let at_their_rate = bench.perf(&format!("single-key --duration 20 --rate {PUBLISHED_RATE}"), None)?;
-    let texts = [ratios(published, &own, &at_their_rate), milliseconds(published, &own)];
+    let rate = own["rate"].as_f64().ok_or("nothing was printed of the rate")?;
+    let texts = [ratios(published, &own, rate, &at_their_rate), milliseconds(published, &own, rate)];
     Ok(PARTS.iter().copied().zip(texts).collect())
 }
 
 /// Latencies beside those of the first case.
-fn ratios(published: &[Value], own: &Value, at_their_rate: &Value) -> String {
-    let rate = grouped(own["rate"].as_f64().unwrap_or_default(), 0);
-    let (here, there) =
-        (format!("here, {rate}/s, mean"), format!("here, {}/s, mean", grouped(PUBLISHED_RATE.into(), 0)));
+fn ratios(published: &[Value], own: &Value, rate: f64, at_their_rate: &Value) -> String {
+    let [here, there] =
+        [rate, PUBLISHED_RATE.into()].map(|rate| format!("here, {}/s, mean", grouped(rate, 0)));
     let heads = [
         "case",
         "published, mean",
@@ -76,7 +76,7 @@ fn ratios(published: &[Value], own: &Value, at_their_rate: &Value) -> String {
 }
 
 /// All latencies of a case in a cell.
-fn milliseconds(published: &[Value], own: &Value) -> String {
+fn milliseconds(published: &[Value], own: &Value, rate: f64) -> String {
     let latencies = |case: Option<&Value>, decimals: usize| {
         let latency = |of: &str| Some(format!("{:.decimals$}", case?["latency"][of].as_f64()?));
         let all: Option<Vec<String>> = LATENCIES.into_iter().map(latency).collect();
@@ -86,7 +86,9 @@ fn milliseconds(published: &[Value], own: &Value) -> String {
     let line = |(case, name): (&str, &str)| {
         vec![name.to_owned(), latencies(find(published, case), 1), latencies(find(cases, case), 3)]
     };
-    table(&["case", "published", "here"], &CASES.into_iter().map(line).collect::<Vec<_>>())
+    let [there, here] = [("published", PUBLISHED_RATE.into()), ("here", rate)]
+        .map(|(who, rate)| format!("{who}, {}/s", grouped(rate, 0)));
+    table(&["case", &there, &here], &CASES.into_iter().map(line).collect::<Vec<_>>())
 }
 
 /// SSTables that a read touched.
@@ -113,12 +115,12 @@ mod tests {
         let latencies = LATENCIES.map(|of| (of.to_owned(), json!(0.4215)));
         let latencies = Value::Object(latencies.into_iter().collect());
         let case = json!({ "case": "best", "latency": latencies, "ratio_to_off": latencies, "sstables": 30, "reads": 30 });
-        json!({ "rate": 7495.4, "cases": [case] })
+        json!({ "cases": [case] })
     }
 
     #[test]
     fn ratios_stand_beside_the_published_ones() {
-        let table = ratios(bench().lines("single key").unwrap(), &run(), &json!({ "cases": [] }));
+        let table = ratios(bench().lines("single key").unwrap(), &run(), 7495.4, &json!({ "cases": [] }));
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].contains("| here, 7,495/s, mean |"), "{table}");
         assert_eq!(
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn latencies_stand_in_one_cell() {
-        let table = milliseconds(bench().lines("single key").unwrap(), &run());
+        let table = milliseconds(bench().lines("single key").unwrap(), &run(), 7495.4);
         assert!(
             table.contains(
                 "| 0.6 / 0.6 / 1.0 / 1.2 / 4.4 / 13.4 | 0.421 / 0.421 / 0.421 / 0.421 / 0.421 / 0.421 |"

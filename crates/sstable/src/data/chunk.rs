@@ -200,6 +200,14 @@ impl DataFile {
         end.next_multiple_of(unit).min(self.len())
     }
 
+    /// Up to where the stretch of a request comes, if nothing in it is damaged.
+    pub(super) fn end_of(&self, request: &Request) -> u64 {
+        match &self.form {
+            Form::Compressed(_) => self.end_of_request(request.range.end),
+            Form::Plain { .. } => request.range.end,
+        }
+    }
+
     /// How the data is compressed.
     pub fn compression(&self) -> Option<&CompressionInfo> {
         match &self.form {
@@ -225,10 +233,12 @@ impl DataFile {
     /// # Panics
     /// If the range is not within the data, or `tail` does not end at its start.
     pub async fn read(&self, tail: &Stretch, range: Range<u64>, care: Care) -> Result<Stretch> {
-        self.finish(tail, self.request(range, care)).await
+        let mut request = self.request(range, care);
+        let window = self.wait(&mut request).await?;
+        self.finish(tail, request, window)
     }
 
-    /// Begins to read a range, as [`DataFile::read`] does, while its caller goes on: [`DataFile::finish`] waits for it. The
+    /// Begins to read a range, as [`DataFile::read`] does, while its caller goes on: [`DataFile::wait`] waits for it. The
     /// disk is asked when the shard next turns to its tasks.
     ///
     /// # Panics
@@ -240,10 +250,9 @@ impl DataFile {
         request
     }
 
-    /// The stretch of a request: see [`DataFile::read`].
-    pub(super) async fn finish(&self, tail: &Stretch, mut request: Request) -> Result<Stretch> {
+    /// The stretch of a request that [`DataFile::wait`] has brought the bytes of: see [`DataFile::read`].
+    pub(super) fn finish(&self, tail: &Stretch, request: Request, window: Window) -> Result<Stretch> {
         assert_eq!(tail.end(), request.range.start, "a range goes on where its tail ends");
-        let window = self.read_raw(&mut request).await?;
         let Request { range, care, on_disk, .. } = request;
         match &self.form {
             Form::Compressed(info) => self.unpack_all(info, tail, (range, care), (on_disk.start, window)),
@@ -258,7 +267,7 @@ impl DataFile {
     }
 
     /// What of the file has the data of a range: whole chunks, and with care whole stretches of CRC.db.
-    fn request(&self, range: Range<u64>, care: Care) -> Request {
+    pub(super) fn request(&self, range: Range<u64>, care: Care) -> Request {
         assert!(range.start < range.end && range.end <= self.len(), "a range lies within the data");
         let on_disk = match &self.form {
             Form::Compressed(info) => {
@@ -274,7 +283,8 @@ impl DataFile {
         Request { range, care, on_disk, begun: None }
     }
 
-    async fn read_raw(&self, request: &mut Request) -> Result<Window> {
+    /// The bytes of a request as they are on disk, which is asked for them unless that was begun.
+    pub(super) async fn wait(&self, request: &mut Request) -> Result<Window> {
         let on_disk = &request.on_disk;
         let window = match request.begun.take() {
             Some(begun) => begun.await?.take(),

@@ -183,3 +183,25 @@ fn checksums_that_are_right_do_not_make_a_chunk_right() {
         }
     }
 }
+
+/// Whoever begins the next request before this one is unpacked goes by it.
+#[test]
+fn a_request_brings_what_it_says() {
+    runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+        let (bytes, info) = file(Compressor::Lz4, Version::Me);
+        let path = Path::new("/plain");
+        shard.disk().as_simulated().unwrap().add_file(path, data());
+        let plain = DataFile::plain(shard.disk().open(path, IoClass::new(1)).await.unwrap(), None);
+        for file in [open(&shard, bytes, &info, Version::Me).await, plain] {
+            let len = file.len();
+            for (start, end) in [(0, 1), (7, 1024), (7, 1025), (2048, 4000), (0, len - 1), (len - 1, len)] {
+                let mut request = file.request(start..end, Care::Usual);
+                let said = file.end_of(&request);
+                let window = file.wait(&mut request).await.unwrap();
+                let stretch = file.finish(&file.nothing_at(start), request, window).unwrap();
+                assert_eq!((stretch.start, stretch.end()), (start, said), "{start}..{end}");
+            }
+        }
+    })
+    .unwrap();
+}

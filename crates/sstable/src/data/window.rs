@@ -155,16 +155,15 @@ impl Window {
         if start >= end {
             return Ok(fell_short);
         }
-        let read = match begun {
-            Some(request) => file.finish(&self.tail(start), request).await?,
-            None => file.read(&self.tail(start), start..end, self.care(end)).await?,
-        };
-        std::mem::replace(&mut self.stretch, read).let_go();
+        let mut request = begun.unwrap_or_else(|| file.request(start..end, self.care(end)));
+        let window = file.wait(&mut request).await?;
         if self.pace.overlaps && !is_first && !runtime::is_in_place() {
-            self.begin_next(file);
-            // Who decodes for long does not wait in between: the disk is to know before.
+            self.begin_next(file, file.end_of(&request));
+            // Who unpacks and decodes for long does not wait in between: the disk is to know before.
             runtime::yield_now().await;
         }
+        let read = file.finish(&self.tail(start), request, window)?;
+        std::mem::replace(&mut self.stretch, read).let_go();
         Ok(fell_short)
     }
 
@@ -180,9 +179,8 @@ impl Window {
         if end == self.end { self.ahead } else { end }
     }
 
-    /// What is behind the bytes at hand is asked for before it is needed.
-    fn begin_next(&mut self, file: &DataFile) {
-        let start = self.end_at_hand();
+    /// What is behind the bytes that come until `start` is asked for before it is needed.
+    fn begin_next(&mut self, file: &DataFile, start: u64) {
         let end = self.end_of_next(file, start);
         if start < end {
             self.begun = Some(file.begin(start..end, self.care(end)));
