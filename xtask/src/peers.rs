@@ -30,7 +30,7 @@ use clap::{Args, ValueEnum as _};
 use serde_json::Value;
 use testkit::cassandra::{Cassandra, TableName, VERSION, Work, Writes};
 
-use self::behind::{behind, listed};
+use self::behind::listed;
 use self::confined::Confined;
 use self::contestants::{Contestant, Dataset, Numbers, Program, Task};
 use self::tables::{Cell, Table, settings};
@@ -247,7 +247,7 @@ fn write(part: &str, text: &str) -> Result<()> {
     pages::write(PAGE, [(part, text)])?;
     let figures = figures_of(&fs::read_to_string(root().join(PAGE))?);
     fs::write(root().join(FIGURES), format!("{figures:#}\n"))?;
-    pages::write(PAGE, [("behind", &*listed(&behind(&figures)))])
+    pages::write(PAGE, [("behind", &*listed(&behind::found(&figures)))])
 }
 
 /// The figures of all tables of a page.

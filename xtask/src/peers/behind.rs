@@ -38,7 +38,7 @@ pub struct Behind {
 }
 
 /// All of them, in the order of the page.
-pub fn behind(figures: &Value) -> Vec<Behind> {
+pub fn found(figures: &Value) -> Vec<Behind> {
     let tables = figures["peers"].as_array().into_iter().flatten();
     tables.flat_map(|table| items(&table["lines"]).flat_map(move |line| behind_in(table, line))).collect()
 }
@@ -59,7 +59,7 @@ pub fn listed(all: &[Behind]) -> String {
 fn behind_in(table: &Value, line: &Value) -> Vec<Behind> {
     let [part, title, of] =
         [&table["part"], &table["title"], &line["of"]].map(|text| text.as_str().unwrap_or_default());
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     for (peer, cell) in items(&table["columns"]).zip(items(&line["cells"])) {
         let peer = peer.as_str().unwrap_or_default();
         for (unit, figure) in cell.as_object().into_iter().flatten() {
@@ -67,7 +67,7 @@ fn behind_in(table: &Value, line: &Value) -> Vec<Behind> {
             let (Some(ours), Some(theirs)) = (own.as_f64(), figure.as_f64()) else { continue };
             let is_ahead = if is_rate(unit) { theirs > ours } else { theirs < ours };
             if is_ahead && !peer.starts_with("Siltstone") {
-                found.push(Behind {
+                all.push(Behind {
                     title: title.to_owned(),
                     of: of.to_owned(),
                     unit: unit.clone(),
@@ -78,7 +78,7 @@ fn behind_in(table: &Value, line: &Value) -> Vec<Behind> {
             }
         }
     }
-    found
+    all
 }
 
 fn why(part: &str, of: &str, unit: &str) -> Option<&'static str> {
@@ -119,7 +119,7 @@ mod tests {
             { "part": "rates", "title": "R", "columns": ["Siltstone", "P"],
               "lines": [{ "of": "a row", "cells": [rate(7.0), rate(8.0)] }, { "of": "b", "cells": [rate(2.0), rate(1.0)] }] },
         ] });
-        let all = behind(&figures);
+        let all = found(&figures);
         let short: Vec<_> = all.iter().map(|b| (&*b.title, &*b.unit, b.figures.join(" "), b.why)).collect();
         let requests = ("D", "requests", "1.0 0.9".to_owned(), Some("Requests of a row"));
         assert_eq!(short, [requests, ("R", "thousands of rows a second", "7.0 8.0".to_owned(), None)]);
@@ -133,7 +133,7 @@ mod tests {
     fn the_page_says_why() {
         let kept = |path: &str| fs::read_to_string(root().join(path)).unwrap();
         let (page, figures) = (kept(PAGE), serde_json::from_str(&kept(FIGURES)).unwrap());
-        let all = behind(&figures);
+        let all = found(&figures);
         for behind in &all {
             let why = behind.why.unwrap_or_else(|| panic!("nothing says why: {behind:?}"));
             assert!(REASONS.iter().any(|(.., paragraph)| *paragraph == why));
