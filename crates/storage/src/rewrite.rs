@@ -18,7 +18,7 @@ use sstable::{SSTableWriter, WriteOptions};
 
 use crate::compaction::{Job, Reason};
 use crate::outside::Outside;
-use crate::source::{SCAN_READ_AHEAD, Source, share};
+use crate::source::{Source, share_of_compaction};
 use crate::sstable_set::Member;
 use crate::table::Table;
 use crate::transaction::{Transaction, TransactionKind};
@@ -283,7 +283,7 @@ impl<'a> Rewriter<'a> {
         let inputs = &self.rewrite.inputs;
         let sources = inputs.iter().map(|input| {
             let all = 0..input.sstable.data().file.len();
-            let reader = input.sstable.scan_range(all, share(SCAN_READ_AHEAD, inputs.len()))?;
+            let reader = input.sstable.scan_range(all, share_of_compaction(inputs.len()))?;
             Ok(Source::Scan(Box::new(Mapped::new(reader, input.columns.clone()))))
         });
         let sources = sources.collect::<Result<Vec<_>>>()?;

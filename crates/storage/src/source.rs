@@ -36,6 +36,11 @@ pub(crate) fn share_of_slice(count: usize, reads_on: bool) -> u64 {
     share(if reads_on { SCAN_READ_AHEAD } else { SLICE_READ_AHEAD }, count)
 }
 
+/// What one of so many SSTables of a compaction may have at hand: less, as what is written has buffers of its own beside them. Bytes.
+pub(crate) fn share_of_compaction(count: usize) -> u64 {
+    share(SCAN_READ_AHEAD, count).min(SLICE_READ_AHEAD)
+}
+
 /// What so many SSTables of a slice then take of memory, in bytes: each has the rows that wait for being merged, what was
 /// read for the next ones, and what of that is unpacked, and if who reads it reads on, what is read meanwhile. What is wanted begins and
 /// ends within chunks.
