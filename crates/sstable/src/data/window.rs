@@ -31,7 +31,7 @@ pub struct Pace {
     /// What the first request is to bring, where that is less than all: who reads on is told.
     pub guess: Option<Guess>,
     /// Whether the range will be read to its end, if it is read beyond the first request: from then on the next request
-    /// is under way while the bytes of the last one are decoded.
+    /// is under way while the bytes of the last one are unpacked and decoded.
     pub overlaps: bool,
 }
 
