@@ -22,19 +22,33 @@ const WORTH_ONE: usize = 256;
 /// How many bytes a thread keeps of buffers that nobody uses.
 const MOST_KEPT: usize = 1 << 20;
 
-/// How many buffers it keeps: each is looked at when one is wanted.
-const MOST_BUFFERS: usize = 32;
+/// How many buffers it keeps: as many as a mask has bits.
+const MOST_BUFFERS: usize = u32::BITS as usize;
 
 /// Capacities are multiples of this, so that a buffer suits more than what it was made for. Bytes.
 const STEP: usize = 4 << 10;
 
+/// Buffers are told apart by how many whole steps their capacity has, up to one more than those that are asked for.
+const CLASSES: usize = KEPT_CAPACITY[1] / STEP + 2;
+
 thread_local! {
-    static KEPT: RefCell<Kept> = const { RefCell::new(Kept { buffers: Vec::new(), bytes: 0 }) };
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept::NONE) };
 }
 
-/// Buffers that nobody uses, and their capacities together.
+/// Buffers that nobody uses, found by their capacity without a look at the others.
 struct Kept {
-    buffers: Vec<Vec<u8>>,
+    buffers: [Vec<u8>; MOST_BUFFERS],
+    /// When each of them came.
+    came: [u64; MOST_BUFFERS],
+    /// Where there is none.
+    free: u32,
+    /// Where those of each class are: the short ones, and those that are at least half filled.
+    of_class: [[u32; 2]; CLASSES],
+    /// The classes that there are any of, a bit each.
+    classes: [u64; CLASSES.div_ceil(64)],
+    /// How many have come.
+    count: u64,
+    /// Their capacities together.
     bytes: usize,
 }
 
@@ -42,7 +56,7 @@ struct Kept {
 pub fn buffer_of(len: usize) -> Vec<u8> {
     // What is a little small to be kept is cut off one that is.
     let capacity = if len < WORTH_ONE { len } else { len.max(KEPT_CAPACITY[0]) };
-    let mut buffer = kept(capacity, Wanted::Filled(len)).unwrap_or_default();
+    let mut buffer = kept(capacity, Wanted::Filled).unwrap_or_default();
     if buffer.len() < len {
         buffer.resize(len, 0);
     }
@@ -63,10 +77,10 @@ pub fn buffer(capacity: usize) -> Vec<u8> {
 /// What a buffer is wanted for. What is short has to be filled for who wants it long.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// As a buffer of so many bytes: the longest of those that suit alike.
-    Filled(usize),
-    /// To be filled from its beginning on: the shortest of them.
+    /// To be filled from its beginning on: a short one, if others suit alike.
     Empty,
+    /// For its whole length: one that has some.
+    Filled,
 }
 
 /// One that is kept, or a new one that will be.
@@ -93,35 +107,72 @@ pub fn kept_bytes() -> usize {
 }
 
 impl Kept {
-    /// The smallest that is large enough, unless most of it would be idle.
-    fn take(&mut self, capacity: usize, wanted: Wanted) -> Option<Vec<u8>> {
-        let place = self.last_that_fits(capacity, wanted).or_else(|| {
-            let fits =
-                |buffer: &Vec<u8>| buffer.capacity() >= capacity && buffer.capacity() <= 2 * capacity + STEP;
-            let order = |len| if wanted == Wanted::Empty { len } else { usize::MAX - len };
-            let buffers = self.buffers.iter().enumerate().filter(|(_, buffer)| fits(buffer));
-            Some(buffers.min_by_key(|(_, buffer)| (buffer.capacity(), order(buffer.len())))?.0)
-        })?;
-        let buffer = self.buffers.swap_remove(place);
-        self.bytes -= buffer.capacity();
-        Some(buffer)
-    }
+    const NONE: Kept = Kept {
+        buffers: [const { Vec::new() }; MOST_BUFFERS],
+        came: [0; MOST_BUFFERS],
+        free: u32::MAX,
+        of_class: [[0; 2]; CLASSES],
+        classes: [0; CLASSES.div_ceil(64)],
+        count: 0,
+        bytes: 0,
+    };
 
-    /// The last one that came, if there can be none that suits better: mostly it was used for the same.
-    fn last_that_fits(&self, capacity: usize, wanted: Wanted) -> Option<usize> {
-        let (last, Wanted::Filled(len)) = (self.buffers.last()?, wanted) else { return None };
-        let fits = (capacity..capacity + STEP).contains(&last.capacity()) && last.len() >= len;
-        fits.then(|| self.buffers.len() - 1)
+    /// One of the smallest that are large enough, unless most of it would be idle.
+    fn take(&mut self, capacity: usize, wanted: Wanted) -> Option<Vec<u8>> {
+        let class = self.first_class(capacity.div_ceil(STEP))?;
+        if class * STEP > 2 * capacity + STEP {
+            return None;
+        }
+        let kinds = self.of_class[class];
+        let kind = if kinds[wanted as usize] != 0 { wanted as usize } else { 1 - wanted as usize };
+        Some(self.remove(kinds[kind].trailing_zeros() as usize))
     }
 
     /// Keeps it, in the place of those that came first.
     fn put(&mut self, buffer: Vec<u8>) {
-        self.bytes += buffer.capacity();
-        self.buffers.push(buffer);
-        while self.bytes > MOST_KEPT || self.buffers.len() > MOST_BUFFERS {
-            self.bytes -= self.buffers.remove(0).capacity();
+        while self.free == 0 || self.bytes + buffer.capacity() > MOST_KEPT {
+            self.remove(self.oldest());
         }
+        let place = self.free.trailing_zeros() as usize;
+        let [class, kind] = place_of(&buffer);
+        self.free &= !(1 << place);
+        self.of_class[class][kind] |= 1 << place;
+        self.classes[class / 64] |= 1 << (class % 64);
+        self.bytes += buffer.capacity();
+        self.count += 1;
+        self.came[place] = self.count;
+        self.buffers[place] = buffer;
     }
+
+    fn remove(&mut self, place: usize) -> Vec<u8> {
+        let buffer = std::mem::take(&mut self.buffers[place]);
+        let [class, kind] = place_of(&buffer);
+        self.free |= 1 << place;
+        self.of_class[class][kind] &= !(1 << place);
+        if self.of_class[class] == [0; 2] {
+            self.classes[class / 64] &= !(1 << (class % 64));
+        }
+        self.bytes -= buffer.capacity();
+        buffer
+    }
+
+    /// The first class from one on that there is a buffer of.
+    fn first_class(&self, from: usize) -> Option<usize> {
+        let first = self.classes[from / 64] & (u64::MAX << (from % 64));
+        let later = (from / 64 + 1..self.classes.len()).map(|word| (word, self.classes[word]));
+        let (word, bits) = std::iter::once((from / 64, first)).chain(later).find(|(_, bits)| *bits != 0)?;
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
+
+    fn oldest(&self) -> usize {
+        let taken = (0..MOST_BUFFERS).filter(|place| self.free & (1 << place) == 0);
+        taken.min_by_key(|place| self.came[*place]).expect("a buffer alone is not more than is kept")
+    }
+}
+
+/// The class of a buffer, and whether it is at least half filled.
+fn place_of(buffer: &Vec<u8>) -> [usize; 2] {
+    [buffer.capacity() / STEP, usize::from(buffer.len() * 2 >= buffer.capacity())]
 }
 
 /// Allocates room for `len` bytes at an address that is a multiple of `alignment`, a power of two.
@@ -184,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_buffer_of_a_length_is_not_cleared() {
-        let mut first = Vec::with_capacity(8000);
+        let mut first = Vec::with_capacity(8 << 10);
         first.resize(5000, 7);
         reuse(first);
         let again = buffer_of(4500);
@@ -192,15 +243,48 @@ mod tests {
         reuse(again);
         assert_eq!(buffer_of(5100), [&[7; 5000][..], &[0; 100]].concat());
         assert_eq!(buffer_of(10), [0; 10]);
-        for lens in [[5000, 6000], [6000, 5000]] {
+        for lens in [[5000, 30_000], [30_000, 5000]] {
             for len in lens {
-                let mut buffer = Vec::with_capacity(40_000);
+                let mut buffer = Vec::with_capacity(40 << 10);
                 buffer.resize(len, 7);
                 reuse(buffer);
             }
             let (long, short) = (buffer_of(39_000), buffer(39_000));
-            assert_eq!(long[..6000], [7; 6000]);
+            assert_eq!(long[..30_000], [7; 30_000]);
             drop((long, short));
+        }
+    }
+
+    /// Whatever is wanted and given back, in buffers of every capacity, comes once and is large enough, and the sums are right.
+    #[test]
+    fn what_is_kept_is_found_again() {
+        let mut noise = 1_u32;
+        let mut next = |below: usize| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (noise >> 8) as usize % below
+        };
+        let mut kept = Kept::NONE;
+        for round in 0..20_000 {
+            let capacity = KEPT_CAPACITY[0] + next([10_000, 550_000][round / 100 % 2]);
+            if next(3) > 0 {
+                let mut buffer = Vec::with_capacity(capacity.min(KEPT_CAPACITY[1] + STEP));
+                buffer.resize(next(buffer.capacity()), 0);
+                kept.put(buffer);
+            } else if capacity <= KEPT_CAPACITY[1] {
+                let wanted = [Wanted::Empty, Wanted::Filled][next(2)];
+                let suits = |buffer: &Vec<u8>| {
+                    let whole = buffer.capacity() / STEP * STEP;
+                    whole >= capacity && whole <= 2 * capacity + STEP
+                };
+                let best =
+                    kept.buffers.iter().filter(|buffer| suits(buffer)).map(|b| b.capacity() / STEP).min();
+                let found = kept.take(capacity, wanted);
+                assert_eq!(found.map(|buffer| buffer.capacity() / STEP), best);
+            }
+            let bytes: usize = kept.buffers.iter().map(Vec::capacity).sum();
+            assert!(kept.bytes == bytes && bytes <= MOST_KEPT);
+            let taken = kept.buffers.iter().filter(|buffer| buffer.capacity() > 0).count();
+            assert_eq!(kept.free.count_zeros() as usize, taken);
         }
     }
 
@@ -209,7 +293,7 @@ mod tests {
         (0..100).map(|_| buffer(64 << 10)).collect::<Vec<_>>().into_iter().for_each(reuse);
         reuse(Vec::with_capacity(10));
         reuse(Vec::with_capacity(10 << 20));
-        KEPT.with_borrow(|kept| assert_eq!(kept.buffers.len(), 16));
+        KEPT.with_borrow(|kept| assert_eq!(kept.free.count_zeros(), 16));
         assert_eq!(kept_bytes(), MOST_KEPT);
     }
 }

@@ -141,9 +141,11 @@ impl RealDisk {
     }
 
     pub(crate) fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
-        let mut paths = fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-        paths.sort_unstable();
-        Ok(paths)
+        // Names are compared in a tenth of the instructions of paths.
+        let mut names =
+            fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable();
+        Ok(names.into_iter().map(|name| dir.join(name)).collect())
     }
 
     /// Lets no further request begin, and waits for those that have. Requests that come later wait for ever.

@@ -147,7 +147,7 @@ impl Table {
         mut transaction: Transaction,
     ) -> Result<Vec<Rc<Member>>> {
         self.leave(gone);
-        if let Err(error) = name_all(&mut transaction, gone).await {
+        if let Err(error) = transaction.remove(gone.iter().map(|member| member.sstable.descriptor())).await {
             if transaction.abort().await.is_ok() {
                 self.stay(gone);
             }
@@ -201,14 +201,6 @@ impl Purged {
     fn keys(&self) -> Option<&BTreeSet<PartitionKey>> {
         (!self.is_any).then_some(&self.keys)
     }
-}
-
-/// Names all SSTables that go.
-async fn name_all(transaction: &mut Transaction, gone: &[Rc<Member>]) -> Result<()> {
-    for member in gone {
-        transaction.remove(member.sstable.descriptor()).await?;
-    }
-    Ok(())
 }
 
 /// Writes the merge of some SSTables.

@@ -138,9 +138,7 @@ impl Table {
                 new.extend(self.write_part(input, part, transaction).await?);
             }
         }
-        for input in inputs {
-            transaction.remove(input.sstable.descriptor()).await?;
-        }
+        transaction.remove(inputs.iter().map(|input| input.sstable.descriptor())).await?;
         Ok(new)
     }
 

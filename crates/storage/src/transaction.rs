@@ -130,22 +130,24 @@ impl Transaction {
         self.append(record).await
     }
 
-    /// This SSTable goes, if the transaction is committed. To be called once all new ones are sealed; from then on
-    /// none of its files may change.
+    /// These SSTables go, if the transaction is committed. To be called once all new ones are sealed; from then on
+    /// none of their files may change.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it belongs to another folder, or has no files. What the operating system says: the
+    /// [`Error::Invalid`] if one belongs to another folder, or has no files. What the operating system says: the
     /// transaction can then only be aborted.
-    pub async fn remove(&mut self, descriptor: &Descriptor) -> Result<()> {
-        let name = self.name_of(descriptor)?;
-        let files = FilesOf::list(&self.disk, &self.dir, record::file_prefix(&name))?;
-        if files.is_empty() {
-            return Err(Error::Invalid(format!(
-                "{}: there is no such SSTable",
-                self.dir.join(name).display()
-            )));
+    pub async fn remove<'a>(&mut self, descriptors: impl IntoIterator<Item = &'a Descriptor>) -> Result<()> {
+        let listed = self.disk.list(&self.dir)?;
+        for descriptor in descriptors {
+            let name = self.name_of(descriptor)?;
+            let files = FilesOf::among(&self.disk, &listed, record::file_prefix(&name))?;
+            if files.is_empty() {
+                let path = self.dir.join(name);
+                return Err(Error::Invalid(format!("{}: there is no such SSTable", path.display())));
+            }
+            self.append(Record::remove(name, files.update_time(), files.count())).await?;
         }
-        self.append(Record::remove(name, files.update_time(), files.count())).await
+        Ok(())
     }
 
     /// Makes the new SSTables take the place of the old ones, durably. The old ones' files are still there:

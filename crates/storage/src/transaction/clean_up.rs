@@ -71,7 +71,8 @@ pub async fn clean_up(disk: &Disk, dir: &Path) -> Result<Vec<CleanedUp>> {
 /// # Errors
 /// What the operating system says.
 pub(super) async fn finish(disk: &Disk, dir: &Path, log: &Path, records: &[Record]) -> Result<Vec<PathBuf>> {
-    let files = |record: &Record| FilesOf::list(disk, dir, record::file_prefix(record.name()));
+    let listed = if records.is_empty() { Vec::new() } else { disk.list(dir)? };
+    let files = |record: &Record| FilesOf::among(disk, &listed, record::file_prefix(record.name()));
     let sstables = records.iter().map(files).collect::<Result<Vec<FilesOf>>>()?;
     let removed = remove_all(disk, dir, sstables).await?;
     disk.remove(log).await?;

@@ -30,20 +30,23 @@ struct FileOf {
 }
 
 impl FilesOf {
-    /// The files of a folder whose names begin like this.
+    /// Those of a folder, listed in order as a [`Disk`] does, whose names begin like this. Of thousands of SSTables that go
+    /// at once the folder is listed once.
     ///
     /// # Errors
     /// What the operating system says.
-    pub(super) fn list(disk: &Disk, dir: &Path, prefix: &str) -> Result<FilesOf> {
+    pub(super) fn among(disk: &Disk, listed: &[PathBuf], prefix: &str) -> Result<FilesOf> {
+        let first = listed.partition_point(|path| name_of(path).as_encoded_bytes() < prefix.as_bytes());
+        let begins = |path: &&PathBuf| name_of(path).as_encoded_bytes().starts_with(prefix.as_bytes());
         let mut files = Vec::new();
-        for path in disk.list(dir)? {
-            let name = path.file_name().and_then(OsStr::to_str);
-            if let Some(name) = name.and_then(|name| name.strip_prefix(prefix)) {
-                let stem = name.strip_suffix(TEMPORARY);
-                let (component, is_temporary) = (Component::parse(stem.unwrap_or(name)), stem.is_some());
-                let modified = i64::try_from(disk.modified(&path)?.as_millis()).unwrap_or(i64::MAX);
-                files.push(FileOf { path, component, is_temporary, modified });
-            }
+        for path in listed[first..].iter().take_while(begins) {
+            let Some(name) = name_of(path).to_str().and_then(|name| name.strip_prefix(prefix)) else {
+                continue;
+            };
+            let stem = name.strip_suffix(TEMPORARY);
+            let (component, is_temporary) = (Component::parse(stem.unwrap_or(name)), stem.is_some());
+            let modified = i64::try_from(disk.modified(path)?.as_millis()).unwrap_or(i64::MAX);
+            files.push(FileOf { path: path.clone(), component, is_temporary, modified });
         }
         Ok(FilesOf(files))
     }
@@ -93,6 +96,10 @@ impl FileOf {
     }
 }
 
+fn name_of(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
+}
+
 /// The resolution in which such times are compared: that of the Java which Cassandra 3 ran on.
 pub(super) fn seconds(millis: i64) -> i64 {
     millis / 1000
@@ -119,4 +126,42 @@ pub(super) async fn remove_all(disk: &Disk, dir: &Path, sstables: Vec<FilesOf>) 
         }
     }
     Ok(parts.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::{SimOptions, run_simulated};
+
+    use super::*;
+
+    #[test]
+    fn the_files_of_an_sstable_are_no_others() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let (disk, dir) = (shard.disk(), Path::new("/t"));
+            let names = [
+                "a",
+                "nb-1-big",
+                "nb-1-big-Data.db",
+                "nb-1-big-TOC.txt.tmp",
+                "nb-10-big-Data.db",
+                "nb-2-big-Data.db",
+                "z",
+            ];
+            for name in names {
+                disk.as_simulated().expect("the disk is simulated").add_file(dir.join(name), Vec::new());
+            }
+            let listed = disk.list(dir).unwrap();
+            let named = |prefix| -> Vec<PathBuf> {
+                FilesOf::among(disk, &listed, prefix).unwrap().0.into_iter().map(|file| file.path).collect()
+            };
+            assert_eq!(
+                named("nb-1-big-"),
+                ["nb-1-big-Data.db", "nb-1-big-TOC.txt.tmp"].map(|name| dir.join(name))
+            );
+            assert_eq!(named("nb-2-big-"), [dir.join("nb-2-big-Data.db")]);
+            assert_eq!(FilesOf::among(disk, &listed, "nb-1-big-").unwrap().count(), 1);
+            assert!(named("nb-3-big-").is_empty() && named("zz").is_empty());
+        })
+        .unwrap();
+    }
 }

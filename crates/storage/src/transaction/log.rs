@@ -36,11 +36,11 @@ impl Log {
         let file = disk.open(path, TRANSACTION_IO).await?;
         let bytes = file.read_exact_at(0, file.len() as usize).await?;
         let log = Log::parse(path, &bytes)?;
-        let canonical = disk.canonical(dir)?;
+        let (canonical, listed) = (disk.canonical(dir)?, disk.list(dir)?);
         for record in log.records.iter().filter(|record| !record.is_last()) {
             log.check_folder(&canonical, record)?;
             if record.is_remove() {
-                log.check_files(record, &FilesOf::list(disk, dir, record::file_prefix(record.name()))?)?;
+                log.check_files(record, &FilesOf::among(disk, &listed, record::file_prefix(record.name()))?)?;
             }
         }
         Ok(log)

@@ -94,9 +94,7 @@ async fn compact(shard: &Shard) -> Result<Transaction> {
         clock.as_simulated().unwrap().advance(Duration::from_millis(300));
         write(disk, generation).await?;
     }
-    for generation in [1, 2] {
-        transaction.remove(&descriptor(generation)).await?;
-    }
+    transaction.remove(&[1, 2].map(descriptor)).await?;
     Ok(transaction)
 }
 
@@ -264,7 +262,7 @@ fn what_makes_no_sense_is_refused() {
         let elsewhere = Descriptor { dir: "/d/ks".into(), ..descriptor(1) };
         let error = transaction.add(&elsewhere).await.unwrap_err().to_string();
         assert_eq!(error, format!("a transaction in {DIR} is not about nb-1-big in /d/ks"));
-        let error = transaction.remove(&descriptor(7)).await.unwrap_err().to_string();
+        let error = transaction.remove([&descriptor(7)]).await.unwrap_err().to_string();
         assert_eq!(error, format!("{DIR}/nb-7-big-: there is no such SSTable"));
         transaction.add(&descriptor(7)).await.unwrap();
         let error = transaction.add(&descriptor(7)).await.unwrap_err().to_string();
