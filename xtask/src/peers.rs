@@ -14,9 +14,11 @@
 //! | [`trace`] | what a tracer of system calls saw |
 //! | [`tables`] | figures side by side |
 //! | [`figures`] | the page's figures as JSON |
+//! | [`cassandra`] | a node of Cassandra, given the same SSTables |
 //! | [`behind`] | where they are behind, and what says why |
 
 pub mod behind;
+pub mod cassandra;
 pub mod confined;
 pub mod contestants;
 pub mod figures;
@@ -28,7 +30,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum as _};
 use serde_json::Value;
-use testkit::cassandra::{Cassandra, TableName, VERSION, Work, Writes};
 
 use self::behind::listed;
 use self::confined::Confined;
@@ -130,18 +131,6 @@ const MEMORY_CASES: [(&str, &str, [u64; 3]); 6] = [
     ("reverse", "reverse slice of 100", [100, 20, 10_000]),
     ("skips", "read 64, skip 4096", [60, 20, 10_000]),
     ("scan", "a row of 100,000 in order", [1, 3, 3]),
-];
-
-/// So many rounds warm Java up.
-const WARM_UP: u32 = 5;
-
-/// Where a node is given what Siltstone has written.
-const CASSANDRAS_TABLE: [&str; 2] = [
-    "CREATE KEYSPACE peers WITH durable_writes = false
-     AND replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-    "CREATE TABLE peers.rows (k int, c int, v blob, PRIMARY KEY (k, c))
-     WITH compression = {'enabled': 'false'}
-     AND compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': false}",
 ];
 
 /// What can be chosen.
@@ -289,7 +278,7 @@ impl Comparison<'_> {
             Part::Rates => both.map(|dataset| self.rates(dataset)).into_iter().collect(),
             Part::Load => Ok(vec![self.load(&both)?]),
             Part::Cqlite => Ok(vec![self.cqlite(small)?]),
-            Part::Cassandra => Ok(vec![self.cassandra(small)?]),
+            Part::Cassandra => self.cassandra(small, many, &both),
         }
     }
 
@@ -508,56 +497,6 @@ impl Comparison<'_> {
             table.line("a row of the fixture, opening included", line);
         }
         Ok(table)
-    }
-}
-
-/// The rates of both, in turn by case: a node, and Siltstone reading the SSTable that the node was given.
-impl Comparison<'_> {
-    fn cassandra(&self, dataset: Dataset) -> Result<Table> {
-        self.program.prepare(Contestant::SILTSTONE, dataset)?;
-        let folder = tempfile::tempdir()?;
-        let cassandra = Cassandra::prepare(&target(), self.options.cassandra.as_deref())?;
-        let mut node = cassandra.node(folder.path(), Writes::Oa, Work::Questions)?;
-        node.cql(&CASSANDRAS_TABLE)?;
-        let table_name = TableName { keyspace: "peers".to_owned(), name: "rows".to_owned() };
-        let files = folder.path().join("peers/rows");
-        self.program.copy_sstable(dataset, &files)?;
-        if node.import(&table_name, &[files])? != 1 {
-            return Err("the node did not take the SSTable".into());
-        }
-        let title =
-            format!("Beside Cassandra {VERSION}: {dataset}, thousands of rows a second, all in memory");
-        let mut table = Table::new(
-            title,
-            "reads of",
-            [
-                Contestant::SILTSTONE.title,
-                Contestant::WITHIN.title,
-                "Cassandra, first round",
-                "Cassandra, warm",
-            ],
-        );
-        for (case, name, [_, _, count]) in MEMORY_CASES {
-            eprintln!("Cassandra: {dataset}, {case}, timed");
-            let numbers = [count, count, dataset.rows.into()];
-            let theirs = node.peer_reads(&table_name, case, numbers, WARM_UP + self.options.runs)?;
-            let rates: Vec<f64> =
-                theirs.seconds.iter().map(|seconds| theirs.rows.max(count) as f64 / seconds).collect();
-            let mut sums = vec![("Cassandra", theirs.sums)];
-            let mut line = Vec::new();
-            for contestant in [Contestant::SILTSTONE, Contestant::WITHIN] {
-                let task = in_memory(contestant, dataset, case, count);
-                let ours = (0..self.options.runs).map(|_| self.rate(&task));
-                let ours: Vec<_> = ours.collect::<Result<_>>()?;
-                sums.extend(ours.iter().map(|(_, sums)| (contestant.title, sums.clone())));
-                line.push(median(ours.into_iter().map(|(rate, _)| rate).collect()));
-            }
-            all_equal(case, &sums)?;
-            line.extend([rates[0], median(rates[WARM_UP as usize..].to_vec())]);
-            table.line(name, line.into_iter().map(|rate| Cell::Thousands(rate / 1000.0)).collect());
-        }
-        node.quit()?;
-        Ok(table.with_ratios())
     }
 
     /// Rows a second of a process of its own; an absent row counts as one.

@@ -16,7 +16,9 @@
 //     extra KS TABLE                    writes a few rows of made-up values
 //     fill KS TABLE N N N               the rows of WriteRows into the memtable: partitions, rows of each, bytes a value
 //     flush KS TABLE                    as nodetool does; says how many seconds it took
-//     peers KS TABLE CASE N N N N       the reads of PeerReads: operations before, operations, rows there are, rounds
+//     peers KS TABLE CASE N N N N N N   the reads of PeerReads: operations before, the first that is timed, how many are, rows
+//                                       there are, rows of a scan, rounds
+//     load KS TABLE N N                 the rows of PeerLoads, bytes a value; says how many seconds it took
 //     compact KS TABLE [NOW]            as nodetool does, or as it does at that second
 //     refresh KS TABLE                  as nodetool does
 //     truncate KS TABLE                 as CQL does
@@ -159,6 +161,7 @@ public class Lab
             case "fill": return fill(store(a), a.subList(2, 5).stream().mapToInt(Integer::parseInt).toArray());
             case "flush": return List.of(Double.toString(flush(store(a))));
             case "peers": return peers(store(a), a.get(2), a.subList(3, a.size()));
+            case "load": return load(store(a), Integer.parseInt(a.get(2)), Integer.parseInt(a.get(3)));
             case "compact": compact(store(a), a.size() > 2 ? a.get(2) : null); return List.of();
             case "truncate": store(a).truncateBlocking(); return List.of();
             case "refresh": StorageService.instance.loadNewSSTables(a.get(0), a.get(1)); return List.of();
@@ -256,7 +259,13 @@ public class Lab
     private static List<String> peers(ColumnFamilyStore store, String what, List<String> a)
     {
         long[] numbers = a.stream().mapToLong(Long::parseLong).toArray();
-        return PeerReads.run(store.metadata().toString(), what, numbers[0], numbers[1], numbers[2], (int) numbers[3]);
+        String table = store.metadata().toString();
+        return PeerReads.run(table, what, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], (int) numbers[5]);
+    }
+
+    private static List<String> load(ColumnFamilyStore store, int rows, int valueSize)
+    {
+        return List.of(Double.toString(PeerLoads.run(store, rows, valueSize)));
     }
 
     // ---- SSTables

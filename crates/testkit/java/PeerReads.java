@@ -16,30 +16,34 @@ final class PeerReads
 
     private final String select;
     private final String what;
-    private final long rows;
+    private final long rows, scanned;
 
     /** What was found: how many rows, and the sums of their ends and of all their bytes. */
     private long found, quick, full;
 
-    private PeerReads(String table, String what, long rows)
+    private PeerReads(String table, String what, long rows, long scanned)
     {
         this.select = "SELECT c, v FROM " + table;
         this.what = what;
         this.rows = rows;
+        this.scanned = scanned;
     }
 
-    /** The sum of the rows that are read, that of those read before, how many they are, and the seconds of each round. */
-    static List<String> run(String table, String what, long warm, long count, long rows, int rounds)
+    /**
+     * The sum of the rows that are read, that of those read before, how many they are, and the seconds of each round. A round has
+     * {@code count} operations from {@code from} on.
+     */
+    static List<String> run(String table, String what, long warm, long from, long count, long rows, long scanned, int rounds)
     {
-        PeerReads before = new PeerReads(table, what, rows);
+        PeerReads before = new PeerReads(table, what, rows, scanned);
         for (long number = 0; number < warm; number++)
             before.one(number, true);
         List<String> answer = new ArrayList<>();
         for (int round = 0; round < rounds; round++)
         {
-            PeerReads reads = new PeerReads(table, what, rows);
+            PeerReads reads = new PeerReads(table, what, rows, scanned);
             long start = System.nanoTime();
-            for (long number = 0; number < count; number++)
+            for (long number = from; number < from + count; number++)
                 reads.one(number, false);
             double seconds = (System.nanoTime() - start) / 1e9;
             if (round == 0)
@@ -62,7 +66,7 @@ final class PeerReads
                 break;
             case "skips": forward((int) (number * (READ + SKIP) % (rows - READ)) * 2, READ, thoroughly); break;
             case "scan":
-                String scan = select + " LIMIT 100000";
+                String scan = select + " LIMIT " + scanned;
                 take(QueryProcessor.executeInternalWithPaging(scan, PAGE), thoroughly);
                 break;
             default: throw new IllegalArgumentException("there is no case " + what);
@@ -110,7 +114,7 @@ final class PeerReads
         return String.format("%016x", mixed(quick ^ full) ^ found);
     }
 
-    private static long mixed(long number)
+    static long mixed(long number)
     {
         long bits = (number + 1) * 0x9e3779b97f4a7c15L;
         bits = (bits ^ bits >>> 30) * 0xbf58476d1ce4e5b9L;

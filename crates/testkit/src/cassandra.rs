@@ -18,7 +18,7 @@ use crate::command::checked;
 
 mod node;
 
-pub use node::{Node, PeerReads, TableName, Values, Work, Writes};
+pub use node::{Node, PeerPlan, PeerReads, TableName, Values, Work, Writes};
 
 /// The version whose tools we compare with.
 pub const VERSION: &str = "5.0.5";
@@ -61,9 +61,10 @@ const OPENS: [&str; 15] = [
 const HEAP: &str = "-Xmx1g";
 
 /// Our drivers, below this crate.
-const DRIVERS: [&str; 7] = [
+const DRIVERS: [&str; 8] = [
     "java/Lab.java",
     "java/LabClock.java",
+    "java/PeerLoads.java",
     "java/PeerReads.java",
     "java/Samples.java",
     "java/Statements.java",

@@ -64,6 +64,14 @@ impl Confined {
         file.write_all(number.to_string().as_bytes())
     }
 
+    /// Takes in a process that runs: what it has already counts for nobody, what it takes from now on is limited.
+    ///
+    /// # Errors
+    /// If there is no such process, or the kernel refuses.
+    pub fn adopt(&self, process: u32) -> io::Result<()> {
+        self.set("cgroup.procs", process.into())
+    }
+
     /// A program that is started within.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("sh");

@@ -147,7 +147,7 @@ impl Numbers {
 #[derive(Debug)]
 pub struct Program {
     path: PathBuf,
-    data: PathBuf,
+    pub(super) data: PathBuf,
     /// The folder of RocksDB's library, where it was not built.
     libraries: Option<PathBuf>,
 }

@@ -81,6 +81,9 @@ storage_compatibility_mode: @MODE@
 /// Much is indexed of little.
 const QUESTIONS: &str = "column_index_size: 4KiB\n";
 
+/// The cache of chunks has 8 MiB: 32 of these are for buffers.
+const READS: &str = "file_cache_size: 40MiB\n";
+
 /// No memtable is flushed by itself; it is of the kind that cassandra.yaml of Cassandra 5.0 has.
 const FLUSHES: &str = "\
 memtable_allocation_type: heap_buffers
@@ -117,14 +120,17 @@ pub enum Work {
     Questions,
     /// Large memtables, whose flushes are measured.
     Flushes,
+    /// More data than memory, of which little is to be kept.
+    Reads,
 }
 
 impl Work {
     /// The heap, and what cassandra.yaml has besides.
-    fn setup(self) -> (&'static str, &'static str) {
+    fn setup(self) -> (&'static [&'static str], &'static str) {
         match self {
-            Work::Questions => ("-Xmx2g", QUESTIONS),
-            Work::Flushes => ("-Xmx8g", FLUSHES),
+            Work::Questions => (&["-Xmx2g"], QUESTIONS),
+            Work::Flushes => (&["-Xmx8g"], FLUSHES),
+            Work::Reads => (&["-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch"], READS),
         }
     }
 }
@@ -163,7 +169,7 @@ impl Cassandra {
         fs::write(conf.join("cassandra.yaml"), yaml)?;
         fs::write(conf.join("logback.xml"), LOGBACK.replace("@FOLDER@", &folder.display().to_string()))?;
         let mut java = self.java_in(&conf, &storage)?;
-        java.arg(heap).args(PROPERTIES).arg(format!("-Dcassandra.jmx.local.port={jmx_port}"));
+        java.args(heap).args(PROPERTIES).arg(format!("-Dcassandra.jmx.local.port={jmx_port}"));
         java.arg(format!("-Djava.io.tmpdir={0}", temporary.display()));
         java.arg(format!("-Djna.tmpdir={}", temporary.display())).arg("Lab");
         let printed = fs::File::options().create(true).append(true).open(folder.join("log"))?;
@@ -294,18 +300,13 @@ impl Node {
         number(&self.ask("flush", &[&table.keyspace, &table.name])?)
     }
 
-    /// Does the reads that peers are measured by, some first and then so many, the latter `rounds` times.
+    /// Does the reads that peers are measured by, some first and then so many, the latter again and again.
     ///
     /// # Errors
     /// If it fails.
-    pub fn peer_reads(
-        &mut self,
-        table: &TableName,
-        case: &str,
-        [before, count, rows]: [u64; 3],
-        rounds: u32,
-    ) -> Result<PeerReads> {
-        let numbers = [before, count, rows, rounds.into()].map(|number| number.to_string());
+    pub fn peer_reads(&mut self, table: &TableName, case: &str, plan: &PeerPlan) -> Result<PeerReads> {
+        let PeerPlan { before, from, count, rows, scanned, rounds } = *plan;
+        let numbers = [before, from, count, rows, scanned, rounds].map(|number| number.to_string());
         let mut arguments = vec![&*table.keyspace, &*table.name, case];
         arguments.extend(numbers.iter().map(String::as_str));
         let answer = self.ask("peers", &arguments)?;
@@ -314,6 +315,15 @@ impl Node {
         };
         let seconds = rounds.iter().map(|seconds| seconds.parse()).collect::<std::result::Result<_, _>>()?;
         Ok(PeerReads { sums: [sum.clone(), sum_before.clone()], rows: rows.parse()?, seconds })
+    }
+
+    /// Writes the rows that peers are measured by: the seconds from the first of them to the one SSTable.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn peer_load(&mut self, table: &TableName, rows: u32, value_size: u32) -> Result<f64> {
+        let numbers = [rows, value_size].map(|number| number.to_string());
+        number(&self.ask("load", &[&table.keyspace, &table.name, &numbers[0], &numbers[1]])?)
     }
 
     /// `nodetool compact` or `nodetool refresh` of a table, or CQL's `truncate`.
@@ -353,6 +363,11 @@ impl Node {
     /// Where `nodetool` finds it, on 127.0.0.1.
     pub fn jmx_port(&self) -> u16 {
         self.jmx_port
+    }
+
+    /// The number of its process.
+    pub fn process(&self) -> u32 {
+        self.process.id()
     }
 
     /// Where it keeps everything.
@@ -428,6 +443,23 @@ impl Drop for Node {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Which reads of a case are done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerPlan {
+    /// Operations before those that are timed.
+    pub before: u64,
+    /// The first that is timed.
+    pub from: u64,
+    /// How many are.
+    pub count: u64,
+    /// Rows that there are.
+    pub rows: u64,
+    /// Rows that a scan goes through.
+    pub scanned: u64,
+    /// How often.
+    pub rounds: u64,
 }
 
 /// What the reads of a case found, and how long they took.

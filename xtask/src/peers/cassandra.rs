@@ -1,0 +1,204 @@
+//! A node of Cassandra that is given what Siltstone has written, and is asked within itself.
+//!
+//! ```text
+//! data in memory      the SSTable ──► a node with 2 GB of heap
+//! larger than memory  the SSTable ──► a node, warm ──► its process goes into a control group: page cache, and what it allocates from then on
+//! load                rows made up within the node ──► commit log, memtable, flush, compaction
+//! ```
+
+use std::path::Path;
+
+use testkit::cassandra::{Cassandra, Node, PeerPlan, TableName, VERSION, Work, Writes};
+
+use super::confined::{Confined, forget};
+use super::contestants::{Contestant, Dataset, Task};
+use super::tables::{Cell, Table};
+use super::{Comparison, MEMORY_CASES, STEADY_CASES, all_equal, in_memory};
+use crate::Result;
+use crate::measure::median;
+use crate::workspace::target;
+
+/// So many rounds warm Java up.
+const WARM_UP: u32 = 5;
+
+/// MiB that the page cache, and what Java allocates besides its heap, may take while reads from disk are timed.
+const PAGE_CACHE: u32 = 128;
+
+/// Rows that a scan from disk goes through.
+const SCANNED: u32 = 1_000_000;
+
+/// Columns of Siltstone.
+const OURS: [Contestant; 2] = [Contestant::SILTSTONE, Contestant::WITHIN];
+
+/// Where a node is given what Siltstone has written.
+const TABLE: [&str; 2] = [
+    "CREATE KEYSPACE peers WITH durable_writes = false
+     AND replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TABLE peers.rows (k int, c int, v blob, PRIMARY KEY (k, c))
+     WITH compression = {'enabled': 'false'}
+     AND compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': false}",
+];
+
+/// Where it writes rows, with a commit log.
+const LOADED: [&str; 2] = [
+    "CREATE KEYSPACE loaded WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TABLE loaded.rows (k int, c int, v blob, PRIMARY KEY (k, c)) WITH compression = {'enabled': 'false'}",
+];
+
+impl Comparison<'_> {
+    /// In memory with few rows, from disk with many, and loads of some.
+    pub(super) fn cassandra(&self, few: Dataset, many: Dataset, loads: &[Dataset]) -> Result<Vec<Table>> {
+        let cassandra = Cassandra::prepare(&target(), self.options.cassandra.as_deref())?;
+        Ok(vec![
+            self.beside_in_memory(&cassandra, few)?,
+            self.beside_from_disk(&cassandra, many)?,
+            self.beside_loads(&cassandra, loads)?,
+        ])
+    }
+
+    /// The rates of both, in turn by case.
+    fn beside_in_memory(&self, cassandra: &Cassandra, dataset: Dataset) -> Result<Table> {
+        let folder = tempfile::tempdir_in(&self.program.data)?;
+        let mut node = self.given(cassandra, dataset, folder.path(), Work::Questions)?;
+        let title =
+            format!("Beside Cassandra {VERSION}: {dataset}, thousands of rows a second, all in memory");
+        let theirs = ["Cassandra, first round", "Cassandra, warm"];
+        let mut table = Table::new(title, "reads of", OURS.map(|ours| ours.title).into_iter().chain(theirs));
+        for (case, name, [_, _, count]) in MEMORY_CASES {
+            eprintln!("Cassandra: {dataset}, {case}, timed");
+            let task = in_memory(Contestant::SILTSTONE, dataset, case, count);
+            let plan = plan_of(&task, WARM_UP + self.options.runs);
+            let theirs = node.peer_reads(&table_name("peers"), case, &plan)?;
+            let rate = |seconds: &f64| theirs.rows.max(count) as f64 / seconds;
+            let rates: Vec<f64> = theirs.seconds.iter().map(rate).collect();
+            let mut sums = vec![("Cassandra", theirs.sums)];
+            let mut line = Vec::new();
+            for contestant in OURS {
+                let task = Task { contestant, ..task };
+                let ours: Vec<_> = (0..self.options.runs).map(|_| self.rate(&task)).collect::<Result<_>>()?;
+                sums.extend(ours.iter().map(|(_, sums)| (contestant.title, sums.clone())));
+                line.push(median(ours.into_iter().map(|(rate, _)| rate).collect()));
+            }
+            all_equal(case, &sums)?;
+            line.extend([rates[0], median(rates[WARM_UP as usize..].to_vec())]);
+            table.line(name, thousands(line));
+        }
+        node.quit()?;
+        Ok(table.with_ratios())
+    }
+
+    /// The same where most goes to the disk. Not everybody may limit what a process has: then the table has no column of the node.
+    fn beside_from_disk(&self, cassandra: &Cassandra, dataset: Dataset) -> Result<Table> {
+        let folder = tempfile::tempdir_in(&self.program.data)?;
+        let mut node = self.given(cassandra, dataset, folder.path(), Work::Reads)?;
+        for (case, _, [before, from, count]) in STEADY_CASES {
+            // Java compiles now what it takes.
+            let task = Task {
+                scan: SCANNED,
+                ..self.disk_task(Contestant::SILTSTONE, dataset, case, [before, from, count])
+            };
+            node.peer_reads(&table_name("peers"), case, &plan_of(&task, WARM_UP))?;
+        }
+        forget(folder.path())?;
+        let confined = Confined::to(PAGE_CACHE)?;
+        confined.adopt(node.process())?;
+        let title = format!("Beside Cassandra {VERSION}: {dataset}, thousands of rows a second, from disk");
+        let theirs = format!("Cassandra, {PAGE_CACHE} MiB beside its heap");
+        let heads = OURS.map(|ours| ours.title).into_iter().chain([&*theirs]);
+        let mut table = Table::new(title, "reads of", heads);
+        for (case, name, numbers) in STEADY_CASES {
+            let ours = OURS.map(|contestant| Task {
+                scan: SCANNED,
+                ..self.disk_task(contestant, dataset, case, numbers)
+            });
+            let mut rates = [const { Vec::new() }; OURS.len() + 1];
+            let mut sums = Vec::new();
+            for _ in 0..self.options.runs {
+                for (task, rates) in ours.iter().zip(&mut rates) {
+                    let (rate, found) = self.rate(task)?;
+                    rates.push(rate);
+                    sums.push((task.contestant.title, found));
+                }
+                eprintln!("Cassandra: {dataset}, {case}, timed from disk");
+                let theirs = node.peer_reads(&table_name("peers"), case, &plan_of(&ours[0], 1))?;
+                rates[OURS.len()].push(theirs.rows.max(ours[0].count) as f64 / theirs.seconds[0]);
+                sums.push(("Cassandra", theirs.sums));
+            }
+            all_equal(case, &sums)?;
+            let name = if case == "scan" { "a row of 1,000,000 in order" } else { name };
+            table.line(name, thousands(rates.map(median)));
+        }
+        node.quit()?;
+        Ok(table.with_ratios())
+    }
+
+    /// Rows a second from the first batch to the one SSTable, as in the table of loads.
+    fn beside_loads(&self, cassandra: &Cassandra, datasets: &[Dataset]) -> Result<Table> {
+        let title = format!("Load beside Cassandra {VERSION}: thousands of rows a second");
+        let heads = [Contestant::SILTSTONE.title, "Cassandra, the first time", "Cassandra, warm"];
+        let mut table = Table::new(title, "rows", heads);
+        for dataset in datasets {
+            let folder = tempfile::tempdir_in(&self.program.data)?;
+            let mut node = cassandra.node(folder.path(), Writes::Oa, Work::Questions)?;
+            node.cql(&LOADED)?;
+            let loaded = table_name("loaded");
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            for _ in 0..self.options.runs + 1 {
+                node.maintain("truncate", &loaded)?;
+                eprintln!("Cassandra: {dataset}, loaded");
+                theirs.push(node.peer_load(&loaded, dataset.rows, dataset.value_size)?);
+                ours.push(self.program.load(Contestant::SILTSTONE, *dataset)?);
+            }
+            self.check_load(&mut node, &loaded, *dataset)?;
+            node.quit()?;
+            let seconds = [median(ours), theirs[0], median(theirs[1..].to_vec())];
+            table.line(
+                &dataset.to_string(),
+                thousands(seconds.map(|seconds| f64::from(dataset.rows) / seconds)),
+            );
+        }
+        Ok(table.with_ratios())
+    }
+
+    /// That the node has written the rows which all others have.
+    fn check_load(&self, node: &mut Node, table: &TableName, dataset: Dataset) -> Result<()> {
+        let task = Task { scan: dataset.rows, ..in_memory(Contestant::SILTSTONE, dataset, "scan", 1) };
+        let theirs = node.peer_reads(table, "scan", &plan_of(&task, 1))?;
+        let (_, ours) = self.rate(&task)?;
+        all_equal("scan", &[("Cassandra", theirs.sums), (Contestant::SILTSTONE.title, ours)])
+    }
+
+    /// A node that was given what Siltstone has written.
+    fn given(&self, cassandra: &Cassandra, dataset: Dataset, folder: &Path, work: Work) -> Result<Node> {
+        self.program.prepare(Contestant::SILTSTONE, dataset)?;
+        let mut node = cassandra.node(folder, Writes::Oa, work)?;
+        node.cql(&TABLE)?;
+        let files = folder.join("peers/rows");
+        self.program.copy_sstable(dataset, &files)?;
+        match node.import(&table_name("peers"), &[files])? {
+            1 => Ok(node),
+            _ => Err("the node did not take the SSTable".into()),
+        }
+    }
+}
+
+/// The same reads by a node.
+fn plan_of(task: &Task, rounds: u32) -> PeerPlan {
+    let Task { warm, from, count, dataset, scan, .. } = *task;
+    PeerPlan {
+        before: warm,
+        from,
+        count,
+        rows: dataset.rows.into(),
+        scanned: scan.into(),
+        rounds: rounds.into(),
+    }
+}
+
+fn table_name(keyspace: &str) -> TableName {
+    TableName { keyspace: keyspace.to_owned(), name: "rows".to_owned() }
+}
+
+fn thousands(rates: impl IntoIterator<Item = f64>) -> Vec<Cell> {
+    rates.into_iter().map(|rate| Cell::Thousands(rate / 1000.0)).collect()
+}
