@@ -341,10 +341,7 @@ impl DataFile {
         let (first, last) = (range.start / chunk_len, (range.end - 1) / chunk_len);
         let data_start = first * chunk_len;
         let whole = ((last + 1) * chunk_len).min(info.uncompressed_len());
-        // Cut LZ4 takes half as much again for each byte: with three quarters of a chunk, all of it is no dearer.
-        let [wanted_of_last, last_len] = [range.end, whole].map(|end| end - last * chunk_len);
-        let is_cut =
-            care == Care::NoMore && info.compressor() == Compressor::Lz4 && 4 * wanted_of_last < 3 * last_len;
+        let is_cut = care == Care::NoMore && info.compressor() == Compressor::Lz4;
         let data_end = if is_cut { range.end } else { whole };
         // The range begins at a chunk's start wherever a tail is handed on: only whole chunks are read.
         let skipped = (range.start - data_start) as usize;
