@@ -98,7 +98,7 @@ static OPERATIONS: [Operation; 25] = [
     operation(
         "simple-query, more than memory has room for, while the cache fills",
         "simple-query --concurrency 1 --memory 200M --partitions 1000000",
-        20_000,
+        50_000,
         "109,236 / 130.7",
     ),
     operation(
