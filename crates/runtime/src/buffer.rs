@@ -74,7 +74,7 @@ pub fn buffer(capacity: usize) -> Vec<u8> {
     }
 }
 
-/// What a buffer is wanted for. What is short has to be filled for who wants it long.
+/// What a buffer is wanted for, in the order of [`Kept::of_class`]. What is short has to be filled for who wants it long.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// To be filled from its beginning on: a short one, if others suit alike.
