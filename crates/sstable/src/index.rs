@@ -125,10 +125,16 @@ impl Index {
         self.last_large.replace(Some((key, large.clone())));
     }
 
-    /// Whether memory alone tells that the row with these values in all clustering columns is not in a partition that the filter has
-    /// let pass, nor a range tombstone around it.
-    pub(crate) fn denies_row(&self, codec: &RowCodec, key: KeyView<'_>, row: &[&[u8]]) -> bool {
-        let Some(fences) = self.fencing.get() else { return false };
+    /// Whether memory alone tells that the row with these values in all clustering columns is not in a partition, nor a range tombstone
+    /// around it. The filter of keys is asked whether it denies the partition, if that is not the one that was found last.
+    pub(crate) fn denies_row(
+        &self,
+        codec: &RowCodec,
+        key: KeyView<'_>,
+        row: &[&[u8]],
+        filter: impl FnOnce() -> bool,
+    ) -> bool {
+        let Some(fences) = self.fencing.get() else { return filter() };
         let denies = |large: &Large| {
             let cursor = self.cursor(codec, &large.promoted).with_rows();
             cursor.denies_at_hand(&fences, row)
@@ -136,7 +142,7 @@ impl Index {
         if let Some((_, large)) = self.last_large.borrow().as_ref().filter(|(last, _)| last.view() == key) {
             return denies(large);
         }
-        fences.large_at_hand(key).is_some_and(|large| denies(&large))
+        filter() || fences.large_at_hand(key).is_some_and(|large| denies(&large))
     }
 
     /// The partition's range in the data.

@@ -348,9 +348,10 @@ impl SSTable {
 
     /// Whether memory alone tells that nothing is here of a row: neither the row with these values in all clustering columns, nor a
     /// range tombstone around it. Of a deletion of its partition nothing is told. `hash` is that of the key
-    /// ([`model::key::murmur3`]).
-    pub fn denies_row(&self, key: KeyView<'_>, hash: [u64; 2], row: &[&[u8]]) -> bool {
-        self.filter().probe(hash) == Probe::Absent || self.index.denies_row(&self.data.codec, key, row)
+    /// ([`model::key::murmur3`]), for the filter of keys.
+    pub fn denies_row(&self, key: KeyView<'_>, hash: impl FnOnce() -> [u64; 2], row: &[&[u8]]) -> bool {
+        let denies = || self.filter().probe(hash()) == Probe::Absent;
+        self.index.denies_row(&self.data.codec, key, row, denies)
     }
 
     /// A slice of one partition; `None` if the partition is not there, or the slice ends before it begins.

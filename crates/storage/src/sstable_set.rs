@@ -3,7 +3,7 @@
 //! A set never changes: flushes and compactions put a new one in its place, and who reads goes on with the old one,
 //! whose files stay open even when they have lost their names.
 
-use std::cell::Cell;
+use std::cell::{Cell, LazyCell};
 use std::cmp::Reverse;
 use std::path::Path;
 use std::rc::Rc;
@@ -213,15 +213,16 @@ impl SSTableSet {
         Candidates::new(found.into_iter().map(member).collect(), unread.into_iter().map(member).collect())
     }
 
-    /// Whether memory alone tells that none of them has anything of a row: see [`SSTable::denies_row`].
-    pub fn denies_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> bool {
-        let hash = murmur3(key.bytes);
-        let mut looks = 0;
-        let denies = |place: u32| self.members[place as usize].sstable.denies_row(key, hash, row);
+    /// If memory alone tells that none of them has anything of a row, how many were asked: see [`SSTable::denies_row`].
+    pub fn denies_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> Option<u64> {
+        let hash = LazyCell::new(|| murmur3(key.bytes));
+        let (mut looks, mut of_covered) = (0, 0);
+        let denies = |place: u32| self.members[place as usize].sstable.denies_row(key, || *hash, row);
+        let covered = self.covered.iter().flat_map(|covered| covered.find(key.token));
         let is_denied = self.runs.around(key.token).inspect(|_| looks += 1).all(denies)
-            && self.covered.iter().all(|covered| covered.find(key.token).all(denies));
+            && covered.inspect(|_| of_covered += 1).all(denies);
         self.count_looks(looks);
-        is_denied
+        is_denied.then_some(looks + of_covered)
     }
 
     /// The deletion of a partition of which rows were [denied](SSTableSet::denies_row), none if no SSTable has the partition; `None` if

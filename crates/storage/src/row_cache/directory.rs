@@ -45,9 +45,8 @@ pub(super) struct Partition {
 
 /// A part of rows.
 struct Entry {
-    /// [`Schema::rank`] of its start and of its end: most comparisons of a search need no look at the part, which is mostly
-    /// far from the CPU.
-    rank: u64,
+    /// [`Schema::rank`] of its end. As with that of its start, by which it is in order, most comparisons of a search need no look
+    /// at the part, which is mostly far from the CPU.
     end_rank: u64,
     part: Weak<Part>,
 }
@@ -75,10 +74,10 @@ pub(super) enum Found {
 /// Said of a part that is not the one that is just being dropped.
 const ALIVE: &str = "invariant 1: it is alive";
 
-/// What the place of a part takes: its pointer, and a partition with the first few pointers, an entry of the map and
+/// What the place of a part takes: its pointer, and a partition with the first few ranks and pointers, an entry of the map and
 /// the counts in front of three allocations. Each part pays for all of it, as it may be its partition's only one.
 const PLACE: usize = size_of::<Partition>()
-    + 4 * size_of::<Entry>()
+    + 4 * (size_of::<u64>() + size_of::<Entry>())
     + 2 * size_of::<(Token, Rc<Partition>)>()
     + size_of::<Vec<u8>>()
     + 4 * size_of::<usize>();
@@ -144,10 +143,10 @@ impl Directory {
         let parts = partition.of_rows.borrow();
         let rank = self.schema.rank_of_row(self.number_order, row);
         // Ends of parts are beside rows: none is at this one. One whose rank tells nothing starts before it mostly.
-        let mut entry = parts.last_such(|entry| entry.rank <= rank)?;
+        let (start_rank, mut entry) = parts.last_up_to(rank)?;
         let mut part = entry.part()?;
-        if entry.rank == rank && self.schema.compare_to_row(part.ends().0, row).is_gt() {
-            entry = parts.last_such(|entry| self.starts_before(entry, (row, rank)))?;
+        if start_rank == rank && self.schema.compare_to_row(part.ends().0, row).is_gt() {
+            entry = self.last_before(&parts, (row, rank))?;
             part = entry.part()?;
         }
         let is_behind = match entry.end_rank.cmp(&rank) {
@@ -157,11 +156,12 @@ impl Directory {
         is_behind.is_gt().then_some(part)
     }
 
-    /// Whether a part starts before a row of this rank.
+    /// The last part that starts before a row of this rank.
     #[cold]
-    fn starts_before(&self, entry: &Entry, (row, rank): (&[&[u8]], u64)) -> bool {
+    fn last_before<'p>(&self, parts: &'p Sorted<Entry>, (row, rank): (&[&[u8]], u64)) -> Option<&'p Entry> {
         let is_before = |part: Rc<Part>| self.schema.compare_to_row(part.ends().0, row).is_lt();
-        entry.rank < rank || entry.rank == rank && entry.part().is_none_or(is_before)
+        let behind = parts.partition_point(rank, |entry| entry.part().is_none_or(is_before));
+        parts.get(parts.place_before(behind)?)
     }
 
     /// What is known of the static row.
@@ -303,7 +303,7 @@ impl Directory {
                 let mut parts = partition.of_rows.borrow_mut();
                 let place = self.starting_from(&parts, start);
                 let [rank, end_rank] = [start, end].map(|end| self.schema.rank(end));
-                parts.insert(place, Entry { rank, end_rank, part: Rc::downgrade(part) });
+                parts.insert(place, rank, Entry { end_rank, part: Rc::downgrade(part) });
             }
         }
     }
@@ -317,14 +317,13 @@ impl Directory {
 
     /// The first part that starts at a position or behind it.
     fn starting_from(&self, parts: &Sorted<Entry>, at: &Position) -> Place {
-        let rank = self.schema.rank(at);
-        parts.partition_point(|entry| self.start_compared(entry, (at, rank)).is_lt())
+        parts.partition_point(self.schema.rank(at), |entry| self.start_compared(entry, at).is_lt())
     }
 
     /// The first part that ends behind a position, and whether it starts there or before.
     fn ending_behind(&self, parts: &Sorted<Entry>, at: &Position) -> (Place, bool) {
         let rank = self.schema.rank(at);
-        let behind = parts.partition_point(|entry| self.start_compared(entry, (at, rank)).is_le());
+        let behind = parts.partition_point(rank, |entry| self.start_compared(entry, at).is_le());
         // Of those that start before, only the last one can reach behind it.
         let last = parts.place_before(behind);
         let reaches = |place: &Place| {
@@ -333,12 +332,9 @@ impl Directory {
         last.filter(reaches).map_or((behind, false), |last| (last, true))
     }
 
-    /// Where a part starts, beside a position of this rank. One that is just being dropped starts there.
-    fn start_compared(&self, entry: &Entry, (at, rank): (&Position, u64)) -> Ordering {
-        entry.rank.cmp(&rank).then_with(|| {
-            let part = entry.part();
-            part.map_or(Ordering::Equal, |part| self.schema.compare(part.ends().0, at))
-        })
+    /// Where a part starts, beside a position of its rank. One that is just being dropped starts there.
+    fn start_compared(&self, entry: &Entry, at: &Position) -> Ordering {
+        entry.part().map_or(Ordering::Equal, |part| self.schema.compare(part.ends().0, at))
     }
 
     /// Where a part ends, beside a position of this rank.

@@ -18,6 +18,11 @@ use crate::definition::Definition;
 
 /// One of so many parts of a cache is little.
 const LITTLE: usize = 16;
+/// What lies near the CPU as long as it is used. A part that does not takes longer to find than a few filters take to tell the same:
+/// rows have some ten bits there. Bytes.
+const NEAR: usize = 2 << 20;
+/// So many SSTables take longer to ask than a part does to be found anywhere.
+const MANY: u64 = 4;
 
 /// What memory says of a row.
 #[derive(Debug)]
@@ -94,15 +99,22 @@ impl RowCache {
         keeps && (!self.0.cache.is_full() || self.was_asked_for(token, row))
     }
 
-    /// Whether it is to be kept that a row is not there which filters deny: they tell it again, if in more. While little is kept of the
-    /// table; later for who asks again. It was asked for from now on, or is kept.
-    pub(crate) fn wants_absent(&self, token: Token, row: &[&[u8]], definition: &Definition) -> bool {
+    /// Whether it is to be kept that a row is not there which the filters of so many SSTables deny: they tell it again, if in more
+    /// instructions. While little is kept of the table; later where many were asked, for who asks again. It was asked for from now
+    /// on, or is kept.
+    pub(crate) fn wants_absent(
+        &self,
+        token: Token,
+        row: &[&[u8]],
+        asked: u64,
+        definition: &Definition,
+    ) -> bool {
         let capacity = self.0.cache.capacity();
         if !definition.caches_rows || capacity == 0 {
             return false;
         }
-        let has_little = self.0.cache.account(self.0.owner).bytes < capacity / LITTLE;
-        has_little || self.was_asked_for(token, row.iter().copied())
+        let has_little = self.0.cache.account(self.0.owner).bytes < NEAR.min(capacity / LITTLE);
+        has_little || asked >= MANY && self.was_asked_for(token, row.iter().copied())
     }
 
     /// Keeps that a row is not there, neither live nor deleted by itself or in a range, and what SSTables say of its partition's

@@ -1,22 +1,38 @@
-//! A sorted list of any length in which a place is made or closed at the cost of a few hundred pointers.
+//! A sorted list of any length in which a place is made or closed at the cost of a few hundred bytes.
 //!
 //! ```text
-//! runs   [ a b c ] [ d e ] [ f g h i ]      each of at least one and at most MOST
+//! heads   1           5       7             the first rank of each run, side by side
+//! runs  [ 1 3 4 ]   [ 5 7 ] [ 7 8 8 9 ]     ranks, each run of at least one and at most MOST
+//!       [ a b c ]   [ d e ] [ f g h i ]     and their values
 //! ```
 //!
-//! The order is the business of who asks: a place is found by a predicate that holds up to it. A partition of which
-//! millions of rows are kept has as many parts; in one vector, each that comes or goes would move half of them.
+//! A value stands at a rank, and beside others of its rank as whoever asks says: a place is found by a predicate that holds up
+//! to it. A partition of which millions of rows are kept has as many parts; in one vector, each that comes or goes would
+//! move half of them.
+//!
+//! A search looks at ranks and nothing else until it has come to its own: eight of them are in a line of the CPU's cache, those that
+//! are looked at most are there from the search before, and of a run it looks at few lines.
 
 use smallvec::SmallVec;
 
 /// How many a run has at the most.
-const MOST: usize = 256;
+const MOST: usize = 128;
 
 /// Values in an order.
 #[derive(Debug)]
 pub(super) struct Sorted<T> {
+    /// Of each run its first rank.
+    heads: SmallVec<[u64; 1]>,
     /// Mostly there is but one.
-    runs: SmallVec<[Vec<T>; 1]>,
+    runs: SmallVec<[Run<T>; 1]>,
+}
+
+/// Neighbours.
+#[derive(Debug)]
+struct Run<T> {
+    ranks: Vec<u64>,
+    /// As many.
+    values: Vec<T>,
 }
 
 /// A place in the list: a value's, or behind the last one. It is good until the list changes.
@@ -28,7 +44,7 @@ pub(super) struct Place {
 
 impl<T> Default for Sorted<T> {
     fn default() -> Sorted<T> {
-        Sorted { runs: SmallVec::new() }
+        Sorted { heads: SmallVec::new(), runs: SmallVec::new() }
     }
 }
 
@@ -38,29 +54,30 @@ impl<T> Sorted<T> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.runs.iter().flatten()
+        self.runs.iter().flat_map(|run| &run.values)
     }
 
-    /// The first value that the predicate does not hold of; it holds of all before it.
-    pub(super) fn partition_point(&self, mut holds: impl FnMut(&T) -> bool) -> Place {
-        let behind = self.runs.partition_point(|run| holds(&run[0]));
+    /// The first value of a higher rank, or of this one that the predicate does not hold of; it holds of all of this rank before it.
+    pub(super) fn partition_point(&self, rank: u64, mut holds: impl FnMut(&T) -> bool) -> Place {
+        let behind = point(&self.heads, &self.runs, rank, |run| holds(&run.values[0]));
         let Some(run) = behind.checked_sub(1) else { return Place { run: 0, at: 0 } };
-        let at = 1 + self.runs[run][1..].partition_point(holds);
-        self.there(Place { run, at })
+        let Run { ranks, values } = &self.runs[run];
+        self.there(Place { run, at: point(ranks, values, rank, holds) })
     }
 
-    /// The last value that the predicate holds of; it holds of all before it.
+    /// The last value of this rank or a lower one, and its rank.
     #[inline]
-    pub(super) fn last_such(&self, mut holds: impl FnMut(&T) -> bool) -> Option<&T> {
+    pub(super) fn last_up_to(&self, rank: u64) -> Option<(u64, &T)> {
         let run = match &*self.runs {
             [only] => only,
-            runs => &runs[runs.partition_point(|run| holds(&run[0])).checked_sub(1)?],
+            runs => &runs[behind(&self.heads, rank).checked_sub(1)?],
         };
-        run[..run.partition_point(holds)].last()
+        let last = behind(&run.ranks, rank).checked_sub(1)?;
+        Some((run.ranks[last], &run.values[last]))
     }
 
     pub(super) fn get(&self, place: Place) -> Option<&T> {
-        self.runs.get(place.run)?.get(place.at)
+        self.runs.get(place.run)?.values.get(place.at)
     }
 
     /// The place before another.
@@ -69,7 +86,7 @@ impl<T> Sorted<T> {
             Some(at) => Some(Place { at, ..place }),
             None => {
                 let run = place.run.checked_sub(1)?;
-                Some(Place { run, at: self.runs[run].len() - 1 })
+                Some(Place { run, at: self.runs[run].ranks.len() - 1 })
             }
         }
     }
@@ -84,23 +101,24 @@ impl<T> Sorted<T> {
         })
     }
 
-    /// Puts a value before that of a place.
-    pub(super) fn insert(&mut self, place: Place, value: T) {
+    /// Puts a value of this rank before that of a place.
+    pub(super) fn insert(&mut self, place: Place, rank: u64, value: T) {
         // A value between two runs goes to the end of the first one.
         let Place { run, at } = match (place.at, place.run.checked_sub(1)) {
-            (0, Some(before)) => Place { run: before, at: self.runs[before].len() },
+            (0, Some(before)) => Place { run: before, at: self.runs[before].ranks.len() },
             _ => place,
         };
-        match self.runs.get_mut(run) {
-            None => self.runs.push(vec![value]),
-            Some(values) => {
-                values.insert(at, value);
-                if values.len() > MOST {
-                    let rest = values.split_off(MOST / 2);
-                    values.shrink_to_fit();
-                    self.runs.insert(run + 1, rest);
-                }
-            }
+        let Some(values) = self.runs.get_mut(run) else {
+            self.heads.push(rank);
+            return self.runs.push(Run { ranks: vec![rank], values: vec![value] });
+        };
+        values.ranks.insert(at, rank);
+        values.values.insert(at, value);
+        self.heads[run] = values.ranks[0];
+        if values.ranks.len() > MOST {
+            let rest = values.split();
+            self.heads.insert(run + 1, rest.ranks[0]);
+            self.runs.insert(run + 1, rest);
         }
     }
 
@@ -110,12 +128,17 @@ impl<T> Sorted<T> {
     /// If none is there.
     pub(super) fn remove(&mut self, place: Place) -> T {
         let values = &mut self.runs[place.run];
-        let value = values.remove(place.at);
-        if values.is_empty() {
-            self.runs.remove(place.run);
-        } else if values.len() < values.capacity() / 4 {
-            let room = values.len() * 2;
-            values.shrink_to(room);
+        values.ranks.remove(place.at);
+        let value = values.values.remove(place.at);
+        match values.ranks.first() {
+            Some(first) => {
+                self.heads[place.run] = *first;
+                values.shrink();
+            }
+            None => {
+                self.heads.remove(place.run);
+                self.runs.remove(place.run);
+            }
         }
         value
     }
@@ -123,10 +146,42 @@ impl<T> Sorted<T> {
     /// A place behind the last value of a run is that of the next one's first.
     fn there(&self, place: Place) -> Place {
         match self.runs.get(place.run) {
-            Some(run) if place.at == run.len() => Place { run: place.run + 1, at: 0 },
+            Some(run) if place.at == run.ranks.len() => Place { run: place.run + 1, at: 0 },
             _ => place,
         }
     }
+}
+
+impl<T> Run<T> {
+    /// Gives its second half away.
+    fn split(&mut self) -> Run<T> {
+        let rest = Run { ranks: self.ranks.split_off(MOST / 2), values: self.values.split_off(MOST / 2) };
+        self.ranks.shrink_to_fit();
+        self.values.shrink_to_fit();
+        rest
+    }
+
+    /// Gives memory back that it has no use for.
+    fn shrink(&mut self) {
+        if self.values.len() < self.values.capacity() / 4 {
+            let room = self.values.len() * 2;
+            self.ranks.shrink_to(room);
+            self.values.shrink_to(room);
+        }
+    }
+}
+
+/// How many of a list are at this rank or before it.
+#[inline]
+fn behind(ranks: &[u64], rank: u64) -> usize {
+    ranks.partition_point(|other| *other <= rank)
+}
+
+/// How many of a list are before this rank, or are at it and the predicate holds of them.
+fn point<V>(ranks: &[u64], values: &[V], rank: u64, holds: impl FnMut(&V) -> bool) -> usize {
+    let end = behind(ranks, rank);
+    let before = ranks[..end].partition_point(|other| *other < rank);
+    before + values[before..end].partition_point(holds)
 }
 
 #[cfg(test)]
@@ -135,18 +190,32 @@ mod tests {
 
     use super::*;
 
+    /// Of the numbers that are tested with, several have one rank.
+    fn rank(value: u32) -> u64 {
+        u64::from(value / 4)
+    }
+
+    fn place_of(sorted: &Sorted<u32>, wanted: u32) -> Place {
+        sorted.partition_point(rank(wanted), |value| *value < wanted)
+    }
+
     fn check(sorted: &Sorted<u32>, expected: &[u32]) {
         assert!(sorted.iter().eq(expected));
         assert_eq!(sorted.is_empty(), expected.is_empty());
-        assert!(sorted.runs.iter().all(|run| (1..=MOST).contains(&run.len())));
+        assert!(sorted.heads.iter().eq(sorted.runs.iter().map(|run| &run.ranks[0])));
+        for Run { ranks, values } in &sorted.runs {
+            assert!((1..=MOST).contains(&values.len()));
+            assert!(ranks.iter().copied().eq(values.iter().map(|value| rank(*value))));
+        }
         for wanted in [0, 1, 77, 500, 999, u32::MAX] {
-            let place = sorted.partition_point(|value| *value < wanted);
+            let place = place_of(sorted, wanted);
             let behind = expected.partition_point(|value| *value < wanted);
             assert_eq!(sorted.get(place), expected.get(behind));
-            assert_eq!(sorted.last_such(|value| *value < wanted), expected[..behind].last());
             let before = sorted.place_before(place).and_then(|before| sorted.get(before));
             assert_eq!(before, expected[..behind].last());
-            let until = sorted.partition_point(|value| *value < wanted.saturating_add(300));
+            let last = expected[..expected.partition_point(|value| rank(*value) <= rank(wanted))].last();
+            assert_eq!(sorted.last_up_to(rank(wanted)), last.map(|last| (rank(*last), last)));
+            let until = place_of(sorted, wanted.saturating_add(300));
             let end = expected.partition_point(|value| *value < wanted.saturating_add(300));
             assert!(sorted.between(place, until).eq(&expected[behind..end]));
         }
@@ -154,11 +223,11 @@ mod tests {
 
     /// Puts each value in, or takes it out where it is in.
     fn toggle(sorted: &mut Sorted<u32>, expected: &mut Vec<u32>, value: u32) {
-        let place = sorted.partition_point(|other| *other < value);
+        let place = place_of(sorted, value);
         match expected.binary_search(&value) {
             Ok(at) => assert_eq!(sorted.remove(place), expected.remove(at)),
             Err(at) => {
-                sorted.insert(place, value);
+                sorted.insert(place, rank(value), value);
                 expected.insert(at, value);
             }
         }

@@ -19,17 +19,17 @@ pub(super) struct Denials {
 }
 
 impl Denials {
-    /// Asks, if it pays to: what is answered, or `false`.
+    /// Asks, if it pays to: what is answered if the row is denied.
     #[inline]
-    pub(super) fn ask(&self, ask: impl FnOnce() -> bool) -> bool {
+    pub(super) fn ask<T>(&self, ask: impl FnOnce() -> Option<T>) -> Option<T> {
         let rows = self.rows.get();
         self.rows.set(rows.wrapping_add(1));
         if !rows.is_multiple_of(PROBE_EVERY) && !self.known.prevail() {
-            return false;
+            return None;
         }
-        let is_denied = ask();
-        self.known.note(is_denied);
-        is_denied
+        let denied = ask();
+        self.known.note(denied.is_some());
+        denied
     }
 }
 
@@ -43,9 +43,9 @@ mod tests {
         for _ in 0..rows {
             let answer = denials.ask(|| {
                 asked.set(asked.get() + 1);
-                is_denied
+                is_denied.then_some(())
             });
-            assert!(is_denied || !answer);
+            assert!(is_denied || answer.is_none());
         }
         asked.get()
     }

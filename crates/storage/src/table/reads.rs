@@ -130,7 +130,8 @@ impl Table {
     /// says nothing, or the partition is in a memtable, the row has to be [read](Table::read), or [fetched](Table::fetch_row).
     ///
     /// That a row is not there may be known of the filters of SSTables; where they said so of late, they are asked here. The row cache
-    /// is told, while it has little of the table or if who asks has done so a short while ago: it tells it in less.
+    /// is told while it has little of the table, or of a row that is asked for again and that many SSTables had to be asked for: it
+    /// tells it in less.
     pub fn known_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> Known {
         let memtables = self.0.memtables.borrow();
         if memtables.active.has(key.token) || memtables.frozen.iter().any(|memtable| memtable.has(key.token))
@@ -149,22 +150,20 @@ impl Table {
     #[inline(never)]
     fn known_by_filters(&self, known: Known, key: KeyView<'_>, row: &[&[u8]]) -> Known {
         let set = self.0.set.borrow();
-        let is_denied = self.0.denials.ask(|| set.denies_row(key, row));
+        let denied = self.0.denials.ask(|| set.denies_row(key, row));
         self.note_looks(&set);
-        if !is_denied {
-            return known;
-        }
+        let Some(asked) = denied else { return known };
         if matches!(known, Known::OnDisk) {
-            self.keep_denied(&set, key, row);
+            self.keep_denied(&set, asked, key, row);
         }
         Known::Absent
     }
 
-    /// Keeps that a row is not there which filters deny, if it is worth it.
-    fn keep_denied(&self, set: &SSTableSet, key: KeyView<'_>, row: &[&[u8]]) {
+    /// Keeps that a row is not there which the filters of so many SSTables deny, if it is worth it.
+    fn keep_denied(&self, set: &SSTableSet, asked: u64, key: KeyView<'_>, row: &[&[u8]]) {
         let (cache, definition) = (&self.0.row_cache, self.0.definition.borrow());
         if !row.is_empty()
-            && cache.wants_absent(key.token, row, &definition)
+            && cache.wants_absent(key.token, row, asked, &definition)
             && let Some(head) = set.deletion_at_hand(key)
         {
             cache.keep_absent(key, row, head);

@@ -144,3 +144,30 @@ fn deletions_are_known_of_what_was_gathered() {
     })
     .unwrap();
 }
+
+/// A few filters tell it in less time than a part of many takes to be found; many filters do not.
+#[test]
+fn what_filters_deny_is_kept_while_that_is_little_or_where_they_are_many() {
+    for (sstables, is_kept) in [(1, false), (6, true)] {
+        run_simulated(SimOptions::default(), async |shard| {
+            let table = table_of(&shard, (1..=sstables).map(|at| even(0..2000, at))).await;
+            for number in (1..4000).step_by(40) {
+                read(&table, number).await;
+            }
+            let absent = || {
+                let is_absent = |number: &i32| matches!(known(&table, *number), Known::Absent);
+                (1..4000).step_by(2).filter(is_absent).count()
+            };
+            assert!(absent() > 1500);
+            let stats = table.row_cache().stats();
+            assert!((200 << 10..300 << 10).contains(&stats.bytes), "a sixteenth of the cache: {stats:?}");
+            // The first are kept, and the last were asked for a short while ago.
+            let reversed = (3001..4000).rev().step_by(2);
+            reversed.for_each(|number| drop(known(&table, number)));
+            let more = table.row_cache().stats().insertions - stats.insertions;
+            assert!(if is_kept { more > 100 } else { more == 0 }, "of {sstables}: {more}");
+            assert!(absent() > 1500);
+        })
+        .unwrap();
+    }
+}
