@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use clap::ValueEnum;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::rows::{Found, Rows, mixed};
 
@@ -86,6 +87,7 @@ pub(crate) struct Plan {
 pub(crate) struct Measured {
     open_seconds: f64,
     seconds: f64,
+    cpu_seconds: f64,
     operations: u64,
     warmed: Found,
     found: Found,
@@ -110,15 +112,16 @@ impl Plan {
         let before = peer.counted();
         let mut found = Found::default();
         mark("begin");
-        let began = Instant::now();
+        let (began, cpu_began) = (Instant::now(), cpu_seconds());
         for _ in 0..self.rounds {
             self.all(&mut peer, self.from..self.from + self.count, &mut found).await?;
         }
-        let seconds = began.elapsed().as_secs_f64();
+        let (seconds, cpu_seconds) = (began.elapsed().as_secs_f64(), cpu_seconds() - cpu_began);
         mark("end");
         let counted =
             peer.counted().zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]);
-        Ok(Measured { open_seconds, seconds, operations: self.count * self.rounds, warmed, found, counted })
+        let operations = self.count * self.rounds;
+        Ok(Measured { open_seconds, seconds, cpu_seconds, operations, warmed, found, counted })
     }
 
     /// Does it for all of these numbers. A loop for each case: nothing is to be measured between two operations.
@@ -169,10 +172,11 @@ impl Measured {
     pub(crate) fn to_json(&self) -> String {
         let [requests, bytes] = self.counted.unwrap_or_default();
         format!(
-            "{{\"open_seconds\":{},\"seconds\":{},\"operations\":{},\"rows\":{},\"sum\":\"{:016x}\",\
+            "{{\"open_seconds\":{},\"seconds\":{},\"cpu_seconds\":{},\"operations\":{},\"rows\":{},\"sum\":\"{:016x}\",\
              \"warm_sum\":\"{:016x}\",\"requests\":{requests},\"bytes\":{bytes},\"counts\":{},\"peak_kib\":{}}}",
             self.open_seconds,
             self.seconds,
+            self.cpu_seconds,
             self.operations,
             self.found.rows,
             self.found.sum(),
@@ -187,6 +191,12 @@ impl Measured {
 fn mark(name: &str) {
     let is_there = fs::metadata(format!("peers-mark-{name}")).is_ok();
     debug_assert!(!is_there, "there is no such file");
+}
+
+/// What all threads of the process have taken of all CPUs so far, those in the kernel that work for it too.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// The largest resident set so far.

@@ -509,12 +509,16 @@ impl Comparison<'_> {
         Ok(table)
     }
 
+    /// What a process of its own says of a task.
+    fn timed(&self, task: &Task) -> Result<Numbers> {
+        self.program.prepare(task.contestant, task.dataset)?;
+        self.program.timed(task)
+    }
+
     /// Rows a second of a process of its own; an absent row counts as one.
     fn rate(&self, task: &Task) -> Result<(f64, [String; 2])> {
-        self.program.prepare(task.contestant, task.dataset)?;
-        let numbers = self.program.timed(task)?;
-        let rows = numbers.number("rows").max(numbers.operations());
-        Ok((rows / numbers.number("seconds"), numbers.sums()))
+        let numbers = self.timed(task)?;
+        Ok((numbers.rows_in("seconds"), numbers.sums()))
     }
 }
 

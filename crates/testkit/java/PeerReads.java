@@ -1,8 +1,10 @@
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 
+import com.sun.management.OperatingSystemMXBean;
 import org.apache.cassandra.cql3.QueryProcessor;
 import org.apache.cassandra.cql3.UntypedResultSet;
 
@@ -13,6 +15,7 @@ import org.apache.cassandra.cql3.UntypedResultSet;
 final class PeerReads
 {
     private static final int SLICE = 100, READ = 64, SKIP = 4096, PAGE = 5000;
+    private static final OperatingSystemMXBean CPU = ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class);
 
     private final String select;
     private final String what;
@@ -30,8 +33,8 @@ final class PeerReads
     }
 
     /**
-     * The sum of the rows that are read, that of those read before, how many they are, and the seconds of each round. A round has
-     * {@code count} operations from {@code from} on.
+     * The sum of the rows that are read, that of those read before, how many they are, and of each round its seconds and those of all
+     * CPUs that the node took meanwhile. A round has {@code count} operations from {@code from} on.
      */
     static List<String> run(String table, String what, long warm, long from, long count, long rows, long scanned, int rounds)
     {
@@ -42,13 +45,15 @@ final class PeerReads
         for (int round = 0; round < rounds; round++)
         {
             PeerReads reads = new PeerReads(table, what, rows, scanned);
-            long start = System.nanoTime();
+            long start = System.nanoTime(), cpuStart = CPU.getProcessCpuTime();
             for (long number = from; number < from + count; number++)
                 reads.one(number, false);
             double seconds = (System.nanoTime() - start) / 1e9;
+            double cpuSeconds = (CPU.getProcessCpuTime() - cpuStart) / 1e9;
             if (round == 0)
                 answer.addAll(List.of(reads.sum(), before.sum(), Long.toString(reads.found)));
             answer.add(Double.toString(seconds));
+            answer.add(Double.toString(cpuSeconds));
         }
         return answer;
     }

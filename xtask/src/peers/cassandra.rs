@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use testkit::cassandra::{Cassandra, Node, PeerPlan, TableName, VERSION, Work, Writes};
+use testkit::cassandra::{Cassandra, Node, PeerPlan, PeerReads, TableName, VERSION, Work, Writes};
 
 use super::confined::{Confined, forget};
 use super::contestants::{Contestant, Dataset, Task};
@@ -26,6 +26,9 @@ const PAGE_CACHE: u32 = 128;
 
 /// Rows that a scan from disk goes through.
 const SCANNED: u32 = 1_000_000;
+
+/// What a rate is of, as the program names it.
+const CLOCKS: [&str; 2] = ["seconds", "cpu_seconds"];
 
 /// Columns of Siltstone.
 const OURS: [Contestant; 2] = [Contestant::SILTSTONE, Contestant::WITHIN];
@@ -49,10 +52,10 @@ impl Comparison<'_> {
     /// In memory with few rows, from disk with many, and loads of some.
     pub(super) fn cassandra(&self, few: Dataset, many: Dataset, loads: &[Dataset]) -> Result<Vec<Table>> {
         let cassandra = Cassandra::prepare(&target(), self.options.cassandra.as_deref())?;
-        let mut tables = vec![self.beside_in_memory(&cassandra, few)?];
+        let mut tables = Vec::from(self.beside_in_memory(&cassandra, few)?);
         // Not everybody may limit what a process has.
         match Confined::to(PAGE_CACHE) {
-            Ok(confined) => tables.push(self.beside_from_disk(&cassandra, many, &confined)?),
+            Ok(confined) => tables.extend(self.beside_from_disk(&cassandra, many, &confined)?),
             Err(error) => {
                 eprintln!("Cassandra is not timed from disk: no control group can be made: {error}")
             }
@@ -62,34 +65,35 @@ impl Comparison<'_> {
     }
 
     /// The rates of both, in turn by case.
-    fn beside_in_memory(&self, cassandra: &Cassandra, dataset: Dataset) -> Result<Table> {
+    fn beside_in_memory(&self, cassandra: &Cassandra, dataset: Dataset) -> Result<[Table; 2]> {
         let folder = tempfile::tempdir_in(&self.program.data)?;
         let mut node = self.given(cassandra, dataset, folder.path(), Work::Questions)?;
-        let title =
-            format!("Beside Cassandra {VERSION}: {dataset}, thousands of rows a second, all in memory");
         let theirs = ["Cassandra, first round", "Cassandra, warm"];
-        let mut table = Table::new(title, "reads of", OURS.map(|ours| ours.title).into_iter().chain(theirs));
+        let mut tables = rate_tables(dataset, "all in memory", &theirs);
         for (case, name, [_, _, count]) in MEMORY_CASES {
             eprintln!("Cassandra: {dataset}, {case}, timed");
             let task = in_memory(Contestant::SILTSTONE, dataset, case, count);
             let plan = plan_of(&task, WARM_UP + self.options.runs);
             let theirs = node.peer_reads(&table_name("peers"), case, &plan)?;
-            let rate = |seconds: &f64| theirs.rows.max(count) as f64 / seconds;
-            let rates: Vec<f64> = theirs.seconds.iter().map(rate).collect();
-            let mut sums = vec![("Cassandra", theirs.sums)];
-            let mut line = Vec::new();
+            let mut sums = vec![("Cassandra", theirs.sums.clone())];
+            let mut lines = [const { Vec::new() }; 2];
             for contestant in OURS {
                 let task = Task { contestant, ..task };
-                let ours: Vec<_> = (0..self.options.runs).map(|_| self.rate(&task)).collect::<Result<_>>()?;
-                sums.extend(ours.iter().map(|(_, sums)| (contestant.title, sums.clone())));
-                line.push(median(ours.into_iter().map(|(rate, _)| rate).collect()));
+                let ours: Vec<_> =
+                    (0..self.options.runs).map(|_| self.timed(&task)).collect::<Result<_>>()?;
+                sums.extend(ours.iter().map(|numbers| (contestant.title, numbers.sums())));
+                for (line, clock) in lines.iter_mut().zip(CLOCKS) {
+                    line.push(median(ours.iter().map(|numbers| numbers.rows_in(clock)).collect()));
+                }
             }
             all_equal(case, &sums)?;
-            line.extend([rates[0], median(rates[WARM_UP as usize..].to_vec())]);
-            table.line(name, thousands(line));
+            for ((line, rates), table) in lines.iter_mut().zip(rates_of(&theirs, count)).zip(&mut tables) {
+                line.extend([rates[0], median(rates[WARM_UP as usize..].to_vec())]);
+                table.line(name, thousands(line.drain(..)));
+            }
         }
         node.quit()?;
-        Ok(table.with_ratios())
+        Ok(tables.map(Table::with_ratios))
     }
 
     /// The same where most goes to the disk, with the node confined once it is warm.
@@ -98,7 +102,7 @@ impl Comparison<'_> {
         cassandra: &Cassandra,
         dataset: Dataset,
         confined: &Confined,
-    ) -> Result<Table> {
+    ) -> Result<[Table; 2]> {
         let folder = tempfile::tempdir_in(&self.program.data)?;
         let mut node = self.given(cassandra, dataset, folder.path(), Work::Reads)?;
         for (case, _, [before, from, count]) in STEADY_CASES {
@@ -111,34 +115,38 @@ impl Comparison<'_> {
         }
         forget(folder.path())?;
         confined.adopt(node.process())?;
-        let title = format!("Beside Cassandra {VERSION}: {dataset}, thousands of rows a second, from disk");
         let theirs = format!("Cassandra, {PAGE_CACHE} MiB beside its heap");
-        let heads = OURS.map(|ours| ours.title).into_iter().chain([&*theirs]);
-        let mut table = Table::new(title, "reads of", heads);
+        let mut tables = rate_tables(dataset, "from disk", &[&theirs]);
         for (case, name, numbers) in STEADY_CASES {
             let ours = OURS.map(|contestant| Task {
                 scan: SCANNED,
                 ..self.disk_task(contestant, dataset, case, numbers)
             });
-            let mut rates = [const { Vec::new() }; OURS.len() + 1];
+            let mut rates = [const { [const { Vec::new() }; OURS.len() + 1] }; 2];
             let mut sums = Vec::new();
             for _ in 0..self.options.runs {
-                for (task, rates) in ours.iter().zip(&mut rates) {
-                    let (rate, found) = self.rate(task)?;
-                    rates.push(rate);
-                    sums.push((task.contestant.title, found));
+                for (at, task) in ours.iter().enumerate() {
+                    let numbers = self.timed(task)?;
+                    for (rates, clock) in rates.iter_mut().zip(CLOCKS) {
+                        rates[at].push(numbers.rows_in(clock));
+                    }
+                    sums.push((task.contestant.title, numbers.sums()));
                 }
                 eprintln!("Cassandra: {dataset}, {case}, timed from disk");
                 let theirs = node.peer_reads(&table_name("peers"), case, &plan_of(&ours[0], 1))?;
-                rates[OURS.len()].push(theirs.rows.max(ours[0].count) as f64 / theirs.seconds[0]);
+                for (rates, found) in rates.iter_mut().zip(rates_of(&theirs, ours[0].count)) {
+                    rates[OURS.len()].extend(found);
+                }
                 sums.push(("Cassandra", theirs.sums));
             }
             all_equal(case, &sums)?;
             let name = if case == "scan" { "a row of 1,000,000 in order" } else { name };
-            table.line(name, thousands(rates.map(median)));
+            for (rates, table) in rates.into_iter().zip(&mut tables) {
+                table.line(name, thousands(rates.map(median)));
+            }
         }
         node.quit()?;
-        Ok(table.with_ratios())
+        Ok(tables.map(Table::with_ratios))
     }
 
     /// Rows a second from the first batch to the one SSTable, as in the table of loads.
@@ -189,6 +197,22 @@ impl Comparison<'_> {
             _ => Err("the node did not take the SSTable".into()),
         }
     }
+}
+
+/// A table of rows by the clock, and one by the time that CPUs took.
+fn rate_tables(dataset: Dataset, place: &str, theirs: &[&str]) -> [Table; 2] {
+    ["", ", per core"].map(|clock| {
+        let title =
+            format!("Beside Cassandra {VERSION}: {dataset}, {place}{clock}, thousands of rows a second");
+        let heads = OURS.map(|ours| ours.title).into_iter().chain(theirs.iter().copied());
+        Table::new(title, "reads of", heads)
+    })
+}
+
+/// What a node has read in each round, by either clock; an absent row counts as one.
+fn rates_of(reads: &PeerReads, count: u64) -> [Vec<f64>; 2] {
+    let rows = reads.rows.max(count) as f64;
+    [&reads.seconds, &reads.cpu_seconds].map(|rounds| rounds.iter().map(|seconds| rows / seconds).collect())
 }
 
 /// The same reads by a node.

@@ -125,6 +125,11 @@ impl Numbers {
         self.number("operations").max(1.0)
     }
 
+    /// How many rows there were in one second of these; an absent row counts as one.
+    pub fn rows_in(&self, seconds: &str) -> f64 {
+        self.number("rows").max(self.operations()) / self.number(seconds)
+    }
+
     /// Of what was found, while it was measured and before.
     pub fn sums(&self) -> [String; 2] {
         ["sum", "warm_sum"].map(|name| self.0[name].as_str().unwrap_or_default().to_owned())

@@ -313,8 +313,12 @@ impl Node {
         let [sum, sum_before, rows, rounds @ ..] = &answer[..] else {
             return Err("the node's answer is too short".into());
         };
-        let seconds = rounds.iter().map(|seconds| seconds.parse()).collect::<std::result::Result<_, _>>()?;
-        Ok(PeerReads { sums: [sum.clone(), sum_before.clone()], rows: rows.parse()?, seconds })
+        let (mut seconds, mut cpu_seconds) = (Vec::new(), Vec::new());
+        for [elapsed, of_cpus] in rounds.as_chunks().0 {
+            seconds.push(elapsed.parse()?);
+            cpu_seconds.push(of_cpus.parse()?);
+        }
+        Ok(PeerReads { sums: [sum.clone(), sum_before.clone()], rows: rows.parse()?, seconds, cpu_seconds })
     }
 
     /// Writes the rows that peers are measured by: the seconds from the first of them to the one SSTable.
@@ -471,6 +475,8 @@ pub struct PeerReads {
     pub rows: u64,
     /// Of each round.
     pub seconds: Vec<f64>,
+    /// What the node took of all CPUs in each.
+    pub cpu_seconds: Vec<f64>,
 }
 
 /// The name of a table.
