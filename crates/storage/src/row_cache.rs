@@ -193,7 +193,7 @@ impl RowCache {
         let fills = request.caching == Caching::Full;
         let (mut members, mut is_wanted) = (candidates.cloned(), known.is_some());
         if single_key::is_one_row(request, schema) && !has_all {
-            let of_key = members.unwrap_or_else(|| set.of_key(&request.key));
+            let of_key = members.unwrap_or_else(|| set.of_slice(&request.key, request.sought(schema)));
             let values = request.slice.start.prefix.values.iter().flatten().map(|value| &**value);
             if of_key.is_empty() || !fills || !self.was_asked_for(request.key.token, values) {
                 self.count_read(false, true);

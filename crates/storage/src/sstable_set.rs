@@ -11,7 +11,7 @@ use std::rc::Rc;
 use model::key::murmur3;
 use model::merge::ColumnMap;
 use model::types::all_alike;
-use model::{DeletionTime, KeyView, PartitionKey, Token};
+use model::{DeletionTime, KeyView, PartitionKey, Schema, Token};
 use runtime::Disk;
 use smallvec::SmallVec;
 use sstable::parts::bloom_pages::Probe;
@@ -27,15 +27,18 @@ mod maplet;
 mod maplet_memory;
 mod plan;
 mod runs;
+mod span;
 
 pub use candidates::Candidates;
 pub(crate) use gathered::{Gathered, Gatherer};
 pub use maplet_memory::MapletMemory;
 pub(crate) use plan::Room;
+pub(crate) use span::SoughtSlice;
 
 use gathered::Covered;
 use plan::{Group, MANY, Plan};
 use runs::{Runs, Stretch, ask_run};
+use span::Span;
 
 /// An SSTable of a table.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub struct Member {
     pub max_timestamp: i64,
     /// What decides about its compaction.
     pub facts: SSTableFacts,
+    /// Outside of which nothing of its partitions is here, if that is certain.
+    span: Option<Span>,
     /// Whether its tokens could not be gathered.
     is_uncertain: Cell<bool>,
 }
@@ -116,6 +121,7 @@ impl Member {
             min_timestamp: stats.min_timestamp,
             max_timestamp: stats.max_timestamp,
             facts: SSTableFacts::of(disk, &sstable)?,
+            span: Span::of(stats, table),
             is_uncertain: Cell::new(false),
             sstable,
         })
@@ -124,6 +130,12 @@ impl Member {
     /// Whether both are the same SSTable, whatever the columns of the table were when they were opened.
     pub fn is(&self, other: &Member) -> bool {
         Rc::ptr_eq(&self.sstable, &other.sstable) || self.sstable.descriptor() == other.sstable.descriptor()
+    }
+
+    /// Whether something of a slice may be here, in whatever partition.
+    #[inline]
+    fn may_have(&self, sought: &SoughtSlice<'_>) -> bool {
+        self.span.as_ref().is_none_or(|span| span.meets(sought))
     }
 
     /// Whether it has partitions above one token and not above another.
@@ -184,14 +196,24 @@ impl SSTableSet {
 
     /// Those that may have a partition, as far as first and last tokens tell, and filters as far as they are in memory.
     pub fn of_key(&self, key: &PartitionKey) -> Candidates {
+        self.of_slice(key, None)
+    }
+
+    /// The same, but only those that may have something of a slice.
+    pub(crate) fn of_slice(&self, key: &PartitionKey, sought: Option<SoughtSlice<'_>>) -> Candidates {
         if self.members.is_empty() {
             return Candidates::default();
         }
         let hash = murmur3(&key.bytes);
         let mut found: SmallVec<[u32; 8]> = SmallVec::new();
         let mut unread = Vec::new();
-        let mut looks = 0;
-        for place in self.runs.around(key.token) {
+        let (mut looks, mut left_out) = (0, false);
+        let mut may_matter = |place: u32| {
+            let may = sought.is_none_or(|sought| self.members[place as usize].may_have(&sought));
+            left_out |= !may;
+            may
+        };
+        for place in self.runs.around(key.token).filter(|place| may_matter(*place)) {
             looks += 1;
             let probe = self.members[place as usize].sstable.filter().probe(hash);
             if probe == Probe::Unread {
@@ -203,21 +225,27 @@ impl SSTableSet {
         }
         self.count_looks(looks);
         for covered in &self.covered {
-            found.extend(covered.find(key.token));
+            found.extend(covered.find(key.token).filter(|place| may_matter(*place)));
         }
         if found.len() > 1 {
             found.sort_unstable();
             unread.sort_unstable();
         }
         let member = |place| self.members[place as usize].clone();
-        Candidates::new(found.into_iter().map(member).collect(), unread.into_iter().map(member).collect())
+        let (found, unread) = (found.into_iter().map(member), unread.into_iter().map(member));
+        Candidates::new(found.collect(), unread.collect(), left_out)
     }
 
     /// If memory alone tells that none of them has anything of a row, how many were asked: see [`SSTable::denies_row`].
-    pub fn denies_row(&self, key: KeyView<'_>, row: &[&[u8]]) -> Option<u64> {
+    pub fn denies_row(&self, key: KeyView<'_>, row: &[&[u8]], schema: &Schema) -> Option<u64> {
         let hash = LazyCell::new(|| murmur3(key.bytes));
+        let rank = LazyCell::new(|| schema.rank_of_row(schema.number_order(), row));
         let (mut looks, mut of_covered) = (0, 0);
-        let denies = |place: u32| self.members[place as usize].sstable.denies_row(key, || *hash, row);
+        let denies = |place: u32| {
+            let Member { sstable, span, .. } = &*self.members[place as usize];
+            let is_outside = span.as_ref().is_some_and(|span| !span.may_have_row(schema, row, *rank));
+            is_outside || sstable.denies_row(key, || *hash, row)
+        };
         let covered = self.covered.iter().flat_map(|covered| covered.find(key.token));
         let is_denied = self.runs.around(key.token).inspect(|_| looks += 1).all(denies)
             && covered.inspect(|_| of_covered += 1).all(denies);
@@ -232,10 +260,14 @@ impl SSTableSet {
         let covered = self.covered.iter().flat_map(|covered| covered.find(key.token));
         let mut newest = None;
         for place in self.runs.around(key.token).chain(covered) {
-            let sstable = &self.members[place as usize].sstable;
-            if sstable.filter().probe(hash) != Probe::Absent {
-                newest = newest.max(Some(sstable.way_to_row(key)?.partition_deletion()));
-            }
+            let Member { sstable, span, .. } = &*self.members[place as usize];
+            let deletion = match span {
+                // No partition is deleted there.
+                Some(_) => DeletionTime::LIVE,
+                None if sstable.filter().probe(hash) == Probe::Absent => continue,
+                None => sstable.way_to_row(key)?.partition_deletion(),
+            };
+            newest = newest.max(Some(deletion));
         }
         Some(newest)
     }
@@ -269,7 +301,7 @@ impl SSTableSet {
         let candidates = found.into_iter().map(|mut places| {
             places.sort_unstable();
             let members = places.into_iter().map(|at| self.members[at as usize].clone()).collect();
-            Candidates::new(members, Vec::new())
+            Candidates::new(members, Vec::new(), false)
         });
         Ok(candidates.collect())
     }

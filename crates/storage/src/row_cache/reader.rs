@@ -120,10 +120,10 @@ impl CachedReader {
         }
     }
 
-    /// The SSTables that may have the partition, as far as their filters tell.
+    /// The SSTables that may have something of the slice, as far as their filters tell.
     async fn members(&mut self) -> Result<&[Rc<Member>]> {
-        let key = &self.request.key;
-        let members = self.members.get_or_insert_with(|| self.set.of_key(key));
+        let (key, sought) = (&self.request.key, self.request.sought(&self.schema));
+        let members = self.members.get_or_insert_with(|| self.set.of_slice(key, sought));
         members.ask_all(key).await?;
         Ok(members.members())
     }

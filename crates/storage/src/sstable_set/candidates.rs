@@ -6,7 +6,7 @@ use model::PartitionKey;
 use model::key::murmur3;
 use smallvec::SmallVec;
 
-use super::Member;
+use super::{Member, SoughtSlice};
 use crate::Result;
 
 /// The SSTables that may have a partition, the one with the greatest timestamp first.
@@ -15,13 +15,33 @@ pub struct Candidates {
     members: SmallVec<[Rc<Member>; 2]>,
     /// Those of them whose filter was not asked, because it was not in memory: in the same order. Mostly all were.
     unread: Option<Box<[Rc<Member>]>>,
+    /// Whether others may have the partition, but nothing of the slice.
+    left_out: bool,
 }
 
 impl Candidates {
     /// These, of which some still have to be asked: both in the same order.
-    pub(super) fn new(members: SmallVec<[Rc<Member>; 2]>, unread: Vec<Rc<Member>>) -> Candidates {
+    pub(super) fn new(
+        members: SmallVec<[Rc<Member>; 2]>,
+        unread: Vec<Rc<Member>>,
+        left_out: bool,
+    ) -> Candidates {
         let unread = if unread.is_empty() { None } else { Some(unread.into()) };
-        Candidates { members, unread }
+        Candidates { members, unread, left_out }
+    }
+
+    /// Only those that may have something of a slice.
+    pub(crate) fn within(mut self, sought: Option<SoughtSlice<'_>>) -> Candidates {
+        let Some(sought) = sought else { return self };
+        let all = self.members.len();
+        self.members.retain(|member| member.may_have(&sought));
+        if self.members.len() < all {
+            self.left_out = true;
+            let unread = self.unread.take().map(Vec::from).unwrap_or_default();
+            let unread: Vec<_> = unread.into_iter().filter(|member| member.may_have(&sought)).collect();
+            self.unread = if unread.is_empty() { None } else { Some(unread.into()) };
+        }
+        self
     }
 
     /// Asks those filters that were not in memory before SSTables are read. That of the only SSTable there is is not asked: it
@@ -68,6 +88,17 @@ impl Candidates {
     /// Whether no SSTable can have it.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
+    }
+
+    /// Whether these are all that may have the partition, be it beside the slice.
+    pub(crate) fn are_all_of_partition(&self) -> bool {
+        !self.left_out
+    }
+
+    /// Whether both are the same SSTables.
+    pub(crate) fn are(&self, others: &Candidates) -> bool {
+        let mut pairs = self.members.iter().zip(&others.members);
+        self.members.len() == others.members.len() && pairs.all(|(own, other)| Rc::ptr_eq(own, other))
     }
 
     /// Whether some filter was not in memory.

@@ -21,7 +21,7 @@ use crate::memtable::{Memtable, MemtableReader};
 use crate::row_cache::{Cached, Known, RowKeeper};
 use crate::single_key::{self, NewestFirst, OfRow};
 use crate::source::{SCAN_READ_AHEAD, Source, share};
-use crate::sstable_set::{Candidates, Member, SSTableSet};
+use crate::sstable_set::{Candidates, Member, SSTableSet, SoughtSlice};
 
 mod one_row;
 mod together;
@@ -105,6 +105,12 @@ impl ReadRequest {
         if self.direction == Direction::Forward { &self.slice.start } else { &self.slice.end }
     }
 
+    /// The slice, by which SSTables may be left out; `None` where the static row is wanted, which may be in any of them.
+    pub(crate) fn sought<'a>(&'a self, schema: &'a Schema) -> Option<SoughtSlice<'a>> {
+        let wants_static_row = self.static_row && !schema.statics.is_empty();
+        (!wants_static_row).then(|| SoughtSlice::new(&self.slice, schema))
+    }
+
     /// Where it ends, as the stream runs.
     pub(crate) fn end(&self) -> &Position {
         if self.direction == Direction::Forward { &self.slice.end } else { &self.slice.start }
@@ -150,7 +156,8 @@ impl Table {
     #[inline(never)]
     fn known_by_filters(&self, known: Known, key: KeyView<'_>, row: &[&[u8]]) -> Known {
         let set = self.0.set.borrow();
-        let denied = self.0.denials.ask(|| set.denies_row(key, row));
+        let definition = self.0.definition.borrow();
+        let denied = self.0.denials.ask(|| set.denies_row(key, row, &definition.schema));
         self.note_looks(&set);
         let Some(asked) = denied else { return known };
         if matches!(known, Known::OnDisk) {
@@ -234,6 +241,7 @@ impl Table {
         };
         let set = self.0.set.borrow();
         self.note_looks(&set);
+        let known = known.map(|known| known.within(request.sought(schema)));
         let mut sources = self.memtable_slices(&request, &definition);
         let (members, keeper) = match self.0.row_cache.reader(&request, &definition, &set, known.as_ref()) {
             Some(Cached::Part(reader)) if sources.is_empty() => {
@@ -248,7 +256,7 @@ impl Table {
                 return Begun::Ready(Merge::new(schema, request.direction, sources));
             }
             Some(Cached::Row(members, keeper)) => (members, keeper),
-            None => (known.unwrap_or_else(|| set.of_key(&request.key)), None),
+            None => (known.unwrap_or_else(|| set.of_slice(&request.key, request.sought(schema))), None),
         };
         if members.is_empty() {
             return Begun::Ready(Merge::new(schema, request.direction, sources));
@@ -345,7 +353,7 @@ impl Unread<'_> {
     async fn open_row(&mut self) -> Result<Merge<Source>> {
         let (request, schema, only) = (&self.request, &self.schema, &self.members.members()[0]);
         let source = match &self.keeper {
-            Some(keeper) if keeper.takes_neighbours() => {
+            Some(keeper) if keeper.takes_neighbours() && self.members.are_all_of_partition() => {
                 single_key::open_with_neighbours(request, only).await?
             }
             _ => single_key::open(request, only, 1).await?,

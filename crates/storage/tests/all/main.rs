@@ -13,4 +13,5 @@ mod one_row;
 mod row_cache;
 mod simulation;
 mod single_rows;
+mod spans;
 mod store;

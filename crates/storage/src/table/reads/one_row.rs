@@ -11,7 +11,7 @@ use crate::Result;
 use crate::row_cache::KeptRow;
 use crate::single_key;
 use crate::source::Source;
-use crate::sstable_set::Member;
+use crate::sstable_set::{Member, SoughtSlice};
 
 /// What has become of a row that was to be fetched.
 pub enum Fetched {
@@ -61,7 +61,8 @@ impl Table {
         let row = definition.schema.row_of(slice).filter(|row| !row.is_empty())?;
         let set = self.0.set.borrow();
         self.note_looks(&set);
-        let candidates = set.of_key(key);
+        let sought = SoughtSlice::new(slice, &definition.schema);
+        let candidates = set.of_slice(key, Some(sought));
         let [only] = candidates.members() else { return None };
         let way = only.sstable.way_to_row(key.view()).filter(|_| only.columns.is_identity())?;
         // Last, as it notes that the row was asked for.

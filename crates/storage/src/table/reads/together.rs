@@ -83,11 +83,12 @@ fn goes_with_others(unread: &Unread<'_>) -> bool {
         && single_key::is_one_row(request, schema)
 }
 
-/// Whether both are rows of one partition, the first before the second, and the same is wanted of both.
+/// Whether both are rows of one partition, the first before the second, and the same is wanted of both, of the same SSTables.
 fn goes_before(a: &Unread<'_>, b: &Unread<'_>) -> bool {
     let (a_request, b_request) = (&a.request, &b.request);
     a_request.key == b_request.key
         && a_request.wanted == b_request.wanted
+        && a.members.are(&b.members)
         && a.schema.compare(&a_request.slice.end, &b_request.slice.start).is_le()
 }
 

@@ -1,0 +1,73 @@
+//! Between which clustering keys an SSTable has anything, in whatever partition: what is not asked for outside of that.
+//!
+//! ```text
+//! one partition, written as time goes       SSTable 1 [──────)[──────) 2 [──────) 3 [──────) 4
+//! a slice of it                                             ├──────┤             asks 2 and 3
+//! ```
+//!
+//! Statistics.db has the least and the greatest clustering key of rows and range tombstones, and whether a partition may be
+//! deleted as a whole: that hides rows outside of them too. It is in memory as long as the SSTable is open, and costs no request.
+
+use std::cmp::Ordering;
+
+use model::{Position, Schema, Slice};
+use sstable::parts::statistics::Stats;
+
+/// Where rows and range tombstones are, and what else there is matters to no row.
+#[derive(Debug)]
+pub(crate) struct Span {
+    slice: Slice,
+    /// [`Schema::rank`] of its ends.
+    ranks: [u64; 2],
+}
+
+/// A slice that is looked for, of which the static row is not wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SoughtSlice<'a> {
+    schema: &'a Schema,
+    slice: &'a Slice,
+    ranks: [u64; 2],
+}
+
+impl Span {
+    /// That of an SSTable; `None` where rows may be anywhere, where it is not certain, and where partitions may be deleted.
+    pub(super) fn of(stats: &Stats, schema: &Schema) -> Option<Span> {
+        let (covered, all) = (&stats.covered_clustering, Slice::all());
+        let is_told = covered.is_accurate && !stats.may_have_partition_deletions && covered.slice != all;
+        is_told.then(|| Span { slice: covered.slice.clone(), ranks: ranks(&covered.slice, schema) })
+    }
+
+    /// Whether something of a slice may be here.
+    #[inline]
+    pub(super) fn meets(&self, sought: &SoughtSlice<'_>) -> bool {
+        let ([first, last], [start, end]) = (self.ranks, sought.ranks);
+        let is_before = |a: &Position, a_rank: u64, b: &Position, b_rank: u64| match a_rank.cmp(&b_rank) {
+            Ordering::Equal => sought.schema.compare(a, b).is_lt(),
+            order => order.is_lt(),
+        };
+        !is_before(&self.slice.end, last, &sought.slice.start, start)
+            && !is_before(&sought.slice.end, end, &self.slice.start, first)
+    }
+
+    /// Whether the row with these values in all clustering columns, of this [rank](Schema::rank_of_row), may be here.
+    #[inline]
+    pub(super) fn may_have_row(&self, schema: &Schema, row: &[&[u8]], rank: u64) -> bool {
+        let [first, last] = self.ranks;
+        let of_end = |end: &Position, end_rank: u64| match end_rank.cmp(&rank) {
+            Ordering::Equal => schema.compare_to_row(end, row),
+            order => order,
+        };
+        of_end(&self.slice.start, first).is_le() && of_end(&self.slice.end, last).is_ge()
+    }
+}
+
+impl<'a> SoughtSlice<'a> {
+    /// This slice.
+    pub(crate) fn new(slice: &'a Slice, schema: &'a Schema) -> SoughtSlice<'a> {
+        SoughtSlice { schema, slice, ranks: ranks(slice, schema) }
+    }
+}
+
+fn ranks(slice: &Slice, schema: &Schema) -> [u64; 2] {
+    [schema.rank(&slice.start), schema.rank(&slice.end)]
+}

@@ -1,0 +1,237 @@
+//! SSTables in which a partition has nothing near the rows that are asked for are not asked: nothing is read of them, and nothing
+//! that they say is missed.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use model::merge::Direction;
+use model::time::NO_DELETION_TIME;
+use model::{
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
+    Mutation, PartitionKey, Position, RangeTombstone, Row, Schema, Slice,
+};
+use runtime::{Cache, Shard, SimOptions, run_simulated};
+use siltstone_storage::commit_log::{LogPosition, TableId};
+use siltstone_storage::row_cache::Known;
+use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
+use sstable::Version;
+
+const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
+
+/// Rows of a stretch.
+const STRETCH: i32 = 100;
+
+/// How many SSTables have a stretch.
+const STRETCHES: i32 = 20;
+
+fn key() -> PartitionKey {
+    PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]))
+}
+
+fn prefix(number: i32) -> Clustering {
+    std::iter::once(&number.to_be_bytes()[..]).collect()
+}
+
+fn between(start: i32, end: i32) -> Slice {
+    Slice { start: Position::before(prefix(start)), end: Position::before(prefix(end)) }
+}
+
+fn row(clustering: Clustering, timestamp: i64) -> Row {
+    let value = CellValue::Value(Bytes::from(vec![7; 100]));
+    let cell =
+        Cell { column: 0, ttl: 0, timestamp, local_deletion_time: NO_DELETION_TIME, path: None, value };
+    Row { liveness: Liveness { timestamp, ..Liveness::NONE }, cells: vec![cell], ..Row::new(clustering) }
+}
+
+fn rows(numbers: impl IntoIterator<Item = i32>, timestamp: i64) -> Mutation {
+    let rows = numbers.into_iter().map(|number| row(prefix(number), timestamp)).collect();
+    Mutation { rows, ..Mutation::new(key()) }
+}
+
+fn deletion(at: i64) -> DeletionTime {
+    DeletionTime { marked_for_delete_at: at, local_deletion_time: 1 }
+}
+
+/// A table without fences, in which an SSTable that is asked costs requests.
+async fn table(shard: &Shard, version: Version, statics: Vec<Column>) -> Table {
+    let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(4 << 20));
+    let folder = Path::new("/d");
+    shard.disk().create_dir_all(folder).await.unwrap();
+    let value = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
+    let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], statics, vec![value]));
+    let mut definition = Definition::new(TableId([0; 16]), &schema, version);
+    definition.write.column_index_size = 512;
+    definition.write.fences = false;
+    Table::open(&context, folder, definition, &Generations::default()).await.unwrap()
+}
+
+/// Into an SSTable of its own.
+async fn write(table: &Table, mutation: Mutation) {
+    table.apply(&mutation, NO_POSITION);
+    table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
+}
+
+/// A stretch of one partition in each SSTable, as it is written by who measures something.
+async fn stretches(table: &Table) {
+    for number in 0..STRETCHES {
+        write(table, rows(number * STRETCH..(number + 1) * STRETCH, 1 + i64::from(number))).await;
+    }
+}
+
+/// The numbers of the rows of a slice that are there.
+async fn found(table: &Table, request: &ReadRequest) -> Vec<i32> {
+    let mut reader = table.read(request).await.unwrap();
+    let (mut deleted, mut open) = (i64::MIN, i64::MIN);
+    let mut numbers = Vec::new();
+    while let Some(fragment) = reader.next().await.unwrap() {
+        match fragment {
+            Fragment::PartitionStart(start) => deleted = start.deletion.marked_for_delete_at,
+            Fragment::RangeTombstone(change) => open = change.deletion.marked_for_delete_at,
+            Fragment::Row(row) if row.liveness.timestamp > deleted.max(open) => {
+                let value = row.clustering.values[0].as_deref().unwrap();
+                numbers.push(i32::from_be_bytes(value.try_into().unwrap()));
+            }
+            _ => {}
+        }
+    }
+    numbers
+}
+
+async fn of_slice(table: &Table, slice: Slice) -> Vec<i32> {
+    found(table, &ReadRequest::new(key(), slice)).await
+}
+
+async fn is_there(table: &Table, number: i32) -> bool {
+    !of_slice(table, Slice::of_prefix(prefix(number))).await.is_empty()
+}
+
+fn requests(table: &Table) -> u64 {
+    table.context().disk.stats().total().requests
+}
+
+#[test]
+fn only_sstables_with_rows_around_a_slice_are_asked() {
+    for version in [Version::Me, Version::Nb, Version::Oa] {
+        run_simulated(SimOptions::default(), async |shard| {
+            let table = table(&shard, version, Vec::new()).await;
+            // What an SSTable costs the first time, when its index is not in memory, and there is no other.
+            write(&table, rows(-STRETCH..0, 1)).await;
+            let before = requests(&table);
+            assert!(is_there(&table, -50).await);
+            let of_one = requests(&table) - before;
+            stretches(&table).await;
+            for (number, stretch) in (0..STRETCHES).map(|stretch| (stretch * STRETCH + 50, stretch)) {
+                let before = requests(&table);
+                assert!(is_there(&table, number).await, "{stretch}");
+                assert!(requests(&table) - before <= of_one, "{version:?}: {stretch}");
+            }
+            // Of no SSTable, and of two.
+            let before = requests(&table);
+            assert!(!is_there(&table, -STRETCH - 1).await && !is_there(&table, STRETCHES * STRETCH).await);
+            assert_eq!(requests(&table), before);
+            for caching in [Caching::Bypass, Caching::Look, Caching::Full] {
+                let mut request = ReadRequest::new(key(), between(3 * STRETCH - 2, 3 * STRETCH + 2));
+                request.caching = caching;
+                assert_eq!(found(&table, &request).await, [298, 299, 300, 301]);
+                request.direction = Direction::Reverse;
+                assert_eq!(found(&table, &request).await, [301, 300, 299, 298]);
+            }
+            assert!(requests(&table) - before <= 10 * of_one, "{version:?}");
+        })
+        .unwrap();
+    }
+}
+
+/// Rows that are asked for at once are read together of the SSTables that may have them.
+#[test]
+fn rows_are_asked_for_together_where_they_may_be() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = table(&shard, Version::Oa, Vec::new()).await;
+        stretches(&table).await;
+        let before = requests(&table);
+        let numbers: Vec<i32> = (0..16).map(|number| 480 + 2 * number).collect();
+        let of_row = |number: &i32| {
+            std::borrow::Cow::Owned(ReadRequest::new(key(), Slice::of_prefix(prefix(*number))))
+        };
+        let begun = table.begin_all(numbers.iter().map(of_row).collect()).await.unwrap();
+        for begun in begun {
+            let mut reader = begun.open().await.unwrap();
+            let mut rows = 0;
+            while let Some(fragment) = reader.next().await.unwrap() {
+                rows += usize::from(matches!(fragment, Fragment::Row(_)));
+            }
+            assert_eq!(rows, 1);
+        }
+        let spent = requests(&table) - before;
+        assert!(spent <= 16, "{spent}: of two SSTables, and not of twenty");
+    })
+    .unwrap();
+}
+
+/// A row is read with those in front of it, which are kept: others may have rows between them.
+#[test]
+fn what_is_kept_with_a_row_is_what_all_sstables_say() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = table(&shard, Version::Oa, Vec::new()).await;
+        write(&table, rows((0..200).map(|number| 2 * number), 1)).await;
+        write(&table, rows([101, 103, 105], 2)).await;
+        assert!(is_there(&table, 108).await);
+        for number in 98..108 {
+            assert_eq!(is_there(&table, number).await, number % 2 == 0 || number > 100 && number < 107);
+        }
+        assert_eq!(of_slice(&table, between(99, 109)).await, [100, 101, 102, 103, 104, 105, 106, 108]);
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_lies_elsewhere_is_missed_only_where_it_hides_nothing() {
+    for version in [Version::Me, Version::Nb, Version::Oa] {
+        run_simulated(SimOptions::default(), async |shard| {
+            let table = table(&shard, version, Vec::new()).await;
+            stretches(&table).await;
+            // A range that begins and ends between stretches.
+            let (start, end) = (Position::before(prefix(250)), Position::after(prefix(349)));
+            let range = RangeTombstone { start, end, deletion: deletion(50) };
+            write(&table, Mutation { range_tombstones: vec![range], ..Mutation::new(key()) }).await;
+            for (number, is_left) in [(249, true), (250, false), (300, false), (349, false), (350, true)] {
+                assert_eq!(is_there(&table, number).await, is_left, "{version:?}: {number}");
+            }
+            assert_eq!(of_slice(&table, between(248, 352)).await, [248, 249, 350, 351]);
+            // The partition is deleted where its rows are elsewhere.
+            let deleted = Mutation { deletion: deletion(60), ..rows([5000], 70) };
+            write(&table, deleted).await;
+            for number in [10, 777, 1999] {
+                assert!(!is_there(&table, number).await, "{version:?}: {number}");
+                let row = number.to_be_bytes();
+                assert!(!matches!(table.known_row(key().view(), &[&row]), Known::Row(row)
+                    if row.partition_deletion().is_live()));
+            }
+            assert_eq!(of_slice(&table, Slice::all()).await, [5000]);
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_static_row_may_be_in_any() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let column = Column { name: b"s"[..].into(), data_type: CqlType::Blob };
+        let table = table(&shard, Version::Oa, vec![column]).await;
+        stretches(&table).await;
+        let mut other = rows([5000], 90);
+        other.static_row = Some(row(Clustering::empty(), 90));
+        write(&table, other).await;
+        let mut request = ReadRequest::new(key(), Slice::of_prefix(prefix(7)));
+        for wants_static_row in [true, false, true] {
+            request.static_row = wants_static_row;
+            let mut reader = table.read(&request).await.unwrap();
+            let mut has_static_row = false;
+            while let Some(fragment) = reader.next().await.unwrap() {
+                has_static_row |= matches!(fragment, Fragment::StaticRow(_));
+            }
+            assert_eq!(has_static_row, wants_static_row);
+        }
+    })
+    .unwrap();
+}
