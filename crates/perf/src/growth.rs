@@ -5,6 +5,7 @@
 //! partitions   partitions of one row in one SSTable, read by partition keys
 //! sstables     1,000 partitions of one row each in every SSTable, whose tokens do not overlap: as leveled compaction leaves them
 //! overlapping  the same, each with tokens of the whole ring: as size-tiered compaction leaves them, and many flushes
+//! stretches    one partition, of which each SSTable has a stretch of 1,000 rows: as rows come that are written in their order
 //! ```
 //!
 //! A row is read *cold* right after all was opened with empty caches, and *warm* once many others have been read. Data is
@@ -12,6 +13,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -40,6 +42,9 @@ const VALUE: usize = 8;
 
 /// Partitions of each of several SSTables.
 const PARTITIONS: u32 = 1000;
+
+/// Rows of a partition that each of several SSTables has.
+const STRETCH: u32 = 1000;
 
 /// So many cold reads are counted, each with everything opened anew.
 const COLD: u32 = 20;
@@ -110,6 +115,8 @@ enum Along {
     Sstables,
     /// The SSTables of a table, each of which may have any token.
     Overlapping,
+    /// The SSTables that have rows of one partition, each a stretch of them.
+    Stretches,
 }
 
 /// Requests and bytes.
@@ -215,7 +222,7 @@ impl Growth {
         }
         fs::create_dir_all(folder).map_err(failed)?;
         let write = WriteOptions { compression: None, fences: self.fences, ..WriteOptions::new(VERSION) };
-        for (some, generation) in self.along.sstables(size).into_iter().zip(1..) {
+        for (some, generation) in self.along.sstables(size).into_iter().zip(1_u32..) {
             let name = format!("{}-{generation}-big-{}", VERSION.name(), Component::Data.name());
             let descriptor = Descriptor::parse(&folder.join(name))?;
             let encoding = EncodingStats { min_timestamp: TIMESTAMP, ..EncodingStats::NONE };
@@ -223,7 +230,7 @@ impl Growth {
             let mut writer =
                 SSTableWriter::create(disk, descriptor, &schema, encoding, write.clone()).await?;
             for key in some {
-                self.along.push(&mut writer, key, size).await?;
+                self.along.push(&mut writer, key, self.along.rows(size, generation - 1)).await?;
             }
             writer.seal().await?;
         }
@@ -238,13 +245,14 @@ impl Along {
             Along::Partitions => "partitions",
             Along::Sstables => "sstables",
             Along::Overlapping => "overlapping",
+            Along::Stretches => "stretches",
         }
     }
 
     fn schema(self) -> Rc<Schema> {
         let schema = int_rows::schema();
         match self {
-            Along::Rows => schema,
+            Along::Rows | Along::Stretches => schema,
             Along::Partitions | Along::Sstables | Along::Overlapping => {
                 let Schema { partition_key, regulars, .. } = &*schema;
                 Rc::new(Schema::new(partition_key.clone(), Vec::new(), Vec::new(), regulars.clone()))
@@ -255,20 +263,32 @@ impl Along {
     /// How many partitions a dataset has.
     fn partitions(self, size: u32) -> u32 {
         match self {
-            Along::Rows => 1,
+            Along::Rows | Along::Stretches => 1,
             Along::Partitions => size,
             Along::Sstables | Along::Overlapping => size * PARTITIONS,
         }
     }
 
+    /// The rows of each partition in an SSTable, if they have clustering keys.
+    fn rows(self, size: u32, sstable: u32) -> Option<Range<u32>> {
+        match self {
+            Along::Rows => Some(0..size),
+            Along::Stretches => Some(sstable * STRETCH..(sstable + 1) * STRETCH),
+            Along::Partitions | Along::Sstables | Along::Overlapping => None,
+        }
+    }
+
     /// The partitions of each SSTable of a dataset, in the order of the ring.
     fn sstables(self, size: u32) -> Vec<Vec<u32>> {
+        if self == Along::Stretches {
+            return vec![vec![0]; size as usize];
+        }
         let mut keys: Vec<(i64, u32)> =
             (0..self.partitions(size)).map(|number| (int_rows::key(number).token, number)).collect();
         keys.sort_unstable();
         let files = match self {
-            Along::Rows | Along::Partitions => 1,
             Along::Sstables | Along::Overlapping => size as usize,
+            Along::Rows | Along::Partitions | Along::Stretches => 1,
         };
         let mut sstables = vec![Vec::new(); files];
         for (at, (_, number)) in keys.into_iter().enumerate() {
@@ -279,13 +299,12 @@ impl Along {
         sstables
     }
 
-    /// Writes a partition.
-    async fn push(self, writer: &mut SSTableWriter, key: u32, size: u32) -> Result<()> {
+    /// Writes a partition: these rows, or the one that has no clustering key.
+    async fn push(self, writer: &mut SSTableWriter, key: u32, rows: Option<Range<u32>>) -> Result<()> {
         let start = PartitionStart { key: int_rows::key(key), deletion: DeletionTime::LIVE };
         writer.push(&Fragment::PartitionStart(start)).await?;
-        for row in 0..if self == Along::Rows { size } else { 1 } {
-            let clustering =
-                if self == Along::Rows { int_rows::clustering(row) } else { Clustering::empty() };
+        for row in rows.clone().unwrap_or(0..1) {
+            let clustering = rows.as_ref().map_or_else(Clustering::empty, |_| int_rows::clustering(row));
             let value = Bytes::from(vec![row as u8; VALUE]);
             writer.push(&Fragment::Row(int_rows::row(clustering, TIMESTAMP, value))).await?;
         }
@@ -304,8 +323,9 @@ struct Keys {
 impl Keys {
     fn next(&self) -> (PartitionKey, Slice) {
         match self.along {
-            Along::Rows => {
-                let row = int_rows::clustering(self.random.below(self.size));
+            Along::Rows | Along::Stretches => {
+                let rows = if self.along == Along::Rows { 1 } else { STRETCH };
+                let row = int_rows::clustering(self.random.below(self.size * rows));
                 (int_rows::key(0), Slice::of_prefix(row))
             }
             Along::Partitions | Along::Sstables | Along::Overlapping => {
@@ -375,6 +395,11 @@ mod tests {
             assert!(ends.windows(2).all(|pair| (pair[0].1 > pair[1].0) == overlaps), "{along:?}");
         }
         assert_eq!(Along::Rows.sstables(10), [[0]]);
+        assert_eq!(Along::Stretches.sstables(3), [[0], [0], [0]]);
+        assert_eq!(
+            (0..2).map(|file| Along::Stretches.rows(3, file)).collect::<Vec<_>>(),
+            [Some(0..1000), Some(1000..2000)]
+        );
         assert_eq!(Along::Partitions.sstables(10)[0].len(), 10);
     }
 }

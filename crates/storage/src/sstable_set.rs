@@ -38,7 +38,7 @@ pub(crate) use span::SoughtSlice;
 use gathered::Covered;
 use plan::{Group, MANY, Plan};
 use runs::{Runs, Stretch, ask_run};
-use span::Span;
+use span::{ByRows, Span};
 
 /// An SSTable of a table.
 #[derive(Debug)]
@@ -71,6 +71,8 @@ pub struct SSTableSet {
     runs: Runs,
     /// What was gathered of the others.
     covered: Vec<Covered>,
+    /// Of all, where those with rows around a slice are fewer than those with a token.
+    by_rows: Option<ByRows>,
     /// How many looks at filters were taken while there were many runs, since tokens were gathered last.
     looks: Cell<u64>,
     /// After how many looks it is to be planned what is gathered; [`u64::MAX`] for never.
@@ -138,6 +140,15 @@ impl Member {
         self.span.as_ref().is_none_or(|span| span.meets(sought))
     }
 
+    /// Where it is on the ring, at this place of a set.
+    fn stretch(&self, place: u32) -> Stretch {
+        Stretch { first: self.first.token, last: self.last.token, place }
+    }
+
+    fn has_token(&self, token: Token) -> bool {
+        self.stretch(0).has(token)
+    }
+
     /// Whether it has partitions above one token and not above another.
     pub fn overlaps(&self, after: Option<Token>, last: Token) -> bool {
         self.first.token <= last && after.is_none_or(|after| self.last.token > after)
@@ -171,17 +182,13 @@ impl SSTableSet {
         let chunks = members.iter().filter_map(|member| member.sstable.data().file.compression());
         let largest_chunk = chunks.map(|info| u64::from(info.chunk_len())).max().unwrap_or(0);
         let (covered, is_covered) = Covered::of(&members, gathered);
-        let stretch = |(place, member): (u32, &Rc<Member>)| Stretch {
-            first: member.first.token,
-            last: member.last.token,
-            place,
-        };
         let alone = (0..).zip(&members).filter(|(place, _)| !is_covered[*place as usize]);
-        let runs = Runs::of(alone.map(stretch).collect());
+        let runs = Runs::of(alone.map(|(place, member)| member.stretch(place)).collect());
+        let by_rows = ByRows::of(&members);
         let has_many = runs.len() > MANY;
         let (looks, plans_at) = if has_many { (looks, 0) } else { (0, u64::MAX) };
         let (looks, plans_at) = (Cell::new(looks), Cell::new(plans_at));
-        SSTableSet { members, runs, covered, looks, plans_at, largest_chunk }
+        SSTableSet { members, runs, covered, by_rows, looks, plans_at, largest_chunk }
     }
 
     /// The largest chunk that any of them is compressed in, in bytes; 0 if none is compressed.
@@ -205,15 +212,11 @@ impl SSTableSet {
             return Candidates::default();
         }
         let hash = murmur3(&key.bytes);
-        let mut found: SmallVec<[u32; 8]> = SmallVec::new();
-        let mut unread = Vec::new();
+        let (mut found, mut unread) = (SmallVec::<[u32; 8]>::new(), Vec::new());
         let (mut looks, mut left_out) = (0, false);
-        let mut may_matter = |place: u32| {
-            let may = sought.is_none_or(|sought| self.members[place as usize].may_have(&sought));
-            left_out |= !may;
-            may
-        };
-        for place in self.runs.around(key.token).filter(|place| may_matter(*place)) {
+        let may_matter =
+            |place: &u32| sought.is_none_or(|sought| self.members[*place as usize].may_have(&sought));
+        let mut ask = |place: u32| {
             looks += 1;
             let probe = self.members[place as usize].sstable.filter().probe(hash);
             if probe == Probe::Unread {
@@ -222,11 +225,20 @@ impl SSTableSet {
             if probe != Probe::Absent {
                 found.push(place);
             }
+        };
+        if let (Some(by_rows), Some(sought)) = (&self.by_rows, &sought) {
+            left_out = true;
+            let has_token = |place: &u32| self.members[*place as usize].has_token(key.token);
+            by_rows.meeting(sought.ranks()).filter(has_token).filter(may_matter).for_each(ask);
+        } else {
+            for place in self.runs.around(key.token) {
+                if may_matter(&place) { ask(place) } else { left_out = true }
+            }
+            for place in self.covered.iter().flat_map(|covered| covered.find(key.token)) {
+                if may_matter(&place) { found.push(place) } else { left_out = true }
+            }
         }
         self.count_looks(looks);
-        for covered in &self.covered {
-            found.extend(covered.find(key.token).filter(|place| may_matter(*place)));
-        }
         if found.len() > 1 {
             found.sort_unstable();
             unread.sort_unstable();
@@ -246,9 +258,17 @@ impl SSTableSet {
             let is_outside = span.as_ref().is_some_and(|span| !span.may_have_row(schema, row, *rank));
             is_outside || sstable.denies_row(key, || *hash, row)
         };
-        let covered = self.covered.iter().flat_map(|covered| covered.find(key.token));
-        let is_denied = self.runs.around(key.token).inspect(|_| looks += 1).all(denies)
-            && covered.inspect(|_| of_covered += 1).all(denies);
+        let covered = || self.covered.iter().flat_map(|covered| covered.find(key.token));
+        let is_denied = match &self.by_rows {
+            Some(by_rows) => {
+                let has_token = |place: &u32| self.members[*place as usize].has_token(key.token);
+                by_rows.meeting([*rank; 2]).filter(has_token).inspect(|_| looks += 1).all(denies)
+            }
+            None => {
+                self.runs.around(key.token).inspect(|_| looks += 1).all(denies)
+                    && covered().inspect(|_| of_covered += 1).all(denies)
+            }
+        };
         self.count_looks(looks);
         is_denied.then_some(looks + of_covered)
     }

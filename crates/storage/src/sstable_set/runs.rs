@@ -28,7 +28,8 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    fn has(&self, token: Token) -> bool {
+    /// Whether a token is in it.
+    pub(super) fn has(&self, token: Token) -> bool {
         self.first <= token && token <= self.last
     }
 }
@@ -67,6 +68,16 @@ impl Runs {
             stretch.has(token).then_some(stretch)
         });
         alone.chain(in_runs).map(|stretch| stretch.place)
+    }
+
+    /// The members that have a token of a stretch between their first and their last one.
+    pub(super) fn meeting(&self, first: Token, last: Token) -> impl Iterator<Item = u32> {
+        let meets = move |stretch: &&Stretch| stretch.first <= last && first <= stretch.last;
+        let in_runs = self.runs.iter().flat_map(move |run| {
+            let before = run.partition_point(|stretch| stretch.last < first);
+            run[before..].iter().take_while(meets)
+        });
+        self.alone.iter().filter(meets).chain(in_runs).map(|stretch| stretch.place)
     }
 
     /// How many there are: a token is looked for in each.
@@ -126,6 +137,11 @@ mod tests {
                 let expected: Vec<u32> = around.map(|stretch| stretch.place).collect();
                 assert_eq!(found, expected, "{seed}: {token}");
                 most = most.max(expected.len());
+                let last = token + random.below(30) as Token;
+                let mut met: Vec<u32> = runs.meeting(token, last).collect();
+                met.sort_unstable();
+                let meeting = members.iter().filter(|other| other.first <= last && token <= other.last);
+                assert!(meeting.map(|stretch| stretch.place).eq(met), "{seed}: {token} to {last}");
             }
             assert_eq!(
                 runs.all().count(),

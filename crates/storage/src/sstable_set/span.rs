@@ -5,13 +5,22 @@
 //! a slice of it                                             ├──────┤             asks 2 and 3
 //! ```
 //!
+//! Of many SSTables those around a slice are found by halves, as those around a token are: by whichever of the two leaves fewer.
+//!
 //! Statistics.db has the least and the greatest clustering key of rows and range tombstones, and whether a partition may be
 //! deleted as a whole: that hides rows outside of them too. It is in memory as long as the SSTable is open, and costs no request.
 
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 use model::{Position, Schema, Slice};
 use sstable::parts::statistics::Stats;
+
+use super::Member;
+use super::runs::{Runs, Stretch};
+
+/// Runs of rows are worth while where they are so many times fewer than those of tokens.
+const FEWER: usize = 4;
 
 /// Where rows and range tombstones are, and what else there is matters to no row.
 #[derive(Debug)]
@@ -27,6 +36,15 @@ pub(crate) struct SoughtSlice<'a> {
     schema: &'a Schema,
     slice: &'a Slice,
     ranks: [u64; 2],
+}
+
+/// Where the members of a set have rows, in runs that do not overlap.
+#[derive(Clone, Debug)]
+pub(super) struct ByRows {
+    /// By ranks, as [`on_line`] has them.
+    runs: Runs,
+    /// Members that may have rows anywhere.
+    anywhere: Vec<u32>,
 }
 
 impl Span {
@@ -66,6 +84,41 @@ impl<'a> SoughtSlice<'a> {
     pub(crate) fn new(slice: &'a Slice, schema: &'a Schema) -> SoughtSlice<'a> {
         SoughtSlice { schema, slice, ranks: ranks(slice, schema) }
     }
+
+    /// [`Schema::rank`] of its ends.
+    pub(super) fn ranks(&self) -> [u64; 2] {
+        self.ranks
+    }
+}
+
+impl ByRows {
+    /// That of these members, if it leaves many fewer of them than their tokens do.
+    pub(super) fn of(members: &[Rc<Member>]) -> Option<ByRows> {
+        let places = || (0..).zip(members);
+        let of_rows = places().filter_map(|(place, member)| {
+            let [first, last] = member.span.as_ref()?.ranks.map(on_line);
+            Some(Stretch { first, last, place })
+        });
+        let of_tokens = places().map(|(place, member)| member.stretch(place));
+        let anywhere = places().filter(|(_, member)| member.span.is_none()).map(|(place, _)| place);
+        let by_rows = ByRows { runs: Runs::of(of_rows.collect()), anywhere: anywhere.collect() };
+        let is_fewer = by_rows.len() * FEWER <= Runs::of(of_tokens.collect()).len();
+        is_fewer.then_some(by_rows)
+    }
+
+    /// The members that may have something between two ranks, both included.
+    pub(super) fn meeting(&self, [first, last]: [u64; 2]) -> impl Iterator<Item = u32> {
+        self.runs.meeting(on_line(first), on_line(last)).chain(self.anywhere.iter().copied())
+    }
+
+    fn len(&self) -> usize {
+        self.runs.len() + self.anywhere.len()
+    }
+}
+
+/// A rank as a number with a sign, in the same order.
+fn on_line(rank: u64) -> i64 {
+    (rank ^ 1 << 63) as i64
 }
 
 fn ranks(slice: &Slice, schema: &Schema) -> [u64; 2] {
