@@ -70,7 +70,8 @@ impl Runs {
         alone.chain(in_runs).map(|stretch| stretch.place)
     }
 
-    /// The members that have a token of a stretch between their first and their last one.
+    /// The members that have a token of a stretch between their first and their last one, of members that end where they begin or
+    /// behind that.
     pub(super) fn meeting(&self, first: Token, last: Token) -> impl Iterator<Item = u32> {
         let meets = move |stretch: &&Stretch| stretch.first <= last && first <= stretch.last;
         let in_runs = self.runs.iter().flat_map(move |run| {

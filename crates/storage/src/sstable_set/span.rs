@@ -97,7 +97,8 @@ impl ByRows {
         let places = || (0..).zip(members);
         let of_rows = places().filter_map(|(place, member)| {
             let [first, last] = member.span.as_ref()?.ranks.map(on_line);
-            Some(Stretch { first, last, place })
+            // Where there are no rows, `oa` has an end before the start, which no slice meets.
+            (first <= last).then_some(Stretch { first, last, place })
         });
         let of_tokens = places().map(|(place, member)| member.stretch(place));
         let anywhere = places().filter(|(_, member)| member.span.is_none()).map(|(place, _)| place);

@@ -15,6 +15,7 @@ use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::row_cache::Known;
 use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 use sstable::Version;
+use testkit::generate::random::Random;
 
 const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
 
@@ -54,8 +55,11 @@ fn deletion(at: i64) -> DeletionTime {
 
 /// A table without fences, in which an SSTable that is asked costs requests.
 async fn table(shard: &Shard, version: Version, statics: Vec<Column>) -> Table {
+    table_in(Path::new("/d"), shard, version, statics).await
+}
+
+async fn table_in(folder: &Path, shard: &Shard, version: Version, statics: Vec<Column>) -> Table {
     let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(4 << 20));
-    let folder = Path::new("/d");
     shard.disk().create_dir_all(folder).await.unwrap();
     let value = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
     let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], statics, vec![value]));
@@ -213,6 +217,31 @@ fn what_lies_elsewhere_is_missed_only_where_it_hides_nothing() {
     }
 }
 
+/// Such an SSTable has rows nowhere, which `oa` tells as an end before the start.
+#[test]
+fn sstables_without_rows_are_never_in_the_way() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let column = Column { name: b"s"[..].into(), data_type: CqlType::Blob };
+        let table = table(&shard, Version::Oa, vec![column]).await;
+        write(&table, rows(0..100, 1)).await;
+        for timestamp in 2..6 {
+            let static_row = Some(row(Clustering::empty(), timestamp));
+            write(&table, Mutation { static_row, ..Mutation::new(key()) }).await;
+            let request = |slice| ReadRequest {
+                static_row: false,
+                caching: Caching::Bypass,
+                ..ReadRequest::new(key(), slice)
+            };
+            assert_eq!(found(&table, &request(Slice::of_prefix(prefix(50)))).await, [50]);
+            assert_eq!(found(&table, &request(between(98, 200))).await, [98, 99]);
+        }
+        write(&table, rows(100..200, 9)).await;
+        let request = ReadRequest { static_row: false, ..ReadRequest::new(key(), between(95, 105)) };
+        assert!(found(&table, &request).await.into_iter().eq(95..105));
+    })
+    .unwrap();
+}
+
 #[test]
 fn a_static_row_may_be_in_any() {
     run_simulated(SimOptions::default(), async |shard| {
@@ -234,4 +263,75 @@ fn a_static_row_may_be_in_any() {
         }
     })
     .unwrap();
+}
+
+/// Rows of `any` number up to this.
+const ROWS: usize = 2000;
+
+fn any(random: &mut Random) -> i32 {
+    random.below(ROWS) as i32
+}
+
+/// Mostly some rows near each other; or what hides rows, there or anywhere, or a static row.
+fn mutation(random: &mut Random) -> Mutation {
+    let (first, len) = (any(random), random.between(1, 40) as i32);
+    let timestamp = random.below(50) as i64;
+    let key = PartitionKey::new(Bytes::from(&(random.below(2) as i32).to_be_bytes()[..]));
+    let nothing = Mutation::new(key.clone());
+    match random.below(25) {
+        0 => Mutation { deletion: deletion(timestamp), ..nothing },
+        1 => Mutation { static_row: Some(row(Clustering::empty(), timestamp)), ..nothing },
+        2 | 3 => {
+            let (start, end) = (Position::before(prefix(first)), Position::after(prefix(first + len)));
+            let range = RangeTombstone { start, end, deletion: deletion(timestamp) };
+            Mutation { range_tombstones: vec![range], ..nothing }
+        }
+        _ => Mutation { key, ..rows((first..first + len).step_by(random.between(1, 3)), timestamp) },
+    }
+}
+
+fn request(random: &mut Random) -> ReadRequest {
+    let key = PartitionKey::new(Bytes::from(&(random.below(2) as i32).to_be_bytes()[..]));
+    let first = any(random);
+    let slice = match random.below(8) {
+        0 => Slice::all(),
+        1..4 => between(first, first + random.between(1, 60) as i32),
+        _ => Slice::of_prefix(prefix(first)),
+    };
+    ReadRequest {
+        direction: *random.one_of(&[Direction::Forward, Direction::Reverse]),
+        caching: *random.one_of(&[Caching::Bypass, Caching::Full]),
+        static_row: random.percent(20),
+        ..ReadRequest::new(key, slice)
+    }
+}
+
+#[test]
+fn wherever_rows_lie_they_are_those_that_were_written() {
+    let mut rows = 0;
+    for seed in 0..100 {
+        run_simulated(SimOptions { seed, ..SimOptions::default() }, async |shard| {
+            let mut random = Random::new(seed);
+            let version = *random.one_of(&[Version::Me, Version::Oa, Version::Oa]);
+            let statics = vec![Column { name: b"s"[..].into(), data_type: CqlType::Blob }];
+            let statics = if random.percent(50) { statics } else { Vec::new() };
+            let has_statics = !statics.is_empty();
+            let flushed = table_in(Path::new("/d"), &shard, version, statics.clone()).await;
+            let in_memory = table_in(Path::new("/e"), &shard, version, statics).await;
+            for _ in 0..random.between(5, 50) {
+                let mut mutation = mutation(&mut random);
+                mutation.static_row = mutation.static_row.filter(|_| has_statics);
+                in_memory.apply(&mutation, NO_POSITION);
+                write(&flushed, mutation).await;
+                for _ in 0..6 {
+                    let request = request(&mut random);
+                    let expected = found(&in_memory, &request).await;
+                    assert_eq!(found(&flushed, &request).await, expected, "seed {seed}: {request:?}");
+                    rows += expected.len();
+                }
+            }
+        })
+        .unwrap();
+    }
+    assert!(rows > 10_000, "{rows}");
 }
