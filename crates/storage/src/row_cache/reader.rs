@@ -120,12 +120,13 @@ impl CachedReader {
         }
     }
 
-    /// The SSTables that may have something of the slice, as far as their filters tell.
-    async fn members(&mut self) -> Result<&[Rc<Member>]> {
+    /// The SSTables that may have something of a gap, as far as their filters tell.
+    async fn members_near(&mut self, gap: &Gap) -> Result<Candidates> {
         let (key, sought) = (&self.request.key, self.request.sought(&self.schema));
         let members = self.members.get_or_insert_with(|| self.set.of_slice(key, sought));
         members.ask_all(key).await?;
-        Ok(members.members())
+        let sought = gap.request().sought(&self.schema).filter(|_| !gap.is_of_head);
+        Ok(members.clone().within(sought))
     }
 
     /// Goes on without waiting; whether that was possible.
@@ -208,13 +209,15 @@ impl CachedReader {
             Some(gap) => gap,
             None => self.gap_here(),
         };
-        self.sources.sstables = true;
-        // That there is no partition costs nothing to find out again, where the filters tell.
-        let has_members = !self.members().await?.is_empty();
+        let near = if gap.has_begun() { None } else { Some(self.members_near(&gap).await?) };
+        // That there is nothing costs nothing to find out again, where filters tell, or where rows are.
+        let has_members = near.as_ref().is_none_or(|near| !near.is_empty());
         if gap.is_filling() && !(has_members && self.filling.is_wanted()) {
             gap.stop_filling();
         }
-        match self.step_with_others(&mut gap).await? {
+        self.sources.sstables |= has_members || !self.sources.cache;
+        let members = near.as_ref().map_or(&[][..], Candidates::members);
+        match self.step_with_others(&mut gap, members).await? {
             Brought::Own(step) => self.take(gap, step),
             Brought::Shared(step) => self.take_shared(&step),
         }
@@ -222,8 +225,7 @@ impl CachedReader {
     }
 
     /// Goes a step in the gap. Who has begun to read goes on; who has not yet waits for whoever reads the same.
-    async fn step_with_others(&self, gap: &mut Gap) -> Result<Brought> {
-        let members = self.members.as_ref().map_or(&[][..], Candidates::members);
+    async fn step_with_others(&self, gap: &mut Gap, members: &[Rc<Member>]) -> Result<Brought> {
         let flights = self.filling.cache.flights();
         loop {
             if !gap.is_filling() {
