@@ -105,10 +105,11 @@ impl ReadRequest {
         if self.direction == Direction::Forward { &self.slice.start } else { &self.slice.end }
     }
 
-    /// The slice, by which SSTables may be left out; `None` where the static row is wanted, which may be in any of them.
+    /// The slice, by which SSTables may be left out; `None` where there are no clustering keys, or the static row is wanted, which may be in
+    /// any of them.
     pub(crate) fn sought<'a>(&'a self, schema: &'a Schema) -> Option<SoughtSlice<'a>> {
         let wants_static_row = self.static_row && !schema.statics.is_empty();
-        (!wants_static_row).then(|| SoughtSlice::new(&self.slice, schema))
+        (!wants_static_row && !schema.clustering.is_empty()).then(|| SoughtSlice::new(&self.slice, schema))
     }
 
     /// Where it ends, as the stream runs.
