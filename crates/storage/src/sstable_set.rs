@@ -228,8 +228,7 @@ impl SSTableSet {
         };
         if let (Some(by_rows), Some(sought)) = (&self.by_rows, &sought) {
             left_out = true;
-            let has_token = |place: &u32| self.members[*place as usize].has_token(key.token);
-            by_rows.meeting(sought.ranks()).filter(has_token).filter(may_matter).for_each(ask);
+            self.near(by_rows, sought.ranks(), key.token).filter(may_matter).for_each(ask);
         } else {
             for place in self.runs.around(key.token) {
                 if may_matter(&place) { ask(place) } else { left_out = true }
@@ -258,19 +257,20 @@ impl SSTableSet {
             let is_outside = span.as_ref().is_some_and(|span| !span.may_have_row(schema, row, *rank));
             is_outside || sstable.denies_row(key, || *hash, row)
         };
-        let covered = || self.covered.iter().flat_map(|covered| covered.find(key.token));
-        let is_denied = match &self.by_rows {
-            Some(by_rows) => {
-                let has_token = |place: &u32| self.members[*place as usize].has_token(key.token);
-                by_rows.meeting([*rank; 2]).filter(has_token).inspect(|_| looks += 1).all(denies)
-            }
-            None => {
-                self.runs.around(key.token).inspect(|_| looks += 1).all(denies)
-                    && covered().inspect(|_| of_covered += 1).all(denies)
-            }
+        let is_denied = if let Some(by_rows) = &self.by_rows {
+            self.near(by_rows, [*rank; 2], key.token).inspect(|_| looks += 1).all(denies)
+        } else {
+            let covered = self.covered.iter().flat_map(|covered| covered.find(key.token));
+            self.runs.around(key.token).inspect(|_| looks += 1).all(denies)
+                && covered.inspect(|_| of_covered += 1).all(denies)
         };
         self.count_looks(looks);
         is_denied.then_some(looks + of_covered)
+    }
+
+    /// Those that may have something between two ranks, and have a token between their first and their last one.
+    fn near(&self, by_rows: &ByRows, ranks: [u64; 2], token: Token) -> impl Iterator<Item = u32> {
+        by_rows.meeting(ranks).filter(move |place| self.members[*place as usize].has_token(token))
     }
 
     /// The deletion of a partition of which rows were [denied](SSTableSet::denies_row), none if no SSTable has the partition; `None` if
