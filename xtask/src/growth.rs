@@ -15,12 +15,13 @@ use crate::{Result, pages};
 
 /// What grows, its sizes, and how many reads are counted; a run makes each number of them twice. To open a thousand SSTables is not to the
 /// million the same number of instructions each time, and among those that overlap reads go on while their tokens are gathered.
-const CURVES: [(&str, &[u32], u64); 5] = [
+const CURVES: [(&str, &[u32], u64); 6] = [
     ("rows", &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000], 5000),
     ("partitions", &[1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000], 5000),
     ("sstables", &[1, 10, 100, 1000], 50_000),
     ("overlapping", &[1, 10, 100, 1000], 100_000),
     ("stretches", &[1, 10, 100, 1000], 20_000),
+    ("expiring", &[1, 10, 100, 1000], 20_000),
 ];
 
 /// The page and the figures that `--write` writes.
@@ -42,6 +43,10 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value = "100000000")]
     most: u32,
 
+    /// One curve alone; the others stay as they were written.
+    #[arg(long, value_name = "CURVE", value_parser = CURVES.map(|(along, ..)| along))]
+    only: Option<String>,
+
     /// Write the tables to docs/performance/growth.md, and the figures beside them.
     #[arg(long)]
     write: bool,
@@ -56,6 +61,10 @@ pub fn run(options: &Options) -> Result<()> {
     let (program, data) = (perf()?, options.data.clone().unwrap_or_else(|| target().join("perf-growth")));
     let mut curves = Vec::new();
     for (along, sizes, operations) in CURVES {
+        if options.only.as_ref().is_some_and(|only| only != along) {
+            curves.extend(written(along)?);
+            continue;
+        }
         let mut points = Vec::new();
         for size in sizes.iter().filter(|size| **size <= options.most) {
             eprintln!("{along}: {size}");
@@ -71,6 +80,13 @@ pub fn run(options: &Options) -> Result<()> {
         draw(&program)?;
     }
     Ok(())
+}
+
+/// A curve as it was written, if it was.
+fn written(along: &str) -> Result<Option<Value>> {
+    let figures: Value = serde_json::from_str(&fs::read_to_string(root().join(FIGURES))?)?;
+    let mut curves = figures["growth"].as_array().into_iter().flatten();
+    Ok(curves.find(|curve| curve["along"] == along).cloned())
 }
 
 /// Draws the pictures of the figures as they were written.

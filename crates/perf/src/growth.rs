@@ -6,6 +6,7 @@
 //! sstables     1,000 partitions of one row each in every SSTable, whose tokens do not overlap: as leveled compaction leaves them
 //! overlapping  the same, each with tokens of the whole ring: as size-tiered compaction leaves them, and many flushes
 //! stretches    one partition, of which each SSTable has a stretch of 1,000 rows: as rows come that are written in their order
+//! expiring     the same of rows that all expire one day
 //! ```
 //!
 //! A row is read *cold* right after all was opened with empty caches, and *warm* once many others have been read. Data is
@@ -19,7 +20,9 @@ use std::rc::Rc;
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
-use model::{Bytes, Clustering, DeletionTime, Fragment, PartitionKey, PartitionStart, Schema, Slice};
+use model::{
+    Bytes, Clustering, DeletionTime, Fragment, Liveness, PartitionKey, PartitionStart, Schema, Slice,
+};
 use runtime::{Cache, Disk, IoStats, Shard};
 use serde_json::{Value, json};
 use siltstone::{Error, Result};
@@ -36,6 +39,9 @@ use crate::random::Random;
 
 /// Microseconds since the epoch, of all rows.
 const TIMESTAMP: i64 = 1_700_000_000_000_000;
+
+/// Seconds that rows live which expire, and the second since the epoch in which they do.
+const EXPIRY: (u32, i64) = (10_000_000, 2_000_000_000);
 
 /// Bytes of a value.
 const VALUE: usize = 8;
@@ -117,6 +123,8 @@ enum Along {
     Overlapping,
     /// The SSTables that have rows of one partition, each a stretch of them.
     Stretches,
+    /// The same of rows that expire one day.
+    Expiring,
 }
 
 /// Requests and bytes.
@@ -246,13 +254,14 @@ impl Along {
             Along::Sstables => "sstables",
             Along::Overlapping => "overlapping",
             Along::Stretches => "stretches",
+            Along::Expiring => "expiring",
         }
     }
 
     fn schema(self) -> Rc<Schema> {
         let schema = int_rows::schema();
         match self {
-            Along::Rows | Along::Stretches => schema,
+            Along::Rows | Along::Stretches | Along::Expiring => schema,
             Along::Partitions | Along::Sstables | Along::Overlapping => {
                 let Schema { partition_key, regulars, .. } = &*schema;
                 Rc::new(Schema::new(partition_key.clone(), Vec::new(), Vec::new(), regulars.clone()))
@@ -260,10 +269,15 @@ impl Along {
         }
     }
 
+    /// Whether each SSTable has a stretch of the rows of one partition.
+    fn has_stretches(self) -> bool {
+        matches!(self, Along::Stretches | Along::Expiring)
+    }
+
     /// How many partitions a dataset has.
     fn partitions(self, size: u32) -> u32 {
         match self {
-            Along::Rows | Along::Stretches => 1,
+            Along::Rows | Along::Stretches | Along::Expiring => 1,
             Along::Partitions => size,
             Along::Sstables | Along::Overlapping => size * PARTITIONS,
         }
@@ -273,14 +287,14 @@ impl Along {
     fn rows(self, size: u32, sstable: u32) -> Option<Range<u32>> {
         match self {
             Along::Rows => Some(0..size),
-            Along::Stretches => Some(sstable * STRETCH..(sstable + 1) * STRETCH),
+            Along::Stretches | Along::Expiring => Some(sstable * STRETCH..(sstable + 1) * STRETCH),
             Along::Partitions | Along::Sstables | Along::Overlapping => None,
         }
     }
 
     /// The partitions of each SSTable of a dataset, in the order of the ring.
     fn sstables(self, size: u32) -> Vec<Vec<u32>> {
-        if self == Along::Stretches {
+        if self.has_stretches() {
             return vec![vec![0]; size as usize];
         }
         let mut keys: Vec<(i64, u32)> =
@@ -288,7 +302,7 @@ impl Along {
         keys.sort_unstable();
         let files = match self {
             Along::Sstables | Along::Overlapping => size as usize,
-            Along::Rows | Along::Partitions | Along::Stretches => 1,
+            Along::Rows | Along::Partitions | Along::Stretches | Along::Expiring => 1,
         };
         let mut sstables = vec![Vec::new(); files];
         for (at, (_, number)) in keys.into_iter().enumerate() {
@@ -306,7 +320,15 @@ impl Along {
         for row in rows.clone().unwrap_or(0..1) {
             let clustering = rows.as_ref().map_or_else(Clustering::empty, |_| int_rows::clustering(row));
             let value = Bytes::from(vec![row as u8; VALUE]);
-            writer.push(&Fragment::Row(int_rows::row(clustering, TIMESTAMP, value))).await?;
+            let mut row = int_rows::row(clustering, TIMESTAMP, value);
+            if self == Along::Expiring {
+                let (ttl, local_deletion_time) = EXPIRY;
+                row.liveness = Liveness { ttl, local_expiration_time: local_deletion_time, ..row.liveness };
+                row.cells
+                    .iter_mut()
+                    .for_each(|cell| (cell.ttl, cell.local_deletion_time) = (ttl, local_deletion_time));
+            }
+            writer.push(&Fragment::Row(row)).await?;
         }
         writer.push(&Fragment::PartitionEnd).await?;
         Ok(())
@@ -323,8 +345,8 @@ struct Keys {
 impl Keys {
     fn next(&self) -> (PartitionKey, Slice) {
         match self.along {
-            Along::Rows | Along::Stretches => {
-                let rows = if self.along == Along::Rows { 1 } else { STRETCH };
+            Along::Rows | Along::Stretches | Along::Expiring => {
+                let rows = if self.along.has_stretches() { STRETCH } else { 1 };
                 let row = int_rows::clustering(self.random.below(self.size * rows));
                 (int_rows::key(0), Slice::of_prefix(row))
             }

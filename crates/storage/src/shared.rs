@@ -21,7 +21,7 @@ use sstable::component::Descriptor;
 
 use crate::Result;
 use crate::rewrite::Control;
-use crate::sstable_set::{Member, SSTableSet};
+use crate::sstable_set::Member;
 use crate::table::Table;
 use crate::transaction::{Committed, Transaction, TransactionKind};
 
@@ -72,7 +72,7 @@ impl Table {
         let set = self.sstables();
         let is_needed = |member: &&Rc<Member>| member.overlaps(tokens.after, tokens.last);
         let members = set.members().iter().filter(is_needed).cloned().collect();
-        self.set_tokens(tokens, SSTableSet::new(members));
+        self.set_tokens(tokens, set.by_filters(members));
     }
 
     /// The SSTables that have partitions of other shards too.

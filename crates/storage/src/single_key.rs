@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::merge::Mapped;
-use model::{Fragment, FragmentReader, Next, Slice};
+use model::{DeletionTime, Fragment, FragmentReader, Next, Slice};
 use sstable::{PartitionReader, ReadOptions};
 
 use crate::cover::Cover;
@@ -141,6 +141,20 @@ pub(crate) struct OfRow {
     pub(crate) is_all: bool,
 }
 
+impl OfRow {
+    /// What those that were read say of the deletion of the row's partition.
+    pub(crate) fn partition_deletion(&self) -> DeletionTime {
+        let of_source = |source: &Source| match source {
+            Source::Held(fragments) => fragments.front().and_then(|first| match first {
+                Fragment::PartitionStart(start) => Some(start.deletion),
+                _ => None,
+            }),
+            _ => None,
+        };
+        self.sstables.iter().filter_map(of_source).max().unwrap_or(DeletionTime::LIVE)
+    }
+}
+
 /// What was read newest first.
 pub(crate) struct NewestFirst {
     /// What the memtables say.
@@ -190,16 +204,21 @@ pub(crate) async fn read_newest_first(
 }
 
 /// Reads rows of one partition, of which memtables say nothing, each SSTable for all of them: newest first if it pays to, until what
-/// was read of each hides the rest. They ascend, without static rows, and the same is wanted of each.
+/// was read of each hides the rest; all of them where nothing is given by which it would. They ascend, without static rows, and the same
+/// is wanted of each.
 pub(crate) async fn read_together(
     requests: &[ReadRequest],
-    adaptive: &Adaptive,
+    adaptive: Option<&Adaptive>,
     members: &[Rc<Member>],
     schema: &model::Schema,
 ) -> Result<Vec<OfRow>> {
     let mut rows: Vec<Reading<'_>> = requests.iter().map(Reading::new).collect();
     let cover = |request: &ReadRequest| Cover::new(schema, &request.wanted, request.static_row);
-    if members.len() > 1 && cover(&requests[0]).is_some() && adaptive.goes_newest_first() {
+    if let Some(adaptive) = adaptive
+        && members.len() > 1
+        && cover(&requests[0]).is_some()
+        && adaptive.goes_newest_first()
+    {
         rows.iter_mut().for_each(|row| row.cover = cover(row.request));
         read_and_note(&mut rows, adaptive, members).await?;
     } else {

@@ -10,6 +10,7 @@ use sstable::data::reader::DataReader;
 
 use crate::memtable::MemtableReader;
 use crate::row_cache::{CachedReader, PartReader};
+use crate::table::Teaching;
 use crate::{Error, Result};
 
 /// What all SSTables of a slice together have at hand of their data, in bytes: many slices are read at a time.
@@ -68,6 +69,8 @@ pub enum Source {
     Part(PartReader),
     /// What was read already.
     Held(VecDeque<Fragment>),
+    /// What is noted of on the way.
+    Teaching(Box<Teaching>),
 }
 
 impl FragmentReader for Source {
@@ -82,6 +85,7 @@ impl FragmentReader for Source {
             Source::Cached(reader) => reader.pop(place),
             Source::Part(reader) => Ok(reader.pop(place)),
             Source::Held(fragments) => Ok(place.pop_from(fragments)),
+            Source::Teaching(reader) => reader.pop(place),
         }
     }
 
@@ -92,7 +96,7 @@ impl FragmentReader for Source {
             Source::Part(reader) => reader.pop_flat(take),
             Source::SSTable(reader) => reader.pop_flat(take),
             Source::Scan(reader) => reader.pop_flat(take),
-            Source::Memtable(_) | Source::Held(_) => {}
+            Source::Memtable(_) | Source::Held(_) | Source::Teaching(_) => {}
         }
     }
 
@@ -103,6 +107,7 @@ impl FragmentReader for Source {
             Source::Scan(reader) => Ok(reader.fill().await?),
             Source::Cached(reader) => reader.fill().await,
             Source::Part(_) | Source::Held(_) => Ok(()),
+            Source::Teaching(reader) => reader.fill().await,
         }
     }
 }

@@ -28,17 +28,20 @@ mod maplet_memory;
 mod plan;
 mod runs;
 mod span;
+mod undeleted;
 
 pub use candidates::Candidates;
 pub(crate) use gathered::{Gathered, Gatherer};
 pub use maplet_memory::MapletMemory;
 pub(crate) use plan::Room;
 pub(crate) use span::SoughtSlice;
+pub(crate) use undeleted::Undeleted;
 
 use gathered::Covered;
 use plan::{Group, MANY, Plan};
 use runs::{Runs, Stretch, ask_run};
 use span::{ByRows, Span};
+use undeleted::Deletion;
 
 /// An SSTable of a table.
 #[derive(Debug)]
@@ -57,8 +60,10 @@ pub struct Member {
     pub max_timestamp: i64,
     /// What decides about its compaction.
     pub facts: SSTableFacts,
-    /// Outside of which nothing of its partitions is here, if that is certain.
+    /// Outside of which no rows and range tombstones are here, if that is certain.
     span: Option<Span>,
+    /// The version of the set with which it came, or what it was made of; 0 before that.
+    since: Cell<u64>,
     /// Whether its tokens could not be gathered.
     is_uncertain: Cell<bool>,
 }
@@ -73,6 +78,10 @@ pub struct SSTableSet {
     covered: Vec<Covered>,
     /// Of all, where those with rows around a slice are fewer than those with a token.
     by_rows: Option<ByRows>,
+    /// Whether some of which the span is known may delete partitions.
+    has_hiding: bool,
+    /// The partitions that none of these deletes, as far as it is known.
+    undeleted: Undeleted,
     /// How many looks at filters were taken while there were many runs, since tokens were gathered last.
     looks: Cell<u64>,
     /// After how many looks it is to be planned what is gathered; [`u64::MAX`] for never.
@@ -124,6 +133,7 @@ impl Member {
             max_timestamp: stats.max_timestamp,
             facts: SSTableFacts::of(disk, &sstable)?,
             span: Span::of(stats, table),
+            since: Cell::new(0),
             is_uncertain: Cell::new(false),
             sstable,
         })
@@ -134,10 +144,21 @@ impl Member {
         Rc::ptr_eq(&self.sstable, &other.sstable) || self.sstable.descriptor() == other.sstable.descriptor()
     }
 
-    /// Whether something of a slice may be here, in whatever partition.
+    /// Whether something of a slice may be here, or what hides it, in whatever partition.
     #[inline]
     fn may_have(&self, sought: &SoughtSlice<'_>) -> bool {
-        self.span.as_ref().is_none_or(|span| span.meets(sought))
+        self.span.as_ref().is_none_or(|span| span.meets(sought)) || self.may_hide(sought)
+    }
+
+    /// Whether it may be that a partition is deleted here.
+    #[inline]
+    fn may_hide(&self, sought: &SoughtSlice<'_>) -> bool {
+        self.span.as_ref().is_some_and(|span| span.may_hide) && self.since.get() > sought.undeleted
+    }
+
+    /// Whether it is asked for a slice for no other reason than that.
+    fn is_beside(&self, sought: &SoughtSlice<'_>) -> bool {
+        self.may_hide(sought) && self.span.as_ref().is_some_and(|span| !span.meets(sought))
     }
 
     /// Where it is on the ring, at this place of a set.
@@ -157,14 +178,14 @@ impl Member {
 
 impl Default for SSTableSet {
     fn default() -> SSTableSet {
-        SSTableSet::new(Vec::new())
+        SSTableSet::new(Vec::new(), Undeleted::default())
     }
 }
 
 impl SSTableSet {
-    /// A set of these.
-    pub fn new(members: Vec<Rc<Member>>) -> SSTableSet {
-        SSTableSet::among(members, [].into_iter(), 0)
+    /// A set of these, which is the next version of what is known of partitions.
+    pub(crate) fn new(members: Vec<Rc<Member>>, undeleted: Undeleted) -> SSTableSet {
+        SSTableSet::among(members, [].into_iter(), 0, undeleted)
     }
 
     /// A set of these, of some of which tokens may have been gathered; so many looks were taken since.
@@ -172,7 +193,10 @@ impl SSTableSet {
         mut members: Vec<Rc<Member>>,
         gathered: impl Iterator<Item = &'a Rc<Gathered>>,
         looks: u64,
+        undeleted: Undeleted,
     ) -> SSTableSet {
+        let undeleted = undeleted.next();
+        members.iter().filter(|new| new.since.get() == 0).for_each(|new| new.since.set(undeleted.version()));
         // Of equal ones the greater generation was written later, as a rule.
         members.sort_by_cached_key(|member| {
             let generation = &member.sstable.descriptor().generation;
@@ -188,7 +212,8 @@ impl SSTableSet {
         let has_many = runs.len() > MANY;
         let (looks, plans_at) = if has_many { (looks, 0) } else { (0, u64::MAX) };
         let (looks, plans_at) = (Cell::new(looks), Cell::new(plans_at));
-        SSTableSet { members, runs, covered, by_rows, looks, plans_at, largest_chunk }
+        let has_hiding = members.iter().any(|member| member.span.as_ref().is_some_and(|span| span.may_hide));
+        SSTableSet { members, runs, covered, by_rows, has_hiding, undeleted, looks, plans_at, largest_chunk }
     }
 
     /// The largest chunk that any of them is compressed in, in bytes; 0 if none is compressed.
@@ -211,6 +236,7 @@ impl SSTableSet {
         if self.members.is_empty() {
             return Candidates::default();
         }
+        let (sought, is_known) = self.knowing(sought, key);
         let hash = murmur3(&key.bytes);
         let (mut found, mut unread) = (SmallVec::<[u32; 8]>::new(), Vec::new());
         let (mut looks, mut left_out) = (0, false);
@@ -226,9 +252,16 @@ impl SSTableSet {
                 found.push(place);
             }
         };
-        if let (Some(by_rows), Some(sought)) = (&self.by_rows, &sought) {
+        if let (Some(by_rows), Some(sought)) = (&self.by_rows, &sought)
+            && (is_known || !self.has_hiding)
+        {
             left_out = true;
-            self.near(by_rows, sought.ranks(), key.token).filter(may_matter).for_each(ask);
+            self.near(by_rows, sought.ranks(), key.token).filter(may_matter).for_each(&mut ask);
+            let is_other = |place: &u32| {
+                let member = &self.members[*place as usize];
+                member.has_token(key.token) && member.is_beside(sought)
+            };
+            by_rows.hiding_behind(sought.undeleted).filter(is_other).for_each(ask);
         } else {
             for place in self.runs.around(key.token) {
                 if may_matter(&place) { ask(place) } else { left_out = true }
@@ -244,7 +277,55 @@ impl SSTableSet {
         }
         let member = |place| self.members[place as usize].clone();
         let (found, unread) = (found.into_iter().map(member), unread.into_iter().map(member));
-        Candidates::new(found.collect(), unread.collect(), left_out)
+        let candidates = Candidates::new(found.collect(), unread.collect(), left_out);
+        self.noting_beside(candidates, sought.as_ref(), key)
+    }
+
+    /// Only those that may have something of a slice, of those that may have a partition.
+    pub(crate) fn of_slice_among(
+        &self,
+        candidates: Candidates,
+        key: &PartitionKey,
+        sought: Option<SoughtSlice<'_>>,
+    ) -> Candidates {
+        let (Some(sought), _) = self.knowing(sought, key) else { return candidates };
+        self.noting_beside(candidates.within(&sought), Some(&sought), key)
+    }
+
+    /// All that may delete a partition were asked for it, and say this together.
+    pub(crate) fn note_deletion(&self, key: &PartitionKey, deletion: DeletionTime) {
+        self.undeleted.note(key, deletion);
+    }
+
+    /// A slice that is looked for, with what is known of its partition, and whether anything is.
+    #[inline]
+    fn knowing<'a>(
+        &self,
+        sought: Option<SoughtSlice<'a>>,
+        key: &PartitionKey,
+    ) -> (Option<SoughtSlice<'a>>, bool) {
+        let Some(sought) = sought.filter(|_| self.has_hiding) else { return (sought, false) };
+        match self.undeleted.of(key.view()) {
+            Deletion::NoneSince(undeleted) => (Some(sought.undeleted_since(undeleted)), true),
+            Deletion::Unknown | Deletion::Somewhere => (Some(sought), false),
+        }
+    }
+
+    /// Notes of these whether some are asked only because they may delete the partition, and it is to be found out.
+    fn noting_beside(
+        &self,
+        mut candidates: Candidates,
+        sought: Option<&SoughtSlice<'_>>,
+        key: &PartitionKey,
+    ) -> Candidates {
+        if let Some(sought) = sought
+            && self.has_hiding
+            && candidates.members().iter().any(|member| member.is_beside(sought))
+            && self.undeleted.of(key.view()) != Deletion::Somewhere
+        {
+            candidates.ask_beside();
+        }
+        candidates
     }
 
     /// If memory alone tells that none of them has anything of a row, how many were asked: see [`SSTable::denies_row`].
@@ -278,14 +359,20 @@ impl SSTableSet {
     pub fn deletion_at_hand(&self, key: KeyView<'_>) -> Option<Option<DeletionTime>> {
         let hash = murmur3(key.bytes);
         let covered = self.covered.iter().flat_map(|covered| covered.find(key.token));
+        let undeleted = match self.undeleted.of(key) {
+            Deletion::NoneSince(version) => version,
+            Deletion::Unknown | Deletion::Somewhere => 0,
+        };
+        let is_undeleted = |member: &Member| member.since.get() <= undeleted;
         let mut newest = None;
         for place in self.runs.around(key.token).chain(covered) {
-            let Member { sstable, span, .. } = &*self.members[place as usize];
+            let member = &*self.members[place as usize];
+            let Member { sstable, span, .. } = member;
             let deletion = match span {
-                // No partition is deleted there.
-                Some(_) => DeletionTime::LIVE,
-                None if sstable.filter().probe(hash) == Probe::Absent => continue,
-                None => sstable.way_to_row(key)?.partition_deletion(),
+                Some(span) if !span.may_hide => DeletionTime::LIVE,
+                _ if is_undeleted(member) => DeletionTime::LIVE,
+                _ if sstable.filter().probe(hash) == Probe::Absent => continue,
+                _ => sstable.way_to_row(key)?.partition_deletion(),
             };
             newest = newest.max(Some(deletion));
         }
@@ -326,29 +413,38 @@ impl SSTableSet {
         Ok(candidates.collect())
     }
 
-    /// The set without some and with others.
+    /// The set without some and with others, which were made of them if there are any.
     pub fn replaced(&self, gone: &[Rc<Member>], new: impl IntoIterator<Item = Rc<Member>>) -> SSTableSet {
-        let stays = |member: &&Rc<Member>| !gone.iter().any(|gone| gone.is(member));
-        self.with_members(self.members.iter().filter(stays).cloned().chain(new).collect())
+        let goes = |member: &Rc<Member>| gone.iter().any(|gone| gone.is(member));
+        let (gone, mut members): (Vec<_>, Vec<_>) = self.members.iter().cloned().partition(goes);
+        let since = gone.iter().map(|member| member.since.get()).max();
+        members.extend(new.into_iter().inspect(|new| new.since.set(since.unwrap_or(0))));
+        self.with_members(members)
     }
 
     /// The set without some, which asks filters alone: what a maplet says is as true as Index.db, which is enough for who reads by
     /// Index.db, but not for who drops a tombstone because of it.
     pub(crate) fn by_filters_without(&self, gone: &[Rc<Member>]) -> SSTableSet {
         let stays = |member: &&Rc<Member>| !gone.iter().any(|gone| gone.is(member));
-        SSTableSet::new(self.members.iter().filter(stays).cloned().collect())
+        self.by_filters(self.members.iter().filter(stays).cloned().collect())
+    }
+
+    /// The set with these members in the place of its own, which asks filters alone.
+    pub(crate) fn by_filters(&self, members: Vec<Rc<Member>>) -> SSTableSet {
+        SSTableSet::new(members, self.undeleted.clone())
     }
 
     /// The set with these members in the place of its own.
     pub(crate) fn with_members(&self, members: Vec<Rc<Member>>) -> SSTableSet {
-        SSTableSet::among(members, self.covered.iter().map(Covered::gathered), self.looks.get())
+        let (gathered, looks) = (self.covered.iter().map(Covered::gathered), self.looks.get());
+        SSTableSet::among(members, gathered, looks, self.undeleted.clone())
     }
 
     /// The set with what was gathered.
     pub(crate) fn with_gathered(&self, gathered: Gathered) -> SSTableSet {
         let new = Rc::new(gathered);
         let all = [&new].into_iter().chain(self.covered.iter().map(Covered::gathered));
-        SSTableSet::among(self.members.clone(), all, 0)
+        SSTableSet::among(self.members.clone(), all, 0, self.undeleted.clone())
     }
 
     /// Whether so many filters were looked at that it is to be [planned](SSTableSet::to_gather) what is gathered.

@@ -29,7 +29,7 @@ use crate::row_cache::RowCache;
 use crate::shared::Tokens;
 use crate::single_key::{Adaptive, SingleKeyStats};
 use crate::source::{self, MOST_AT_HAND};
-use crate::sstable_set::{MapletMemory, Member, SSTableSet};
+use crate::sstable_set::{MapletMemory, Member, SSTableSet, Undeleted};
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
 
@@ -40,7 +40,7 @@ mod denials;
 mod gathering;
 mod reads;
 
-pub use reads::{Begun, Caching, Fetched, ReadRequest, Unread};
+pub use reads::{Begun, Caching, Fetched, ReadRequest, Teaching, Unread};
 
 /// What the tables of a shard share.
 #[derive(Clone)]
@@ -139,6 +139,7 @@ impl Table {
         let members = open_all(context, folder, &definition).await?;
         members.iter().for_each(|member| generations.saw(member.sstable.descriptor()));
         let active = Rc::new(Memtable::new(&definition.schema));
+        let undeleted = Undeleted::new(&context.cache, &context.disk);
         let table = Table(Rc::new(Inner {
             context: context.clone(),
             folder: folder.to_path_buf(),
@@ -148,7 +149,7 @@ impl Table {
             denials: Denials::default(),
             definition: RefCell::new(definition),
             memtables: RefCell::new(Memtables { active, frozen: Vec::new() }),
-            set: RefCell::new(Rc::new(SSTableSet::new(members))),
+            set: RefCell::new(Rc::new(SSTableSet::new(members, undeleted))),
             gathering: Gathering::default(),
             is_flushing: Cell::new(false),
             flushing: Signal::new(),
@@ -389,7 +390,7 @@ impl Table {
         let members = self.sstables().members().iter().map(again).collect::<Result<Vec<_>>>()?;
         let set = match definition.caches_indexes {
             true => self.sstables().with_members(members),
-            false => SSTableSet::new(members),
+            false => self.sstables().by_filters(members),
         };
         *self.0.set.borrow_mut() = Rc::new(set);
         *self.0.definition.borrow_mut() = Rc::new(definition);

@@ -126,7 +126,7 @@ impl CachedReader {
         let members = self.members.get_or_insert_with(|| self.set.of_slice(key, sought));
         members.ask_all(key).await?;
         let sought = gap.request().sought(&self.schema).filter(|_| !gap.is_of_head);
-        Ok(members.clone().within(sought))
+        Ok(self.set.of_slice_among(members.clone(), key, sought))
     }
 
     /// Goes on without waiting; whether that was possible.
@@ -218,7 +218,13 @@ impl CachedReader {
         self.sources.sstables |= has_members || !self.sources.cache;
         let members = near.as_ref().map_or(&[][..], Candidates::members);
         match self.step_with_others(&mut gap, members).await? {
-            Brought::Own(step) => self.take(gap, step),
+            Brought::Own(step) => {
+                if near.is_some_and(|near| near.asks_beside()) {
+                    let deletion = gap.head.unwrap_or(DeletionTime::LIVE);
+                    self.set.note_deletion(&self.request.key, deletion);
+                }
+                self.take(gap, step);
+            }
             Brought::Shared(step) => self.take_shared(&step),
         }
         Ok(())

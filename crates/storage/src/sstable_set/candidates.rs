@@ -17,6 +17,8 @@ pub struct Candidates {
     unread: Option<Box<[Rc<Member>]>>,
     /// Whether others may have the partition, but nothing of the slice.
     left_out: bool,
+    /// Whether some have nothing of the slice, unless they delete the partition.
+    asks_beside: bool,
 }
 
 impl Candidates {
@@ -27,21 +29,32 @@ impl Candidates {
         left_out: bool,
     ) -> Candidates {
         let unread = if unread.is_empty() { None } else { Some(unread.into()) };
-        Candidates { members, unread, left_out }
+        Candidates { members, unread, left_out, asks_beside: false }
     }
 
     /// Only those that may have something of a slice.
-    pub(crate) fn within(mut self, sought: Option<SoughtSlice<'_>>) -> Candidates {
-        let Some(sought) = sought else { return self };
+    pub(super) fn within(mut self, sought: &SoughtSlice<'_>) -> Candidates {
         let all = self.members.len();
-        self.members.retain(|member| member.may_have(&sought));
+        self.members.retain(|member| member.may_have(sought));
+        self.asks_beside = false;
         if self.members.len() < all {
             self.left_out = true;
             let unread = self.unread.take().map(Vec::from).unwrap_or_default();
-            let unread: Vec<_> = unread.into_iter().filter(|member| member.may_have(&sought)).collect();
+            let unread: Vec<_> = unread.into_iter().filter(|member| member.may_have(sought)).collect();
             self.unread = if unread.is_empty() { None } else { Some(unread.into()) };
         }
         self
+    }
+
+    /// Some are asked only because they may delete the partition.
+    pub(super) fn ask_beside(&mut self) {
+        self.asks_beside = true;
+    }
+
+    /// Whether some are asked only because they may delete the partition: what all of them say of that is to be
+    /// [noted](crate::SSTableSet::note_deletion).
+    pub(crate) fn asks_beside(&self) -> bool {
+        self.asks_beside
     }
 
     /// Asks those filters that were not in memory before SSTables are read. That of the only SSTable there is is not asked: it

@@ -8,9 +8,10 @@
 //! Of many SSTables those around a slice are found by halves, as those around a token are: by whichever of the two leaves fewer.
 //!
 //! Statistics.db has the least and the greatest clustering key of rows and range tombstones, and whether a partition may be
-//! deleted as a whole: that hides rows outside of them too. It is in memory as long as the SSTable is open, and costs no request.
+//! deleted as a whole: that hides rows outside of them too, and the SSTable is asked all the same, unless it is
+//! [known](super::undeleted) that the partition is not. It is in memory as long as the SSTable is open, and costs no request.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::rc::Rc;
 
 use model::{Position, Schema, Slice};
@@ -28,6 +29,8 @@ pub(crate) struct Span {
     slice: Slice,
     /// [`Schema::rank`] of its ends.
     ranks: [u64; 2],
+    /// Whether a partition may be deleted as a whole, which hides its rows in other SSTables.
+    pub(super) may_hide: bool,
 }
 
 /// A slice that is looked for, of which the static row is not wanted.
@@ -36,23 +39,33 @@ pub(crate) struct SoughtSlice<'a> {
     schema: &'a Schema,
     slice: &'a Slice,
     ranks: [u64; 2],
+    /// No SSTable that has been in the table since this version of its set deletes the partition; 0 where nothing is known.
+    pub(super) undeleted: u64,
 }
 
 /// Where the members of a set have rows, in runs that do not overlap.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ByRows {
     /// By ranks, as [`on_line`] has them.
     runs: Runs,
+    /// The same of members that may hide rows elsewhere.
+    hiding: Runs,
+    /// These, and since which version each is in the table: the newest first.
+    newest_hiding: Vec<(u64, u32)>,
     /// Members that may have rows anywhere.
     anywhere: Vec<u32>,
 }
 
 impl Span {
-    /// That of an SSTable; `None` where rows may be anywhere, where it is not certain, and where partitions may be deleted.
+    /// That of an SSTable; `None` where rows may be anywhere, and where it is not certain.
     pub(super) fn of(stats: &Stats, schema: &Schema) -> Option<Span> {
         let (covered, all) = (&stats.covered_clustering, Slice::all());
-        let is_told = covered.is_accurate && !stats.may_have_partition_deletions && covered.slice != all;
-        is_told.then(|| Span { slice: covered.slice.clone(), ranks: ranks(&covered.slice, schema) })
+        let is_told = covered.is_accurate && covered.slice != all;
+        is_told.then(|| Span {
+            slice: covered.slice.clone(),
+            ranks: ranks(&covered.slice, schema),
+            may_hide: stats.may_have_partition_deletions,
+        })
     }
 
     /// Whether something of a slice may be here.
@@ -82,7 +95,12 @@ impl Span {
 impl<'a> SoughtSlice<'a> {
     /// This slice.
     pub(crate) fn new(slice: &'a Slice, schema: &'a Schema) -> SoughtSlice<'a> {
-        SoughtSlice { schema, slice, ranks: ranks(slice, schema) }
+        SoughtSlice { schema, slice, ranks: ranks(slice, schema), undeleted: 0 }
+    }
+
+    /// The same of a partition that no SSTable deletes that has been in the table since this version of its set.
+    pub(super) fn undeleted_since(self, version: u64) -> SoughtSlice<'a> {
+        SoughtSlice { undeleted: version, ..self }
     }
 
     /// [`Schema::rank`] of its ends.
@@ -94,26 +112,45 @@ impl<'a> SoughtSlice<'a> {
 impl ByRows {
     /// That of these members, if it leaves many fewer of them than their tokens do.
     pub(super) fn of(members: &[Rc<Member>]) -> Option<ByRows> {
-        let places = || (0..).zip(members);
-        let of_rows = places().filter_map(|(place, member)| {
-            let [first, last] = member.span.as_ref()?.ranks.map(on_line);
+        let mut by_rows = ByRows::default();
+        let (mut certain, mut hiding) = (Vec::new(), Vec::new());
+        for (place, member) in (0..).zip(members) {
+            let Some(span) = &member.span else {
+                by_rows.anywhere.push(place);
+                continue;
+            };
+            let [first, last] = span.ranks.map(on_line);
             // Where there are no rows, `oa` has an end before the start, which no slice meets.
-            (first <= last).then_some(Stretch { first, last, place })
-        });
-        let of_tokens = places().map(|(place, member)| member.stretch(place));
-        let anywhere = places().filter(|(_, member)| member.span.is_none()).map(|(place, _)| place);
-        let by_rows = ByRows { runs: Runs::of(of_rows.collect()), anywhere: anywhere.collect() };
+            if first <= last {
+                let stretches = if span.may_hide { &mut hiding } else { &mut certain };
+                stretches.push(Stretch { first, last, place });
+            }
+            if span.may_hide {
+                by_rows.newest_hiding.push((member.since.get(), place));
+            }
+        }
+        by_rows.newest_hiding.sort_unstable_by_key(|(since, _)| Reverse(*since));
+        (by_rows.runs, by_rows.hiding) = (Runs::of(certain), Runs::of(hiding));
+        let of_tokens = (0..).zip(members).map(|(place, member)| member.stretch(place));
         let is_fewer = by_rows.len() * FEWER <= Runs::of(of_tokens.collect()).len();
         is_fewer.then_some(by_rows)
     }
 
-    /// The members that may have something between two ranks, both included.
+    /// The members that may have rows or range tombstones between two ranks, both included.
     pub(super) fn meeting(&self, [first, last]: [u64; 2]) -> impl Iterator<Item = u32> {
-        self.runs.meeting(on_line(first), on_line(last)).chain(self.anywhere.iter().copied())
+        let (first, last) = (on_line(first), on_line(last));
+        let told = self.runs.meeting(first, last).chain(self.hiding.meeting(first, last));
+        told.chain(self.anywhere.iter().copied())
+    }
+
+    /// The members that may hide rows wherever these are, and came into the table behind a version of its set.
+    pub(super) fn hiding_behind(&self, version: u64) -> impl Iterator<Item = u32> {
+        let newer = self.newest_hiding.iter().take_while(move |(since, _)| *since > version);
+        newer.map(|(_, place)| *place)
     }
 
     fn len(&self) -> usize {
-        self.runs.len() + self.anywhere.len()
+        self.runs.len() + self.hiding.len() + self.anywhere.len()
     }
 }
 

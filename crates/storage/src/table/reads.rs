@@ -24,9 +24,11 @@ use crate::source::{SCAN_READ_AHEAD, Source, share};
 use crate::sstable_set::{Candidates, Member, SSTableSet, SoughtSlice};
 
 mod one_row;
+mod teaching;
 mod together;
 
 pub use self::one_row::Fetched;
+pub use self::teaching::Teaching;
 use self::together::{Seat, bring_together};
 
 /// What of a partition is to be read.
@@ -79,6 +81,8 @@ pub struct Unread<'a> {
     /// Ends beside rows.
     request: Cow<'a, ReadRequest>,
     members: Candidates,
+    /// The set that learns from it whether SSTables delete the partition.
+    teaches: Option<Rc<SSTableSet>>,
     keeper: Option<RowKeeper>,
     memtables: Vec<Source>,
     /// It is read with other rows of the partition.
@@ -242,7 +246,8 @@ impl Table {
         };
         let set = self.0.set.borrow();
         self.note_looks(&set);
-        let known = known.map(|known| known.within(request.sought(schema)));
+        let among = |known| set.of_slice_among(known, &request.key, request.sought(schema));
+        let known = known.map(among);
         let mut sources = self.memtable_slices(&request, &definition);
         let (members, keeper) = match self.0.row_cache.reader(&request, &definition, &set, known.as_ref()) {
             Some(Cached::Part(reader)) if sources.is_empty() => {
@@ -262,9 +267,11 @@ impl Table {
         if members.is_empty() {
             return Begun::Ready(Merge::new(schema, request.direction, sources));
         }
+        let teaches = members.asks_beside().then(|| set.clone());
         let (table, schema) = (self.clone(), schema.clone());
         let memtables = sources;
-        Begun::Unread(Box::new(Unread { table, schema, request, members, keeper, memtables, seat: None }))
+        let unread = Unread { table, schema, request, members, teaches, keeper, memtables, seat: None };
+        Begun::Unread(Box::new(unread))
     }
 
     /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`.
@@ -342,6 +349,10 @@ impl Unread<'_> {
             return Box::pin(self.merged(read)).await;
         }
         self.members.settle(&self.request.key).await?;
+        if let Some(set) = self.teaches.clone() {
+            let (stream, key) = (Box::pin(self.open_several()).await?, self.request.key.clone());
+            return Ok(Merge::of_one(Source::Teaching(Box::new(Teaching::new(stream, set, key)))));
+        }
         let is_in_one = self.members.members().len() == 1 && self.memtables.is_empty();
         if is_in_one && single_key::is_one_row(&self.request, &self.schema) {
             self.open_row().await
@@ -377,8 +388,12 @@ impl Unread<'_> {
             return Ok(Merge::new(schema, request.direction, mem::take(&mut self.memtables)));
         }
         let memtables = &mut self.memtables;
-        let read = single_key::read_newest_first(request, adaptive, members, memtables, schema).await?;
-        let read = match read {
+        let newest_first = match self.teaches {
+            // Those that are not asked teach nothing.
+            Some(_) => None,
+            None => single_key::read_newest_first(request, adaptive, members, memtables, schema).await?,
+        };
+        let read = match newest_first {
             Some(NewestFirst { memtables, of_row }) => {
                 self.memtables.extend(memtables);
                 of_row

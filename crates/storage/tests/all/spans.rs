@@ -12,6 +12,7 @@ use model::{
 };
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
+use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::row_cache::Known;
 use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 use sstable::Version;
@@ -172,6 +173,101 @@ fn rows_are_asked_for_together_where_they_may_be() {
     .unwrap();
 }
 
+/// Rows that expire one day.
+fn expiring(numbers: impl IntoIterator<Item = i32>, timestamp: i64) -> Mutation {
+    let mut mutation = rows(numbers, timestamp);
+    for row in &mut mutation.rows {
+        let (ttl, local_deletion_time) = (1_000_000, 2_000_000_000);
+        row.liveness = Liveness { timestamp, ttl, local_expiration_time: local_deletion_time };
+        row.cells
+            .iter_mut()
+            .for_each(|cell| (cell.ttl, cell.local_deletion_time) = (ttl, local_deletion_time));
+    }
+    mutation
+}
+
+/// What expires may be a deletion of the partition, as far as `me` and `nb` tell: each SSTable is asked once whether it is.
+#[test]
+fn that_a_partition_is_not_deleted_is_asked_once() {
+    for version in [Version::Me, Version::Nb, Version::Oa] {
+        for caching in [Caching::Bypass, Caching::Look, Caching::Full] {
+            run_simulated(SimOptions::default(), async |shard| {
+                let table = table(&shard, version, Vec::new()).await;
+                write(&table, expiring(-STRETCH..0, 1)).await;
+                let before = requests(&table);
+                assert!(is_there(&table, -50).await);
+                let of_one = requests(&table) - before;
+                for number in 0..STRETCHES {
+                    write(&table, expiring(number * STRETCH..(number + 1) * STRETCH, 1)).await;
+                }
+                let spent = async |slice, expected: &[i32]| {
+                    let before = requests(&table);
+                    let request = ReadRequest { caching, ..ReadRequest::new(key(), slice) };
+                    assert_eq!(found(&table, &request).await, expected);
+                    requests(&table) - before
+                };
+                let row = |number| Slice::of_prefix(prefix(number));
+                // By a row, or by a slice.
+                let (slice, expected) = if version == Version::Me {
+                    (row(1050), vec![1050])
+                } else {
+                    (between(1049, 1051), vec![1049, 1050])
+                };
+                let of_first = spent(slice, &expected).await;
+                assert_eq!(of_first > of_one, version != Version::Oa, "{version:?} {caching:?}: {of_first}");
+                for number in (0..STRETCHES).map(|stretch| stretch * STRETCH + 50) {
+                    assert!(spent(row(number), &[number]).await <= of_one);
+                    let two = [number + 10, number + 11];
+                    assert!(spent(between(number + 10, number + 12), &two).await <= of_one);
+                }
+                // One that is new is asked, and no other; once it is merged it is old again, as what it was merged with.
+                let end = STRETCHES * STRETCH;
+                write(&table, expiring(end..end + 10, 1)).await;
+                for most in [2 * of_one, 1] {
+                    assert!(spent(between(222, 224), &[222, 223]).await <= most);
+                    assert!(spent(between(333, 335), &[333, 334]).await <= of_one);
+                    let some = table.sstables().members()[3..9].to_vec();
+                    table.rewrite(&Rewrite::into_one(some), &Control::default()).await.unwrap();
+                }
+            })
+            .unwrap();
+        }
+    }
+}
+
+/// A deletion that a compaction has purged goes on to hide rows from who reads what there was before.
+#[test]
+fn what_is_known_of_later_sstables_is_not_believed_of_earlier_ones() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let table = table(&shard, Version::Me, Vec::new()).await;
+        write(&table, expiring(0..10, 1)).await;
+        write(&table, expiring(100..110, 1)).await;
+        write(&table, Mutation { deletion: deletion(5), ..expiring(200..210, 9) }).await;
+        let request = |slice, caching| ReadRequest { caching, ..ReadRequest::new(key(), slice) };
+        // It comes to what lies there before the deletion is purged, with what that hides, and reads it behind that.
+        assert_eq!(of_slice(&table, between(3, 5)).await, [0; 0]);
+        let mut early = table.read(&request(between(0, 150), Caching::Full)).await.unwrap();
+        let all = table.sstables().members().to_vec();
+        table.rewrite(&Rewrite::into_one(all), &Control::default()).await.unwrap();
+        write(&table, expiring(300..310, 9)).await;
+        for caching in [Caching::Bypass, Caching::Full] {
+            assert_eq!(found(&table, &request(between(204, 206), caching)).await, [204, 205]);
+            assert_eq!(found(&table, &request(between(104, 106), caching)).await, [0; 0]);
+        }
+        let mut deleted = DeletionTime::LIVE;
+        let mut rows = 0;
+        while let Some(fragment) = early.next().await.unwrap() {
+            match fragment {
+                Fragment::PartitionStart(start) => deleted = start.deletion,
+                Fragment::Row(_) => rows += 1,
+                _ => {}
+            }
+        }
+        assert!(rows == 0 || deleted == deletion(5), "{rows} rows are there again");
+    })
+    .unwrap();
+}
+
 /// A row is read with those in front of it, which are kept: others may have rows between them.
 #[test]
 fn what_is_kept_with_a_row_is_what_all_sstables_say() {
@@ -272,6 +368,11 @@ fn any(random: &mut Random) -> i32 {
     random.below(ROWS) as i32
 }
 
+/// A deletion that no compaction purges.
+fn lasting(at: i64) -> DeletionTime {
+    DeletionTime { marked_for_delete_at: at, local_deletion_time: 2_000_000_000 }
+}
+
 /// Mostly some rows near each other; or what hides rows, there or anywhere, or a static row.
 fn mutation(random: &mut Random) -> Mutation {
     let (first, len) = (any(random), random.between(1, 40) as i32);
@@ -279,13 +380,14 @@ fn mutation(random: &mut Random) -> Mutation {
     let key = PartitionKey::new(Bytes::from(&(random.below(2) as i32).to_be_bytes()[..]));
     let nothing = Mutation::new(key.clone());
     match random.below(25) {
-        0 => Mutation { deletion: deletion(timestamp), ..nothing },
+        0 => Mutation { deletion: lasting(timestamp), ..nothing },
         1 => Mutation { static_row: Some(row(Clustering::empty(), timestamp)), ..nothing },
         2 | 3 => {
             let (start, end) = (Position::before(prefix(first)), Position::after(prefix(first + len)));
-            let range = RangeTombstone { start, end, deletion: deletion(timestamp) };
+            let range = RangeTombstone { start, end, deletion: lasting(timestamp) };
             Mutation { range_tombstones: vec![range], ..nothing }
         }
+        4..10 => Mutation { key, ..expiring((first..first + len).step_by(random.between(1, 3)), timestamp) },
         _ => Mutation { key, ..rows((first..first + len).step_by(random.between(1, 3)), timestamp) },
     }
 }
@@ -323,6 +425,11 @@ fn wherever_rows_lie_they_are_those_that_were_written() {
                 mutation.static_row = mutation.static_row.filter(|_| has_statics);
                 in_memory.apply(&mutation, NO_POSITION);
                 write(&flushed, mutation).await;
+                if random.percent(15) {
+                    let all = flushed.sstables().members().to_vec();
+                    let some = all.into_iter().filter(|_| random.percent(40)).collect();
+                    flushed.rewrite(&Rewrite::into_one(some), &Control::default()).await.unwrap();
+                }
                 for _ in 0..6 {
                     let request = request(&mut random);
                     let expected = found(&in_memory, &request).await;

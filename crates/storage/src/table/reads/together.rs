@@ -18,7 +18,7 @@ use runtime::SingleFlight;
 use super::{Begun, ReadRequest, Table, Unread};
 use crate::Result;
 use crate::single_key::{self, OfRow};
-use crate::sstable_set::Candidates;
+use crate::sstable_set::{Candidates, SSTableSet};
 
 /// Of so many requests that follow each other rows are brought together, and not of more: all are in memory before the first is given
 /// out.
@@ -30,6 +30,8 @@ struct Party {
     schema: Rc<Schema>,
     requests: Vec<ReadRequest>,
     candidates: Candidates,
+    /// The set that learns from it whether SSTables delete the partition.
+    teaches: Option<Rc<SSTableSet>>,
     /// Who comes first reads; the others wait for it.
     flight: SingleFlight<(), ()>,
     /// What was read for each, until it takes it: nothing for anyone where that went wrong.
@@ -64,6 +66,7 @@ pub(super) fn bring_together(begun: &mut [Begun<'_>]) {
                 schema: rows[0].schema.clone(),
                 requests: rows.iter().map(|unread| (*unread.request).clone()).collect(),
                 candidates: rows[0].members.clone(),
+                teaches: rows[0].teaches.clone(),
                 flight: SingleFlight::new(),
                 read: RefCell::new(None),
             });
@@ -113,7 +116,11 @@ impl Party {
         let mut candidates = self.candidates.clone();
         candidates.settle(key).await?;
         let (adaptive, members) = (&self.table.0.adaptive, candidates.members());
+        let adaptive = self.teaches.is_none().then_some(adaptive);
         let rows = single_key::read_together(&self.requests, adaptive, members, &self.schema).await?;
+        if let Some(set) = &self.teaches {
+            set.note_deletion(key, rows[0].partition_deletion());
+        }
         if rows.iter().all(|row| row.sstables.is_empty()) {
             candidates.note_absent(key).await?;
         }

@@ -1,0 +1,151 @@
+//! Partitions that no SSTable deletes as a whole, though some could: what was read of them tells.
+//!
+//! ```text
+//! version of the set     1     2     3     4        a flush, or a compaction, makes the next
+//! SSTables               a     ab    abc   dc       of which d is made of a and b
+//! read in full                 │
+//!                        ab have no deletion        of 4 there is c to be asked, and not d
+//! ```
+//!
+//! Before `oa` an SSTable does not tell whether it deletes partitions, only that something in it is deleted or expires. Where all
+//! expires, as what is measured often does, each would be asked for each slice of its partitions. A read that did ask them all
+//! keeps what it found, by which later ones leave out those without rows around their slice.
+//!
+//! Each SSTable has the version of the set with which it came. What a compaction makes has the greatest one of its inputs: it deletes nothing
+//! that these did not.
+
+use std::fmt;
+use std::rc::Rc;
+
+use model::{DeletionTime, KeyView, PartitionKey};
+use runtime::{Cache, CacheKey, Disk};
+
+/// What is known of the partitions of a table, as one version of its set sees it. In the cache of the shard.
+#[derive(Clone, Default)]
+pub(crate) struct Undeleted {
+    /// The cache, and under which owner it has what is known.
+    memory: Option<(Cache, u64)>,
+    version: u64,
+}
+
+/// What is known of a partition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Deletion {
+    /// Nothing.
+    Unknown,
+    /// An SSTable deletes it. It is not looked for again until there are other SSTables.
+    Somewhere,
+    /// No SSTable does that has been there since this version, or longer.
+    NoneSince(u64),
+}
+
+/// A partition that was read in full.
+struct Known {
+    key: PartitionKey,
+    version: u64,
+    is_deleted: bool,
+}
+
+impl Undeleted {
+    /// Nothing is known yet.
+    pub(crate) fn new(cache: &Cache, disk: &Disk) -> Undeleted {
+        Undeleted { memory: Some((cache.clone(), disk.unique_id())), version: 0 }
+    }
+
+    /// The same for the version behind this one.
+    pub(super) fn next(&self) -> Undeleted {
+        Undeleted { memory: self.memory.clone(), version: self.version + 1 }
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What is known of a partition. What later versions found says nothing of this one, which may have what was purged since.
+    pub(super) fn of(&self, key: KeyView<'_>) -> Deletion {
+        let known = self.memory.as_ref().and_then(|(cache, owner)| {
+            let known = cache.find::<Known>(CacheKey { owner: *owner, index: key.token as u64 })?;
+            (&*known.key.bytes == key.bytes && known.version <= self.version).then_some(known)
+        });
+        match known {
+            None => Deletion::Unknown,
+            Some(known) if !known.is_deleted => Deletion::NoneSince(known.version),
+            Some(known) if known.version == self.version => Deletion::Somewhere,
+            Some(_) => Deletion::Unknown,
+        }
+    }
+
+    /// All SSTables of this version that may delete a partition say this together.
+    pub(super) fn note(&self, key: &PartitionKey, deletion: DeletionTime) {
+        let Some((cache, owner)) = &self.memory else { return };
+        let place = CacheKey { owner: *owner, index: key.token as u64 };
+        // Who reads an earlier version may come later.
+        if cache.find::<Known>(place).is_some_and(|known| known.version > self.version) {
+            return;
+        }
+        let key = PartitionKey { token: key.token, bytes: key.bytes.detached() };
+        let weight = size_of::<Known>() + key.bytes.len();
+        let known = Known { key, version: self.version, is_deleted: !deletion.is_live() };
+        cache.insert(place, Rc::new(known), weight);
+    }
+}
+
+impl fmt::Debug for Undeleted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Undeleted").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Bytes;
+    use runtime::{SimOptions, run_simulated};
+
+    use super::*;
+
+    fn key(number: u8) -> PartitionKey {
+        PartitionKey::new(Bytes::from(vec![number]))
+    }
+
+    const DELETED: DeletionTime = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
+
+    #[test]
+    fn what_is_known_holds_from_its_version_on() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let first = Undeleted::new(&Cache::new(1 << 20), shard.disk()).next();
+            let (second, third) = (first.next(), first.next().next());
+            second.note(&key(1), DeletionTime::LIVE);
+            let of = |set: &Undeleted, number| set.of(key(number).view());
+            assert_eq!(
+                [&first, &second, &third].map(|set| of(set, 1)),
+                [Deletion::Unknown, Deletion::NoneSince(2), Deletion::NoneSince(2)]
+            );
+            assert_eq!(of(&second, 2), Deletion::Unknown);
+            first.note(&key(1), DELETED);
+            assert_eq!(of(&third, 1), Deletion::NoneSince(2), "the later version knows more");
+            second.note(&key(2), DELETED);
+            assert_eq!([&second, &third].map(|set| of(set, 2)), [Deletion::Somewhere, Deletion::Unknown]);
+            third.note(&key(2), DeletionTime::LIVE);
+            assert_eq!([&second, &third].map(|set| of(set, 2)), [Deletion::Unknown, Deletion::NoneSince(3)]);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn another_partition_of_the_same_token_is_another() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let set = Undeleted::new(&Cache::new(1 << 20), shard.disk()).next();
+            set.note(&key(1), DeletionTime::LIVE);
+            let other = PartitionKey { token: key(1).token, bytes: Bytes::from(vec![2]) };
+            assert_eq!(set.of(other.view()), Deletion::Unknown);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn without_memory_nothing_is_known() {
+        let set = Undeleted::default().next();
+        set.note(&key(1), DeletionTime::LIVE);
+        assert_eq!(set.of(key(1).view()), Deletion::Unknown);
+    }
+}
