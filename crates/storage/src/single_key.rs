@@ -204,21 +204,16 @@ pub(crate) async fn read_newest_first(
 }
 
 /// Reads rows of one partition, of which memtables say nothing, each SSTable for all of them: newest first if it pays to, until what
-/// was read of each hides the rest; all of them where nothing is given by which it would. They ascend, without static rows, and the same
-/// is wanted of each.
+/// was read of each hides the rest. They ascend, without static rows, and the same is wanted of each.
 pub(crate) async fn read_together(
     requests: &[ReadRequest],
-    adaptive: Option<&Adaptive>,
+    adaptive: &Adaptive,
     members: &[Rc<Member>],
     schema: &model::Schema,
 ) -> Result<Vec<OfRow>> {
     let mut rows: Vec<Reading<'_>> = requests.iter().map(Reading::new).collect();
     let cover = |request: &ReadRequest| Cover::new(schema, &request.wanted, request.static_row);
-    if let Some(adaptive) = adaptive
-        && members.len() > 1
-        && cover(&requests[0]).is_some()
-        && adaptive.goes_newest_first()
-    {
+    if members.len() > 1 && cover(&requests[0]).is_some() && adaptive.goes_newest_first() {
         rows.iter_mut().for_each(|row| row.cover = cover(row.request));
         read_and_note(&mut rows, adaptive, members).await?;
     } else {

@@ -41,7 +41,6 @@ use gathered::Covered;
 use plan::{Group, MANY, Plan};
 use runs::{Runs, Stretch, ask_run};
 use span::{ByRows, Span};
-use undeleted::Deletion;
 
 /// An SSTable of a table.
 #[derive(Debug)]
@@ -147,7 +146,13 @@ impl Member {
     /// Whether something of a slice may be here, or what hides it, in whatever partition.
     #[inline]
     fn may_have(&self, sought: &SoughtSlice<'_>) -> bool {
-        self.span.as_ref().is_none_or(|span| span.meets(sought)) || self.may_hide(sought)
+        self.may_have_rows(sought) || self.may_hide(sought)
+    }
+
+    /// Whether rows or range tombstones of a slice may be here, in whatever partition.
+    #[inline]
+    fn may_have_rows(&self, sought: &SoughtSlice<'_>) -> bool {
+        self.span.as_ref().is_none_or(|span| span.meets(sought))
     }
 
     /// Whether it may be that a partition is deleted here.
@@ -158,7 +163,7 @@ impl Member {
 
     /// Whether it is asked for a slice for no other reason than that.
     fn is_beside(&self, sought: &SoughtSlice<'_>) -> bool {
-        self.may_hide(sought) && self.span.as_ref().is_some_and(|span| !span.meets(sought))
+        self.may_hide(sought) && !self.may_have_rows(sought)
     }
 
     /// Where it is on the ring, at this place of a set.
@@ -236,7 +241,7 @@ impl SSTableSet {
         if self.members.is_empty() {
             return Candidates::default();
         }
-        let (sought, is_known) = self.knowing(sought, key);
+        let sought = sought.map(|sought| self.knowing(sought, key));
         let hash = murmur3(&key.bytes);
         let (mut found, mut unread) = (SmallVec::<[u32; 8]>::new(), Vec::new());
         let (mut looks, mut left_out) = (0, false);
@@ -253,14 +258,14 @@ impl SSTableSet {
             }
         };
         if let (Some(by_rows), Some(sought)) = (&self.by_rows, &sought)
-            && (is_known || !self.has_hiding)
+            && (sought.undeleted > 0 || !self.has_hiding)
         {
             left_out = true;
-            self.near(by_rows, sought.ranks(), key.token).filter(may_matter).for_each(&mut ask);
-            let is_other = |place: &u32| {
-                let member = &self.members[*place as usize];
-                member.has_token(key.token) && member.is_beside(sought)
-            };
+            let member = |place: &u32| &*self.members[*place as usize];
+            let is_near = |place: &u32| member(place).may_have_rows(sought);
+            self.near(by_rows, sought.ranks(), key.token).filter(is_near).for_each(&mut ask);
+            let is_other =
+                |place: &u32| member(place).has_token(key.token) && member(place).is_beside(sought);
             by_rows.hiding_behind(sought.undeleted).filter(is_other).for_each(ask);
         } else {
             for place in self.runs.around(key.token) {
@@ -288,7 +293,7 @@ impl SSTableSet {
         key: &PartitionKey,
         sought: Option<SoughtSlice<'_>>,
     ) -> Candidates {
-        let (Some(sought), _) = self.knowing(sought, key) else { return candidates };
+        let Some(sought) = sought.map(|sought| self.knowing(sought, key)) else { return candidates };
         self.noting_beside(candidates.within(&sought), Some(&sought), key)
     }
 
@@ -297,17 +302,13 @@ impl SSTableSet {
         self.undeleted.note(key, deletion);
     }
 
-    /// A slice that is looked for, with what is known of its partition, and whether anything is.
+    /// A slice that is looked for, with what is known of its partition.
     #[inline]
-    fn knowing<'a>(
-        &self,
-        sought: Option<SoughtSlice<'a>>,
-        key: &PartitionKey,
-    ) -> (Option<SoughtSlice<'a>>, bool) {
-        let Some(sought) = sought.filter(|_| self.has_hiding) else { return (sought, false) };
-        match self.undeleted.of(key.view()) {
-            Deletion::NoneSince(undeleted) => (Some(sought.undeleted_since(undeleted)), true),
-            Deletion::Unknown | Deletion::Somewhere => (Some(sought), false),
+    fn knowing<'a>(&self, sought: SoughtSlice<'a>, key: &PartitionKey) -> SoughtSlice<'a> {
+        if self.has_hiding {
+            sought.undeleted_since(self.undeleted.of(key.view()).none_since)
+        } else {
+            sought
         }
     }
 
@@ -321,7 +322,7 @@ impl SSTableSet {
         if let Some(sought) = sought
             && self.has_hiding
             && candidates.members().iter().any(|member| member.is_beside(sought))
-            && self.undeleted.of(key.view()) != Deletion::Somewhere
+            && !self.undeleted.of(key.view()).is_somewhere
         {
             candidates.ask_beside();
         }
@@ -359,10 +360,7 @@ impl SSTableSet {
     pub fn deletion_at_hand(&self, key: KeyView<'_>) -> Option<Option<DeletionTime>> {
         let hash = murmur3(key.bytes);
         let covered = self.covered.iter().flat_map(|covered| covered.find(key.token));
-        let undeleted = match self.undeleted.of(key) {
-            Deletion::NoneSince(version) => version,
-            Deletion::Unknown | Deletion::Somewhere => 0,
-        };
+        let undeleted = self.undeleted.of(key).none_since;
         let is_undeleted = |member: &Member| member.since.get() <= undeleted;
         let mut newest = None;
         for place in self.runs.around(key.token).chain(covered) {
@@ -429,7 +427,8 @@ impl SSTableSet {
         self.by_filters(self.members.iter().filter(stays).cloned().collect())
     }
 
-    /// The set with these members in the place of its own, which asks filters alone.
+    /// The set with these members in the place of its own, which asks filters alone. It may not be the table's next one, but has
+    /// the same version: then nobody asks it for slices.
     pub(crate) fn by_filters(&self, members: Vec<Rc<Member>>) -> SSTableSet {
         SSTableSet::new(members, self.undeleted.clone())
     }

@@ -26,6 +26,7 @@ const FEWER: usize = 4;
 /// Where rows and range tombstones are, and what else there is matters to no row.
 #[derive(Debug)]
 pub(crate) struct Span {
+    /// Where there are no rows, `oa` has an end before the start: nothing meets it.
     slice: Slice,
     /// [`Schema::rank`] of its ends.
     ranks: [u64; 2],
@@ -68,7 +69,7 @@ impl Span {
         })
     }
 
-    /// Whether something of a slice may be here.
+    /// Whether rows or range tombstones of a slice may be here.
     #[inline]
     pub(super) fn meets(&self, sought: &SoughtSlice<'_>) -> bool {
         let ([first, last], [start, end]) = (self.ranks, sought.ranks);
@@ -76,7 +77,9 @@ impl Span {
             Ordering::Equal => sought.schema.compare(a, b).is_lt(),
             order => order.is_lt(),
         };
-        !is_before(&self.slice.end, last, &sought.slice.start, start)
+        // An end before the start is nowhere, even where all is sought.
+        first <= last
+            && !is_before(&self.slice.end, last, &sought.slice.start, start)
             && !is_before(&sought.slice.end, end, &self.slice.start, first)
     }
 
@@ -120,7 +123,7 @@ impl ByRows {
                 continue;
             };
             let [first, last] = span.ranks.map(on_line);
-            // Where there are no rows, `oa` has an end before the start, which no slice meets.
+            // Where there are no rows, `oa` has an end before the start: they are not met with.
             if first <= last {
                 let stretches = if span.may_hide { &mut hiding } else { &mut certain };
                 stretches.push(Stretch { first, last, place });

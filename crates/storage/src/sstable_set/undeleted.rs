@@ -29,21 +29,20 @@ pub(crate) struct Undeleted {
 }
 
 /// What is known of a partition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Deletion {
-    /// Nothing.
-    Unknown,
-    /// An SSTable deletes it. It is not looked for again until there are other SSTables.
-    Somewhere,
-    /// No SSTable does that has been there since this version, or longer.
-    NoneSince(u64),
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Deletion {
+    /// No SSTable deletes it that came with this version or before; 0 where nothing is known.
+    pub(super) none_since: u64,
+    /// One of those that are there does: it is not looked for again until there are others.
+    pub(super) is_somewhere: bool,
 }
 
-/// A partition that was read in full.
+/// A partition that was read in full, at least once.
 struct Known {
     key: PartitionKey,
-    version: u64,
-    is_deleted: bool,
+    /// The last version in which no SSTable deleted it, and in which one did; 0 for none.
+    undeleted: u64,
+    deleted: u64,
 }
 
 impl Undeleted {
@@ -63,30 +62,31 @@ impl Undeleted {
 
     /// What is known of a partition. What later versions found says nothing of this one, which may have what was purged since.
     pub(super) fn of(&self, key: KeyView<'_>) -> Deletion {
-        let known = self.memory.as_ref().and_then(|(cache, owner)| {
-            let known = cache.find::<Known>(CacheKey { owner: *owner, index: key.token as u64 })?;
-            (&*known.key.bytes == key.bytes && known.version <= self.version).then_some(known)
-        });
-        match known {
-            None => Deletion::Unknown,
-            Some(known) if !known.is_deleted => Deletion::NoneSince(known.version),
-            Some(known) if known.version == self.version => Deletion::Somewhere,
-            Some(_) => Deletion::Unknown,
-        }
+        let Some(known) = self.find(key) else { return Deletion::default() };
+        let none_since = if known.undeleted <= self.version { known.undeleted } else { 0 };
+        Deletion { none_since, is_somewhere: known.deleted == self.version }
     }
 
     /// All SSTables of this version that may delete a partition say this together.
     pub(super) fn note(&self, key: &PartitionKey, deletion: DeletionTime) {
         let Some((cache, owner)) = &self.memory else { return };
-        let place = CacheKey { owner: *owner, index: key.token as u64 };
         // Who reads an earlier version may come later.
-        if cache.find::<Known>(place).is_some_and(|known| known.version > self.version) {
-            return;
-        }
+        let (undeleted, deleted) =
+            self.find(key.view()).map_or((0, 0), |known| (known.undeleted, known.deleted));
+        let (undeleted, deleted) = match deletion.is_live() {
+            true => (undeleted.max(self.version), deleted),
+            false => (undeleted, deleted.max(self.version)),
+        };
         let key = PartitionKey { token: key.token, bytes: key.bytes.detached() };
+        let place = CacheKey { owner: *owner, index: key.token as u64 };
         let weight = size_of::<Known>() + key.bytes.len();
-        let known = Known { key, version: self.version, is_deleted: !deletion.is_live() };
-        cache.insert(place, Rc::new(known), weight);
+        cache.insert(place, Rc::new(Known { key, undeleted, deleted }), weight);
+    }
+
+    fn find(&self, key: KeyView<'_>) -> Option<Rc<Known>> {
+        let (cache, owner) = self.memory.as_ref()?;
+        let known = cache.find::<Known>(CacheKey { owner: *owner, index: key.token as u64 })?;
+        (*known.key.bytes == *key.bytes).then_some(known)
     }
 }
 
@@ -115,18 +115,20 @@ mod tests {
             let first = Undeleted::new(&Cache::new(1 << 20), shard.disk()).next();
             let (second, third) = (first.next(), first.next().next());
             second.note(&key(1), DeletionTime::LIVE);
-            let of = |set: &Undeleted, number| set.of(key(number).view());
-            assert_eq!(
-                [&first, &second, &third].map(|set| of(set, 1)),
-                [Deletion::Unknown, Deletion::NoneSince(2), Deletion::NoneSince(2)]
-            );
-            assert_eq!(of(&second, 2), Deletion::Unknown);
-            first.note(&key(1), DELETED);
-            assert_eq!(of(&third, 1), Deletion::NoneSince(2), "the later version knows more");
+            let none_since =
+                |number| [&first, &second, &third].map(|set| set.of(key(number).view()).none_since);
+            let is_somewhere =
+                |number| [&first, &second, &third].map(|set| set.of(key(number).view()).is_somewhere);
+            assert_eq!(none_since(1), [0, 2, 2]);
+            assert_eq!(none_since(2), [0; 3]);
+            first.note(&key(1), DeletionTime::LIVE);
+            assert_eq!(none_since(1), [0, 2, 2], "the later version knows more");
+            third.note(&key(1), DELETED);
+            assert_eq!((none_since(1), is_somewhere(1)), ([0, 2, 2], [false, false, true]));
             second.note(&key(2), DELETED);
-            assert_eq!([&second, &third].map(|set| of(set, 2)), [Deletion::Somewhere, Deletion::Unknown]);
+            assert_eq!((none_since(2), is_somewhere(2)), ([0; 3], [false, true, false]));
             third.note(&key(2), DeletionTime::LIVE);
-            assert_eq!([&second, &third].map(|set| of(set, 2)), [Deletion::Unknown, Deletion::NoneSince(3)]);
+            assert_eq!((none_since(2), is_somewhere(2)), ([0, 0, 3], [false, true, false]));
         })
         .unwrap();
     }
@@ -137,7 +139,7 @@ mod tests {
             let set = Undeleted::new(&Cache::new(1 << 20), shard.disk()).next();
             set.note(&key(1), DeletionTime::LIVE);
             let other = PartitionKey { token: key(1).token, bytes: Bytes::from(vec![2]) };
-            assert_eq!(set.of(other.view()), Deletion::Unknown);
+            assert_eq!(set.of(other.view()), Deletion::default());
         })
         .unwrap();
     }
@@ -146,6 +148,6 @@ mod tests {
     fn without_memory_nothing_is_known() {
         let set = Undeleted::default().next();
         set.note(&key(1), DeletionTime::LIVE);
-        assert_eq!(set.of(key(1).view()), Deletion::Unknown);
+        assert_eq!(set.of(key(1).view()), Deletion::default());
     }
 }

@@ -349,9 +349,8 @@ impl Unread<'_> {
             return Box::pin(self.merged(read)).await;
         }
         self.members.settle(&self.request.key).await?;
-        if let Some(set) = self.teaches.clone() {
-            let (stream, key) = (Box::pin(self.open_several()).await?, self.request.key.clone());
-            return Ok(Merge::of_one(Source::Teaching(Box::new(Teaching::new(stream, set, key)))));
+        if self.teaches.is_some() {
+            return Box::pin(self.open_teaching()).await;
         }
         let is_in_one = self.members.members().len() == 1 && self.memtables.is_empty();
         if is_in_one && single_key::is_one_row(&self.request, &self.schema) {
@@ -380,6 +379,14 @@ impl Unread<'_> {
         })
     }
 
+    /// Asks as many SSTables as otherwise, and notes on the way what they say of the partition's deletion.
+    async fn open_teaching(&mut self) -> Result<Merge<Source>> {
+        let stream = self.open_several().await?;
+        let Some(set) = self.teaches.take() else { return Ok(stream) };
+        let teaching = Teaching::new(stream, set, self.request.key.clone());
+        Ok(Merge::of_one(Source::Teaching(Box::new(teaching))))
+    }
+
     /// Asks all SSTables, or as many of the newest as matter.
     async fn open_several(&mut self) -> Result<Merge<Source>> {
         let (request, schema) = (&self.request, &self.schema);
@@ -388,12 +395,8 @@ impl Unread<'_> {
             return Ok(Merge::new(schema, request.direction, mem::take(&mut self.memtables)));
         }
         let memtables = &mut self.memtables;
-        let newest_first = match self.teaches {
-            // Those that are not asked teach nothing.
-            Some(_) => None,
-            None => single_key::read_newest_first(request, adaptive, members, memtables, schema).await?,
-        };
-        let read = match newest_first {
+        let read = single_key::read_newest_first(request, adaptive, members, memtables, schema).await?;
+        let read = match read {
             Some(NewestFirst { memtables, of_row }) => {
                 self.memtables.extend(memtables);
                 of_row
@@ -409,6 +412,8 @@ impl Unread<'_> {
     /// What SSTables and memtables say, the former out of the row cache if it keeps it from now on.
     async fn merged(&mut self, OfRow { mut sstables, is_all }: OfRow) -> Result<Merge<Source>> {
         let (request, schema) = (&self.request, &self.schema);
+        // Those that were not asked teach nothing.
+        self.teaches.take_if(|_| !is_all);
         if let (Some(keeper), true) = (self.keeper.take(), is_all) {
             let stream = Merge::new(schema, request.direction, sstables);
             let row = keeper.keep(request, schema, stream).await?;

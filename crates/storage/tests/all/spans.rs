@@ -235,6 +235,32 @@ fn that_a_partition_is_not_deleted_is_asked_once() {
     }
 }
 
+/// An SSTable that has nothing but a deletion of the partition has it everywhere, and its rows nowhere.
+#[test]
+fn a_deletion_alone_hides_whatever_is_asked_for() {
+    for version in [Version::Me, Version::Nb, Version::Oa] {
+        for caching in [Caching::Bypass, Caching::Full] {
+            run_simulated(SimOptions::default(), async |shard| {
+                let table = table(&shard, version, Vec::new()).await;
+                let other = PartitionKey::new(Bytes::from(&2_i32.to_be_bytes()[..]));
+                let of_other = Mutation { deletion: deletion(1), ..Mutation::new(other) };
+                table.apply(&of_other, NO_POSITION);
+                stretches(&table).await;
+                let request = |slice| ReadRequest { caching, ..ReadRequest::new(key(), slice) };
+                assert_eq!(found(&table, &request(between(250, 252))).await, [250, 251]);
+                write(&table, Mutation { deletion: deletion(50), ..Mutation::new(key()) }).await;
+                for direction in [Direction::Forward, Direction::Reverse] {
+                    for slice in [Slice::all(), between(250, 252), Slice::of_prefix(prefix(777))] {
+                        let request = ReadRequest { direction, ..request(slice) };
+                        assert_eq!(found(&table, &request).await, [0; 0], "{version:?} {request:?}");
+                    }
+                }
+            })
+            .unwrap();
+        }
+    }
+}
+
 /// A deletion that a compaction has purged goes on to hide rows from who reads what there was before.
 #[test]
 fn what_is_known_of_later_sstables_is_not_believed_of_earlier_ones() {
@@ -373,9 +399,10 @@ fn lasting(at: i64) -> DeletionTime {
     DeletionTime { marked_for_delete_at: at, local_deletion_time: 2_000_000_000 }
 }
 
-/// Mostly some rows near each other; or what hides rows, there or anywhere, or a static row.
-fn mutation(random: &mut Random) -> Mutation {
-    let (first, len) = (any(random), random.between(1, 40) as i32);
+/// Mostly some rows near each other, behind those before if there is a place for that; or what hides rows, there or anywhere, or a
+/// static row.
+fn mutation(random: &mut Random, behind: Option<i32>) -> Mutation {
+    let (first, len) = (behind.unwrap_or_else(|| any(random)), random.between(1, 40) as i32);
     let timestamp = random.below(50) as i64;
     let key = PartitionKey::new(Bytes::from(&(random.below(2) as i32).to_be_bytes()[..]));
     let nothing = Mutation::new(key.clone());
@@ -420,8 +447,9 @@ fn wherever_rows_lie_they_are_those_that_were_written() {
             let has_statics = !statics.is_empty();
             let flushed = table_in(Path::new("/d"), &shard, version, statics.clone()).await;
             let in_memory = table_in(Path::new("/e"), &shard, version, statics).await;
-            for _ in 0..random.between(5, 50) {
-                let mut mutation = mutation(&mut random);
+            let is_in_order = random.percent(50);
+            for number in 0..random.between(5, 50) as i32 {
+                let mut mutation = mutation(&mut random, is_in_order.then_some(40 * number));
                 mutation.static_row = mutation.static_row.filter(|_| has_statics);
                 in_memory.apply(&mutation, NO_POSITION);
                 write(&flushed, mutation).await;

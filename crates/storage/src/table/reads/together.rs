@@ -66,7 +66,7 @@ pub(super) fn bring_together(begun: &mut [Begun<'_>]) {
                 schema: rows[0].schema.clone(),
                 requests: rows.iter().map(|unread| (*unread.request).clone()).collect(),
                 candidates: rows[0].members.clone(),
-                teaches: rows[0].teaches.clone(),
+                teaches: rows.iter().find_map(|unread| unread.teaches.clone()),
                 flight: SingleFlight::new(),
                 read: RefCell::new(None),
             });
@@ -116,10 +116,11 @@ impl Party {
         let mut candidates = self.candidates.clone();
         candidates.settle(key).await?;
         let (adaptive, members) = (&self.table.0.adaptive, candidates.members());
-        let adaptive = self.teaches.is_none().then_some(adaptive);
         let rows = single_key::read_together(&self.requests, adaptive, members, &self.schema).await?;
-        if let Some(set) = &self.teaches {
-            set.note_deletion(key, rows[0].partition_deletion());
+        if let Some(set) = &self.teaches
+            && let Some(of_all) = rows.iter().find(|row| row.is_all)
+        {
+            set.note_deletion(key, of_all.partition_deletion());
         }
         if rows.iter().all(|row| row.sstables.is_empty()) {
             candidates.note_absent(key).await?;
