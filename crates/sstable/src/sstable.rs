@@ -252,6 +252,12 @@ impl SSTable {
         self.reserved.bytes()
     }
 
+    /// Whether Fences.db tells that no partition is deleted as a whole. Of `oa` Statistics.db does:
+    /// [`Stats::may_have_partition_deletions`](crate::parts::statistics::Stats::may_have_partition_deletions).
+    pub fn denies_partition_deletions(&self) -> bool {
+        self.index.fencing.get().is_some_and(|fences| fences.deny_deletions())
+    }
+
     /// What became of Fences.db.
     pub fn fences_state(&self) -> Usage {
         self.index.fencing.state()
@@ -532,8 +538,8 @@ impl SSTable {
         take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
         progress: impl FnMut(u64),
     ) -> Result<bool> {
-        let binding = self.binding(disk).await?;
-        rebuild(&self.index_file, &self.data.codec, self.version(), binding, take, progress).await
+        let known = (self.binding(disk).await?, self.denies_partition_deletions());
+        rebuild(&self.index_file, &self.data.codec, self.version(), known, take, progress).await
     }
 
     /// Hands out what RowFilter.db has to be, piece by piece; `false` if it would tell of no row.

@@ -102,11 +102,11 @@ impl Verifier<'_> {
             (Some(file), Some(statistics), Some(order)) if is_readable => {
                 let data = Rc::new(Data::new(file, &statistics, self.version()));
                 let partitioner = order.partitioner;
-                self.rows(data.clone(), &statistics, order, index, filter, progress).await;
+                let totals = self.rows(data.clone(), &statistics, order, index, filter, progress).await;
                 if let Some(index) = &index_file {
                     let of = Owner { data: &data, index, partitioner, digest, version: self.version() };
                     if let Some(file) = own.fences {
-                        fences::check(&file, of, &mut self.report).await;
+                        fences::check(&file, of, totals.has_partition_deletion, &mut self.report).await;
                     }
                     if let Some(file) = own.bloom_pages {
                         bloom_pages::check(&file, of, &mut self.report).await;
@@ -130,7 +130,7 @@ impl Verifier<'_> {
         index: Option<(IndexCheck, CachedFile)>,
         filter: Option<Filter>,
         progress: &mut dyn FnMut(u64, u64),
-    ) {
+    ) -> Totals {
         let filter_path = self.descriptor.path_of(&Component::Filter);
         let mut pass = Pass {
             data,
@@ -150,6 +150,7 @@ impl Verifier<'_> {
         let path = self.descriptor.path_of(&Component::Statistics);
         let told = Told { path: &path, version: self.version(), statistics };
         totals.compare(told, is_whole, &mut self.report);
+        totals
     }
 
     /// What is left where the rows cannot be understood: the index for itself, and the digest.

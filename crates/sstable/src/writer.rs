@@ -531,6 +531,12 @@ impl SSTableWriter {
             let sealed = data.finish().await?;
             let (index_len, of_fences, of_rows) = index.finish().await?;
             let binding = binding(&sealed, index_len);
+            let of_fences = of_fences.map(|mut builder| {
+                if collector.denies_deletions_untold() {
+                    builder.tell_undeleted();
+                }
+                builder
+            });
             write_fences(&mut sealer, fences, of_fences, binding).await?;
             write_row_filter(&mut sealer, rows, of_rows, &binding).await?;
             let filter = filters.finish(&binding, sealer.descriptor().version).await?;

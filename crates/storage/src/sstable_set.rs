@@ -131,7 +131,7 @@ impl Member {
             min_timestamp: stats.min_timestamp,
             max_timestamp: stats.max_timestamp,
             facts: SSTableFacts::of(disk, &sstable)?,
-            span: Span::of(stats, table),
+            span: Span::of(&sstable, table),
             since: Cell::new(0),
             is_uncertain: Cell::new(false),
             sstable,

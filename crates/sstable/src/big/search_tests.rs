@@ -154,7 +154,7 @@ async fn build_fences(shard: &Shard, partition: &Partition<'_>) -> usize {
         fences.extend(pages);
         Ok(())
     };
-    assert!(rebuild(&file, &partition.codec, VERSION, binding, take, |_| {}).await.unwrap());
+    assert!(rebuild(&file, &partition.codec, VERSION, (binding, false), take, |_| {}).await.unwrap());
     let len = fences.len();
     shard.disk().as_simulated().unwrap().add_file(FENCES, fences);
     len

@@ -1,8 +1,9 @@
 //! Which SSTable a component of our own is of: it holds for no other.
 //!
 //! ```text
-//! binding   u8 1 if there is a Digest.crc32, u32 its number, u64 length of Data.db, u64 length of Index.db
+//! binding   u8 flags, u32 the number in Digest.crc32, u64 length of Data.db, u64 length of Index.db
 //!           2 bytes: the version of the SSTable, in letters
+//! flags     1 there is a Digest.crc32     others are the component's
 //! ```
 
 use crate::Version;
@@ -19,6 +20,9 @@ pub struct Binding {
     /// Bytes of Index.db.
     pub index_len: u64,
 }
+
+/// The flag that there is a Digest.crc32.
+const HAS_DIGEST: u8 = 1;
 
 impl Binding {
     /// How many bytes it takes, encoded.
@@ -39,7 +43,7 @@ impl Binding {
         version: Version,
         cursor: &mut Cursor<'_>,
     ) -> Decoded<Option<&'static str>> {
-        let (has_digest, digest) = (cursor.u8()? == 1, cursor.u32()?);
+        let (has_digest, digest) = (cursor.u8()? & HAS_DIGEST != 0, cursor.u32()?);
         let digest = has_digest.then_some(digest);
         let found = Binding { digest, data_len: cursor.u64()?, index_len: cursor.u64()? };
         Ok(if cursor.take(2)? != version.name().as_bytes() {

@@ -33,7 +33,7 @@ pub(super) struct Totals {
     /// Columns with something in them, a collection counted once.
     columns: u64,
     partitions: u64,
-    has_partition_deletion: bool,
+    pub(super) has_partition_deletion: bool,
 }
 
 #[derive(Debug)]

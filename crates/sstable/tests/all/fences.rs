@@ -7,13 +7,18 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use model::{Bytes, Clustering, Fragment, FragmentReader, PartitionKey, Position, Slice};
+use model::time::NO_DELETION_TIME;
+use model::{
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader,
+    PartitionKey, PartitionStart, Position, Row, Schema, Slice,
+};
 use runtime::{Cache, Disk, Shard, SimOptions};
-use siltstone_sstable::component::{Component, DATA_IO, FENCES_IO, INDEX_IO};
+use siltstone_sstable::component::{Component, DATA_IO, Descriptor, FENCES_IO, INDEX_IO};
 use siltstone_sstable::parts::fences::write_fences;
+use siltstone_sstable::parts::statistics::EncodingStats;
 use siltstone_sstable::parts::usage::Usage;
 use siltstone_sstable::verify::verify;
-use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
+use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, SSTableWriter, Search, Version, WriteOptions};
 
 /// Tables with a large partition, as many as are there, and how many rows it has.
 const TABLES: [(&str, i32); 6] = [
@@ -325,6 +330,94 @@ fn verify_checks_fences() {
         assert_eq!(problem(bytes[..bytes.len() - 1].to_vec()).await, "the file ends inside a page");
         assert_eq!(problem(Vec::new()).await, "the file ends inside a page");
     });
+}
+
+/// Rows of a partition that has fences.
+const MANY: i32 = 1000;
+
+/// What is written tells that no partition is deleted, where Statistics.db does not.
+#[test]
+fn fences_deny_deletions_of_partitions() {
+    const DELETED: DeletionTime = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
+    for version in [Version::Me, Version::Nb, Version::Oa] {
+        for (deletion, expires) in [(DeletionTime::LIVE, true), (DeletionTime::LIVE, false), (DELETED, true)]
+        {
+            runtime::run_simulated(SimOptions::default(), async |shard| {
+                let disk = shard.disk();
+                // So small that there is nothing else to tell, and so large that there is.
+                for rows in [3, MANY] {
+                    let path = write(disk, version, deletion, expires, rows).await;
+                    let table = open(disk, &path, true, 1 << 20).await;
+                    let is_untold = version != Version::Oa && expires;
+                    let denies = is_untold && deletion.is_live();
+                    assert_eq!(table.denies_partition_deletions(), denies, "{version:?} {deletion:?}");
+                    assert_eq!(is_in_use(&table), denies || rows == MANY);
+                    let stats = &table.statistics().stats;
+                    assert_eq!(stats.may_have_partition_deletions, is_untold || !deletion.is_live());
+                    assert_eq!(problems(disk, &path).await, "");
+                    assert!(!open(disk, &path, false, 1 << 20).await.denies_partition_deletions());
+                    // Who builds them again does not lose it.
+                    write_fences(disk, &table, |_| {}).await.unwrap();
+                    let again = open(disk, &path, true, 1 << 20).await;
+                    assert_eq!(again.denies_partition_deletions(), denies);
+                }
+            })
+            .unwrap();
+        }
+    }
+}
+
+#[test]
+fn verify_finds_deletions_that_fences_deny() {
+    runtime::run_simulated(SimOptions::default(), async |shard| {
+        let disk = shard.disk();
+        let deletion = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
+        let path = write(disk, Version::Me, deletion, true, MANY).await;
+        let fences = open(disk, &path, true, 1 << 20).await.descriptor().path_of(&Component::Fences);
+        let file = disk.open(&fences, FENCES_IO).await.unwrap();
+        let mut lying = file.read_exact_at(0, file.len() as usize).await.unwrap().to_vec();
+        let last = lying.len() - 4096;
+        // The end of a trailer has 17 bytes, the binding before it 23, of which the first are the flags.
+        lying[last + 4092 - 17 - 23] |= 2;
+        let sum = crc32fast::hash(&lying[last..last + 4092]);
+        lying[last + 4092..].copy_from_slice(&sum.to_be_bytes());
+        disk.as_simulated().unwrap().add_file(&fences, lying);
+        assert!(open(disk, &path, true, 1 << 20).await.denies_partition_deletions());
+        let found = problems(disk, &path).await;
+        assert_eq!(found, "it says that no partition is deleted, and one is");
+    })
+    .unwrap();
+}
+
+/// Writes a partition with this deletion and so many rows, which expire one day or never.
+async fn write(disk: &Disk, version: Version, deletion: DeletionTime, expires: bool, rows: i32) -> PathBuf {
+    let path = PathBuf::from(format!("/{}-{rows}-big-Data.db", version.name()));
+    let value = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
+    let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![value]));
+    let descriptor = Descriptor::parse(&path).unwrap();
+    let options = WriteOptions { column_index_size: 256, ..WriteOptions::new(version) };
+    let encoding = EncodingStats::NONE;
+    let mut writer = SSTableWriter::create(disk, descriptor, &schema, encoding, options).await.unwrap();
+    let key = PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]));
+    writer.push(&Fragment::PartitionStart(PartitionStart { key, deletion })).await.unwrap();
+    let (ttl, local_deletion_time) = if expires { (100, 2_000_000_000) } else { (0, NO_DELETION_TIME) };
+    for number in 0..rows {
+        let clustering: Clustering = std::iter::once(&number.to_be_bytes()[..]).collect();
+        let value = CellValue::Value(Bytes::from(vec![1; 100]));
+        let cell = Cell { column: 0, ttl, timestamp: 5, local_deletion_time, path: None, value };
+        let row = Row { cells: vec![cell], ..Row::new(clustering) };
+        writer.push(&Fragment::Row(row)).await.unwrap();
+    }
+    writer.push(&Fragment::PartitionEnd).await.unwrap();
+    writer.seal().await.unwrap();
+    path
+}
+
+/// What `verify` says.
+async fn problems(disk: &Disk, path: &Path) -> String {
+    let report = verify(disk, path, &OpenOptions::new(Cache::new(1 << 20)), |_, _| {}).await.unwrap();
+    let found: Vec<_> = report.problems.listed().iter().map(|problem| problem.what.clone()).collect();
+    found.join("; ")
 }
 
 /// Wherever the power is cut while fences are written, there are all of them or none.

@@ -8,14 +8,14 @@
 //! Of many SSTables those around a slice are found by halves, as those around a token are: by whichever of the two leaves fewer.
 //!
 //! Statistics.db has the least and the greatest clustering key of rows and range tombstones, and whether a partition may be
-//! deleted as a whole: that hides rows outside of them too, and the SSTable is asked all the same, unless it is
-//! [known](super::undeleted) that the partition is not. It is in memory as long as the SSTable is open, and costs no request.
+//! deleted as a whole: that hides rows outside of them too, and the SSTable is asked all the same, unless Fences.db tells more, or it is
+//! [known](super::undeleted) that the partition is not. All is in memory as long as the SSTable is open, and costs no request.
 
 use std::cmp::{Ordering, Reverse};
 use std::rc::Rc;
 
 use model::{Position, Schema, Slice};
-use sstable::parts::statistics::Stats;
+use sstable::SSTable;
 
 use super::Member;
 use super::runs::{Runs, Stretch};
@@ -59,13 +59,14 @@ pub(super) struct ByRows {
 
 impl Span {
     /// That of an SSTable; `None` where rows may be anywhere, and where it is not certain.
-    pub(super) fn of(stats: &Stats, schema: &Schema) -> Option<Span> {
+    pub(super) fn of(sstable: &SSTable, schema: &Schema) -> Option<Span> {
+        let stats = &sstable.statistics().stats;
         let (covered, all) = (&stats.covered_clustering, Slice::all());
         let is_told = covered.is_accurate && covered.slice != all;
         is_told.then(|| Span {
             slice: covered.slice.clone(),
             ranks: ranks(&covered.slice, schema),
-            may_hide: stats.may_have_partition_deletions,
+            may_hide: stats.may_have_partition_deletions && !sstable.denies_partition_deletions(),
         })
     }
 

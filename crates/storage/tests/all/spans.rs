@@ -56,17 +56,23 @@ fn deletion(at: i64) -> DeletionTime {
 
 /// A table without fences, in which an SSTable that is asked costs requests.
 async fn table(shard: &Shard, version: Version, statics: Vec<Column>) -> Table {
-    table_in(Path::new("/d"), shard, version, statics).await
+    table_in(Path::new("/d"), shard, version, statics, false).await
 }
 
-async fn table_in(folder: &Path, shard: &Shard, version: Version, statics: Vec<Column>) -> Table {
+async fn table_in(
+    folder: &Path,
+    shard: &Shard,
+    version: Version,
+    statics: Vec<Column>,
+    fences: bool,
+) -> Table {
     let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(4 << 20));
     shard.disk().create_dir_all(folder).await.unwrap();
     let value = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
     let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], statics, vec![value]));
     let mut definition = Definition::new(TableId([0; 16]), &schema, version);
     definition.write.column_index_size = 512;
-    definition.write.fences = false;
+    definition.write.fences = fences;
     Table::open(&context, folder, definition, &Generations::default()).await.unwrap()
 }
 
@@ -232,6 +238,32 @@ fn that_a_partition_is_not_deleted_is_asked_once() {
             })
             .unwrap();
         }
+    }
+}
+
+/// Where SSTables are written with fences, these tell it, and nothing is asked.
+#[test]
+fn fences_tell_that_a_partition_is_not_deleted() {
+    for version in [Version::Me, Version::Nb, Version::Oa] {
+        run_simulated(SimOptions::default(), async |shard| {
+            let table = table_in(Path::new("/d"), &shard, version, Vec::new(), true).await;
+            let spent = async |number: i32| {
+                let before = requests(&table);
+                assert!(is_there(&table, number).await);
+                requests(&table) - before
+            };
+            write(&table, expiring(-STRETCH..0, 1)).await;
+            let of_one = spent(-50).await;
+            for number in 0..STRETCHES {
+                write(&table, expiring(number * STRETCH..(number + 1) * STRETCH, 1)).await;
+            }
+            for number in (0..STRETCHES).map(|stretch| stretch * STRETCH + 50) {
+                assert!(spent(number).await <= of_one, "{version:?}: {number}");
+            }
+            write(&table, Mutation { deletion: deletion(50), ..expiring([5000], 60) }).await;
+            assert!(!is_there(&table, 777).await && is_there(&table, 5000).await);
+        })
+        .unwrap();
     }
 }
 
@@ -445,8 +477,9 @@ fn wherever_rows_lie_they_are_those_that_were_written() {
             let statics = vec![Column { name: b"s"[..].into(), data_type: CqlType::Blob }];
             let statics = if random.percent(50) { statics } else { Vec::new() };
             let has_statics = !statics.is_empty();
-            let flushed = table_in(Path::new("/d"), &shard, version, statics.clone()).await;
-            let in_memory = table_in(Path::new("/e"), &shard, version, statics).await;
+            let fences = random.percent(50);
+            let flushed = table_in(Path::new("/d"), &shard, version, statics.clone(), fences).await;
+            let in_memory = table_in(Path::new("/e"), &shard, version, statics, fences).await;
             let is_in_order = random.percent(50);
             for number in 0..random.between(5, 50) as i32 {
                 let mut mutation = mutation(&mut random, is_in_order.then_some(40 * number));

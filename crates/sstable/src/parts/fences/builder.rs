@@ -4,7 +4,7 @@ use model::{DeletionTime, Token};
 
 use super::entries::{Large, PlaceFence, Spot, TokenFence, put_group, put_key};
 use super::page::Pages;
-use super::trailer::{TRAILER, put_trailer};
+use super::trailer::{TRAILER, Told, put_trailer};
 use super::tree::TreeBuilder;
 use super::{LONGEST, MOST_SPOTS, STRETCH};
 use crate::Version;
@@ -51,6 +51,7 @@ pub struct FencesBuilder {
     key: Vec<u8>,
     at: u64,
     noted: Noted,
+    is_undeleted: bool,
 }
 
 /// The first block of each stretch of the current partition's blocks.
@@ -91,7 +92,14 @@ impl FencesBuilder {
             key: Vec::new(),
             at: 0,
             noted: Noted::default(),
+            is_undeleted: false,
         }
+    }
+
+    /// The fences are to tell that no partition is deleted as a whole. Index.db does not tell that of small ones, nor does Statistics.db
+    /// before `oa`, if anything in it is deleted or expires.
+    pub fn tell_undeleted(&mut self) {
+        self.is_undeleted = true;
     }
 
     /// The current partition's entry begins at `at` of Index.db.
@@ -142,11 +150,11 @@ impl FencesBuilder {
         large.is_some()
     }
 
-    /// Whether fences would spare a read anything: there is a large partition, or Index.db or the data is no single
-    /// stretch.
+    /// Whether fences would spare a read anything: there is a large partition, Index.db or the data is no single
+    /// stretch, or they tell that nothing is deleted as a whole.
     pub fn is_worthwhile(&self) -> bool {
         // The last place is not among them yet.
-        self.keys.len() > 0 || self.tokens.len() > 1 || self.places.len() > 0
+        self.keys.len() > 0 || self.tokens.len() > 1 || self.places.len() > 0 || self.is_undeleted
     }
 
     /// Whether so many pages are finished that appending them to the file is worth a request.
@@ -164,7 +172,8 @@ impl FencesBuilder {
         self.end_place();
         let trees = [self.tokens, self.keys, self.groups, self.places];
         let trees = trees.map(|tree| tree.finish(&mut self.pages));
-        self.pages.finish(|pages| put_trailer(&trees, &binding, self.version, pages), TRAILER)
+        let told = Told { trees, is_undeleted: self.is_undeleted };
+        self.pages.finish(|pages| put_trailer(&told, &binding, self.version, pages), TRAILER)
     }
 
     /// Adds the current partition to the last place, or begins another one with it.

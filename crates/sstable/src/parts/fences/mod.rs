@@ -26,7 +26,8 @@
 //! | `top` | the nodes above the leaves, as one list in memory |
 //!
 //! Nobody else knows this component, and nothing is lost with it: where it is missing, damaged or of another SSTable,
-//! reads go without. The bytes are a function of Index.db and the binding: who builds them again gets the same ones.
+//! reads go without. The bytes are a function of Index.db and the binding, but for one bit, which tells that no partition is deleted:
+//! who builds them again, and knows that, gets the same ones.
 
 mod builder;
 mod entries;
@@ -45,7 +46,7 @@ pub(crate) use entries::{Group, Large, Near};
 pub use file::write_fences;
 pub(crate) use reader::{Fences, Fencing};
 pub(crate) use rebuild::rebuild;
-pub(crate) use trailer::is_of;
+pub(crate) use trailer::{is_of, is_undeleted};
 
 /// Between two places are not more partitions than that, so that each node has several entries.
 const MOST_SPOTS: usize = 300;

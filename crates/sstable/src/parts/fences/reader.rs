@@ -16,7 +16,7 @@ use super::entries::{Group, GroupHead, Large, Near, TokenFence, compare_key};
 use super::group_ranks::GroupRanks;
 use super::page::Node;
 use super::top::Top;
-use super::trailer::decode_trailer;
+use super::trailer::{Told, decode_trailer};
 use super::tree::{Descent, Landed, Tree};
 use crate::cache::cached_file::CachedFile;
 use crate::data::row::Sought;
@@ -87,6 +87,7 @@ pub(crate) struct Fences {
     version: Version,
     index_len: u64,
     has_digest: bool,
+    is_undeleted: bool,
     trees: [Tree; TREES],
     /// Of those by tokens the nodes above the leaves, as far as they were read when the file was opened.
     tops: [Option<Top>; TREES],
@@ -122,7 +123,7 @@ impl Fences {
         let at_once = if is_small { len } else { TAIL.min(cached / 2) };
         file.prefetch(len - at_once.min(len)..len).await.map_err(|error| error.to_string())?;
         let page = file.read(len - PAGE as u64..len).await.map_err(|error| error.to_string())?;
-        let trees = decode_trailer(&page, len, &binding, version)?;
+        let Told { trees, is_undeleted } = decode_trailer(&page, len, &binding, version)?;
         let mut tops = [const { None }; TREES];
         for number in [TOKENS, PLACES] {
             let tree = &trees[usize::from(number)];
@@ -133,7 +134,18 @@ impl Fences {
         roots.iter_mut().zip(&tops).filter(|(_, top)| top.is_some()).for_each(|(root, _)| *root = None);
         let (index_len, has_digest) = (binding.index_len, binding.digest.is_some());
         let (group_ranks, last_groups) = (OnceCell::new(), RefCell::default());
-        Ok(Fences { file, version, index_len, has_digest, trees, tops, roots, group_ranks, last_groups })
+        Ok(Fences {
+            file,
+            version,
+            index_len,
+            has_digest,
+            is_undeleted,
+            trees,
+            tops,
+            roots,
+            group_ranks,
+            last_groups,
+        })
     }
 
     /// What is held in memory beside what the cache has, in bytes.
@@ -148,6 +160,12 @@ impl Fences {
     /// Whether they are bound to the data by its digest.
     pub(crate) fn has_digest(&self) -> bool {
         self.has_digest
+    }
+
+    /// Whether it is certain that no partition of the SSTable is deleted as a whole. That is believed of what is bound to the data by
+    /// its digest.
+    pub(crate) fn deny_deletions(&self) -> bool {
+        self.is_undeleted && self.has_digest
     }
 
     /// The file, for errors.

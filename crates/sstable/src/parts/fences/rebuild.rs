@@ -18,7 +18,8 @@ const STEP: u64 = 64 << 10;
 /// For the blocks of large partitions, each of which is met once. Bytes.
 const CACHE: usize = 256 << 10;
 
-/// Hands out the fences of this Index.db, piece by piece: whole pages. `progress` is told how many bytes of it are done.
+/// Hands out the fences of this Index.db, piece by piece: whole pages. They tell that no partition is deleted if that is known.
+/// `progress` is told how many bytes of it are done.
 /// `false` if they would spare a read nothing; what was handed out is of no use then.
 ///
 /// # Errors
@@ -27,7 +28,7 @@ pub(crate) async fn rebuild(
     index: &File,
     codec: &RowCodec,
     version: Version,
-    binding: Binding,
+    (binding, is_undeleted): (Binding, bool),
     mut take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
     mut progress: impl FnMut(u64),
 ) -> Result<bool> {
@@ -48,6 +49,9 @@ pub(crate) async fn rebuild(
             take(builder.take_pages()).await?;
         }
         progress(entries.position());
+    }
+    if is_undeleted {
+        builder.tell_undeleted();
     }
     let is_worthwhile = builder.is_worthwhile();
     take(builder.finish(binding)).await?;

@@ -111,6 +111,13 @@ impl Collector {
         self.covered.end_partition();
     }
 
+    /// Whether no partition was deleted as a whole, though the version does not tell that, as something else was, or expires.
+    pub fn denies_deletions_untold(&self) -> bool {
+        let (least, _) = self.local_deletion_times.or((NO_DELETION_TIME, NO_DELETION_TIME));
+        let is_told = self.version.has_partition_deletion_flag() || least == NO_DELETION_TIME;
+        !is_told && !self.has_partition_deletion
+    }
+
     /// What there was. Nothing is known of compression, the commit log, levels and repairs: what the fields
     /// of these say is that there were none.
     pub fn finish(self) -> (Stats, Compaction) {
