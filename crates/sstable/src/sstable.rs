@@ -21,7 +21,7 @@ use crate::key_filter::KeyFilter;
 use crate::opener::Opener;
 use crate::parts::binding::Binding;
 use crate::parts::bloom_pages::{BloomPages, FilterPages, Probe};
-use crate::parts::fences::{Fences, Fencing, rebuild};
+use crate::parts::fences::{Deletions, Fences, Fencing, rebuild};
 use crate::parts::row_filter::{self, Absences, RowFilter};
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::{Summary, SummaryBuilder};
@@ -538,7 +538,7 @@ impl SSTable {
         take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
         progress: impl FnMut(u64),
     ) -> Result<bool> {
-        let known = (self.binding(disk).await?, self.denies_partition_deletions());
+        let known = (self.binding(disk).await?, self.deletions_untold());
         rebuild(&self.index_file, &self.data.codec, self.version(), known, take, progress).await
     }
 
@@ -551,6 +551,18 @@ impl SSTable {
     ) -> Result<bool> {
         let binding = self.binding(disk).await?;
         row_filter::rebuild(&self.index_file, &self.data, self.version(), binding, take, progress).await
+    }
+
+    /// What of deletions Fences.db is to tell, as Statistics.db does not.
+    fn deletions_untold(&self) -> Deletions<'_> {
+        let may_have = self.statistics.stats.may_have_partition_deletions;
+        if self.denies_partition_deletions() {
+            Deletions::None
+        } else if may_have && !self.version().has_partition_deletion_flag() {
+            Deletions::Sought(&self.data)
+        } else {
+            Deletions::Unknown
+        }
     }
 
     /// What a component of our own is bound to.

@@ -20,7 +20,9 @@ const CACHE: usize = 2 << 20;
 /// Write Fences.db beside SSTables: with it, a read of few rows needs fewer requests.
 ///
 /// It tells where small partitions begin in Data.db, and of large ones where in their index to look: then a cold read of
-/// one row is one request to Data.db, of a large partition one to Index.db before. Index.db is read once; no other file is changed, and none is
+/// one row is one request to Data.db, of a large partition one to Index.db before. Where something is deleted or expires, it also tells that no
+/// partition is deleted as a whole, if that is so: then an SSTable is not asked for rows that lie elsewhere. Index.db is read once, and for that the
+/// first bytes of up to a thousand small partitions; no other file is changed, and none is
 /// needed to read an SSTable: what Cassandra and ScyllaDB do not know they pass over. Fences are bound to their
 /// SSTable by its digest, and are not used for another.
 ///

@@ -14,7 +14,7 @@ use crate::cache::cached_file::CachedFile;
 use crate::data::row::{Minima, RowCodec, put_deletion_time};
 use crate::encode::Encode;
 use crate::parts::binding::Binding;
-use crate::parts::fences::{Fences, Fencing, rebuild};
+use crate::parts::fences::{Deletions, Fences, Fencing, rebuild};
 use crate::parts::usage::Usage;
 
 const VERSION: Version = Version::Me;
@@ -154,7 +154,9 @@ async fn build_fences(shard: &Shard, partition: &Partition<'_>) -> usize {
         fences.extend(pages);
         Ok(())
     };
-    assert!(rebuild(&file, &partition.codec, VERSION, (binding, false), take, |_| {}).await.unwrap());
+    assert!(
+        rebuild(&file, &partition.codec, VERSION, (binding, Deletions::Unknown), take, |_| {}).await.unwrap()
+    );
     let len = fences.len();
     shard.disk().as_simulated().unwrap().add_file(FENCES, fences);
     len

@@ -7,7 +7,7 @@ use runtime::File;
 
 use super::pages::{Comparison, Owner};
 use super::report::Report;
-use crate::parts::fences::{is_of, is_undeleted, rebuild};
+use crate::parts::fences::{Deletions, is_of, is_undeleted, rebuild};
 use crate::parts::sealed_page::PAGE;
 
 /// Checks fences of an SSTable in which some partition was found to be deleted, or none.
@@ -24,7 +24,7 @@ pub(super) async fn check(file: &File, of: Owner<'_>, has_partition_deletion: bo
     if is_undeleted && has_partition_deletion {
         report.wrong_file(file.path(), "it says that no partition is deleted, and one is");
     }
-    let known = (of.binding(), is_undeleted);
+    let known = (of.binding(), if is_undeleted { Deletions::None } else { Deletions::Unknown });
     match rebuild(of.index, &of.data.codec, of.version, known, take, |_| {}).await {
         Ok(_) => comparison.settle("Index.db", report),
         // What is wrong with Index.db has been said.

@@ -356,10 +356,14 @@ fn fences_deny_deletions_of_partitions() {
                     assert_eq!(stats.may_have_partition_deletions, is_untold || !deletion.is_live());
                     assert_eq!(problems(disk, &path).await, "");
                     assert!(!open(disk, &path, false, 1 << 20).await.denies_partition_deletions());
-                    // Who builds them again does not lose it.
-                    write_fences(disk, &table, |_| {}).await.unwrap();
-                    let again = open(disk, &path, true, 1 << 20).await;
-                    assert_eq!(again.denies_partition_deletions(), denies);
+                    // Who builds them again does not lose it, and finds it if they were lost.
+                    for knows in [true, false] {
+                        let table = open(disk, &path, knows, 1 << 20).await;
+                        write_fences(disk, &table, |_| {}).await.unwrap();
+                        let again = open(disk, &path, true, 1 << 20).await;
+                        assert_eq!(again.denies_partition_deletions(), denies);
+                        assert_eq!(problems(disk, &path).await, "");
+                    }
                 }
             })
             .unwrap();

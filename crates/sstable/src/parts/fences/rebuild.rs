@@ -1,12 +1,16 @@
-//! Fences of an SSTable from its Index.db, which is read once from its start to its end.
+//! Fences of an SSTable from its Index.db, which is read once from its start to its end; and a look at the data for what that does not
+//! tell.
 
-use model::DeletionTime;
+use std::rc::Rc;
+
+use model::{DeletionTime, Fragment, FragmentReader};
 use runtime::{Cache, File};
 
 use super::builder::{FencesBuilder, is_large};
 use crate::big::block_walk::BlockWalk;
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::cache::cached_file::CachedFile;
+use crate::data::reader::{Data, DataReader, Pace};
 use crate::data::row::RowCodec;
 use crate::index::token_for;
 use crate::parts::binding::Binding;
@@ -18,7 +22,23 @@ const STEP: u64 = 64 << 10;
 /// For the blocks of large partitions, each of which is met once. Bytes.
 const CACHE: usize = 256 << 10;
 
-/// Hands out the fences of this Index.db, piece by piece: whole pages. They tell that no partition is deleted if that is known.
+/// Of so many partitions without blocks the heads are read in the data: a request each.
+const MOST_HEADS: usize = 1000;
+/// Bytes of it.
+const HEAD: u64 = 512;
+
+/// What is known of deletions of whole partitions, before Index.db is read.
+#[derive(Clone, Copy)]
+pub(crate) enum Deletions<'a> {
+    /// There are none: the fences tell that.
+    None,
+    /// There may be some.
+    Unknown,
+    /// It is looked for: in Index.db, and of partitions without blocks, if these are few, in the data.
+    Sought(&'a Rc<Data>),
+}
+
+/// Hands out the fences of this Index.db, piece by piece: whole pages. They tell that no partition is deleted if that is found.
 /// `progress` is told how many bytes of it are done.
 /// `false` if they would spare a read nothing; what was handed out is of no use then.
 ///
@@ -28,14 +48,15 @@ pub(crate) async fn rebuild(
     index: &File,
     codec: &RowCodec,
     version: Version,
-    (binding, is_undeleted): (Binding, bool),
+    (binding, deletions): (Binding, Deletions<'_>),
     mut take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
     mut progress: impl FnMut(u64),
 ) -> Result<bool> {
     let blocks = CachedFile::new(index.clone(), Cache::new(CACHE));
     let mut entries = EntryScanner::new(IndexSource::Streamed(index.clone()), 0..index.len(), STEP);
     let mut builder = FencesBuilder::new(version);
-    let mut last = None;
+    let (mut last, mut heads) = (None, 0);
+    let mut is_undeleted = !matches!(deletions, Deletions::Unknown);
     while let Some(entry) = entries.next().await? {
         let token = token_for(Partitioner::Murmur3, &entry.key);
         if last.replace((token, entry.data)).is_some_and(|(last, data)| last > token || data >= entry.data) {
@@ -45,6 +66,13 @@ pub(crate) async fn rebuild(
         builder.entry(token, &entry.key, entry.at);
         let promoted = add_blocks(&mut builder, &blocks, codec, version, &entry).await?;
         builder.end_entry(promoted.as_ref(), entry.data);
+        if let (Deletions::Sought(data), true) = (deletions, is_undeleted) {
+            heads += usize::from(promoted.is_none());
+            is_undeleted = match &promoted {
+                Some(promoted) => promoted.deletion.is_live(),
+                None => heads <= MOST_HEADS && deletion_of_head(data, entry.data).await?.is_live(),
+            };
+        }
         if builder.is_full() {
             take(builder.take_pages()).await?;
         }
@@ -56,6 +84,15 @@ pub(crate) async fn rebuild(
     let is_worthwhile = builder.is_worthwhile();
     take(builder.finish(binding)).await?;
     Ok(is_worthwhile)
+}
+
+/// The deletion of the partition that begins here.
+async fn deletion_of_head(data: &Rc<Data>, at: u64) -> Result<DeletionTime> {
+    let mut reader = DataReader::scan(data.clone(), at..data.file.len(), Pace::steady(HEAD, true));
+    match reader.next().await? {
+        Some(Fragment::PartitionStart(start)) => Ok(start.deletion),
+        _ => Err(Error::corrupt(data.file.path(), at, "no partition begins where the index says")),
+    }
 }
 
 /// Adds the blocks of an entry, if it is a large one.
