@@ -1,0 +1,56 @@
+//! What components of our own have to be, of an SSTable that is there already.
+
+use runtime::Disk;
+
+use super::SSTable;
+use crate::Result;
+use crate::opener::Opener;
+use crate::parts::binding::Binding;
+use crate::parts::fences::{self, Deletions};
+use crate::parts::row_filter;
+
+impl SSTable {
+    /// Hands out what Fences.db has to be, piece by piece; `false` if it would spare a read nothing.
+    pub(crate) async fn rebuild_fences(
+        &self,
+        disk: &Disk,
+        take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
+        progress: impl FnMut(u64),
+    ) -> Result<bool> {
+        let known = (self.binding(disk).await?, self.deletions_untold());
+        fences::rebuild(&self.index_file, &self.data.codec, self.version(), known, take, progress).await
+    }
+
+    /// Hands out what RowFilter.db has to be, piece by piece; `false` if it would tell of no row.
+    pub(crate) async fn rebuild_row_filter(
+        &self,
+        disk: &Disk,
+        take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
+        progress: impl FnMut(u64),
+    ) -> Result<bool> {
+        let binding = self.binding(disk).await?;
+        row_filter::rebuild(&self.index_file, &self.data, self.version(), binding, take, progress).await
+    }
+
+    /// What of deletions Fences.db is to tell, as Statistics.db does not.
+    fn deletions_untold(&self) -> Deletions<'_> {
+        let may_have = self.statistics.stats.may_have_partition_deletions;
+        if self.denies_partition_deletions() {
+            Deletions::None
+        } else if may_have && !self.version().has_partition_deletion_flag() {
+            Deletions::Sought(&self.data)
+        } else {
+            Deletions::Unknown
+        }
+    }
+
+    /// What a component of our own is bound to.
+    async fn binding(&self, disk: &Disk) -> Result<Binding> {
+        let digest = Opener { disk, descriptor: &self.descriptor }.digest().await?;
+        Ok(Binding {
+            digest: digest.map(|digest| digest.0),
+            data_len: self.data.file.file().len(),
+            index_len: self.index_file.len(),
+        })
+    }
+}
