@@ -22,7 +22,7 @@ const CACHE: usize = 2 << 20;
 /// It tells where small partitions begin in Data.db, and of large ones where in their index to look: then a cold read of
 /// one row is one request to Data.db, of a large partition one to Index.db before. Where something is deleted or expires, it also tells that no
 /// partition is deleted as a whole, if that is so: then an SSTable is not asked for rows that lie elsewhere. Index.db is read once, and for that the
-/// first bytes of up to a thousand small partitions; no other file is changed, and none is
+/// first bytes of small partitions, of an SSTable that has up to a thousand; no other file is changed, and none is
 /// needed to read an SSTable: what Cassandra and ScyllaDB do not know they pass over. Fences are bound to their
 /// SSTable by its digest, and are not used for another.
 ///

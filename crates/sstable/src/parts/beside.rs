@@ -10,7 +10,7 @@ use crate::parts::statistics::Partitioner;
 use crate::sstable::SSTable;
 use crate::{Error, Result};
 
-/// Writes a component of an SSTable, in the place of the one it has; how many bytes it takes. `None`, and nothing written, where
+/// Writes a component of an SSTable, in the place of the one it has; how many bytes it takes. `None`, and nothing is left, where
 /// `write` says that it is of no use. The file gets its name when all of it is durable.
 ///
 /// # Errors
@@ -42,9 +42,12 @@ pub(crate) async fn write_beside(
     if let Ok(Some(_)) = written {
         disk.rename(&temporary, &path).await?;
         disk.sync_dir(folder_of(&path)).await?;
-    } else {
-        // What made the writing fail is what is told.
-        drop(remove_if_there(disk, &temporary).await);
+        return written;
+    }
+    // What made the writing fail is what is told.
+    drop(remove_if_there(disk, &temporary).await);
+    if let Ok(None) = written {
+        remove_if_there(disk, &path).await?;
     }
     written
 }

@@ -6,7 +6,7 @@ use super::SSTable;
 use crate::Result;
 use crate::opener::Opener;
 use crate::parts::binding::Binding;
-use crate::parts::fences::{self, Deletions};
+use crate::parts::fences::{self, Deletions, MOST_HEADS};
 use crate::parts::row_filter;
 
 impl SSTable {
@@ -17,7 +17,10 @@ impl SSTable {
         take: impl AsyncFnMut(Vec<u8>) -> Result<()>,
         progress: impl FnMut(u64),
     ) -> Result<bool> {
-        let known = (self.binding(disk).await?, self.deletions_untold());
+        let binding = self.binding(disk).await?;
+        // Without a digest it would not be believed.
+        let deletions = binding.digest.map_or(Deletions::Unknown, |_| self.deletions_untold());
+        let known = (binding, deletions);
         fences::rebuild(&self.index_file, &self.data.codec, self.version(), known, take, progress).await
     }
 
@@ -32,16 +35,15 @@ impl SSTable {
         row_filter::rebuild(&self.index_file, &self.data, self.version(), binding, take, progress).await
     }
 
-    /// What of deletions Fences.db is to tell, as Statistics.db does not.
+    /// What of deletions Fences.db is to tell, as Statistics.db does not. It is looked for anew, whatever fences there are, and only where it
+    /// tells that an SSTable need not be asked for rows that lie elsewhere.
     fn deletions_untold(&self) -> Deletions<'_> {
-        let may_have = self.statistics.stats.may_have_partition_deletions;
-        if self.denies_partition_deletions() {
-            Deletions::None
-        } else if may_have && !self.version().has_partition_deletion_flag() {
-            Deletions::Sought(&self.data)
-        } else {
-            Deletions::Unknown
+        let (stats, version) = (&self.statistics.stats, self.version());
+        let is_untold = stats.may_have_partition_deletions && !version.has_partition_deletion_flag();
+        if !is_untold || !stats.covered_clustering.is_accurate || self.schema().clustering.is_empty() {
+            return Deletions::Unknown;
         }
+        Deletions::Sought((stats.partition_sizes.count() <= MOST_HEADS).then_some(&self.data))
     }
 
     /// What a component of our own is bound to.

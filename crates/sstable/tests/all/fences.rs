@@ -371,6 +371,43 @@ fn fences_deny_deletions_of_partitions() {
     }
 }
 
+/// Of SSTables that have no fences the heads of partitions are read, if there are not too many.
+#[test]
+fn deletions_of_partitions_are_looked_for() {
+    let deletion = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
+    for (partitions, deleted, denies) in
+        [(1, None, true), (9, None, true), (9, Some(4), false), (1000, None, true), (1001, None, false)]
+    {
+        runtime::run_simulated(SimOptions::default(), async |shard| {
+            let (disk, small) = (shard.disk(), 1);
+            let path = PathBuf::from("/me-1-big-Data.db");
+            let mut writer = writer(disk, &path, Version::Me).await;
+            let key = |number: i32| PartitionKey::new(Bytes::from(&number.to_be_bytes()[..]));
+            let mut keys: Vec<PartitionKey> = (0..partitions).map(key).collect();
+            keys.sort();
+            for (number, key) in keys.into_iter().enumerate() {
+                let deletion = if deleted == Some(number) { deletion } else { DeletionTime::LIVE };
+                // The middle one has blocks.
+                let rows = if number == 5 { MANY } else { small };
+                push(&mut writer, PartitionStart { key, deletion }, rows, true).await;
+            }
+            writer.seal().await.unwrap();
+            let written = open(disk, &path, true, 1 << 20).await;
+            assert_eq!(written.denies_partition_deletions(), deleted.is_none());
+            write_fences(disk, &written, |_| {}).await.unwrap();
+            let built = open(disk, &path, true, 1 << 20).await;
+            assert_eq!(built.denies_partition_deletions(), denies, "{partitions}");
+            assert_eq!(problems(disk, &path).await, "");
+            // A head that cannot be read tells nothing, and is in nobody's way.
+            disk.as_simulated().unwrap().add_file(&path, vec![0xff; built.data().file.file().len() as usize]);
+            let damaged = open(disk, &path, false, 1 << 20).await;
+            write_fences(disk, &damaged, |_| {}).await.unwrap();
+            assert!(!open(disk, &path, true, 1 << 20).await.denies_partition_deletions());
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn verify_finds_deletions_that_fences_deny() {
     runtime::run_simulated(SimOptions::default(), async |shard| {
@@ -396,14 +433,24 @@ fn verify_finds_deletions_that_fences_deny() {
 /// Writes a partition with this deletion and so many rows, which expire one day or never.
 async fn write(disk: &Disk, version: Version, deletion: DeletionTime, expires: bool, rows: i32) -> PathBuf {
     let path = PathBuf::from(format!("/{}-{rows}-big-Data.db", version.name()));
+    let mut writer = writer(disk, &path, version).await;
+    let key = PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]));
+    push(&mut writer, PartitionStart { key, deletion }, rows, expires).await;
+    writer.seal().await.unwrap();
+    path
+}
+
+async fn writer(disk: &Disk, path: &Path, version: Version) -> SSTableWriter {
     let value = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
     let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![value]));
-    let descriptor = Descriptor::parse(&path).unwrap();
+    let descriptor = Descriptor::parse(path).unwrap();
     let options = WriteOptions { column_index_size: 256, ..WriteOptions::new(version) };
-    let encoding = EncodingStats::NONE;
-    let mut writer = SSTableWriter::create(disk, descriptor, &schema, encoding, options).await.unwrap();
-    let key = PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]));
-    writer.push(&Fragment::PartitionStart(PartitionStart { key, deletion })).await.unwrap();
+    SSTableWriter::create(disk, descriptor, &schema, EncodingStats::NONE, options).await.unwrap()
+}
+
+/// Writes a partition of so many rows, which expire one day or never.
+async fn push(writer: &mut SSTableWriter, start: PartitionStart, rows: i32, expires: bool) {
+    writer.push(&Fragment::PartitionStart(start)).await.unwrap();
     let (ttl, local_deletion_time) = if expires { (100, 2_000_000_000) } else { (0, NO_DELETION_TIME) };
     for number in 0..rows {
         let clustering: Clustering = std::iter::once(&number.to_be_bytes()[..]).collect();
@@ -413,8 +460,6 @@ async fn write(disk: &Disk, version: Version, deletion: DeletionTime, expires: b
         writer.push(&Fragment::Row(row)).await.unwrap();
     }
     writer.push(&Fragment::PartitionEnd).await.unwrap();
-    writer.seal().await.unwrap();
-    path
 }
 
 /// What `verify` says.

@@ -8,7 +8,7 @@ use crate::sstable::SSTable;
 use crate::{Error, Result};
 
 /// Builds the fences of an SSTable and writes them, in the place of those it has; how many bytes they take. `None`,
-/// and nothing written, where they would spare a read nothing. The SSTable follows them once it is opened anew.
+/// and nothing is left, where they would spare a read nothing. The SSTable follows them once it is opened anew.
 ///
 /// Reads Index.db once, which `progress` is told of in bytes. The file gets its name when all of it is durable.
 ///

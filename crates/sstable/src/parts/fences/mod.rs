@@ -45,7 +45,7 @@ pub(crate) use builder::is_large;
 pub(crate) use entries::{Group, Large, Near};
 pub use file::write_fences;
 pub(crate) use reader::{Fences, Fencing};
-pub(crate) use rebuild::{Deletions, rebuild};
+pub(crate) use rebuild::{Deletions, MOST_HEADS, rebuild};
 pub(crate) use trailer::{is_of, is_undeleted};
 
 /// Between two places are not more partitions than that, so that each node has several entries.

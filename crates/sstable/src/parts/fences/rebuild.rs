@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use model::{DeletionTime, Fragment, FragmentReader};
+use model::{DeletionTime, Fragment, FragmentReader, PartitionKey, Token};
 use runtime::{Cache, File};
 
 use super::builder::{FencesBuilder, is_large};
@@ -22,8 +22,8 @@ const STEP: u64 = 64 << 10;
 /// For the blocks of large partitions, each of which is met once. Bytes.
 const CACHE: usize = 256 << 10;
 
-/// Of so many partitions without blocks the heads are read in the data: a request each.
-const MOST_HEADS: usize = 1000;
+/// Of so many partitions the heads are read in the data, where Index.db does not tell: a request each.
+pub(crate) const MOST_HEADS: u64 = 1000;
 /// Bytes of it.
 const HEAD: u64 = 512;
 
@@ -34,8 +34,8 @@ pub(crate) enum Deletions<'a> {
     None,
     /// There may be some.
     Unknown,
-    /// It is looked for: in Index.db, and of partitions without blocks, if these are few, in the data.
-    Sought(&'a Rc<Data>),
+    /// It is looked for in Index.db, and of partitions without blocks in the data, if that is given: else they may be deleted.
+    Sought(Option<&'a Rc<Data>>),
 }
 
 /// Hands out the fences of this Index.db, piece by piece: whole pages. They tell that no partition is deleted if that is found.
@@ -55,7 +55,7 @@ pub(crate) async fn rebuild(
     let blocks = CachedFile::new(index.clone(), Cache::new(CACHE));
     let mut entries = EntryScanner::new(IndexSource::Streamed(index.clone()), 0..index.len(), STEP);
     let mut builder = FencesBuilder::new(version);
-    let (mut last, mut heads) = (None, 0);
+    let mut last = None;
     let mut is_undeleted = !matches!(deletions, Deletions::Unknown);
     while let Some(entry) = entries.next().await? {
         let token = token_for(Partitioner::Murmur3, &entry.key);
@@ -67,10 +67,10 @@ pub(crate) async fn rebuild(
         let promoted = add_blocks(&mut builder, &blocks, codec, version, &entry).await?;
         builder.end_entry(promoted.as_ref(), entry.data);
         if let (Deletions::Sought(data), true) = (deletions, is_undeleted) {
-            heads += usize::from(promoted.is_none());
-            is_undeleted = match &promoted {
-                Some(promoted) => promoted.deletion.is_live(),
-                None => heads <= MOST_HEADS && deletion_of_head(data, entry.data).await?.is_live(),
+            is_undeleted = match (&promoted, data) {
+                (Some(promoted), _) => promoted.deletion.is_live(),
+                (None, Some(data)) => has_live_head(data, &entry, token).await?,
+                (None, None) => false,
             };
         }
         if builder.is_full() {
@@ -86,12 +86,15 @@ pub(crate) async fn rebuild(
     Ok(is_worthwhile)
 }
 
-/// The deletion of the partition that begins here.
-async fn deletion_of_head(data: &Rc<Data>, at: u64) -> Result<DeletionTime> {
-    let mut reader = DataReader::scan(data.clone(), at..data.file.len(), Pace::steady(HEAD, true));
-    match reader.next().await? {
-        Some(Fragment::PartitionStart(start)) => Ok(start.deletion),
-        _ => Err(Error::corrupt(data.file.path(), at, "no partition begins where the index says")),
+/// Whether the data says that the partition of an entry is not deleted. If the data is not sound there, it does not say so.
+async fn has_live_head(data: &Rc<Data>, entry: &Entry, token: Token) -> Result<bool> {
+    let key = PartitionKey { token, bytes: entry.key.clone() };
+    let range = entry.data..data.file.len();
+    let mut reader = DataReader::scan(data.clone(), range, Pace::steady(HEAD, true)).expecting(&key);
+    match reader.next().await {
+        Ok(Some(Fragment::PartitionStart(start))) => Ok(start.deletion.is_live()),
+        Err(Error::Io(error)) => Err(Error::Io(error)),
+        _ => Ok(false),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::sstable::SSTable;
 use crate::{Error, Result};
 
 /// Builds RowFilter.db of an SSTable and writes it, in the place of the one it has; how many bytes it takes. `None`, and
-/// nothing written, where no partition is large, where all of them are full of range tombstones, or where the clustering key has
+/// nothing left, where no partition is large, where all of them are full of range tombstones, or where the clustering key has
 /// types of which one value may have several forms. The SSTable uses it once it is opened anew, if it has fences.
 ///
 /// Reads Index.db once, which `progress` is told of in bytes, and the data of large partitions. The file gets its name when

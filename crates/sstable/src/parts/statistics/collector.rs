@@ -111,11 +111,13 @@ impl Collector {
         self.covered.end_partition();
     }
 
-    /// Whether no partition was deleted as a whole, though the version does not tell that, as something else was, or expires.
+    /// Whether no partition was deleted as a whole, though the version does not tell that, as something else was, or expires; of
+    /// tables and versions for which it matters, as the place of rows is told.
     pub fn denies_deletions_untold(&self) -> bool {
         let (least, _) = self.local_deletion_times.or((NO_DELETION_TIME, NO_DELETION_TIME));
         let is_told = self.version.has_partition_deletion_flag() || least == NO_DELETION_TIME;
-        !is_told && !self.has_partition_deletion
+        let matters = self.version.has_accurate_min_max() && !self.covered.types.is_empty();
+        matters && !is_told && !self.has_partition_deletion
     }
 
     /// What there was. Nothing is known of compression, the commit log, levels and repairs: what the fields
