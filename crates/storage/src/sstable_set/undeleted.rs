@@ -7,9 +7,9 @@
 //!                        ab have no deletion        of 4 there is c to be asked, and not d
 //! ```
 //!
-//! Before `oa` an SSTable does not tell whether it deletes partitions, only that something in it is deleted or expires. Where all
-//! expires, as what is measured often does, each would be asked for each slice of its partitions. A read that did ask them all
-//! keeps what it found, by which later ones leave out those without rows around their slice.
+//! Before `oa` Statistics.db does not tell whether partitions are deleted, only that something is deleted or expires. Fences do, where there are
+//! any. Where there are none and all expires, as what is measured often does, each would be asked for each slice of its partitions. A read
+//! that did ask them all keeps what it found, by which later ones leave out those without rows around their slice.
 //!
 //! Each SSTable has the version of the set with which it came. What a compaction makes has the greatest one of its inputs: it deletes nothing
 //! that these did not.
