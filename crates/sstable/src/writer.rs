@@ -529,14 +529,11 @@ impl SSTableWriter {
             // The last batches of the data are packed meanwhile.
             let filters = Filters::build(&mut sealer, &mut hashes, partitions, &self.options).await?;
             let sealed = data.finish().await?;
-            let (index_len, of_fences, of_rows) = index.finish().await?;
+            let (index_len, mut of_fences, of_rows) = index.finish().await?;
             let binding = binding(&sealed, index_len);
-            let of_fences = of_fences.map(|mut builder| {
-                if collector.denies_deletions_untold() {
-                    builder.tell_undeleted();
-                }
-                builder
-            });
+            if collector.denies_deletions_untold() {
+                of_fences.iter_mut().for_each(FencesBuilder::tell_undeleted);
+            }
             write_fences(&mut sealer, fences, of_fences, binding).await?;
             write_row_filter(&mut sealer, rows, of_rows, &binding).await?;
             let filter = filters.finish(&binding, sealer.descriptor().version).await?;

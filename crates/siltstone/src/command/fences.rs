@@ -21,8 +21,8 @@ const CACHE: usize = 2 << 20;
 ///
 /// It tells where small partitions begin in Data.db, and of large ones where in their index to look: then a cold read of
 /// one row is one request to Data.db, of a large partition one to Index.db before. Where something is deleted or expires, it also tells that no
-/// partition is deleted as a whole, if that is so: then an SSTable is not asked for rows that lie elsewhere. Index.db is read once, and for that the
-/// first bytes of small partitions, of an SSTable that has up to a thousand; no other file is changed, and none is
+/// partition is deleted as a whole, if that is so: then an SSTable is not asked for rows that lie elsewhere. Index.db is read once, and
+/// for that, if there are up to a thousand partitions, the first bytes of small ones. No other file is changed, and none is
 /// needed to read an SSTable: what Cassandra and ScyllaDB do not know they pass over. Fences are bound to their
 /// SSTable by its digest, and are not used for another.
 ///
@@ -39,7 +39,7 @@ pub(super) struct Fences {
     #[command(flatten)]
     paths: Paths,
 
-    /// Write them anew where there are fences already.
+    /// Write them anew where there are fences already; those that would not help are removed.
     #[arg(long)]
     force: bool,
 
