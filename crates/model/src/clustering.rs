@@ -63,7 +63,7 @@ impl Clustering {
 
     /// The values, without a share of their buffers.
     #[inline]
-    pub fn views(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
+    pub fn views(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> + Clone {
         self.values.iter().map(Option::as_deref)
     }
 
@@ -148,6 +148,75 @@ impl Position {
     /// Borrows the position for comparing.
     pub fn as_view(&self) -> PositionRef<'_> {
         PositionRef { prefix: &self.prefix, weight: self.weight }
+    }
+}
+
+/// A position in memory of its own that is used again: who walks along rows keeps the last one so, which need not be there any
+/// more.
+#[derive(Clone, Debug)]
+pub struct PositionBuf {
+    /// The values, one behind the other.
+    bytes: Vec<u8>,
+    /// How many bytes each has.
+    lens: SmallVec<[Option<u32>; 4]>,
+    weight: Weight,
+}
+
+impl PositionBuf {
+    /// Before every clustered row.
+    pub fn start() -> PositionBuf {
+        PositionBuf { bytes: Vec::new(), lens: SmallVec::new(), weight: Weight::Before }
+    }
+
+    /// Becomes the position of this prefix and weight.
+    ///
+    /// # Panics
+    /// If a value has 4 GiB.
+    #[inline]
+    pub fn set<'v>(&mut self, prefix: impl Iterator<Item = Option<&'v [u8]>>, weight: Weight) {
+        self.bytes.clear();
+        self.lens.clear();
+        for value in prefix {
+            self.lens.push(value.map(|value| u32::try_from(value.len()).expect("a value is below 4 GiB")));
+            self.bytes.extend_from_slice(value.unwrap_or_default());
+        }
+        self.weight = weight;
+    }
+
+    /// Where it stands beside another position, of clustering columns of these types.
+    #[inline]
+    pub fn compare<'v>(
+        &self,
+        types: &[CqlType],
+        prefix: impl ExactSizeIterator<Item = Option<&'v [u8]>>,
+        weight: Weight,
+    ) -> Ordering {
+        let columns = prefix.len();
+        for ((own, other), data_type) in self.prefix().zip(prefix).zip(types) {
+            let order = compare_values(data_type, own, other);
+            if order.is_ne() {
+                return order;
+            }
+        }
+        compare_ends((self.lens.len(), self.weight), (columns, weight))
+    }
+
+    /// The same position with values that can be shared.
+    pub fn to_position(&self) -> Position {
+        let values = self.prefix().map(|value| value.map(Bytes::from)).collect();
+        Position { prefix: Clustering { values }, weight: self.weight }
+    }
+
+    #[inline]
+    fn prefix(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        let mut rest = &*self.bytes;
+        self.lens.iter().map(move |len| {
+            len.map(|len| {
+                let (value, behind) = rest.split_at(len as usize);
+                rest = behind;
+                value
+            })
+        })
     }
 }
 
@@ -275,6 +344,37 @@ mod tests {
         for (i, a) in ordered.iter().enumerate() {
             for (j, b) in ordered.iter().enumerate() {
                 assert_eq!(compare_positions(&types, a.as_view(), b.as_view()), i.cmp(&j), "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_position_is_kept_in_a_buffer() {
+        let types = [CqlType::Int, CqlType::Text];
+        let text = |value: i32, text: &str| {
+            let values = [Some(Bytes::from(&value.to_be_bytes()[..])), Some(Bytes::from(text.as_bytes()))];
+            Clustering { values: values.into_iter().collect() }
+        };
+        let null = Clustering { values: [text(3, "").values[0].clone(), None].into_iter().collect() };
+        let ordered = [
+            Position::start(),
+            Position::before(ints(&[3])),
+            Position::at(null),
+            Position::at(text(3, "")),
+            Position::after(text(3, "")),
+            Position::before(text(3, "some text")),
+            Position::at(text(3, "text")),
+            Position::at(text(4, "a")),
+            Position::end(),
+        ];
+        let mut buffer = PositionBuf::start();
+        assert_eq!(buffer.to_position(), Position::start());
+        for a in ordered.iter().rev() {
+            buffer.set(a.prefix.views(), a.weight);
+            assert_eq!(buffer.to_position(), *a);
+            for b in &ordered {
+                let order = compare_positions(&types, a.as_view(), b.as_view());
+                assert_eq!(buffer.compare(&types, b.prefix.views(), b.weight), order, "{a:?} {b:?}");
             }
         }
     }

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::future::Future;
 
-use crate::clustering::{PositionRef, Weight, compare_positions};
+use crate::clustering::{PositionBuf, Weight};
 use crate::flat::FlatRow;
 use crate::{Clustering, CqlType, DeletionTime, PartitionKey, Position, Row, Schema};
 
@@ -154,8 +154,8 @@ pub struct Validator {
     key_order: Option<CqlType>,
     state: State,
     key: Option<PartitionKey>,
-    /// The last position of the partition, if there is one. Its list of values is used again.
-    last: Position,
+    /// The last position of the partition, if there is one.
+    last: PositionBuf,
     has_last: bool,
     open: DeletionTime,
 }
@@ -195,7 +195,7 @@ impl Validator {
             key_order: None,
             state: State::BetweenPartitions,
             key: None,
-            last: Position::start(),
+            last: PositionBuf::start(),
             has_last: false,
             open: DeletionTime::LIVE,
         }
@@ -214,12 +214,22 @@ impl Validator {
                 self.state = State::InRows;
                 Ok(())
             }
-            (Fragment::Row(row), State::AfterStart | State::InRows) => {
-                self.advance(PositionRef { prefix: &row.clustering, weight: Weight::At })
-            }
+            (Fragment::Row(row), _) => self.check_row(row.clustering.views()),
             (Fragment::RangeTombstone(change), State::AfterStart | State::InRows) => self.change(change),
             (Fragment::PartitionEnd, State::AfterStart | State::InRows) => self.end(),
             _ => Err(OrderError::Kind),
+        }
+    }
+
+    /// Takes the stream's next fragment, which is a row of this clustering key.
+    #[inline]
+    pub fn check_row<'v>(
+        &mut self,
+        clustering: impl ExactSizeIterator<Item = Option<&'v [u8]>> + Clone,
+    ) -> Result<(), OrderError> {
+        match self.state {
+            State::AfterStart | State::InRows => self.advance(clustering, Weight::At),
+            State::BetweenPartitions => Err(OrderError::Kind),
         }
     }
 
@@ -250,21 +260,25 @@ impl Validator {
             return Err(OrderError::TombstonePosition);
         }
         self.open = change.deletion;
-        self.advance(change.position.as_view())
+        self.advance(change.position.prefix.views(), change.position.weight)
     }
 
-    fn advance(&mut self, to: PositionRef<'_>) -> Result<(), OrderError> {
+    #[inline]
+    fn advance<'v>(
+        &mut self,
+        prefix: impl ExactSizeIterator<Item = Option<&'v [u8]>> + Clone,
+        weight: Weight,
+    ) -> Result<(), OrderError> {
         self.state = State::InRows;
         if self.has_last {
-            match compare_positions(&self.clustering, self.last.as_view(), to) {
+            match self.last.compare(&self.clustering, prefix.clone(), weight) {
                 Ordering::Less => {}
                 // Two changes at one place are redundant, but in order.
-                Ordering::Equal if to.weight != Weight::At => {}
+                Ordering::Equal if weight != Weight::At => {}
                 _ => return Err(OrderError::Clustering),
             }
         }
-        self.last.prefix.clone_from(to.prefix);
-        self.last.weight = to.weight;
+        self.last.set(prefix, weight);
         self.has_last = true;
         Ok(())
     }

@@ -36,7 +36,7 @@ pub mod time;
 pub mod types;
 
 pub use bytes::Bytes;
-pub use clustering::{Clustering, Position, PositionRef, Slice, Weight};
+pub use clustering::{Clustering, Position, PositionBuf, PositionRef, Slice, Weight};
 pub use fragment::{Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange};
 pub use key::{KeyView, PartitionKey, Token};
 pub use live::LiveRows;

@@ -92,7 +92,7 @@ impl<R: FragmentReader> FragmentReader for Merge<R> {
     fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         match &mut self.0 {
             Sources::One(source) => source.pop_flat(take),
-            Sources::Several(_) => {}
+            Sources::Several(merge) => merge.pop_flat(take),
         }
     }
 

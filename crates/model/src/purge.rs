@@ -16,6 +16,7 @@
 //! [`crate::Merge`] has removed those already. Where somebody wrote them into one SSTable, beside their
 //! deletion, they go together with it and do not come back to life.
 
+use crate::flat::FlatRow;
 use crate::{
     Bytes, Cell, CellValue, DeletionTime, Fragment, FragmentReader, Liveness, Next, PartitionKey,
     PartitionStart, RangeTombstoneChange, Row,
@@ -47,7 +48,8 @@ impl PurgeRules {
 ///
 /// Invariants, between two calls of `pop`:
 /// 1. `held` is there from a partition's start until something of it is given out.
-/// 2. `queued` is the fragment that made `held` go out, and comes right after it.
+/// 2. `queued` comes before all that is still to be read: the fragment that made `held` go out, or a row that was found
+///    among those given as they stand.
 #[derive(Debug)]
 pub struct Purge<R, L> {
     reader: R,
@@ -102,6 +104,27 @@ impl<R: FragmentReader, L: FnMut(&PartitionKey) -> Option<i64>> FragmentReader f
                 return Ok(next);
             }
         }
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let Purge { reader, judge, held, queued, purged_partition, range } = self;
+        let around = range.purged().max(*purged_partition);
+        if held.is_some() || queued.is_some() || !around.is_live() {
+            return;
+        }
+        reader.pop_flat(&mut |row| {
+            // All of a usual row stays.
+            if row.is_usual() {
+                return take(row);
+            }
+            let mut other = Fragment::default();
+            row.decode(&mut other).expect("a row that is given as it stands is one");
+            let Fragment::Row(of_other) = &mut other else { unreachable!("a row was decoded") };
+            let is_kept = judge.keeps(of_other, around);
+            *queued = is_kept.then_some(other);
+            !is_kept
+        });
     }
 
     async fn fill(&mut self) -> Result<(), R::Error> {

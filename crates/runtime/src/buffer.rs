@@ -201,6 +201,18 @@ pub(crate) fn allocate(len: usize, alignment: usize) -> (Vec<u8>, usize) {
     (buf, base)
 }
 
+/// The same room in a buffer that was allocated before, if it has it.
+pub(crate) fn realign(mut buf: Vec<u8>, len: usize, alignment: usize) -> (Vec<u8>, usize) {
+    let base = padding(&buf, alignment);
+    if buf.capacity() < base + len {
+        return allocate(len, alignment);
+    }
+    if buf.len() < base {
+        buf.resize(base, 0);
+    }
+    (buf, base)
+}
+
 /// How many bytes the address of `buf` is short of a multiple of `alignment`.
 fn padding(buf: &[u8], alignment: usize) -> usize {
     buf.as_ptr().addr().wrapping_neg() & (alignment - 1)
@@ -214,10 +226,11 @@ mod tests {
     fn the_room_is_aligned_and_large_enough() {
         for alignment in [1, 4, 16, 512, 4096] {
             for len in [1, 100, 512, 4096, 70_000] {
-                let (buf, base) = allocate(len, alignment);
-                assert!(buf.len() >= base);
-                assert_eq!((buf.as_ptr().addr() + base) % alignment, 0);
-                assert!(buf.capacity() - base >= len);
+                for (buf, base) in [allocate(len, alignment), realign(vec![1; 7000], len, alignment)] {
+                    assert!(buf.len() >= base);
+                    assert_eq!((buf.as_ptr().addr() + base) % alignment, 0);
+                    assert!(buf.capacity() - base >= len);
+                }
             }
         }
     }

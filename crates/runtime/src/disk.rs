@@ -62,12 +62,26 @@ impl Disk {
     /// [`IoError::Refused`], with the kind `AlreadyExists` if there is a file or folder of this path, and `NotFound`
     /// if there is no such folder to put it in.
     pub async fn create(&self, path: &Path, class: IoClass) -> Result<NewFile, IoError> {
+        self.create_as(path, class, false).await
+    }
+
+    /// The same for a file that nobody reads before it was synced, and few soon after: its bytes go past the page cache of the
+    /// operating system, if the shard asks for direct I/O and the file system has it. So they are on their way to the disk as they
+    /// are appended, and not all when it is synced, and what others have in that cache stays.
+    ///
+    /// # Errors
+    /// Those of [`Disk::create`].
+    pub async fn create_direct(&self, path: &Path, class: IoClass) -> Result<NewFile, IoError> {
+        self.create_as(path, class, true).await
+    }
+
+    async fn create_as(&self, path: &Path, class: IoClass, is_direct: bool) -> Result<NewFile, IoError> {
         let created = match &self.backend {
-            Backend::Real(disk) => disk.create(path).await,
-            Backend::Simulated(disk) => disk.create(path).await,
+            Backend::Real(disk) => disk.create(path, is_direct).await,
+            Backend::Simulated(disk) => disk.create(path, is_direct).await,
         };
-        let sink = created.map_err(|error| IoError::refused(path, DiskAction::Create, &error))?;
-        Ok(NewFile::new(path, class, Rc::clone(&self.shared.counters), sink))
+        let created = created.map_err(|error| IoError::refused(path, DiskAction::Create, &error))?;
+        Ok(NewFile::new(path, class, Rc::clone(&self.shared.counters), created))
     }
 
     /// Gives a file another path on the same file system, in the place of the file that has it, at once: nobody sees

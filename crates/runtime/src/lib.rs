@@ -53,6 +53,7 @@
 //! This crate never knows what an SSTable is: an [`IoClass`] and an owner in a [`CacheKey`] are numbers to it.
 
 mod ahead;
+mod blocks;
 mod buffer;
 mod cache;
 mod clock;

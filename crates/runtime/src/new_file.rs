@@ -6,15 +6,22 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
+use crate::blocks::{Alignments, Blocks};
 use crate::error::{DiskAction, IoError};
 use crate::file::MAX_REQUEST;
 use crate::real::RealNewFile;
 use crate::sim::SimNewFile;
 use crate::stats::{IoClass, IoCounters};
 
+/// So many bytes at a time go past the page cache.
+const PIECE: usize = 1 << 20;
+
+const DIRECT: &str = "it is written past the page cache";
+
 /// A file of one shard that was created empty and is appended to. Closed when it is dropped; not durable by that.
 ///
-/// What was appended can be read at once, by who opens the file then. It survives a power cut once
+/// What was appended can be read at once, by who opens the file then; of one that goes [past the page
+/// cache](crate::Disk::create_direct), once it was synced. It survives a power cut once
 /// [`NewFile::sync`] has ended well, and so does its name after [`Disk::sync_dir`](crate::Disk::sync_dir) of its
 /// folder.
 ///
@@ -23,7 +30,7 @@ use crate::stats::{IoClass, IoCounters};
 /// there is to do with the file is to remove it.
 ///
 /// Invariants:
-/// 1. Unless `in_doubt`, the file has exactly `len` bytes.
+/// 1. Unless `in_doubt`, the file has exactly `len` bytes, without those that wait in `blocks`.
 /// 2. `in_doubt` is set from the beginning of an append or a sync until it has ended well.
 pub struct NewFile {
     path: Rc<Path>,
@@ -32,6 +39,14 @@ pub struct NewFile {
     class: IoClass,
     counters: Rc<IoCounters>,
     sink: Sink,
+    /// There as long as it is written past the page cache.
+    blocks: Option<Blocks>,
+}
+
+/// A file that was made, and what its writes have to suit if they go past the page cache.
+pub(crate) struct Created {
+    pub(crate) sink: Sink,
+    pub(crate) alignments: Option<Alignments>,
 }
 
 /// Where the bytes go.
@@ -41,8 +56,10 @@ pub(crate) enum Sink {
 }
 
 impl NewFile {
-    pub(crate) fn new(path: &Path, class: IoClass, counters: Rc<IoCounters>, sink: Sink) -> Self {
-        Self { path: path.into(), len: 0, in_doubt: false, class, counters, sink }
+    pub(crate) fn new(path: &Path, class: IoClass, counters: Rc<IoCounters>, created: Created) -> Self {
+        let Created { sink, alignments } = created;
+        let blocks = alignments.map(Blocks::new);
+        Self { path: path.into(), len: 0, in_doubt: false, class, counters, sink, blocks }
     }
 
     /// How many bytes were appended, without those of an append that did not end well.
@@ -59,7 +76,8 @@ impl NewFile {
     /// Writes all of `bytes` to the end of the file, and hands the buffer back, empty, to be filled again.
     ///
     /// Goes to the operating system once, and again only where it took fewer bytes, was interrupted by a signal, or
-    /// where more than 1 GiB is written. A request that has begun is seen to its end even if this future is dropped.
+    /// where more than 1 GiB is written. Past the page cache go whole blocks, a megabyte of them at a time; the rest goes with those
+    /// of a later append, or as the file is synced. A request that has begun is seen to its end even if this future is dropped.
     ///
     /// # Errors
     /// [`IoError::Write`] if the operating system refuses, with the kind `StorageFull` where the disk is; also if an
@@ -68,18 +86,10 @@ impl NewFile {
         let (path, offset, length) = (Rc::clone(&self.path), self.len, bytes.len());
         let refused = |error| IoError::write(&path, offset, length, &error);
         self.begin().map_err(refused)?;
-        let mut written = 0;
-        while written < length {
-            let part = written..length.min(written + MAX_REQUEST);
-            self.counters.record_write(self.class, part.len());
-            let result;
-            (result, bytes) = self.sink.write_at(bytes, part, offset + written as u64).await;
-            match result {
-                Ok(0) => return Err(refused(io::ErrorKind::WriteZero.into())),
-                Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(refused(error)),
-            }
+        if self.blocks.is_some() {
+            self.write_blocks(&bytes).await.map_err(refused)?;
+        } else {
+            bytes = self.write(bytes, 0..length, offset).await.map_err(refused)?;
         }
         self.len += length as u64;
         self.in_doubt = false;
@@ -96,10 +106,56 @@ impl NewFile {
         let path = Rc::clone(&self.path);
         let refused = |error| IoError::refused(&path, DiskAction::Sync, &error);
         self.begin().map_err(refused)?;
+        self.write_rest().await?;
         self.counters.record_sync();
         self.sink.sync().await.map_err(refused)?;
         self.in_doubt = false;
         Ok(())
+    }
+
+    /// Writes the whole blocks that there are with these bytes.
+    async fn write_blocks(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut end = self.len;
+        for piece in bytes.chunks(PIECE) {
+            let blocks = self.blocks.as_mut().expect(DIRECT);
+            let at = end - blocks.rest().len() as u64;
+            let (buffer, whole) = blocks.take(piece);
+            let buffer = self.write(buffer, whole, at).await?;
+            self.blocks.as_mut().expect(DIRECT).put_back(buffer);
+            end += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes what fills no block. The file goes on in the page cache from there.
+    async fn write_rest(&mut self) -> Result<(), IoError> {
+        let Some(blocks) = self.blocks.take_if(|blocks| !blocks.rest().is_empty()) else { return Ok(()) };
+        let rest = blocks.into_rest();
+        let (path, len) = (Rc::clone(&self.path), rest.len());
+        let offset = self.len - len as u64;
+        let refused = |error| IoError::write(&path, offset, len, &error);
+        self.sink.end_direct().map_err(refused)?;
+        self.write(rest, 0..len, offset).await.map_err(refused)?;
+        Ok(())
+    }
+
+    /// Writes a part of a buffer to the end of the file, and gives it back.
+    async fn write(&self, mut bytes: Vec<u8>, whole: Range<usize>, offset: u64) -> io::Result<Vec<u8>> {
+        let mut written = 0;
+        while written < whole.len() {
+            let start = whole.start + written;
+            let part = start..whole.end.min(start + MAX_REQUEST);
+            self.counters.record_write(self.class, part.len());
+            let result;
+            (result, bytes) = self.sink.write_at(bytes, part, offset + written as u64).await;
+            match result {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(bytes)
     }
 
     /// Sets `in_doubt`, unless it is set already.
@@ -124,6 +180,17 @@ impl Sink {
         match self {
             Self::Real(file) => file.write_at(buf, part, offset).await,
             Self::Simulated(file) => (file.append(&buf[part], offset).await, buf),
+        }
+    }
+
+    /// Lets the page cache have what is written from here on.
+    fn end_direct(&self) -> io::Result<()> {
+        match self {
+            Self::Real(file) => file.end_direct(),
+            Self::Simulated(file) => {
+                file.end_direct();
+                Ok(())
+            }
         }
     }
 

@@ -62,6 +62,75 @@ fn what_is_appended_is_read_at_once() {
 }
 
 #[test]
+fn what_goes_past_the_page_cache_is_read_once_it_was_synced() {
+    everywhere(async |disk, dir| {
+        let path = dir.join("a");
+        let mut file = disk.create_direct(&path, CLASS).await.unwrap();
+        let (mut expected, mut buf) = (Vec::new(), Vec::new());
+        for (number, len) in [0, 1, 511, 512, 5000, 3_000_000, 100_000, 3, 4096].into_iter().enumerate() {
+            buf.resize(len, number as u8);
+            expected.extend_from_slice(&buf);
+            let address = buf.as_ptr();
+            buf = file.append(buf).await.unwrap();
+            assert!(buf.is_empty() && buf.as_ptr() == address, "the buffer comes back");
+            assert_eq!(file.len(), expected.len() as u64);
+            assert!(expected.starts_with(&content(disk, &path).await));
+            if number % 3 == 1 {
+                file.sync().await.unwrap();
+                assert!(content(disk, &path).await == expected, "after {len} bytes more");
+            }
+        }
+        file.sync().await.unwrap();
+        drop(file);
+        assert!(content(disk, &path).await == expected);
+    });
+}
+
+#[test]
+fn whole_blocks_go_past_the_page_cache_and_the_rest_with_the_sync() {
+    let short = SimOptions { short_write_chance: 0.5, ..SimOptions::default() };
+    for (sim, requests) in [(SimOptions::default(), 3), (short, 6)] {
+        simulated(sim, async |shard| {
+            let disk = shard.disk();
+            let mut file = disk.create_direct(Path::new("/a"), CLASS).await.unwrap();
+            for (len, whole) in [(500, 0), (100, 512), (20_000, 20_480)] {
+                file.append(vec![7; len]).await.unwrap();
+                assert_eq!(content(disk, Path::new("/a")).await.len(), whole);
+            }
+            file.append(Vec::new()).await.unwrap();
+            file.sync().await.unwrap();
+            assert!(content(disk, Path::new("/a")).await == [7; 20_600]);
+            let writes = disk.stats().writes(CLASS);
+            assert!(writes.requests <= requests && writes.bytes >= 20_600, "{writes:?}");
+        });
+    }
+}
+
+#[test]
+fn a_full_disk_takes_the_blocks_that_fit() {
+    simulated(SimOptions { capacity: Some(2000), ..SimOptions::default() }, async |shard| {
+        let mut file = shard.disk().create_direct(Path::new("/a"), CLASS).await.unwrap();
+        let error = file.append(vec![2; 5000]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(content(shard.disk(), Path::new("/a")).await, [2; 1536]);
+    });
+}
+
+#[test]
+fn a_rest_that_cannot_be_written_is_told_with_its_place() {
+    simulated(SimOptions::default(), async |shard| {
+        let disk = shard.disk().as_simulated().unwrap();
+        let mut file = shard.disk().create_direct(Path::new("/a"), CLASS).await.unwrap();
+        file.append(vec![7; 5000]).await.unwrap();
+        disk.set_options(SimOptions { write_error_chance: 1.0, ..SimOptions::default() });
+        let error = file.sync().await.unwrap_err().to_string();
+        assert_eq!(error, "/a: writing 392 bytes at offset 4608: a simulated failure of the disk");
+        disk.set_options(SimOptions::default());
+        assert!(file.append(vec![1]).await.is_err() && file.sync().await.is_err());
+    });
+}
+
+#[test]
 fn what_is_open_stays_when_its_name_goes() {
     everywhere(async |disk, dir| {
         let [a, b] = ["a", "b"].map(|name| dir.join(name));

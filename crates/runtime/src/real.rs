@@ -31,9 +31,10 @@ use compio::io::{AsyncReadAt, AsyncWriteAt};
 use rustix::fs::{AtFlags, FileType, OFlags, Statx, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
+use crate::blocks::Alignments;
 use crate::file::{Opened, Source};
 use crate::in_place;
-use crate::new_file::Sink;
+use crate::new_file::{Created, Sink};
 use crate::task::yield_now;
 
 /// The disk of the machine, as one shard uses it. Clones are the same.
@@ -104,13 +105,14 @@ impl RealDisk {
         .await
     }
 
-    /// Makes a new file, whose writes go through the page cache of the operating system: direct ones would have to
-    /// be padded to the alignment.
-    pub(crate) async fn create(&self, path: &Path) -> io::Result<Sink> {
+    /// Makes a new file, whose writes go through the page cache of the operating system unless they are to be direct, and can be.
+    pub(crate) async fn create(&self, path: &Path, is_direct: bool) -> io::Result<Created> {
         let path = path.to_owned();
         let work = async move { OpenOptions::new().write(true).create_new(true).open(path).await };
         let file = self.request(work).await?;
-        Ok(Sink::Real(RealNewFile { disk: self.clone(), file }))
+        // The flag comes later: a file system that refuses it would have made the file all the same.
+        let alignments = if is_direct && self.0.direct_io { set_direct(&file)? } else { None };
+        Ok(Created { sink: Sink::Real(RealNewFile { disk: self.clone(), file }), alignments })
     }
 
     pub(crate) async fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -192,6 +194,15 @@ impl RealDisk {
         self.0.under_way.update(|count| count + 1);
         UnderWay(self)
     }
+}
+
+/// Has an empty file written past the page cache, if its file system can; what its writes have to suit then.
+fn set_direct(file: &compio::fs::File) -> io::Result<Option<Alignments>> {
+    let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
+    let Some((offset, memory)) = direct_alignments(&stat) else { return Ok(None) };
+    let is_set = fcntl_setfl(file, fcntl_getfl(file)? | OFlags::DIRECT).is_ok();
+    let block = offset.max((stat.stx_blksize as usize).next_power_of_two());
+    Ok(is_set.then_some(Alignments { block, memory }))
 }
 
 /// What offsets and lengths, and what addresses of direct I/O are multiples of, if the kernel knows.
@@ -291,6 +302,11 @@ impl RealNewFile {
         let work = async move { file.write_at(buf.slice(part), offset).await };
         let BufResult(result, slice) = self.disk.request(work).await;
         (result, slice.into_inner())
+    }
+
+    /// Lets the page cache have what is written from here on.
+    pub(crate) fn end_direct(&self) -> io::Result<()> {
+        Ok(fcntl_setfl(&self.file, fcntl_getfl(&self.file)? - OFlags::DIRECT)?)
     }
 
     /// The bytes and the length, as `fdatasync` does; times and rights of the file may come later.

@@ -29,8 +29,8 @@ pub struct ShardOptions {
     /// Whether to use io_uring; the default. Where the kernel lacks or forbids it, and where this is `false`, requests
     /// go to a pool of threads that block.
     pub io_uring: bool,
-    /// Whether to read past the page cache of the operating system where the file system can; the default. Writes go
-    /// through it in any case.
+    /// Whether to read past the page cache of the operating system where the file system can, and to write what
+    /// [`Disk::create_direct`](crate::Disk::create_direct) makes; the default. Other writes go through it in any case.
     pub direct_io: bool,
     /// The CPU to pin the thread to, counted from 0; `None`, the default, leaves it to the operating system.
     pub cpu: Option<usize>,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::blocks::Alignments;
 use crate::clock::SimClock;
 use crate::file::{Opened, Source};
-use crate::new_file::Sink;
+use crate::new_file::{Created, Sink};
 
 mod executor;
 mod fate;
@@ -20,7 +21,7 @@ mod random;
 pub(crate) use executor::{SimTask, in_simulation, run, try_now, try_sleep, try_spawn};
 use fate::ChangeFate;
 pub(crate) use file::{SimFile, SimNewFile};
-use files::{Content, Files};
+use files::{Content, Files, SECTOR};
 use operation::Operation;
 use random::Random;
 
@@ -169,10 +170,12 @@ impl SimDisk {
         })
     }
 
-    pub(crate) async fn create(&self, path: &Path) -> io::Result<Sink> {
+    pub(crate) async fn create(&self, path: &Path, is_direct: bool) -> io::Result<Created> {
         let (life, content) = (self.life()?, Content::empty());
         self.operate(life, Operation::Create(path.to_owned(), Rc::clone(&content))).await?;
-        Ok(Sink::Simulated(SimNewFile::new(self.clone(), life, content)))
+        let block = if is_direct { self.0.options.borrow().alignment.max(SECTOR) } else { 1 };
+        let sink = Sink::Simulated(SimNewFile::new(self.clone(), life, content, block));
+        Ok(Created { sink, alignments: is_direct.then_some(Alignments { block, memory: 1 }) })
     }
 
     pub(crate) async fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -246,7 +249,10 @@ impl SimDisk {
         let number = self.counters().operations;
         self.count(|counters| counters.operations += 1);
         let options = self.0.options.borrow();
-        Ok((number, ChangeFate::draw(&options, &mut self.0.random.borrow_mut(), operation.len())))
+        Ok((
+            number,
+            ChangeFate::draw(&options, &mut self.0.random.borrow_mut(), operation.len(), operation.unit()),
+        ))
     }
 
     fn finish(&self, life: Life, fate: &ChangeFate, mut operation: Operation) -> io::Result<usize> {

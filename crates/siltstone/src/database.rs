@@ -144,7 +144,7 @@ pub struct Options {
     pub column_index_size: u32,
     /// Whether to use io_uring where it can be had. Default yes.
     pub io_uring: bool,
-    /// Whether to read past the page cache of the operating system. Default yes.
+    /// Whether to read SSTables, and write them, past the page cache of the operating system. Default yes.
     pub direct_io: bool,
     /// Whether each shard stays on a CPU of its own. Default no.
     pub pin: bool,

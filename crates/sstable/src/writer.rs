@@ -42,6 +42,7 @@ use crate::{Error, Result, Version};
 mod growing;
 pub mod limits;
 mod seal;
+mod usual;
 
 pub use limits::Limits;
 pub(crate) use seal::is_unsealed;
@@ -138,6 +139,8 @@ pub struct SSTableWriter {
     limits: Limits,
     validator: Validator,
     codec: RowCodec,
+    /// Whether its cells are counters, of which more is looked at than of others.
+    has_counters: bool,
     data: DataWriter,
     index: IndexWriter,
     summary: SummaryBuilder,
@@ -224,6 +227,7 @@ impl SSTableWriter {
             limits,
             validator,
             codec: codec.writing_for(options.family),
+            has_counters: schema.is_counter(),
             data: files.data,
             index: files.index,
             summary: SummaryBuilder::new(options.min_index_interval),
@@ -244,8 +248,7 @@ impl SSTableWriter {
     /// # Errors
     /// A fragment that is out of order, or that the version cannot hold; what the operating system says.
     pub async fn push(&mut self, fragment: &Fragment) -> Result<()> {
-        self.validator.check(fragment).map_err(|error| self.unfit(error.to_string()))?;
-        self.limits.check(fragment).map_err(|what| self.unfit(what))?;
+        self.check(fragment)?;
         match fragment {
             Fragment::PartitionStart(start) => self.start(start),
             Fragment::StaticRow(row) => self.static_row(row),
@@ -253,10 +256,7 @@ impl SSTableWriter {
             Fragment::RangeTombstone(change) => self.change(change),
             Fragment::PartitionEnd => self.end().await?,
         }
-        if self.data.is_full() || self.index.is_full() {
-            self.flush().await?;
-        }
-        Ok(())
+        self.flush_if_full().await
     }
 
     /// Takes all that a reader gives; `progress` is told now and then how far the data is, in bytes written.
@@ -274,6 +274,7 @@ impl SSTableWriter {
         let (mut told, mut fragment) = (0, Fragment::default());
         while reader.advance(&mut fragment).await? {
             self.push(&fragment).await?;
+            while self.push_flat(reader, usize::MAX).await? > 0 {}
             if self.data.position() - told >= PROGRESS_STEP {
                 told = self.data.position();
                 progress(told);
@@ -327,6 +328,11 @@ impl SSTableWriter {
         let SSTableWriter { sealer, data, index, fences, rows, hashes, .. } = self;
         drop((data, index, fences, rows, hashes));
         sealer.abandon().await
+    }
+
+    fn check(&mut self, fragment: &Fragment) -> Result<()> {
+        self.validator.check(fragment).map_err(|error| self.unfit(error.to_string()))?;
+        self.limits.check(fragment).map_err(|what| self.unfit(what))
     }
 
     fn unfit(&self, what: String) -> Error {
@@ -485,6 +491,14 @@ impl SSTableWriter {
         let Partition { deletion, start, head_len, .. } = partition;
         let token = partition.key.token;
         self.index.end(WrittenPartition { token, key, data: start, head_len, deletion }).await
+    }
+
+    fn is_full(&self) -> bool {
+        self.data.is_full() || self.index.is_full()
+    }
+
+    async fn flush_if_full(&mut self) -> Result<()> {
+        if self.is_full() { self.flush().await } else { Ok(()) }
     }
 
     async fn flush(&mut self) -> Result<()> {

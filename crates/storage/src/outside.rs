@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use model::flat::FlatRow;
 use model::{Fragment, FragmentReader, Next, PartitionKey, PartitionStart};
 
 use crate::sstable_set::{Candidates, Member, SSTableSet};
@@ -89,6 +90,13 @@ impl<R: FragmentReader<Error = Error>> FragmentReader for Awaiting<R> {
             }
         }
         Ok(next)
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        if self.held.is_none() {
+            self.reader.pop_flat(take);
+        }
     }
 
     async fn fill(&mut self) -> Result<()> {

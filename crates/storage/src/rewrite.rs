@@ -34,7 +34,7 @@ pub const MANY_TOMBSTONES: u64 = 100_000;
 const PURGED: usize = 10_000;
 
 /// After so many fragments others may go on.
-const TURN: u32 = 512;
+const TURN: usize = 512;
 
 /// What SSTables are made into.
 #[derive(Clone, Debug)]
@@ -298,6 +298,11 @@ impl<'a> Rewriter<'a> {
         while left.advance(&mut fragment).await? {
             self.push(&fragment, transaction).await?;
             turn += 1;
+            if turn < TURN
+                && let Some(writer) = &mut self.writer
+            {
+                turn += writer.push_flat(&mut left, TURN - turn).await?;
+            }
             if turn == TURN {
                 turn = 0;
                 self.take_turns().await?;

@@ -197,6 +197,14 @@ impl<'a> Cursor<'a> {
         taken
     }
 
+    /// The bytes that something is passed by in.
+    #[inline]
+    pub(super) fn passed(&mut self, pass: impl FnOnce(&mut Self) -> Decoded<()>) -> Decoded<&'a [u8]> {
+        let before = self.at;
+        pass(self)?;
+        Ok(&self.bytes[before..self.at])
+    }
+
     /// What all that is taken points into.
     #[inline]
     pub(super) fn owner(&self) -> &'a Bytes {

@@ -193,6 +193,43 @@ pub(super) fn visit_usual<'a>(visitor: &mut impl ValueVisitor<'a>, cursor: &mut 
     Ok(())
 }
 
+/// Appends the row that stands here, behind this byte, as a usual one is told by itself. `false` if it is not usual: what was
+/// appended is of no worth then.
+#[inline]
+pub(super) fn put_if_usual(
+    kind: u8,
+    base: &mut Base,
+    cursor: &mut Cursor<'_>,
+    out: &mut Vec<u8>,
+) -> Decoded<bool> {
+    let flags = cursor.u8()?;
+    if flags | stamp::TIMESTAMP != flag::USUAL {
+        return Ok(false);
+    }
+    let clustering = cursor.passed(|cursor| place::visit_clustering(cursor, |_| {}))?;
+    let marker = take_marker(flags, base, cursor)?;
+    let mut is_usual = true;
+    let cells = cursor.passed(|cursor| {
+        let mut left = cursor.count()?;
+        while left > 0 && is_usual {
+            left -= 1;
+            match cursor.u8()? {
+                0 => _ = cursor.bytes()?,
+                _ => is_usual = false,
+            }
+        }
+        Ok(())
+    })?;
+    // What is told from the time of the marker is the same wherever the row stands.
+    out.extend_from_slice(&[kind, flag::USUAL]);
+    out.extend_from_slice(clustering);
+    let (mut base, stamp) = (Base::at_start(), marker_stamp(&marker));
+    is_usual &= base.flags_of(&stamp) == stamp::TIMESTAMP;
+    base.put(&stamp, stamp::TIMESTAMP, out);
+    out.extend_from_slice(cells);
+    Ok(is_usual)
+}
+
 /// Whether the row has its marker's flags alone, and cells of the first columns without flags.
 #[inline]
 pub(super) fn is_usual(row: &Row) -> bool {

@@ -11,7 +11,7 @@ use super::mutation::{self, Parts};
 use super::place::{Ends, visit_clustering};
 use super::stamp::Base;
 use super::view::{CellView, RowVisitor};
-use super::{FlatError, FlatReader, row};
+use super::{FlatError, FlatReader, kind, row};
 use crate::{
     Bytes, Clustering, DeletionTime, Liveness, PartitionKey, PositionRef, RangeTombstone, Row, Schema, Weight,
 };
@@ -99,6 +99,13 @@ impl StandingRow {
     pub fn decode(&self, row: &mut Row) {
         debug_assert!(row.is_empty() && row.clustering.is_empty(), "nothing is overwritten");
         self.read(|base, cursor| row::take_into(row, base, cursor));
+    }
+
+    /// Appends the row as [`put_fragment`](super::put_fragment) does, if it is [usual](super::is_usual). Whether it is; what was
+    /// appended is of no worth otherwise.
+    #[inline]
+    pub fn put_if_usual(&self, out: &mut Vec<u8>) -> bool {
+        self.read(|base, cursor| row::put_if_usual(kind::ROW, base, cursor, out))
     }
 
     /// Shows the row to a visitor.

@@ -1,10 +1,13 @@
 //! A row looked at where it stands, without a copy of anything: what goes from a cache to a client is little more than
 //! its values.
 
+use std::cmp::Ordering;
+
 use super::cursor::{Cursor, Decoded};
+use super::place::Ends;
 use super::stamp::Base;
-use super::{FlatError, fragment_at, kind, row};
-use crate::{Bytes, Cell, CellValue, DeletionTime, Fragment, Liveness};
+use super::{FlatError, compare_place, fragment_at, kind, row};
+use crate::{Bytes, Cell, CellValue, CqlType, DeletionTime, Fragment, Liveness, PositionRef};
 
 /// A clustered row in flat bytes, of which nothing has been read yet.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +110,17 @@ impl<'a> FlatRow<'a> {
     #[inline]
     pub fn is_usual(&self) -> bool {
         self.is_usual
+    }
+
+    /// Where the row stands beside a position, of clustering columns of these types.
+    ///
+    /// # Errors
+    /// If none is there.
+    #[inline]
+    pub fn compare(&self, types: &[CqlType], position: PositionRef<'_>) -> Result<Ordering, FlatError> {
+        let mut cursor = Cursor::of(self.bytes, self.rest);
+        let other = Ends(position.prefix.views(), position.weight);
+        compare_place(&mut cursor, types, other).map_err(|fault| cursor.error(fault))
     }
 
     /// Puts the row into `place`.

@@ -2,7 +2,8 @@
 //!
 //! The next fragment of each source is in a heap. All that stand at the least place are taken, become one fragment, or
 //! none, and just those sources are asked for their next one. A partition that only one source has passes straight
-//! through, at the price of a branch a fragment.
+//! through, at the price of a branch a fragment. So do rows as they stand, as long as one source has more of them before
+//! the first of all others, and nothing around them is deleted.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -13,6 +14,7 @@ use super::heap::Heap;
 use super::ranges::OpenRanges;
 use super::{Direction, RowMerger, join};
 use crate::clustering::{PositionRef, Weight, compare_positions};
+use crate::flat::FlatRow;
 use crate::{
     Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange, Row,
     Schema,
@@ -32,6 +34,8 @@ pub(super) struct Several<R> {
     due: SmallVec<[u32; 8]>,
     /// The one source that has the current partition, where no other has it.
     solo: Option<usize>,
+    /// Whether the last fragment came from the source that gave the one before it, and from no other.
+    goes_on: bool,
     order: Order,
     partition: DeletionTime,
     ranges: OpenRanges,
@@ -63,6 +67,7 @@ impl<R: FragmentReader> Several<R> {
             heap: Heap::default(),
             due: (0..count).collect(),
             solo: None,
+            goes_on: false,
             order: Order { schema: schema.clone(), direction },
             partition: DeletionTime::LIVE,
             ranges: OpenRanges::new(sources.len()),
@@ -81,6 +86,16 @@ impl<R: FragmentReader> FragmentReader for Several<R> {
         match self.solo {
             Some(solo) => self.pop_solo(solo, place),
             None => self.pop_merged(place),
+        }
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        match self.solo {
+            Some(solo) => self.sources[solo].reader.pop_flat(take),
+            // To ask a source whose rows alternate with those of others would be for nothing.
+            None if self.goes_on => self.pop_stretch(take),
+            None => {}
         }
     }
 
@@ -118,6 +133,34 @@ impl<R: FragmentReader> Several<R> {
         }
     }
 
+    /// Gives rows of the source that has given the last fragment, up to where another one has something.
+    fn pop_stretch(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let Several { sources, heap, due, order, .. } = self;
+        let around = self.ranges.in_force().max(self.partition);
+        let &[number] = &**due else { return };
+        let (source, next) = match heap.least() {
+            Some(next) => match sources.get_disjoint_mut([number as usize, next as usize]) {
+                Ok([source, next]) => (source, Some(&next.head)),
+                Err(_) => unreachable!("invariant 1"),
+            },
+            None => (&mut sources[number as usize], None),
+        };
+        if !around.is_live() || source.state != State::Due || matches!(next, Some(Fragment::StaticRow(_))) {
+            return;
+        }
+        // What has no place among the rows stands behind them all.
+        let end = next.and_then(position_of);
+        let Source { reader, state, head } = source;
+        reader.pop_flat(&mut |row| {
+            if end.is_none_or(|end| order.is_before(row, end)) {
+                return take(row);
+            }
+            row.decode(head).expect(WHOLE);
+            *state = State::Ready;
+            false
+        });
+    }
+
     /// Pops the due sources; whether each has now given a fragment or its end.
     fn refill(&mut self) -> Result<bool, R::Error> {
         let (mut filled, mut ended) = (true, false);
@@ -139,16 +182,17 @@ impl<R: FragmentReader> Several<R> {
 
     /// Leaves in `due` the sources whose fragments stand at the least place; whether there are any.
     fn gather(&mut self) -> bool {
-        let Several { sources, order, heap, due, .. } = self;
+        let Several { sources, order, heap, due, goes_on, .. } = self;
         let compare = |a: u32, b: u32| order.compare(head(sources, a), head(sources, b));
-        let first = match (due.as_slice(), heap.least()) {
-            (&[only], None) => Some(only),
+        let first;
+        (first, *goes_on) = match (due.as_slice(), heap.least()) {
+            (&[only], None) => (Some(only), true),
             // The source that gave the last fragment often gives the next one too.
-            (&[only], Some(least)) if compare(only, least).is_le() => Some(only),
-            (&[only], Some(_)) => heap.replace_least(only, compare),
+            (&[only], Some(least)) if compare(only, least).is_le() => (Some(only), true),
+            (&[only], Some(_)) => (heap.replace_least(only, compare), false),
             _ => {
                 due.iter().for_each(|&number| heap.push(number, compare));
-                heap.pop(compare)
+                (heap.pop(compare), false)
             }
         };
         due.clear();
@@ -271,6 +315,16 @@ impl Order {
         }
     }
 
+    /// Whether a row stands before a place of its partition.
+    #[inline]
+    fn is_before(&self, row: FlatRow<'_>, place: PositionRef<'_>) -> bool {
+        let order = row.compare(&self.schema.clustering, place).expect(WHOLE);
+        match self.direction {
+            Direction::Forward => order.is_lt(),
+            Direction::Reverse => order.is_gt(),
+        }
+    }
+
     fn compare_positions(&self, a: PositionRef<'_>, b: PositionRef<'_>) -> Ordering {
         match self.direction {
             Direction::Forward => compare_positions(&self.schema.clustering, a, b),
@@ -278,6 +332,9 @@ impl Order {
         }
     }
 }
+
+/// Rows are given as they stand by who has read them.
+const WHOLE: &str = "a row that is given as it stands is one";
 
 fn rank(fragment: &Fragment) -> u8 {
     match fragment {

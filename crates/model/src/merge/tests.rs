@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
+use crate::flat::{FlatRow, is_usual, put_fragment};
 use crate::fragment::Validator;
 use crate::time::NO_DELETION_TIME;
 use crate::{
@@ -49,6 +50,21 @@ impl FragmentReader for Script {
         }
     }
 
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let mut wants_more = true;
+        while wants_more
+            && (self.piece == 0 || self.at_hand > 0)
+            && let Some(row @ Fragment::Row(_)) = self.fragments.as_slice().first()
+        {
+            let mut bytes = Vec::new();
+            put_fragment(row, &mut bytes);
+            let (bytes, is_usual) = (Bytes::from(bytes), is_usual(row));
+            self.fragments.next();
+            self.at_hand = self.at_hand.saturating_sub(1);
+            wants_more = take(FlatRow::alone(&bytes).known_as(is_usual));
+        }
+    }
+
     async fn fill(&mut self) -> Result<(), &'static str> {
         assert!(self.piece > 0 && self.at_hand == 0, "only a starving source is filled");
         let mut waited = false;
@@ -83,9 +99,36 @@ pub(crate) fn read_all<R: FragmentReader<Error: std::fmt::Debug>>(reader: &mut R
     })
 }
 
+/// The same, of a reader that is asked for rows as they stand, two at a time, before each fragment that is popped; and how
+/// many came so.
+pub(crate) fn read_flat<R: FragmentReader<Error: std::fmt::Debug>>(reader: &mut R) -> (Vec<Fragment>, usize) {
+    block_on(async {
+        let (mut fragments, mut flat) = (Vec::new(), 0);
+        loop {
+            let mut left = 2;
+            reader.pop_flat(&mut |row| {
+                let mut fragment = Fragment::default();
+                row.decode(&mut fragment).unwrap();
+                fragments.push(fragment);
+                (flat, left) = (flat + 1, left - 1);
+                left > 0
+            });
+            match reader.next().await.unwrap() {
+                Some(fragment) => fragments.push(fragment),
+                None => return (fragments, flat),
+            }
+        }
+    })
+}
+
 fn merged(schema: &Rc<Schema>, direction: Direction, sources: &[Vec<Fragment>]) -> Vec<Fragment> {
-    let scripts = sources.iter().map(|source| Script::new(source.clone(), 0)).collect();
-    read_all(&mut Merge::new(schema, direction, scripts))
+    let merge = || {
+        let scripts = sources.iter().map(|source| Script::new(source.clone(), 0)).collect();
+        Merge::new(schema, direction, scripts)
+    };
+    let fragments = read_all(&mut merge());
+    assert_eq!(read_flat(&mut merge()).0, fragments);
+    fragments
 }
 
 pub(crate) fn validate(schema: &Schema, fragments: &[Fragment]) {
@@ -205,6 +248,30 @@ fn rows_and_deletions_of_one_partition_are_reconciled() {
     ];
     assert_eq!(merged(&schema(), Direction::Forward, &sources), expected);
     validate(&schema(), &expected);
+}
+
+/// How many rows pass as they stand.
+fn flat_rows(direction: Direction, sources: &[Vec<Fragment>]) -> usize {
+    assert_eq!(merged(&schema(), direction, sources).len(), 2 + 9, "{sources:?}");
+    let scripts = sources.iter().map(|source| Script::new(source.clone(), 0)).collect();
+    read_flat(&mut Merge::new(&schema(), direction, scripts)).1
+}
+
+#[test]
+fn stretches_of_one_source_pass_as_they_stand() {
+    let of = |deletion: DeletionTime, at: &[i32]| {
+        let rows = at.iter().map(|&at| row(at, 1));
+        [start(1, deletion)].into_iter().chain(rows).chain([END]).collect::<Vec<_>>()
+    };
+    // The first two of a stretch tell that it is one.
+    let stretches = [of(LIVE, &[1, 2, 3, 4, 5, 9]), of(LIVE, &[6, 7, 8])];
+    assert_eq!(flat_rows(Direction::Forward, &stretches), 3);
+    let backwards = [of(LIVE, &[9, 5, 4, 3, 2, 1]), of(LIVE, &[8, 7, 6])];
+    assert_eq!(flat_rows(Direction::Reverse, &backwards), 3);
+    let alternating = [of(LIVE, &[1, 3, 5, 7, 9]), of(LIVE, &[2, 4, 6, 8])];
+    assert_eq!(flat_rows(Direction::Forward, &alternating), 0);
+    let deleted = [of(deletion(0), &[1, 2, 3, 4, 5, 9]), of(LIVE, &[6, 7, 8])];
+    assert_eq!(flat_rows(Direction::Forward, &deleted), 0);
 }
 
 #[test]

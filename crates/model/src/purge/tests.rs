@@ -5,9 +5,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::merge::Direction;
 use crate::merge::tests::random::{any_stream, directions, schema as random_schema};
-use crate::merge::tests::{END, LIVE, Script, after, before, cell, key, read_all, schema, start, validate};
+use crate::merge::tests::{
+    END, LIVE, Script, after, before, cell, key, read_all, read_flat, schema, start, validate,
+};
 use crate::time::EXPIRED_LIVENESS_TTL;
-use crate::{Clustering, LiveRows, Schema};
+use crate::{Clustering, LiveRows, Position, Schema};
 
 const NOW: i64 = 1000;
 const GRACE: u32 = 100;
@@ -32,7 +34,10 @@ fn young(at: i64) -> DeletionTime {
 }
 
 fn purged_by(rules: PurgeRules, limit: Option<i64>, fragments: &[Fragment]) -> Vec<Fragment> {
-    read_all(&mut Purge::new(Script::new(fragments.to_vec(), 0), rules, |_: &PartitionKey| limit))
+    let purge = || Purge::new(Script::new(fragments.to_vec(), 0), rules, |_: &PartitionKey| limit);
+    let left = read_all(&mut purge());
+    assert_eq!(read_flat(&mut purge()).0, left);
+    left
 }
 
 fn purged(limit: Option<i64>, fragments: &[Fragment]) -> Vec<Fragment> {
@@ -61,6 +66,46 @@ fn tombstone(timestamp: i64, local: i64) -> Cell {
 
 fn expiring(timestamp: i64, ttl: u32, expires: i64) -> Cell {
     Cell { ttl, local_deletion_time: expires, ..cell(timestamp) }
+}
+
+#[test]
+fn rows_as_they_stand_are_judged_unless_they_are_usual() {
+    let with = |at: i32, row: Row| Fragment::Row(Row { clustering: key(at), ..row });
+    let live = Liveness { timestamp: 9, ..Liveness::NONE };
+    let usual = |at| with(at, Row { liveness: live, ..with_cell(cell(9)) });
+    let dead = |at| with(at, with_cell(tombstone(9, 100)));
+    let expired = |at| with(at, Row { liveness: live, ..with_cell(expiring(9, 10, 905)) });
+    let stream = [start(1, LIVE), usual(1), usual(2), expired(3), usual(4), dead(5), usual(6), END];
+    let left = purged(None, &stream);
+    assert_eq!(left.len(), stream.len() - 1);
+    let mut purge = Purge::new(Script::new(stream.to_vec(), 0), rules(), |_: &PartitionKey| None);
+    assert_eq!(
+        read_flat(&mut purge),
+        (left, 3),
+        "the first row of a partition waits for its start to be given out"
+    );
+}
+
+/// Live rows beside their deletion, which somebody wrote into one SSTable.
+#[test]
+fn usual_rows_do_not_survive_a_deletion_that_goes() {
+    let usual = |at: i32, timestamp: i64| {
+        let liveness = Liveness { timestamp, ..Liveness::NONE };
+        Fragment::Row(Row { liveness, clustering: key(at), ..with_cell(cell(timestamp)) })
+    };
+    let rows = [usual(1, 30), usual(2, 9), usual(3, 9), usual(4, 30), usual(5, 30)];
+    let left = [usual(1, 30), usual(4, 30), usual(5, 30)];
+    let partition = [&[start(1, old(20))], &rows[..], &[END]].concat();
+    assert_eq!(purged(None, &partition), [&[start(1, LIVE)], &left[..], &[END]].concat());
+    let change =
+        |position: Position, deletion| Fragment::RangeTombstone(RangeTombstoneChange { position, deletion });
+    let range = [change(Position::before(key(2)), old(20)), change(Position::after(key(4)), LIVE)];
+    let range = [
+        &[start(1, LIVE), rows[0].clone(), range[0].clone()],
+        &rows[1..4],
+        &[range[1].clone(), rows[4].clone(), END],
+    ];
+    assert_eq!(purged(None, &range.concat()), [&[start(1, LIVE)], &left[..], &[END]].concat());
 }
 
 #[test]

@@ -46,12 +46,13 @@ pub(super) struct ChangeFate {
 }
 
 impl ChangeFate {
-    /// Draws the fate of an operation that appends `len` bytes.
-    pub(super) fn draw(options: &SimOptions, random: &mut Random, len: usize) -> Self {
+    /// Draws the fate of an operation that appends `len` bytes, or a multiple of `unit` where it is short.
+    pub(super) fn draw(options: &SimOptions, random: &mut Random, len: usize, unit: usize) -> Self {
         let delay = random.below(u64::from(options.max_delay) + 1) as u32;
         let fails = random.chance(options.write_error_chance);
         let short = random.chance(options.short_write_chance);
-        let short_count = 1 + random.below((len as u64).saturating_sub(1).max(1)) as usize;
-        Self { delay, fails, count: if short && len > 1 { short_count } else { len } }
+        let units = len / unit;
+        let short_count = (1 + random.below((units as u64).saturating_sub(1).max(1)) as usize) * unit;
+        Self { delay, fails, count: if short && units > 1 { short_count } else { len } }
     }
 }

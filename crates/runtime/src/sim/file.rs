@@ -1,5 +1,6 @@
 //! The open files of the simulated disk: one to read, one to append to.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
@@ -64,18 +65,27 @@ pub(crate) struct SimNewFile {
     disk: SimDisk,
     life: Life,
     content: Rc<Content>,
+    /// What offset and length of appends are multiples of; 1 from [`SimNewFile::end_direct`] on.
+    block: Cell<usize>,
 }
 
 impl SimNewFile {
-    pub(super) fn new(disk: SimDisk, life: Life, content: Rc<Content>) -> Self {
-        Self { disk, life, content }
+    pub(super) fn new(disk: SimDisk, life: Life, content: Rc<Content>, block: usize) -> Self {
+        Self { disk, life, content, block: Cell::new(block) }
+    }
+
+    pub(crate) fn end_direct(&self) {
+        self.block.set(1);
     }
 
     /// One request: appends at `offset`, the end of the file; how many of the bytes it took.
     pub(crate) async fn append(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         self.disk.expect_power(self.life)?;
         assert_eq!(self.content.len(), offset, "invariant 1 of a new file");
-        let operation = Operation::Append(Rc::clone(&self.content), bytes.to_vec());
+        let unit = self.block.get();
+        let is_whole = offset.is_multiple_of(unit as u64) && bytes.len().is_multiple_of(unit);
+        assert!(is_whole, "direct writes are of whole blocks");
+        let operation = Operation::Append { content: Rc::clone(&self.content), bytes: bytes.to_vec(), unit };
         self.disk.operate(self.life, operation).await
     }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use super::random::Random;
 
 /// What a power cut tears at the end of a file, in bytes.
-const SECTOR: usize = 512;
+pub(super) const SECTOR: usize = 512;
 
 type Names = BTreeMap<PathBuf, Node>;
 

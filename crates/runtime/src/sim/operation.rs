@@ -10,7 +10,12 @@ use super::files::{Content, Files};
 /// One operation, not yet done.
 pub(super) enum Operation {
     Create(PathBuf, Rc<Content>),
-    Append(Rc<Content>, Vec<u8>),
+    /// Where it is short, it takes a multiple of `unit` all the same.
+    Append {
+        content: Rc<Content>,
+        bytes: Vec<u8>,
+        unit: usize,
+    },
     Sync(Rc<Content>),
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
@@ -22,12 +27,17 @@ pub(super) enum Operation {
 impl Operation {
     /// How many bytes it appends.
     pub(super) fn len(&self) -> usize {
-        if let Self::Append(_, bytes) = self { bytes.len() } else { 0 }
+        if let Self::Append { bytes, .. } = self { bytes.len() } else { 0 }
+    }
+
+    /// What it may append multiples of.
+    pub(super) fn unit(&self) -> usize {
+        if let Self::Append { unit, .. } = self { *unit } else { 1 }
     }
 
     /// Makes it append no more than `len` bytes.
     pub(super) fn cut(&mut self, len: usize) {
-        if let Self::Append(_, bytes) = self {
+        if let Self::Append { bytes, .. } = self {
             bytes.truncate(len);
         }
     }
@@ -39,9 +49,9 @@ impl Operation {
                 content.touch(now);
                 files.create(path, content)?;
             }
-            Self::Append(content, bytes) => {
+            Self::Append { content, bytes, unit } => {
                 content.touch(now);
-                return append(&content, &bytes, files, capacity);
+                return append((&content, unit), &bytes, files, capacity);
             }
             Self::Sync(content) => content.sync(),
             Self::Rename(from, to) => files.rename(from, to)?,
@@ -54,10 +64,16 @@ impl Operation {
     }
 }
 
-/// Appends what there is room for.
-fn append(content: &Content, bytes: &[u8], files: &Files, capacity: Option<u64>) -> io::Result<usize> {
+/// Appends what there is room for, in such units.
+fn append(
+    (content, unit): (&Content, usize),
+    bytes: &[u8],
+    files: &Files,
+    capacity: Option<u64>,
+) -> io::Result<usize> {
     let room = capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(files.used()));
-    let count = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    let count = if bytes.len() <= room { bytes.len() } else { room / unit * unit };
     if count == 0 && !bytes.is_empty() {
         return Err(io::ErrorKind::StorageFull.into());
     }

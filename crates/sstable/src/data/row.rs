@@ -36,6 +36,7 @@ mod encode;
 mod usual;
 
 pub(crate) use compare::{RowAt, Sought, Value, Values};
+pub(crate) use usual::UsualValues;
 
 pub use encode::put_deletion_time;
 

@@ -19,7 +19,7 @@ use crate::parts::crc::{Crc, CrcBuilder};
 use crate::parts::digest::Digest;
 
 /// With so many bytes at hand, a request is worth it.
-const FULL: usize = 256 << 10;
+const FULL: usize = 1 << 20;
 
 /// Writes Data.db.
 ///

@@ -31,7 +31,7 @@ pub(crate) async fn write_beside(
     let temporary = PathBuf::from(temporary);
     remove_if_there(disk, &temporary).await?;
     let written = async {
-        let mut file = disk.create(&temporary, component.io_class()).await?;
+        let mut file = disk.create_direct(&temporary, component.io_class()).await?;
         if !write(&mut file).await? {
             return Ok(None);
         }

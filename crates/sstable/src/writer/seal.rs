@@ -58,12 +58,13 @@ impl Sealer {
         &self.descriptor
     }
 
-    /// A new component's file. Whoever writes it syncs it.
+    /// A new component's file. Whoever writes it syncs it, and does not read it before.
     ///
     /// # Errors
     /// What the operating system says.
     pub(crate) async fn create(&mut self, component: Component) -> Result<NewFile> {
-        let file = self.disk.create(&temporary(&self.descriptor, &component), component.io_class()).await?;
+        let path = temporary(&self.descriptor, &component);
+        let file = self.disk.create_direct(&path, component.io_class()).await?;
         self.components.push(component);
         Ok(file)
     }

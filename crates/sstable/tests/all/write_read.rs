@@ -12,7 +12,7 @@ use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
     PartitionKey, PartitionStart, Position, RangeTombstoneChange, Row, Schema, Slice, Weight,
 };
-use runtime::{Cache, Disk, SimOptions, run_simulated};
+use runtime::{Cache, Disk, IoClass, SimOptions, run_simulated};
 use siltstone_sstable::component::{Component, Descriptor};
 use siltstone_sstable::parts::compression_info::{Compression, Compressor};
 use siltstone_sstable::parts::statistics::EncodingStats;
@@ -194,7 +194,29 @@ impl Draw {
         }
     }
 
+    /// A row as most are, if the table has such: inserted for good, with a value in each column.
+    fn usual_row(&mut self, clustering: &Clustering) -> Option<Row> {
+        let timestamp = self.timestamp();
+        let mut row = Row::new(clustering.clone());
+        row.liveness = Liveness { timestamp, ..Liveness::NONE };
+        let schema = self.schema.clone();
+        for (index, column) in (0..).zip(&schema.regulars) {
+            let value = Some(self.value(&column.data_type)).filter(|value| !value.is_empty());
+            let value = CellValue::Value(Bytes::from(value.unwrap_or_else(|| b"some".to_vec())));
+            let local_deletion_time = NO_DELETION_TIME;
+            row.cells.push(Cell { column: index, ttl: 0, timestamp, local_deletion_time, path: None, value });
+        }
+        let is_possible = schema.regulars.iter().all(|column| !column.data_type.is_multi_cell());
+        is_possible.then_some(row)
+    }
+
     fn row(&mut self, clustering: Clustering, is_static: bool) -> Row {
+        if !is_static
+            && self.random.is(60)
+            && let Some(usual) = self.usual_row(&clustering)
+        {
+            return usual;
+        }
         let mut row = Row::new(clustering);
         if !is_static {
             row.liveness = self.liveness();
@@ -422,9 +444,32 @@ async fn check(disk: &Disk, seed: u64) -> std::result::Result<(), String> {
         return Err(format!("{} fragments became {}", meant.len(), read.len()));
     }
     look_up(&table, &meant).await.map_err(error)??;
+    check_written_again(disk, &table, options.clone(), encoding).await.map_err(error)?;
     let report = verify(disk, &table.descriptor().path_of(&Component::Data), &open, |_, _| {}).await;
     let report = report.map_err(error)?;
     if report.is_sound() { Ok(()) } else { Err(format!("{:?} ({version}, {options:?})", report.problems)) }
+}
+
+/// Rows as they stand in an SSTable make the same one as the fragments did that it was made of.
+async fn check_written_again(
+    disk: &Disk,
+    table: &Rc<SSTable>,
+    options: WriteOptions,
+    encoding: EncodingStats,
+) -> Result<()> {
+    disk.create_dir_all(Path::new("/again")).await.unwrap();
+    let descriptor = Descriptor { dir: "/again".into(), ..table.descriptor().clone() };
+    let mut writer = SSTableWriter::create(disk, descriptor, table.schema(), encoding, options).await?;
+    writer.push_all(&mut table.scan(), &mut |_| {}).await?;
+    let again = writer.seal().await?;
+    for component in &again.components {
+        let bytes = async |descriptor: &Descriptor| {
+            let file = disk.open(&descriptor.path_of(component), IoClass::default()).await.unwrap();
+            file.read_exact_at(0, file.len() as usize).await.unwrap().to_vec()
+        };
+        assert_eq!(bytes(&again.descriptor).await, bytes(table.descriptor()).await, "{component:?}");
+    }
+    Ok(())
 }
 
 #[test]

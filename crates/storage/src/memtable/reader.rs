@@ -7,9 +7,10 @@
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::rc::Rc;
 
+use model::flat::{FlatRow, StandingRow};
 use model::merge::{Direction, RowMerger};
 use model::{
-    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    Bytes, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Slice,
 };
 
@@ -31,6 +32,8 @@ pub struct MemtableReader {
     state: State,
     ready: Ready,
     merger: RowMerger,
+    /// The row that was given as it stands.
+    flat: Option<Box<Bytes>>,
 }
 
 /// What of the memtable is read.
@@ -95,7 +98,7 @@ impl MemtableReader {
             None => State::Between(None, Edge::At),
             Some(None) => State::Ended,
             Some(Some(token)) => {
-                let least = PartitionKey { token, bytes: model::Bytes::default() };
+                let least = PartitionKey { token, bytes: Bytes::default() };
                 State::Between(Some(least), Edge::At)
             }
         };
@@ -110,7 +113,14 @@ impl MemtableReader {
 
     fn new(memtable: &Rc<Memtable>, scope: Scope, state: State) -> MemtableReader {
         let merger = RowMerger::new(memtable.schema.clone());
-        MemtableReader { memtable: memtable.clone(), scope, state, ready: Ready::default(), merger }
+        MemtableReader {
+            memtable: memtable.clone(),
+            scope,
+            state,
+            ready: Ready::default(),
+            merger,
+            flat: None,
+        }
     }
 
     fn advance(&mut self) {
@@ -186,6 +196,20 @@ impl FragmentReader for MemtableReader {
             self.advance();
         }
         Ok(Next::Fragment)
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let MemtableReader { ready, flat, .. } = self;
+        let mut wants_more = true;
+        while wants_more && let Some(row) = ready.plain_row() {
+            let flat = flat.get_or_insert_default();
+            if !flat.rewrite(|out| row.put_if_usual(out)) {
+                return;
+            }
+            ready.next += 1;
+            wants_more = take(FlatRow::alone(flat).known_as(true));
+        }
     }
 
     async fn fill(&mut self) -> Result<()> {
@@ -295,6 +319,15 @@ enum Made {
 impl Ready {
     fn push(&mut self, made: Made) {
         self.waiting.push(made);
+    }
+
+    /// The first one, if it is a row of one version with nothing deleted around it.
+    #[inline]
+    fn plain_row(&self) -> Option<&StandingRow> {
+        match self.waiting.get(self.next) {
+            Some(Made::Row(KeptRow::Standing(row), active)) if active.is_live() => Some(row),
+            _ => None,
+        }
     }
 
     /// Puts the first one into `place`; whether there was one.

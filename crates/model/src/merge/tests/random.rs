@@ -137,9 +137,12 @@ proptest! {
         let mut streams = streams(&sources, direction);
         let turn = turn % streams.len();
         streams.rotate_left(turn);
-        let scripts = std::iter::zip(&streams, pieces).map(|(s, piece)| Script::new(s.clone(), piece));
-        let scripts = scripts.collect();
-        let merged = read_all(&mut Merge::new(&schema(), direction, scripts));
+        let merge = || {
+            let scripts = std::iter::zip(&streams, &pieces).map(|(s, piece)| Script::new(s.clone(), *piece));
+            Merge::new(&schema(), direction, scripts.collect())
+        };
+        let merged = read_all(&mut merge());
+        prop_assert_eq!(&read_flat(&mut merge()).0, &merged);
         if direction == Direction::Forward {
             streams.iter().for_each(|source| validate(&schema(), source));
             validate(&schema(), &merged);

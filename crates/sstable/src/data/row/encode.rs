@@ -5,7 +5,7 @@
 use model::time::NO_DELETION_TIME;
 use model::{Cell, CellValue, Clustering, DeletionTime, Liveness, Position, Row, Weight};
 
-use super::{ColumnCodec, Family, KIND_ROW, RowCodec, Value, Width, cell_flag, flag};
+use super::{ColumnCodec, Family, KIND_ROW, RowCodec, Value, Values, Width, cell_flag, flag};
 use crate::Version;
 use crate::encode::{Encode, put_vint_at, vint_len};
 
@@ -241,6 +241,13 @@ impl RowCodec {
         }
     }
 
+    /// Appends the place of a row with these values, as [`RowCodec::put_row_prefix`] does.
+    #[inline]
+    pub(crate) fn put_prefix_of_values(&self, values: &Values<'_>, to: &mut Vec<u8>) {
+        to.put_u8(KIND_ROW);
+        self.put_values(values, |value| *value, to);
+    }
+
     /// The first values of a clustering key, without telling how many.
     #[inline]
     fn put_clustering_values(&self, clustering: &Clustering, to: &mut Vec<u8>) {
@@ -391,7 +398,7 @@ fn put_subset(row: &Row, all: usize, to: &mut Vec<u8>) {
 }
 
 #[inline]
-fn put_value(width: Width, value: &[u8], to: &mut Vec<u8>) {
+pub(super) fn put_value(width: Width, value: &[u8], to: &mut Vec<u8>) {
     match width {
         Some(len) => {
             assert!(value.len() == len, "a value of {} bytes where its type has {len}", value.len());

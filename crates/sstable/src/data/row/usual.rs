@@ -1,4 +1,5 @@
-//! Usual rows as flat bytes, right from those of the file: most rows are usual, and nothing of them has to be made in between.
+//! Usual rows as flat bytes, right from those of a file, and right into those of another one: most rows are usual, and nothing of
+//! them has to be made in between.
 //!
 //! ```text
 //! Data.db   24, clustering values, vint body size, { vint previous size, vint timestamp, { 08, value } … }
@@ -9,10 +10,14 @@
 
 use std::ops::Range;
 
-use model::flat::UsualRow;
+use model::flat::{CellView, RowVisitor, UsualRow};
+use model::{DeletionTime, Liveness};
+use smallvec::SmallVec;
 
-use super::{RowCodec, Sought, Width, cell_flag, flag};
+use super::encode::put_value;
+use super::{RowCodec, Sought, Values, Width, cell_flag, flag};
 use crate::decode::Cursor;
+use crate::encode::{Encode, vint_len};
 
 /// The flags of a row that has a marker, all columns, and nothing else.
 const USUAL: u8 = flag::TIMESTAMP | flag::ALL_COLUMNS;
@@ -20,7 +25,79 @@ const USUAL: u8 = flag::TIMESTAMP | flag::ALL_COLUMNS;
 /// So many clustering values are told of by one vint, which is 0 where all are there.
 const TOLD_AT_ONCE: usize = 32;
 
+/// What there is of a usual row, where it stands.
+#[derive(Debug, Default)]
+pub(crate) struct UsualValues<'a> {
+    /// Of its clustering key.
+    pub(crate) clustering: Values<'a>,
+    /// Of its marker and its cells, in microseconds.
+    pub(crate) timestamp: i64,
+    /// Of the first regular columns.
+    pub(crate) cells: SmallVec<[&'a [u8]; 8]>,
+}
+
+impl<'a> RowVisitor<'a> for UsualValues<'a> {
+    #[inline]
+    fn clustering_value(&mut self, value: Option<&'a [u8]>) {
+        self.clustering.push(value);
+    }
+
+    #[inline]
+    fn marker(&mut self, liveness: Liveness) {
+        self.timestamp = liveness.timestamp;
+    }
+
+    fn deletions(&mut self, _: DeletionTime, _: DeletionTime) {
+        unreachable!("nothing of a usual row is deleted");
+    }
+
+    fn complex_deletions(&mut self, _: Vec<(u16, DeletionTime)>) {
+        unreachable!("nothing of a usual row is deleted");
+    }
+
+    fn cells(&mut self, _: usize) {}
+
+    #[inline]
+    fn cell(&mut self, cell: CellView<'a>) {
+        self.cells.push(cell.value.expect("the cells of a usual row have values"));
+    }
+}
+
 impl RowCodec {
+    /// Whether a usual row of so many cells has all columns of the file, and can be written by [`RowCodec::put_values_of_row`].
+    #[inline]
+    pub(crate) fn can_put_usual(&self, cells: usize) -> bool {
+        self.can_be_usual && cells == self.regulars.len()
+    }
+
+    /// Appends a usual row that has all columns. `place` and `previous` are those of [`RowCodec::put_row`], which appends the same
+    /// bytes.
+    #[inline]
+    pub(crate) fn put_values_of_row(
+        &self,
+        row: &UsualValues<'_>,
+        place: &[u8],
+        previous: u64,
+        to: &mut Vec<u8>,
+    ) {
+        to.put_u8(USUAL);
+        to.put(&place[1..]);
+        let timestamp = row.timestamp.wrapping_sub(self.minima.timestamp) as u64;
+        let columns = || row.cells.iter().zip(&self.regulars);
+        let len_of = |(value, column): (&&[u8], &super::ColumnCodec)| match column.width {
+            Some(len) => 1 + len,
+            None => 1 + vint_len(value.len() as u64) + value.len(),
+        };
+        let len = vint_len(previous) + vint_len(timestamp) + columns().map(len_of).sum::<usize>();
+        to.put_vint(len as u64);
+        to.put_vint(previous);
+        to.put_vint(timestamp);
+        for (value, column) in columns() {
+            to.put_u8(cell_flag::ROW_TIMESTAMP);
+            put_value(column.width, value, to);
+        }
+    }
+
     /// Whether rows can be usual in this file at all.
     pub(super) fn has_usual_rows(&self) -> bool {
         self.clustering.len() <= TOLD_AT_ONCE && self.regulars.iter().all(|column| !column.is_complex)
@@ -113,7 +190,7 @@ impl<'a> Ahead<'a> {
 mod tests {
     use std::rc::Rc;
 
-    use model::flat::{is_usual, put_fragment};
+    use model::flat::{FlatRow, is_usual, put_fragment};
     use model::time::NO_DELETION_TIME;
     use model::{
         Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, Liveness, Position, Row,
@@ -224,6 +301,34 @@ mod tests {
         }
     }
 
+    /// The row in flat bytes is written as the row itself is.
+    fn assert_written_alike(codec: &RowCodec, row: &Row) {
+        let (mut flat, mut place, mut expected, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        put_fragment(&Fragment::Row(row.clone()), &mut flat);
+        codec.put_row_prefix(&row.clustering, &mut place);
+        codec.put_row(row, &place, 70, &mut expected);
+        let (flat, mut values) = (Bytes::from(flat), UsualValues::default());
+        FlatRow::alone(&flat).visit(&mut values).unwrap();
+        assert_eq!(values.clustering.as_slice(), row.clustering.views().collect::<Vec<_>>());
+        assert!(codec.can_put_usual(values.cells.len()));
+        codec.put_values_of_row(&values, &place, 70, &mut bytes);
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn rows_of_odd_keys_are_written_alike() {
+        let schema = schema();
+        for version in Version::ALL {
+            let codec = codec(&schema, version);
+            for value in [None, Some(Bytes::default()), Some(Bytes::from(vec![7; 300]))] {
+                let mut row = row(-1, "", b"value");
+                row.clustering.values[1] = value;
+                assert_written_alike(&codec, &row);
+            }
+            assert!(!codec.can_put_usual(1), "a row that lacks a column tells which");
+        }
+    }
+
     #[test]
     fn a_row_is_put_only_before_the_position() {
         let schema = schema();
@@ -277,6 +382,7 @@ mod tests {
             let schema = schema();
             for version in Version::ALL {
                 let codec = codec(&schema, version);
+                assert_written_alike(&codec, &row(number, &text, &value));
                 let mut bytes = encoded(&codec, &row(number, &text, &value));
                 if let Some((at, byte)) = &change {
                     let at = 6 + at.index(bytes.len() - 6);

@@ -11,15 +11,15 @@
 //! A row has as many columns as it has cells in different ones; those with a deletion only do not count.
 //! Local deletion times that come make up the drop times too.
 
-use model::clustering::compare_positions;
 use model::time::NO_DELETION_TIME;
 use model::types::counter::{CounterContext, ShardKind};
-use model::{CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Schema, Slice, Weight};
+use model::{CellValue, CqlType, DeletionTime, Liveness, Position, PositionBuf, Row, Schema, Slice, Weight};
 
 use super::{
     CardinalityBuilder, CommitLogPosition, Compaction, CoveredClustering, DropTimesBuilder, Histogram, Stats,
 };
 use crate::Version;
+use crate::data::row::Values;
 
 /// Collects what Statistics.db tells of a new SSTable. It must be shown all that is written, in its order.
 ///
@@ -80,7 +80,7 @@ impl Collector {
     /// The next row of the partition, or its static one. An empty row counts for nothing but its place.
     pub fn row(&mut self, row: &Row, is_static: bool) {
         if !is_static {
-            self.covered.add(&row.clustering, Weight::At);
+            self.covered.add(row.clustering.views(), Weight::At);
         }
         if row.is_empty() {
             return;
@@ -93,6 +93,17 @@ impl Collector {
         self.cells(row);
     }
 
+    /// The next row of the partition, which is a [usual](model::flat::is_usual) one with this timestamp and so many cells.
+    #[inline]
+    pub(crate) fn usual_row(&mut self, clustering: &Values<'_>, timestamp: i64, cells: usize) {
+        debug_assert!(!self.is_counter, "what counters have is looked at");
+        self.covered.add(clustering.iter().copied(), Weight::At);
+        self.rows += 1;
+        self.columns += cells as u64;
+        self.cells_of_partition += cells as u64;
+        self.liveness(&Liveness { timestamp, ..Liveness::NONE });
+    }
+
     /// The next end or start of a range tombstone, or both.
     pub fn range_tombstone(
         &mut self,
@@ -100,7 +111,7 @@ impl Collector {
         closes: Option<DeletionTime>,
         opens: Option<DeletionTime>,
     ) {
-        self.covered.add(&position.prefix, position.weight);
+        self.covered.add(position.prefix.views(), position.weight);
         closes.into_iter().chain(opens).for_each(|deletion| self.deletion(deletion));
     }
 
@@ -297,7 +308,7 @@ impl Covered {
     }
 
     #[inline]
-    fn add(&mut self, prefix: &Clustering, weight: Weight) {
+    fn add<'v>(&mut self, prefix: impl Iterator<Item = Option<&'v [u8]>> + Clone, weight: Weight) {
         match &mut self.extent {
             Extent::Positions(positions) => positions.add(prefix, weight),
             Extent::Values(bounds) => add_values(bounds, prefix, &self.types),
@@ -324,8 +335,12 @@ impl Covered {
     }
 }
 
-fn add_values(bounds: &mut [Option<(Vec<u8>, Vec<u8>)>], prefix: &Clustering, types: &[CqlType]) {
-    let values = prefix.values.iter().zip(bounds).zip(types);
+fn add_values<'v>(
+    bounds: &mut [Option<(Vec<u8>, Vec<u8>)>],
+    prefix: impl Iterator<Item = Option<&'v [u8]>>,
+    types: &[CqlType],
+) {
+    let values = prefix.zip(bounds).zip(types);
     for ((value, bounds), data_type) in values {
         let Some(value) = value else { continue };
         let (min, max) = bounds.get_or_insert_with(|| (value.to_vec(), value.to_vec()));
@@ -345,8 +360,8 @@ struct Positions {
     /// Those of all partitions that are over.
     of_all: Option<(Position, Position)>,
     /// Those of this partition, if there are any yet.
-    first: Position,
-    last: Position,
+    first: PositionBuf,
+    last: PositionBuf,
     has_any: bool,
     /// Whether the version tells on which side of its prefix a position is.
     has_sides: bool,
@@ -356,23 +371,20 @@ impl Positions {
     fn new(has_sides: bool) -> Positions {
         Positions {
             of_all: None,
-            first: Position::start(),
-            last: Position::start(),
+            first: PositionBuf::start(),
+            last: PositionBuf::start(),
             has_any: false,
             has_sides,
         }
     }
 
     #[inline]
-    fn add(&mut self, prefix: &Clustering, weight: Weight) {
-        // The buffers of the rows are shared until the partition ends; the lists of values are used again.
+    fn add<'v>(&mut self, prefix: impl Iterator<Item = Option<&'v [u8]>> + Clone, weight: Weight) {
         if !self.has_any {
             self.has_any = true;
-            self.first.prefix.clone_from(prefix);
-            self.first.weight = weight;
+            self.first.set(prefix.clone(), weight);
         }
-        self.last.prefix.clone_from(prefix);
-        self.last.weight = weight;
+        self.last.set(prefix, weight);
     }
 
     fn end_partition(&mut self, types: &[CqlType]) {
@@ -380,14 +392,14 @@ impl Positions {
             return;
         }
         let Some((least, greatest)) = &mut self.of_all else {
-            self.of_all = Some((self.first.detached(), self.last.detached()));
+            self.of_all = Some((self.first.to_position(), self.last.to_position()));
             return;
         };
-        if compare_positions(types, self.first.as_view(), least.as_view()).is_lt() {
-            *least = self.first.detached();
+        if self.first.compare(types, least.prefix.views(), least.weight).is_lt() {
+            *least = self.first.to_position();
         }
-        if compare_positions(types, self.last.as_view(), greatest.as_view()).is_gt() {
-            *greatest = self.last.detached();
+        if self.last.compare(types, greatest.prefix.views(), greatest.weight).is_gt() {
+            *greatest = self.last.to_position();
         }
     }
 

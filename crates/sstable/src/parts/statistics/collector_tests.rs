@@ -1,7 +1,7 @@
 //! Tests of the collector: what Cassandra told of its files is collected from them again.
 
 use model::time::EXPIRED_LIVENESS_TTL;
-use model::{Bytes, Cell, Column};
+use model::{Bytes, Cell, Clustering, Column};
 use runtime::{Cache, Shard, ShardOptions};
 
 use super::*;

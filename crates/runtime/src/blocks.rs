@@ -1,0 +1,100 @@
+//! Bytes on their way past the page cache of the operating system, which takes them in whole blocks.
+//!
+//! ```text
+//! append   ── rest ──┬──────── bytes ────────┐
+//!          │ block │ block │ block │ block │ rest
+//!          └──────── one request ──────────┘
+//! ```
+
+use std::ops::Range;
+
+use crate::buffer;
+
+/// What direct writes have to suit, in bytes, both powers of two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alignments {
+    /// Offsets and lengths are multiples of it: those of the device, or the blocks of the file system, which would be read and
+    /// written once more each where one is written in two parts.
+    pub(crate) block: usize,
+    /// Addresses in memory are.
+    pub(crate) memory: usize,
+}
+
+/// What of a file does not fill a block yet.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    alignments: Alignments,
+    /// Shorter than a block.
+    rest: Vec<u8>,
+    /// What was written last, to be filled again.
+    spare: Vec<u8>,
+}
+
+impl Blocks {
+    pub(crate) fn new(alignments: Alignments) -> Self {
+        Self { alignments, rest: Vec::new(), spare: Vec::new() }
+    }
+
+    /// Puts the rest and these bytes into a buffer whose address suits, and keeps what does not fill a block. Where in the buffer the
+    /// whole blocks are.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> (Vec<u8>, Range<usize>) {
+        let Alignments { block, memory } = self.alignments;
+        let all = self.rest.len() + bytes.len();
+        let whole = all & !(block - 1);
+        if whole == 0 {
+            self.rest.extend_from_slice(bytes);
+            return (Vec::new(), 0..0);
+        }
+        let (mut buffer, base) = buffer::realign(std::mem::take(&mut self.spare), whole, memory);
+        buffer.truncate(base);
+        buffer.extend_from_slice(&self.rest);
+        let (last, rest) = bytes.split_at(whole - self.rest.len());
+        buffer.extend_from_slice(last);
+        self.rest.clear();
+        self.rest.extend_from_slice(rest);
+        (buffer, base..base + whole)
+    }
+
+    /// Hands back what [`Blocks::take`] gave.
+    pub(crate) fn put_back(&mut self, buffer: Vec<u8>) {
+        self.spare = buffer;
+    }
+
+    /// What waits for more.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.rest
+    }
+
+    /// The same, for who writes it otherwise.
+    pub(crate) fn into_rest(self) -> Vec<u8> {
+        self.rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_bytes_come_in_whole_blocks_at_addresses_that_suit() {
+        for (block, memory) in [(512, 1), (512, 512), (4096, 4), (4096, 4096)] {
+            let mut blocks = Blocks::new(Alignments { block, memory });
+            let (mut written, mut expected, mut number) = (Vec::new(), Vec::new(), 0_u8);
+            for len in [0, 1, block - 2, 1, 1, block, 3 * block + 7, 2 * block - 7, 100_000, 5] {
+                let bytes: Vec<u8> = std::iter::repeat_with(|| {
+                    number = number.wrapping_add(1);
+                    number
+                })
+                .take(len)
+                .collect();
+                expected.extend_from_slice(&bytes);
+                let (buffer, whole) = blocks.take(&bytes);
+                assert!(whole.len() % block == 0 && blocks.rest().len() < block);
+                assert!(whole.is_empty() || (buffer.as_ptr().addr() + whole.start) % memory == 0);
+                written.extend_from_slice(&buffer[whole]);
+                blocks.put_back(buffer);
+                assert!(expected == [&written, blocks.rest()].concat());
+            }
+        }
+    }
+}

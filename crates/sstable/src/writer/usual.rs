@@ -1,0 +1,65 @@
+//! Rows that come as they stand: usual ones go from their flat bytes right into those of the data.
+
+use model::flat::FlatRow;
+use model::{Fragment, FragmentReader};
+
+use super::SSTableWriter;
+use crate::Result;
+use crate::data::row::UsualValues;
+use crate::parts::row_filter::hash_of;
+
+/// Rows are given as they stand by who has read them.
+const WHOLE: &str = "a row that is given as it stands is one";
+
+impl SSTableWriter {
+    /// Takes the next rows that a reader gives [as they stand](FragmentReader::pop_flat), up to so many; how many these were. The SSTable
+    /// is that of the same rows [pushed](SSTableWriter::push) one by one. None may come where there are more: the next
+    /// fragment is to be popped then.
+    ///
+    /// # Errors
+    /// Those of [`SSTableWriter::push`].
+    pub async fn push_flat<R: FragmentReader>(&mut self, reader: &mut R, most: usize) -> Result<usize> {
+        let (mut count, mut taken) = (0, Ok(()));
+        reader.pop_flat(&mut |row| {
+            count += 1;
+            taken = self.flat_row(row);
+            taken.is_ok() && count < most && !self.is_full()
+        });
+        taken?;
+        self.flush_if_full().await?;
+        Ok(count)
+    }
+
+    fn flat_row(&mut self, row: FlatRow<'_>) -> Result<()> {
+        if row.is_usual() && !self.has_counters {
+            let mut values = UsualValues::default();
+            row.visit(&mut values).expect(WHOLE);
+            if self.codec.can_put_usual(values.cells.len()) {
+                return self.usual_row(&values);
+            }
+        }
+        let mut other = Fragment::default();
+        row.decode(&mut other).expect(WHOLE);
+        self.check(&other)?;
+        let Fragment::Row(row) = &other else { unreachable!("a row was decoded") };
+        self.row(row);
+        Ok(())
+    }
+
+    /// What [`SSTableWriter::row`] does. There is no version that cannot hold a usual row.
+    fn usual_row(&mut self, row: &UsualValues<'_>) -> Result<()> {
+        let checked = self.validator.check_row(row.clustering.iter().copied());
+        checked.map_err(|error| self.unfit(error.to_string()))?;
+        self.end_head();
+        self.settle_change();
+        let at = self.begin_item(|codec, to| codec.put_prefix_of_values(&row.clustering, to));
+        if let Some(rows) = self.index.rows() {
+            rows.row(hash_of(&self.last));
+        }
+        let previous = self.since_previous(at);
+        self.codec.put_values_of_row(row, &self.last, previous, self.data.buffer());
+        self.collector.usual_row(&row.clustering, row.timestamp, row.cells.len());
+        self.end_item();
+        Ok(())
+    }
+}
