@@ -14,13 +14,13 @@ pub struct Ahead {
 }
 
 impl File {
-    /// Reads as [`File::read_exact_at`] does, what may turn out not to be wanted.
+    /// Reads as [`File::read_behind_room_at`] does, what may turn out not to be wanted.
     ///
     /// # Errors
     /// As there.
-    pub async fn read_ahead_at(self, offset: u64, len: usize) -> Result<Ahead, IoError> {
+    pub async fn read_ahead_at(self, offset: u64, len: usize, room: usize) -> Result<Ahead, IoError> {
         let mut ahead = Ahead { file: self, window: None, is_settled: false };
-        match ahead.file.read_exact_at(offset, len).await {
+        match ahead.file.read_behind_room_at(offset, len, room).await {
             Ok(window) => {
                 ahead.window = Some(window);
                 Ok(ahead)
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn what_is_taken_was_not_in_vain() {
         run_simulated(SimOptions::default(), async |shard| {
-            let ahead = file(&shard).await.read_ahead_at(10, 20).await.unwrap();
+            let ahead = file(&shard).await.read_ahead_at(10, 20, 0).await.unwrap();
             assert_eq!(&*ahead.take(), [7; 20]);
             assert_eq!((shard.disk().stats().total().requests, shard.disk().stats().dropped()), (1, 0));
         })
@@ -77,16 +77,16 @@ mod tests {
         run_simulated(SimOptions { max_delay: 10, ..SimOptions::default() }, async |shard| {
             let file = file(&shard).await;
             let dropped = || shard.disk().stats().dropped();
-            drop(spawn(file.clone().read_ahead_at(0, 9)));
+            drop(spawn(file.clone().read_ahead_at(0, 9, 0)));
             yield_now().await;
             assert_eq!((shard.disk().stats().total().requests, dropped()), (0, 0), "it never began");
-            let under_way = spawn(file.clone().read_ahead_at(0, 9));
+            let under_way = spawn(file.clone().read_ahead_at(0, 9, 0));
             yield_now().await;
             assert_eq!((shard.disk().stats().total().requests, dropped()), (1, 0));
             drop(under_way);
             yield_now().await;
             assert_eq!(dropped(), 1);
-            drop(file.clone().read_ahead_at(0, 9).await.unwrap());
+            drop(file.clone().read_ahead_at(0, 9, 0).await.unwrap());
             assert_eq!(dropped(), 2);
         })
         .unwrap();
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn errors_are_not_in_vain() {
         run_simulated(SimOptions::default(), async |shard| {
-            assert!(file(&shard).await.read_ahead_at(4000, 200).await.is_err());
+            assert!(file(&shard).await.read_ahead_at(4000, 200, 0).await.is_err());
             assert_eq!(shard.disk().stats().dropped(), 0);
         })
         .unwrap();

@@ -112,6 +112,14 @@ impl File {
     /// [`IoError::UnexpectedEnd`] if the file ends before, without asking the operating system where that is known;
     /// [`IoError::Read`] if the operating system refuses.
     pub async fn read_exact_at(&self, offset: u64, len: usize) -> Result<Window, IoError> {
+        self.read_behind_room_at(offset, len, 0).await
+    }
+
+    /// The same, with room for so many bytes before those that are read: who has what comes before them puts it there.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read_behind_room_at(&self, offset: u64, len: usize, room: usize) -> Result<Window, IoError> {
         let file = &*self.0;
         if offset.checked_add(len as u64).is_none_or(|end| end > file.len) {
             return Err(self.unexpected_end(offset, len, file.len));
@@ -120,7 +128,12 @@ impl File {
             return Ok(Window::default());
         }
         let span = Span::around(offset, len, file.alignment);
-        let (mut buf, base) = buffer::allocate(span.len, file.memory_alignment);
+        let room = room.next_multiple_of(file.memory_alignment);
+        let (mut buf, base) = buffer::allocate(room + span.len, file.memory_alignment);
+        let base = base + room;
+        if buf.len() < base {
+            buf.resize(base, 0);
+        }
         let mut filled = 0;
         loop {
             let target = base + filled..base + filled + (span.len - filled).min(MAX_REQUEST);

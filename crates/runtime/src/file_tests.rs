@@ -41,6 +41,10 @@ async fn check_all_edges(disk: &Disk, path: &Path, expected: &[u8]) {
         for end in edges(len).into_iter().filter(|end| *end >= start) {
             let window = file.read_exact_at(start, (end - start) as usize).await.unwrap();
             assert_eq!(*window, expected[start as usize..end as usize], "{start}..{end}");
+            let window = file.read_behind_room_at(start, (end - start) as usize, 700).await.unwrap();
+            let (buffer, bytes) = window.into_parts();
+            assert!(bytes.is_empty() || bytes.start >= 700, "{start}..{end}");
+            assert_eq!(buffer[bytes], expected[start as usize..end as usize], "{start}..{end}");
         }
         let past = file.read_exact_at(start, (len - start) as usize + 1).await.unwrap_err();
         assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);

@@ -29,6 +29,12 @@ const SECTOR: u64 = 512;
 /// How much is read at a time for its checksum alone. Bytes.
 const SUM_STEP: u64 = 256 << 10;
 
+/// Who makes requests of so many bytes, or more, reads on: of a row that began in one of them the rest is in the next.
+const LONG: usize = 64 << 10;
+
+/// So many bytes of such a row have room before the next request. Of longer ones the request is copied behind them.
+const ROOM: usize = 4 << 10;
+
 /// The data of an SSTable.
 #[derive(Debug)]
 pub struct DataFile {
@@ -246,7 +252,7 @@ impl DataFile {
     pub(super) fn begin(&self, range: Range<u64>, care: Care) -> Request {
         let mut request = self.request(range, care);
         let (file, at, len) = (self.file.clone(), request.on_disk.start, len_of(&request.on_disk));
-        request.begun = Some(runtime::spawn(file.read_ahead_at(at, len)));
+        request.begun = Some(runtime::spawn(file.read_ahead_at(at, len, self.room_before(len))));
         request
     }
 
@@ -288,12 +294,20 @@ impl DataFile {
         let on_disk = &request.on_disk;
         let window = match request.begun.take() {
             Some(begun) => begun.await?.take(),
-            None => self.file.read_exact_at(on_disk.start, len_of(on_disk)).await?,
+            None => {
+                let len = len_of(on_disk);
+                self.file.read_behind_room_at(on_disk.start, len, self.room_before(len)).await?
+            }
         };
         if let Some(sums) = &self.sums {
             sums.borrow_mut().see(on_disk.start, &window);
         }
         Ok(window)
+    }
+
+    /// How much room a request of so many bytes leaves before them, in bytes: for what is left over of those of the one before.
+    fn room_before(&self, len: usize) -> usize {
+        if len >= LONG && self.compression().is_none() { ROOM } else { 0 }
     }
 
     /// Checks the whole stretches of CRC.db that hold the range; `window` begins at `start` of the file.
@@ -402,13 +416,19 @@ fn len_of(range: &Range<u64>) -> usize {
     (range.end - range.start) as usize
 }
 
-/// The tail and what was read after it, in one buffer.
-fn join(tail: &Stretch, buffer: Vec<u8>, bytes: Range<usize>, start: u64) -> Stretch {
-    if tail.bytes.is_empty() {
+/// The tail and what was read after it, in one buffer. Most rows fit before what was read.
+fn join(tail: &Stretch, mut buffer: Vec<u8>, mut bytes: Range<usize>, start: u64) -> Stretch {
+    let tail_bytes = &tail.owner[tail.bytes.clone()];
+    if tail_bytes.is_empty() {
         return Stretch { owner: Rc::new(buffer), bytes, start };
     }
+    if let Some(before) = bytes.start.checked_sub(tail_bytes.len()) {
+        buffer[before..bytes.start].copy_from_slice(tail_bytes);
+        bytes.start = before;
+        return Stretch { owner: Rc::new(buffer), bytes, start: tail.start };
+    }
     let mut joined = runtime::buffer(tail.bytes.len() + bytes.len());
-    joined.extend_from_slice(&tail.owner[tail.bytes.clone()]);
+    joined.extend_from_slice(tail_bytes);
     joined.extend_from_slice(&buffer[bytes]);
     reuse(buffer);
     let bytes = 0..joined.len();

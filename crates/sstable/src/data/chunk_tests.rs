@@ -122,6 +122,32 @@ fn a_tail_is_carried_into_the_next_stretch() {
     .unwrap();
 }
 
+/// Tails that have room before the next request, and one that has not.
+#[test]
+fn a_tail_is_put_before_what_follows() {
+    for alignment in [1, 512] {
+        runtime::run_simulated(SimOptions { alignment, ..SimOptions::default() }, async |shard: Shard| {
+            let data = data().repeat(100);
+            shard.disk().as_simulated().unwrap().add_file("/t/data", data.clone());
+            let opened = shard.disk().open(Path::new("/t/data"), IoClass::default()).await.unwrap();
+            let file = DataFile::plain(opened, None);
+            let middle = 2 * LONG + 7;
+            for tail_len in [0, 1, 5, 700, ROOM, ROOM + 600, 3 * ROOM] {
+                let first = file.read(&file.nothing_at(0), 0..middle as u64, Care::Usual).await.unwrap();
+                let bytes = first.bytes.end - tail_len..first.bytes.end;
+                let tail = Stretch { bytes, start: (middle - tail_len) as u64, ..first };
+                for len in [1, LONG, 2 * LONG + 100] {
+                    let range = middle as u64..(middle + len) as u64;
+                    let second = file.read(&tail, range.clone(), Care::Usual).await.unwrap();
+                    assert_eq!((second.start, second.end()), (tail.start, range.end));
+                    assert!(second.owner[second.bytes] == data[middle - tail_len..middle + len]);
+                }
+            }
+        })
+        .unwrap();
+    }
+}
+
 /// Where nothing behind the range is wanted, an LZ4 chunk is unpacked as far as that, and all others are whole.
 #[test]
 fn a_chunk_is_unpacked_as_far_as_it_is_wanted() {
