@@ -10,6 +10,9 @@ use std::ops::Range;
 
 use crate::buffer;
 
+/// How much longer the spare buffer is made than it has to be, so that the next ones suit it too. Bytes.
+const SLACK: usize = 64 << 10;
+
 /// What direct writes have to suit, in bytes, both powers of two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alignments {
@@ -45,7 +48,9 @@ impl Blocks {
             self.rest.extend_from_slice(bytes);
             return (Vec::new(), 0..0);
         }
-        let (mut buffer, base) = buffer::realign(std::mem::take(&mut self.spare), whole, memory);
+        let spare = std::mem::take(&mut self.spare);
+        let slack = if whole > SLACK { SLACK } else { 0 };
+        let (mut buffer, base) = buffer::realign(spare, whole, (whole + slack, memory));
         buffer.truncate(base);
         buffer.extend_from_slice(&self.rest);
         let (last, rest) = bytes.split_at(whole - self.rest.len());
@@ -55,9 +60,11 @@ impl Blocks {
         (buffer, base..base + whole)
     }
 
-    /// Hands back what [`Blocks::take`] gave.
+    /// Hands back what [`Blocks::take`] gave, if it gave any.
     pub(crate) fn put_back(&mut self, buffer: Vec<u8>) {
-        self.spare = buffer;
+        if buffer.capacity() > 0 {
+            self.spare = buffer;
+        }
     }
 
     /// What waits for more.

@@ -201,11 +201,15 @@ pub(crate) fn allocate(len: usize, alignment: usize) -> (Vec<u8>, usize) {
     (buf, base)
 }
 
-/// The same room in a buffer that was allocated before, if it has it.
-pub(crate) fn realign(mut buf: Vec<u8>, len: usize, alignment: usize) -> (Vec<u8>, usize) {
+/// The same room in a buffer that was allocated before, if it has it, or otherwise in a new one, with as much room as that says.
+pub(crate) fn realign(
+    mut buf: Vec<u8>,
+    len: usize,
+    (new_len, alignment): (usize, usize),
+) -> (Vec<u8>, usize) {
     let base = padding(&buf, alignment);
     if buf.capacity() < base + len {
-        return allocate(len, alignment);
+        return allocate(new_len, alignment);
     }
     if buf.len() < base {
         buf.resize(base, 0);
@@ -226,7 +230,7 @@ mod tests {
     fn the_room_is_aligned_and_large_enough() {
         for alignment in [1, 4, 16, 512, 4096] {
             for len in [1, 100, 512, 4096, 70_000] {
-                for (buf, base) in [allocate(len, alignment), realign(vec![1; 7000], len, alignment)] {
+                for (buf, base) in [allocate(len, alignment), realign(vec![1; 7000], len, (len, alignment))] {
                     assert!(buf.len() >= base);
                     assert_eq!((buf.as_ptr().addr() + base) % alignment, 0);
                     assert!(buf.capacity() - base >= len);

@@ -115,8 +115,11 @@ impl NewFile {
 
     /// Writes the whole blocks that there are with these bytes.
     async fn write_blocks(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut end = self.len;
-        for piece in bytes.chunks(PIECE) {
+        let (mut end, mut left) = (self.len, bytes);
+        while !left.is_empty() {
+            let piece;
+            // A little more than a piece is one.
+            (piece, left) = left.split_at(if left.len() <= PIECE + PIECE / 2 { left.len() } else { PIECE });
             let blocks = self.blocks.as_mut().expect(DIRECT);
             let at = end - blocks.rest().len() as u64;
             let (buffer, whole) = blocks.take(piece);

@@ -111,7 +111,7 @@ impl RealDisk {
         let work = async move { OpenOptions::new().write(true).create_new(true).open(path).await };
         let file = self.request(work).await?;
         // The flag comes later: a file system that refuses it would have made the file all the same.
-        let alignments = if is_direct && self.0.direct_io { set_direct(&file)? } else { None };
+        let alignments = if is_direct && self.0.direct_io { set_direct(&file) } else { None };
         Ok(Created { sink: Sink::Real(RealNewFile { disk: self.clone(), file }), alignments })
     }
 
@@ -197,12 +197,12 @@ impl RealDisk {
 }
 
 /// Has an empty file written past the page cache, if its file system can; what its writes have to suit then.
-fn set_direct(file: &compio::fs::File) -> io::Result<Option<Alignments>> {
-    let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
-    let Some((offset, memory)) = direct_alignments(&stat) else { return Ok(None) };
-    let is_set = fcntl_setfl(file, fcntl_getfl(file)? | OFlags::DIRECT).is_ok();
+fn set_direct(file: &compio::fs::File) -> Option<Alignments> {
+    let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let (offset, memory) = direct_alignments(&stat)?;
+    fcntl_setfl(file, fcntl_getfl(file).ok()? | OFlags::DIRECT).ok()?;
     let block = offset.max((stat.stx_blksize as usize).next_power_of_two());
-    Ok(is_set.then_some(Alignments { block, memory }))
+    Some(Alignments { block, memory })
 }
 
 /// What offsets and lengths, and what addresses of direct I/O are multiples of, if the kernel knows.

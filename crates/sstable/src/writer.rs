@@ -141,6 +141,8 @@ pub struct SSTableWriter {
     codec: RowCodec,
     /// Whether its cells are counters, of which more is looked at than of others.
     has_counters: bool,
+    /// The last row that came as it stands and had to be decoded: its memory is used again.
+    decoded: Fragment,
     data: DataWriter,
     index: IndexWriter,
     summary: SummaryBuilder,
@@ -228,6 +230,7 @@ impl SSTableWriter {
             validator,
             codec: codec.writing_for(options.family),
             has_counters: schema.is_counter(),
+            decoded: Fragment::default(),
             data: files.data,
             index: files.index,
             summary: SummaryBuilder::new(options.min_index_interval),
@@ -663,7 +666,7 @@ impl Filters {
                 });
                 if let Some((file, pages)) = &mut pages {
                     hashes.iter().for_each(|&hash| pages.add(hash));
-                    if !pages.is_empty() {
+                    if pages.is_full() {
                         file.append(pages.take_pages()).await?;
                     }
                 }

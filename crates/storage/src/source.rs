@@ -96,7 +96,8 @@ impl FragmentReader for Source {
             Source::Part(reader) => reader.pop_flat(take),
             Source::SSTable(reader) => reader.pop_flat(take),
             Source::Scan(reader) => reader.pop_flat(take),
-            Source::Memtable(_) | Source::Held(_) | Source::Teaching(_) => {}
+            Source::Memtable(reader) => reader.pop_flat(take),
+            Source::Held(_) | Source::Teaching(_) => {}
         }
     }
 

@@ -76,8 +76,24 @@ fn clusterings() -> impl Strategy<Value = Clustering> {
         .prop_map(|values| Clustering { values: values.into() })
 }
 
-/// Rows that need not keep their invariants.
+/// Rows as most are, and rows that need not keep their invariants.
 fn rows() -> impl Strategy<Value = Row> {
+    let usual = (clusterings(), timestamps(), vec(vec(any::<u8>(), 1..9), 0..6));
+    let usual = usual.prop_map(|(clustering, timestamp, values)| Row {
+        liveness: Liveness { timestamp, ..Liveness::NONE },
+        cells: (0..)
+            .zip(values)
+            .map(|(column, value)| {
+                let (local_deletion_time, value) = (NO_DELETION_TIME, CellValue::Value(Bytes::from(value)));
+                Cell { column, ttl: 0, timestamp, local_deletion_time, path: None, value }
+            })
+            .collect(),
+        ..Row::new(clustering)
+    });
+    prop_oneof![1 => usual, 2 => odd_rows()]
+}
+
+fn odd_rows() -> impl Strategy<Value = Row> {
     let complex = vec((any::<u16>(), deletions()), 0..3);
     let cells = prop_oneof![4 => vec(cells(), 0..6), 1 => vec(cells(), 30..70)];
     (clusterings(), markers(), deletions(), deletions(), complex, cells).prop_map(
@@ -280,6 +296,11 @@ proptest! {
             prop_assert_eq!(row.rank(&schema), schema.rank(&at));
             let order = compare_positions(&types, at.as_view(), other.as_view());
             prop_assert_eq!(row.compare(&schema, other.as_view()), order);
+            let (fragment, mut alone) = (Fragment::Row(Row::clone(expected)), Vec::new());
+            prop_assert_eq!(row.put_if_usual(&mut alone), is_usual(&fragment));
+            prop_assert!(!is_usual(&fragment) || alone == put(&fragment, put_fragment));
+            let flat = Bytes::from(put(&fragment, put_fragment));
+            prop_assert_eq!(FlatRow::alone(&flat).compare(&types, other.as_view()), Ok(order));
             let has_deletion = [expected.deletion, expected.shadowable].iter().any(|deletion| !deletion.is_live());
             let plain = !has_deletion && expected.complex_deletions.is_empty();
             prop_assert_eq!(row.is_plain(), plain);

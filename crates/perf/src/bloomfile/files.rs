@@ -14,9 +14,6 @@ use sstable::parts::filter::{Filter, FilterBuilder};
 
 const VERSION: Version = Version::Me;
 const IO: IoClass = IoClass::new(1);
-/// So much is appended at a time. Bytes.
-const STEP: usize = 1 << 20;
-
 /// Files of the same number of keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
@@ -89,18 +86,13 @@ impl Files {
         })?;
         drop(std::fs::remove_file(path));
         let mut out = disk.create(path, IO).await.map_err(sstable::Error::from)?;
-        let mut gathered = Vec::new();
         for hash in self.hashes(file) {
             builder.add(hash);
-            if !builder.is_empty() {
-                gathered.append(&mut builder.take_pages());
-            }
-            if gathered.len() >= STEP {
-                out.append(std::mem::take(&mut gathered)).await.map_err(sstable::Error::from)?;
+            if builder.is_full() {
+                out.append(builder.take_pages()).await.map_err(sstable::Error::from)?;
             }
         }
-        gathered.append(&mut builder.finish(&self.binding(), VERSION));
-        out.append(gathered).await.map_err(sstable::Error::from)?;
+        out.append(builder.finish(&self.binding(), VERSION)).await.map_err(sstable::Error::from)?;
         Ok(out.sync().await.map_err(sstable::Error::from)?)
     }
 

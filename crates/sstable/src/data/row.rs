@@ -100,6 +100,8 @@ pub struct RowCodec {
     only_number: Option<NumberOrder>,
     statics: Vec<ColumnCodec>,
     regulars: Vec<ColumnCodec>,
+    /// How many of these have one cell: the first ones.
+    simple_regulars: usize,
     can_be_usual: bool,
 }
 
@@ -222,9 +224,11 @@ impl RowCodec {
             only_number: schema.number_order().filter(|_| schema.clustering.len() == 1),
             statics: columns(true),
             regulars: columns(false),
+            simple_regulars: 0,
             can_be_usual: false,
         };
-        RowCodec { can_be_usual: codec.has_usual_rows(), ..codec }
+        let simple = codec.regulars.iter().take_while(|column| !column.is_complex).count();
+        RowCodec { simple_regulars: simple, can_be_usual: codec.has_usual_rows(), ..codec }
     }
 
     /// The same codec, writing for this family. What it reads does not depend on it.

@@ -9,6 +9,7 @@
 //! or of a request lies in one buffer all the same, and its values point into that. Of a range that is read to its end the
 //! next stretch is on its way while this one is decoded.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::chunk::{Care, DataFile, Request, Stretch};
@@ -30,8 +31,8 @@ pub struct Pace {
     pub check: bool,
     /// What the first request is to bring, where that is less than all: who reads on is told.
     pub guess: Option<Guess>,
-    /// Whether the range will be read to its end, if it is read beyond the first request: from then on the next request
-    /// is under way while the bytes of the last one are unpacked and decoded.
+    /// Whether the range will be read to its end, if it is read beyond the first request: from then on the next requests
+    /// are under way while the bytes of the last one are unpacked and decoded.
     pub overlaps: bool,
 }
 
@@ -47,6 +48,9 @@ impl Pace {
     }
 }
 
+/// So many requests are under way ahead of who reads on.
+const MOST_BEGUN: usize = 2;
+
 #[derive(Debug)]
 pub(super) struct Window {
     stretch: Stretch,
@@ -60,8 +64,10 @@ pub(super) struct Window {
     pace: Pace,
     /// What the last request was to bring, where that was less than all.
     guessed: Option<Guess>,
-    /// The request behind the bytes at hand, if it is under way.
-    begun: Option<Request>,
+    /// The requests behind the bytes at hand that are under way, one behind the other.
+    begun: VecDeque<Request>,
+    /// How many there may be.
+    most_begun: usize,
     /// Whether there will be no other range.
     is_last: bool,
 }
@@ -77,7 +83,8 @@ impl Window {
             step: pace.first,
             pace,
             guessed: None,
-            begun: None,
+            begun: VecDeque::new(),
+            most_begun: 1,
             is_last: false,
         }
     }
@@ -94,7 +101,8 @@ impl Window {
         }
         (self.at, self.end, self.needed) = (range.start, range.end, range.start);
         (self.step, self.pace, self.ahead, self.guessed) = (pace.first, pace, range.end, None);
-        self.begun = None;
+        self.begun.clear();
+        self.most_begun = 1;
     }
 
     /// What stands behind the range, up to `place` of the data, will probably be wanted too.
@@ -148,7 +156,10 @@ impl Window {
     pub(super) async fn fill(&mut self, file: &DataFile) -> Result<Option<Guess>> {
         let fell_short = self.guessed.take();
         let start = self.end_at_hand();
-        let begun = self.begun.take().filter(|request| request.range().start == start);
+        let begun = self.begun.pop_front().filter(|request| request.range().start == start);
+        if begun.is_none() {
+            self.begun.clear();
+        }
         let is_first = self.stretch.bytes.is_empty();
         let end = begun.as_ref().map_or_else(|| self.end_of_next(file, start), |request| request.range().end);
         self.take_step(fell_short);
@@ -179,12 +190,20 @@ impl Window {
         if end == self.end { self.ahead } else { end }
     }
 
-    /// What is behind the bytes that come until `start` is asked for before it is needed.
+    /// What is behind the bytes that come until `start` is asked for before it is needed: by one request, and from then on by two,
+    /// so that the disk need not wait for the next one to be made when one has ended.
     fn begin_next(&mut self, file: &DataFile, start: u64) {
-        let end = self.end_of_next(file, start);
-        if start < end {
-            self.begun = Some(file.begin(start..end, self.care(end)));
+        let mut start = self.begun.back().map_or(start, |last| file.end_of(last));
+        while self.begun.len() < self.most_begun {
+            let end = self.end_of_next(file, start);
+            if start >= end {
+                break;
+            }
+            let request = file.begin(start..end, self.care(end));
+            start = file.end_of(&request);
+            self.begun.push_back(request);
         }
+        self.most_begun = MOST_BEGUN;
     }
 
     /// A request is made: how large the next one is to be. What a guess lacked is mostly little.
@@ -275,8 +294,8 @@ mod tests {
                 let steady = read(&shard, Pace::steady(STEP, false), item).await;
                 let overlapping = read(&shard, Pace::overlapping(STEP, false), item).await;
                 assert_eq!((steady.first(), steady.last()), (overlapping.first(), Some(&LEN)));
-                // The first request by itself, as it may be all that is wanted; then one ahead, up to the end.
-                let ahead = steady.iter().skip(2).chain([&LEN]);
+                // The first request by itself, as it may be all that is wanted; then one ahead, then two, up to the end.
+                let ahead = steady.iter().skip(2).take(1).chain(steady.iter().skip(4)).chain([&LEN; 2]);
                 assert!(overlapping.iter().skip(1).eq(ahead), "{steady:?} {overlapping:?}");
             }
         })

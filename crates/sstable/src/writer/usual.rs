@@ -38,11 +38,12 @@ impl SSTableWriter {
                 return self.usual_row(&values);
             }
         }
-        let mut other = Fragment::default();
+        let mut other = std::mem::take(&mut self.decoded);
         row.decode(&mut other).expect(WHOLE);
         self.check(&other)?;
         let Fragment::Row(row) = &other else { unreachable!("a row was decoded") };
         self.row(row);
+        self.decoded = other;
         Ok(())
     }
 

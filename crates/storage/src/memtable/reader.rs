@@ -201,7 +201,8 @@ impl FragmentReader for MemtableReader {
     #[inline]
     fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         let MemtableReader { ready, flat, .. } = self;
-        let mut wants_more = true;
+        // A row alone is not worth a buffer.
+        let mut wants_more = flat.is_some() || ready.has_rows();
         while wants_more && let Some(row) = ready.plain_row() {
             let flat = flat.get_or_insert_default();
             if !flat.rewrite(|out| row.put_if_usual(out)) {
@@ -319,6 +320,12 @@ enum Made {
 impl Ready {
     fn push(&mut self, made: Made) {
         self.waiting.push(made);
+    }
+
+    /// Whether the first two are rows.
+    #[inline]
+    fn has_rows(&self) -> bool {
+        matches!(self.waiting.get(self.next..), Some([Made::Row(..), Made::Row(..), ..]))
     }
 
     /// The first one, if it is a row of one version with nothing deleted around it.

@@ -51,19 +51,22 @@ impl Written {
             Some((key, slice)) => self.oracle.slice(key, slice, way, now),
         };
         for memtables in &self.memtables {
-            let readers = memtables.iter().map(|memtable| match slice {
-                None => MemtableReader::scan(memtable, None, Token::MAX),
-                Some((key, slice)) => MemtableReader::slice(memtable, key, slice, way, true),
-            });
-            let is_all = slice.is_none_or(|(_, slice)| slice.is_all());
-            let found = self.selected(Merge::new(&self.schema, way, readers.collect()), way, is_all, now);
-            assert_eq!(found, expected, "{way:?} {slice:?} at {now} of {} memtables", memtables.len());
+            for is_flat in [false, true] {
+                let readers = memtables.iter().map(|memtable| match slice {
+                    None => MemtableReader::scan(memtable, None, Token::MAX),
+                    Some((key, slice)) => MemtableReader::slice(memtable, key, slice, way, true),
+                });
+                let is_all = slice.is_none_or(|(_, slice)| slice.is_all());
+                let merge = Merge::new(&self.schema, way, readers.collect());
+                let found = self.selected((merge, is_flat), way, is_all, now);
+                assert_eq!(found, expected, "{way:?} {slice:?} at {now} of {} memtables", memtables.len());
+            }
         }
     }
 
     fn selected(
         &self,
-        mut rows: Merge<MemtableReader>,
+        (mut rows, is_flat): (Merge<MemtableReader>, bool),
         way: Direction,
         all: bool,
         now: i64,
@@ -71,13 +74,31 @@ impl Written {
         let mut selection = Selection::new(&self.schema, now, all);
         let mut order = Order::new(&self.schema, way);
         let mut fragment = Fragment::default();
-        while rows.pop(&mut fragment).unwrap() == Next::Fragment {
+        while pop(&mut rows, is_flat, &mut fragment) == Next::Fragment {
             order.check(&fragment);
             selection.take(std::mem::take(&mut fragment));
         }
         order.validator.finish().unwrap();
         selection.rows
     }
+}
+
+/// Pops a fragment, or a row as it stands where there is one.
+fn pop<R: FragmentReader<Error: std::fmt::Debug>>(
+    reader: &mut R,
+    is_flat: bool,
+    place: &mut Fragment,
+) -> Next {
+    let mut has_row = false;
+    if is_flat {
+        reader.pop_flat(&mut |row| {
+            assert!(row.is_usual());
+            row.decode(place).unwrap();
+            has_row = true;
+            false
+        });
+    }
+    if has_row { Next::Fragment } else { reader.pop(place).unwrap() }
 }
 
 /// Validates a stream that runs either way.
@@ -229,7 +250,8 @@ fn a_row_takes_its_buffer_and_its_entry() {
 /// What is behind a reader stays as it was, and what is before it is as it is now; a deletion holds from where it stands.
 #[test]
 fn writes_may_come_while_a_reader_stands() {
-    for way in [Direction::Forward, Direction::Reverse] {
+    let ways = [Direction::Forward, Direction::Reverse];
+    for (way, is_flat) in ways.into_iter().flat_map(|way| [(way, false), (way, true)]) {
         for (popped, is_deleted) in
             [(0, false), (1, false), (70, false), (150, true), (300, false), (301, true)]
         {
@@ -246,7 +268,7 @@ fn writes_may_come_while_a_reader_stands() {
                 } else if at == popped {
                     (0..600).for_each(|number| apply(&memtable, &row(number, 1, int(2), 2)));
                 }
-                if reader.pop(&mut place).unwrap() != Next::Fragment {
+                if pop(&mut reader, is_flat, &mut place) != Next::Fragment {
                     break;
                 }
                 order.check(&place);

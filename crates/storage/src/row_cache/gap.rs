@@ -46,7 +46,7 @@ pub(super) struct Gap {
     pub(super) at: Position,
     /// Only the head of the partition is wanted.
     pub(super) is_of_head: bool,
-    /// How often in a row the stream had no row to give as it stands, or nobody asked for one.
+    /// How many steps there were since the stream gave a row as it stands: it has none, or nobody asks for them.
     dry: u8,
     state: State,
 }
@@ -120,6 +120,7 @@ impl Gap {
             let sources = open(&self.request, members).await?;
             self.stream = Some(Merge::new(&self.schema, self.request.direction, sources));
         }
+        self.dry = self.dry.saturating_add(1);
         let was_at_head = self.state == State::AtHead;
         let part = loop {
             match self.gather()? {
@@ -135,12 +136,11 @@ impl Gap {
     pub(super) fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         let is_among_rows = self.state == State::InRows && self.items.is_empty() && self.held.is_none();
         if let (None, true, Some(stream)) = (&self.filler, is_among_rows, &mut self.stream) {
-            let mut has_given = false;
+            let dry = &mut self.dry;
             stream.pop_flat(&mut |row| {
-                has_given = true;
+                *dry = 0;
                 take(row)
             });
-            self.dry = if has_given { 0 } else { self.dry.saturating_add(1) };
         }
     }
 
@@ -225,7 +225,7 @@ impl Gap {
         }
         let is_enough = match &self.filler {
             Some(filler) => filler.has_enough() || taken == Some(Taken::Never),
-            None => self.items.len() >= if self.dry < DRY { 1 } else { STEP },
+            None => self.items.len() >= if self.dry <= DRY { 1 } else { STEP },
         };
         is_enough.then(|| self.end_step())
     }

@@ -15,7 +15,7 @@ use model::{DeletionTime, Liveness};
 use smallvec::SmallVec;
 
 use super::encode::put_value;
-use super::{RowCodec, Sought, Values, Width, cell_flag, flag};
+use super::{ColumnCodec, RowCodec, Sought, Values, Width, cell_flag, flag};
 use crate::decode::Cursor;
 use crate::encode::{Encode, vint_len};
 
@@ -64,14 +64,14 @@ impl<'a> RowVisitor<'a> for UsualValues<'a> {
 }
 
 impl RowCodec {
-    /// Whether a usual row of so many cells has all columns of the file, and can be written by [`RowCodec::put_values_of_row`].
+    /// Whether [`RowCodec::put_values_of_row`] can write a usual row of so many cells. Those that it lacks are told by a bit each.
     #[inline]
     pub(crate) fn can_put_usual(&self, cells: usize) -> bool {
-        self.can_be_usual && cells == self.regulars.len()
+        let all = self.regulars.len();
+        cells <= self.simple_regulars && (cells == all || all < u64::BITS as usize)
     }
 
-    /// Appends a usual row that has all columns. `place` and `previous` are those of [`RowCodec::put_row`], which appends the same
-    /// bytes.
+    /// Appends a usual row. `place` and `previous` are those of [`RowCodec::put_row`], which appends the same bytes.
     #[inline]
     pub(crate) fn put_values_of_row(
         &self,
@@ -80,18 +80,26 @@ impl RowCodec {
         previous: u64,
         to: &mut Vec<u8>,
     ) {
-        to.put_u8(USUAL);
+        let (count, all) = (row.cells.len(), self.regulars.len());
+        let missing = (count < all).then(|| (1_u64 << all) - (1 << count));
+        to.put_u8(if missing.is_none() { USUAL } else { flag::TIMESTAMP });
         to.put(&place[1..]);
         let timestamp = row.timestamp.wrapping_sub(self.minima.timestamp) as u64;
         let columns = || row.cells.iter().zip(&self.regulars);
-        let len_of = |(value, column): (&&[u8], &super::ColumnCodec)| match column.width {
+        let len_of = |(value, column): (&&[u8], &ColumnCodec)| match column.width {
             Some(len) => 1 + len,
             None => 1 + vint_len(value.len() as u64) + value.len(),
         };
-        let len = vint_len(previous) + vint_len(timestamp) + columns().map(len_of).sum::<usize>();
+        let len = vint_len(previous)
+            + vint_len(timestamp)
+            + missing.map_or(0, vint_len)
+            + columns().map(len_of).sum::<usize>();
         to.put_vint(len as u64);
         to.put_vint(previous);
         to.put_vint(timestamp);
+        if let Some(missing) = missing {
+            to.put_vint(missing);
+        }
         for (value, column) in columns() {
             to.put_u8(cell_flag::ROW_TIMESTAMP);
             put_value(column.width, value, to);
@@ -325,7 +333,11 @@ mod tests {
                 row.clustering.values[1] = value;
                 assert_written_alike(&codec, &row);
             }
-            assert!(!codec.can_put_usual(1), "a row that lacks a column tells which");
+            for count in 0..2 {
+                let mut row = row(1, "text", b"value");
+                row.cells.truncate(count);
+                assert_written_alike(&codec, &row);
+            }
         }
     }
 
@@ -364,9 +376,19 @@ mod tests {
         let column = |data_type| vec![Column { name: b"a"[..].into(), data_type }];
         let complex = Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), column(set));
         let long = Schema::new(CqlType::Int, vec![CqlType::Int; 33], Vec::new(), column(CqlType::Int));
-        for schema in [complex, long] {
-            assert!(!codec(&schema, Version::Oa).can_be_usual);
+        for schema in [&complex, &long] {
+            assert!(!codec(schema, Version::Oa).can_be_usual);
         }
+        let may = |schema: &Schema| [0, 1].map(|cells| codec(schema, Version::Oa).can_put_usual(cells));
+        assert_eq!(
+            [may(&complex), may(&long)],
+            [[true, false], [true, true]],
+            "what such a row lacks can be told"
+        );
+        let column = Column { name: b"a"[..].into(), data_type: CqlType::Int };
+        let wide = Schema::new(CqlType::Int, Vec::new(), Vec::new(), vec![column; 64]);
+        let wide = codec(&wide, Version::Oa);
+        assert!(wide.can_put_usual(64) && !wide.can_put_usual(63));
     }
 
     proptest! {

@@ -9,6 +9,9 @@ use super::page::{LINES, put_page, span};
 use crate::Version;
 use crate::parts::binding::Binding;
 
+/// With so many bytes of pages, a request is worth it.
+const FULL: usize = 256 << 10;
+
 /// Builds the pages as keys go by.
 ///
 /// Invariants:
@@ -67,9 +70,9 @@ impl BloomPagesBuilder {
         std::mem::take(&mut self.pages)
     }
 
-    /// Whether no pages are done that were not taken.
-    pub fn is_empty(&self) -> bool {
-        self.pages.is_empty()
+    /// Whether so many pages are done, and not taken, that a request is worth it.
+    pub fn is_full(&self) -> bool {
+        self.pages.len() >= FULL
     }
 
     /// The pages that were not taken, and the end of the file.
