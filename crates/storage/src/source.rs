@@ -43,15 +43,15 @@ pub(crate) fn share_of_compaction(count: usize) -> u64 {
 }
 
 /// What so many SSTables of a slice then take of memory, in bytes: each has the rows that wait for being merged, what was
-/// read for the next ones, and what of that is unpacked, and if who reads it reads on, what is read meanwhile. What is wanted begins and
+/// read for the next ones, and what of that is unpacked, and if who reads it reads on, the two requests that are under way meanwhile. What is wanted begins and
 /// ends within chunks.
 pub(crate) fn slice_memory(count: usize, chunk: u64, reads_on: bool) -> usize {
-    (3 + usize::from(reads_on)) * count * (share_of_slice(count, reads_on) + chunk) as usize
+    (3 + if reads_on { 2 } else { 0 }) * count * (share_of_slice(count, reads_on) + chunk) as usize
 }
 
-/// The same of a scan, which has also what is read meanwhile.
+/// The same of a scan, which has also the two requests that are under way meanwhile.
 pub(crate) fn scan_memory(count: usize, chunk: u64) -> usize {
-    4 * count * (share(SCAN_READ_AHEAD, count) + chunk) as usize
+    5 * count * (share(SCAN_READ_AHEAD, count) + chunk) as usize
 }
 
 /// A stream of rows with the columns of the table.
