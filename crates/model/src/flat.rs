@@ -70,6 +70,9 @@ pub use self::standing::{StandingMutation, StandingRow, standing_mutation};
 pub use self::usual::UsualRow;
 pub use self::view::{CellView, FlatRow, RowVisitor, ValueVisitor};
 
+/// Why a row that is [given as it stands](FragmentReader::pop_flat) decodes: who gives it has read it. What to expect with.
+pub const GIVEN: &str = "a row that is given as it stands is one";
+
 /// What mutations and schemas begin with. Another byte is of a version that is not known here.
 pub const VERSION: u8 = 1;
 

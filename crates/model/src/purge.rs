@@ -16,7 +16,7 @@
 //! [`crate::Merge`] has removed those already. Where somebody wrote them into one SSTable, beside their
 //! deletion, they go together with it and do not come back to life.
 
-use crate::flat::FlatRow;
+use crate::flat::{FlatRow, GIVEN};
 use crate::{
     Bytes, Cell, CellValue, DeletionTime, Fragment, FragmentReader, Liveness, Next, PartitionKey,
     PartitionStart, RangeTombstoneChange, Row,
@@ -119,7 +119,7 @@ impl<R: FragmentReader, L: FnMut(&PartitionKey) -> Option<i64>> FragmentReader f
                 return take(row);
             }
             let mut other = Fragment::default();
-            row.decode(&mut other).expect("a row that is given as it stands is one");
+            row.decode(&mut other).expect(GIVEN);
             let Fragment::Row(of_other) = &mut other else { unreachable!("a row was decoded") };
             let is_kept = judge.keeps(of_other, around);
             *queued = is_kept.then_some(other);

@@ -14,7 +14,7 @@ use super::heap::Heap;
 use super::ranges::OpenRanges;
 use super::{Direction, RowMerger, join};
 use crate::clustering::{PositionRef, Weight, compare_positions};
-use crate::flat::FlatRow;
+use crate::flat::{FlatRow, GIVEN};
 use crate::{
     Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange, Row,
     Schema,
@@ -155,7 +155,7 @@ impl<R: FragmentReader> Several<R> {
             if end.is_none_or(|end| order.is_before(row, end)) {
                 return take(row);
             }
-            row.decode(head).expect(WHOLE);
+            row.decode(head).expect(GIVEN);
             *state = State::Ready;
             false
         });
@@ -318,7 +318,7 @@ impl Order {
     /// Whether a row stands before a place of its partition.
     #[inline]
     fn is_before(&self, row: FlatRow<'_>, place: PositionRef<'_>) -> bool {
-        let order = row.compare(&self.schema.clustering, place).expect(WHOLE);
+        let order = row.compare(&self.schema.clustering, place).expect(GIVEN);
         match self.direction {
             Direction::Forward => order.is_lt(),
             Direction::Reverse => order.is_gt(),
@@ -332,9 +332,6 @@ impl Order {
         }
     }
 }
-
-/// Rows are given as they stand by who has read them.
-const WHOLE: &str = "a row that is given as it stands is one";
 
 fn rank(fragment: &Fragment) -> u8 {
     match fragment {

@@ -1,15 +1,12 @@
 //! Rows that come as they stand: usual ones go from their flat bytes right into those of the data.
 
-use model::flat::FlatRow;
+use model::flat::{FlatRow, GIVEN};
 use model::{Fragment, FragmentReader};
 
 use super::SSTableWriter;
 use crate::Result;
 use crate::data::row::UsualValues;
 use crate::parts::row_filter::hash_of;
-
-/// Rows are given as they stand by who has read them.
-const WHOLE: &str = "a row that is given as it stands is one";
 
 impl SSTableWriter {
     /// Takes the next rows that a reader gives [as they stand](FragmentReader::pop_flat), up to so many; how many these were. The SSTable
@@ -33,13 +30,13 @@ impl SSTableWriter {
     fn flat_row(&mut self, row: FlatRow<'_>) -> Result<()> {
         if row.is_usual() && !self.has_counters {
             let mut values = UsualValues::default();
-            row.visit(&mut values).expect(WHOLE);
+            row.visit(&mut values).expect(GIVEN);
             if self.codec.can_put_usual(values.cells.len()) {
                 return self.usual_row(&values);
             }
         }
         let mut other = std::mem::take(&mut self.decoded);
-        row.decode(&mut other).expect(WHOLE);
+        row.decode(&mut other).expect(GIVEN);
         self.check(&other)?;
         let Fragment::Row(row) = &other else { unreachable!("a row was decoded") };
         self.row(row);
