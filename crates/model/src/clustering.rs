@@ -183,6 +183,11 @@ impl PositionBuf {
         self.weight = weight;
     }
 
+    /// Becomes another position.
+    pub fn set_to(&mut self, other: &PositionBuf) {
+        self.set(other.prefix(), other.weight);
+    }
+
     /// Where it stands beside another position, of clustering columns of these types.
     #[inline]
     pub fn compare<'v>(

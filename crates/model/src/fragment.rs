@@ -233,6 +233,11 @@ impl Validator {
         }
     }
 
+    /// The last position of the partition, if anything clustered of it has come.
+    pub fn last(&self) -> Option<&PositionBuf> {
+        self.has_last.then_some(&self.last)
+    }
+
     /// Whether the stream may end here.
     pub fn finish(&self) -> Result<(), OrderError> {
         if self.state == State::BetweenPartitions { Ok(()) } else { Err(OrderError::Kind) }

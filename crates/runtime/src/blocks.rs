@@ -38,6 +38,19 @@ impl Blocks {
         Self { alignments, rest: Vec::new(), spare: Vec::new() }
     }
 
+    /// How many of these bytes can be written as they are, because they begin at a block and at an address that suits. The others
+    /// [wait](Blocks::keep).
+    pub(crate) fn as_they_are(&self, bytes: &[u8]) -> Option<usize> {
+        let Alignments { block, memory } = self.alignments;
+        let suits = self.rest.is_empty() && bytes.as_ptr().addr().is_multiple_of(memory);
+        Some(bytes.len() & !(block - 1)).filter(|&whole| suits && whole > 0)
+    }
+
+    /// Bytes that do not fill a block wait for more.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+    }
+
     /// Puts the rest and these bytes into a buffer whose address suits, and keeps what does not fill a block. Where in the buffer the
     /// whole blocks are.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> (Vec<u8>, Range<usize>) {
@@ -45,7 +58,7 @@ impl Blocks {
         let all = self.rest.len() + bytes.len();
         let whole = all & !(block - 1);
         if whole == 0 {
-            self.rest.extend_from_slice(bytes);
+            self.keep(bytes);
             return (Vec::new(), 0..0);
         }
         let spare = std::mem::take(&mut self.spare);
@@ -87,7 +100,7 @@ mod tests {
         for (block, memory) in [(512, 1), (512, 512), (4096, 4), (4096, 4096)] {
             let mut blocks = Blocks::new(Alignments { block, memory });
             let (mut written, mut expected, mut number) = (Vec::new(), Vec::new(), 0_u8);
-            for len in [0, 1, block - 2, 1, 1, block, 3 * block + 7, 2 * block - 7, 100_000, 5] {
+            for len in [0, 1, block - 2, 1, block + 1, 1, block, 3 * block + 7, 2 * block - 10, 100_000, 5] {
                 let bytes: Vec<u8> = std::iter::repeat_with(|| {
                     number = number.wrapping_add(1);
                     number
@@ -95,6 +108,14 @@ mod tests {
                 .take(len)
                 .collect();
                 expected.extend_from_slice(&bytes);
+                if let Some(whole) = blocks.as_they_are(&bytes) {
+                    assert!(whole % block == 0 && bytes.as_ptr().addr().is_multiple_of(memory));
+                    assert!(blocks.rest().is_empty(), "what waits goes first");
+                    written.extend_from_slice(&bytes[..whole]);
+                    blocks.keep(&bytes[whole..]);
+                    assert!(expected == [&written, blocks.rest()].concat());
+                    continue;
+                }
                 let (buffer, whole) = blocks.take(&bytes);
                 assert!(whole.len() % block == 0 && blocks.rest().len() < block);
                 assert!(whole.is_empty() || (buffer.as_ptr().addr() + whole.start) % memory == 0);

@@ -1,6 +1,8 @@
 //! A new file, written from its start to its end: what is appended is written in full, or the file is given up.
 
+use std::cell::Cell;
 use std::fmt;
+use std::future::Future;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -31,14 +33,16 @@ const DIRECT: &str = "it is written past the page cache";
 ///
 /// Invariants:
 /// 1. Unless `in_doubt`, the file has exactly `len` bytes, without those that wait in `blocks`.
-/// 2. `in_doubt` is set from the beginning of an append or a sync until it has ended well.
+/// 2. `in_doubt` is set from the beginning of an append or a sync until it has ended well, and `has_lost_sync` once a sync
+///    [behind](NewFile::sync_behind) the appends did not.
 pub struct NewFile {
     path: Rc<Path>,
     len: u64,
     in_doubt: bool,
+    has_lost_sync: Rc<Cell<bool>>,
     class: IoClass,
     counters: Rc<IoCounters>,
-    sink: Sink,
+    sink: Rc<Sink>,
     /// There as long as it is written past the page cache.
     blocks: Option<Blocks>,
 }
@@ -59,7 +63,8 @@ impl NewFile {
     pub(crate) fn new(path: &Path, class: IoClass, counters: Rc<IoCounters>, created: Created) -> Self {
         let Created { sink, alignments } = created;
         let blocks = alignments.map(Blocks::new);
-        Self { path: path.into(), len: 0, in_doubt: false, class, counters, sink, blocks }
+        let (path, sink, has_lost_sync) = (path.into(), Rc::new(sink), Rc::default());
+        Self { path, len: 0, in_doubt: false, has_lost_sync, class, counters, sink, blocks }
     }
 
     /// How many bytes were appended, without those of an append that did not end well.
@@ -76,7 +81,8 @@ impl NewFile {
     /// Writes all of `bytes` to the end of the file, and hands the buffer back, empty, to be filled again.
     ///
     /// Goes to the operating system once, and again only where it took fewer bytes, was interrupted by a signal, or
-    /// where more than 1 GiB is written. Past the page cache go whole blocks, a megabyte of them at a time; the rest goes with those
+    /// where more than 1 GiB is written. Past the page cache go whole blocks: a megabyte of them at a time, by way of another buffer, or
+    /// as they are, if nothing waits and their address suits; the rest goes with those
     /// of a later append, or as the file is synced. A request that has begun is seen to its end even if this future is dropped.
     ///
     /// # Errors
@@ -86,10 +92,13 @@ impl NewFile {
         let (path, offset, length) = (Rc::clone(&self.path), self.len, bytes.len());
         let refused = |error| IoError::write(&path, offset, length, &error);
         self.begin().map_err(refused)?;
-        if self.blocks.is_some() {
-            self.write_blocks(&bytes).await.map_err(refused)?;
-        } else {
-            bytes = self.write(bytes, 0..length, offset).await.map_err(refused)?;
+        match self.blocks.as_ref().map(|blocks| blocks.as_they_are(&bytes)) {
+            None => bytes = self.write(bytes, 0..length, offset).await.map_err(refused)?,
+            Some(None) => self.write_blocks(&bytes).await.map_err(refused)?,
+            Some(Some(whole)) => {
+                bytes = self.write(bytes, 0..whole, offset).await.map_err(refused)?;
+                self.blocks.as_mut().expect(DIRECT).keep(&bytes[whole..]);
+            }
         }
         self.len += length as u64;
         self.in_doubt = false;
@@ -111,6 +120,27 @@ impl NewFile {
         self.sink.sync().await.map_err(refused)?;
         self.in_doubt = false;
         Ok(())
+    }
+
+    /// Waits until what was appended by now would survive a power cut, while more is appended; how many bytes that is, from the
+    /// start. What [waits for its block](crate::Disk::create_direct) is not among them.
+    ///
+    /// # Errors
+    /// Those of [`NewFile::sync`]. If it fails, or is dropped before its end, so do later appends and syncs.
+    pub fn sync_behind(&self) -> impl Future<Output = Result<u64, IoError>> + 'static {
+        let (path, sink) = (Rc::clone(&self.path), Rc::clone(&self.sink));
+        let len = self.len - self.blocks.as_ref().map_or(0, |blocks| blocks.rest().len() as u64);
+        let refused = move |error| IoError::refused(&path, DiskAction::Sync, &error);
+        let (known, counters) = (self.expect_no_doubt(), Rc::clone(&self.counters));
+        let has_lost_sync = Rc::clone(&self.has_lost_sync);
+        async move {
+            known.map_err(&refused)?;
+            let mut doubt = Doubt { is_dispelled: false, has_lost_sync };
+            counters.record_sync();
+            sink.sync().await.map_err(refused)?;
+            doubt.is_dispelled = true;
+            Ok(len)
+        }
     }
 
     /// Writes the whole blocks that there are with these bytes.
@@ -163,11 +193,30 @@ impl NewFile {
 
     /// Sets `in_doubt`, unless it is set already.
     fn begin(&mut self) -> io::Result<()> {
-        if self.in_doubt {
-            return Err(io::Error::other("an earlier append or sync of the file did not end well"));
-        }
+        self.expect_no_doubt()?;
         self.in_doubt = true;
         Ok(())
+    }
+
+    fn expect_no_doubt(&self) -> io::Result<()> {
+        if self.in_doubt || self.has_lost_sync.get() {
+            return Err(io::Error::other("an earlier append or sync of the file did not end well"));
+        }
+        Ok(())
+    }
+}
+
+/// A sync behind the appends that has begun: lost, unless it is seen to end well.
+struct Doubt {
+    is_dispelled: bool,
+    has_lost_sync: Rc<Cell<bool>>,
+}
+
+impl Drop for Doubt {
+    fn drop(&mut self) {
+        if !self.is_dispelled {
+            self.has_lost_sync.set(true);
+        }
     }
 }
 

@@ -300,6 +300,54 @@ fn a_file_is_given_up_after_an_error() {
     });
 }
 
+#[test]
+fn a_file_is_given_up_after_a_sync_behind_its_appends_that_failed_or_was_dropped() {
+    let slow = SimOptions { max_delay: 5, ..SimOptions::default() };
+    simulated(slow.clone(), async |shard| {
+        let disk = shard.disk().as_simulated().unwrap();
+        let fail = |chance| disk.set_options(SimOptions { write_error_chance: chance, ..slow.clone() });
+        let mut failed = shard.disk().create(Path::new("/a"), CLASS).await.unwrap();
+        let mut dropped = shard.disk().create(Path::new("/b"), CLASS).await.unwrap();
+        let mut never_begun = shard.disk().create(Path::new("/c"), CLASS).await.unwrap();
+        fail(1.0);
+        let error = failed.sync_behind().await.unwrap_err();
+        assert_eq!(error.to_string(), "/a: syncing: a simulated failure of the disk");
+        fail(0.0);
+        assert!(begin(dropped.sync_behind()).await);
+        drop(never_begun.sync_behind());
+        for file in [&mut failed, &mut dropped] {
+            assert!(file.append(vec![1]).await.is_err());
+            assert!(file.sync().await.is_err());
+            assert!(file.sync_behind().await.is_err());
+        }
+        never_begun.append(vec![1]).await.unwrap();
+        never_begun.sync().await.unwrap();
+    });
+}
+
+#[test]
+fn a_sync_behind_the_appends_makes_durable_what_was_appended_before_it() {
+    let left = |seed| {
+        let sim = SimOptions { seed, max_delay: 5, crash_at: Some(5), ..SimOptions::default() };
+        simulated(sim, async |shard| {
+            let disk = shard.disk();
+            let mut file = disk.create(Path::new("/a"), CLASS).await.unwrap();
+            disk.sync_dir(Path::new("/")).await.unwrap();
+            file.append(vec![1; 1000]).await.unwrap();
+            let behind = spawn(file.sync_behind());
+            yield_now().await;
+            file.append(vec![2; 1000]).await.unwrap();
+            assert_eq!(behind.await.unwrap(), 1000);
+            assert!(file.append(vec![3; 1000]).await.is_err(), "the power is cut");
+            disk.as_simulated().unwrap().restart();
+            content(disk, Path::new("/a")).await
+        })
+    };
+    let left: Vec<_> = (0..50).map(left).collect();
+    assert!(left.iter().all(|left| left[..1000] == [1; 1000]));
+    assert!(left.iter().any(|left| left.len() < 2000), "what came later may be lost");
+}
+
 /// Polls a future once; whether it had to wait.
 async fn begin(future: impl Future) -> bool {
     let mut future = pin!(future);

@@ -30,12 +30,24 @@ impl Appending {
         self.len
     }
 
+    /// Waits until nothing is under way.
+    ///
+    /// # Errors
+    /// What the operating system said of the last append.
+    pub(crate) async fn idle(&mut self) -> Result<&NewFile> {
+        Ok(self.settle().await?.0)
+    }
+
     /// The file, once nothing is under way.
     ///
     /// # Errors
     /// What the operating system said of the last append.
-    pub(crate) async fn idle(&mut self) -> Result<&mut NewFile> {
-        Ok(self.settle().await?.0)
+    pub(crate) async fn end(mut self) -> Result<NewFile> {
+        self.settle().await?;
+        match self.state {
+            State::Idle(file, _) => Ok(file),
+            _ => unreachable!("nothing is under way"),
+        }
     }
 
     /// Begins to append; an empty buffer to go on with.
@@ -56,7 +68,7 @@ impl Appending {
         Ok(buffer)
     }
 
-    async fn settle(&mut self) -> Result<(&mut NewFile, &mut Vec<u8>)> {
+    async fn settle(&mut self) -> Result<(&NewFile, &mut Vec<u8>)> {
         if let State::Busy(task) = &mut self.state {
             let done = task.await;
             self.state = State::Failed;

@@ -152,6 +152,8 @@ pub struct SSTableWriter {
     /// The hash of each key: the filter's size is known only at the end.
     hashes: Spool,
     collector: Collector,
+    /// Whether the collector does not know where the last row stands, which was a usual one.
+    is_last_untold: bool,
     partitions: u64,
     partition: Option<Partition>,
     /// Where the first and the last item of the block stand that is being filled, encoded.
@@ -238,6 +240,7 @@ impl SSTableWriter {
             rows: Growing::new(Component::RowFilter),
             hashes: files.hashes,
             collector: Collector::new(schema, version),
+            is_last_untold: false,
             partitions: 0,
             partition: None,
             first: Vec::new(),
@@ -334,6 +337,9 @@ impl SSTableWriter {
     }
 
     fn check(&mut self, fragment: &Fragment) -> Result<()> {
+        if std::mem::take(&mut self.is_last_untold) {
+            self.collector.last_usual_row(self.validator.last().expect("a row was checked"));
+        }
         self.validator.check(fragment).map_err(|error| self.unfit(error.to_string()))?;
         self.limits.check(fragment).map_err(|what| self.unfit(what))
     }
@@ -545,15 +551,17 @@ impl SSTableWriter {
         let end = async {
             // The last batches of the data are packed meanwhile.
             let filters = Filters::build(&mut sealer, &mut hashes, partitions, &self.options).await?;
-            let sealed = data.finish().await?;
-            let (index_len, mut of_fences, of_rows) = index.finish().await?;
-            let binding = binding(&sealed, index_len);
+            let (data, sealed) = data.finish().await?;
+            sealer.put(data);
+            let (index, mut of_fences, of_rows) = index.finish().await?;
+            let binding = binding(&sealed, index.len());
+            sealer.put(index);
             if collector.denies_deletions_untold() {
                 of_fences.iter_mut().for_each(FencesBuilder::tell_undeleted);
             }
             write_fences(&mut sealer, fences, of_fences, binding).await?;
             write_row_filter(&mut sealer, rows, of_rows, &binding).await?;
-            let filter = filters.finish(&binding, sealer.descriptor().version).await?;
+            let filter = filters.finish(&mut sealer, &binding).await?;
             let statistics = facts.statistics(collector, &sealed);
             write_parts(&mut sealer, &sealed, filter, summary, statistics).await?;
             Ok(sealed)
@@ -681,10 +689,10 @@ impl Filters {
     }
 
     /// Writes the rest of BloomPages.db, and gives Filter.db.
-    async fn finish(self, binding: &Binding, version: Version) -> Result<Option<Filter>> {
+    async fn finish(self, sealer: &mut Sealer, binding: &Binding) -> Result<Option<Filter>> {
         if let Some((mut file, pages)) = self.pages {
-            file.append(pages.finish(binding, version)).await?;
-            file.sync().await?;
+            file.append(pages.finish(binding, sealer.descriptor().version)).await?;
+            sealer.put(file);
         }
         Ok(self.filter.map(FilterBuilder::finish))
     }

@@ -126,7 +126,7 @@ impl Memtable {
 
     /// Adds a write; `position` is where the commit log has it.
     pub fn apply(&self, checked: Checked, position: LogPosition) {
-        let Checked { mutation, times, buffer } = checked;
+        let Checked { mutation, ranks, times, buffer } = checked;
         self.position.set(position.max(self.position.get()));
         self.extremes.borrow_mut().join(&times);
         let mut partitions = self.partitions.borrow_mut();
@@ -143,8 +143,8 @@ impl Memtable {
             bytes += weight(&row);
             partition.add_static_row(row, merger);
         }
-        for row in mutation.rows {
-            bytes += partition.add_row(self, row, merger);
+        for (row, rank) in mutation.rows.into_iter().zip(ranks) {
+            bytes += partition.add_row(self, row, rank, merger);
         }
         let changes = partition.ranges.len();
         mutation.range_tombstones.iter().for_each(|range| partition.ranges.add(&self.schema, range));
@@ -217,34 +217,34 @@ impl Partition {
     }
 
     /// How many bytes of memory that takes, without the buffer of the row.
-    fn add_row(&mut self, of: &Memtable, row: StandingRow, merger: &mut RowMerger) -> usize {
+    fn add_row(&mut self, of: &Memtable, row: StandingRow, rank: u64, merger: &mut RowMerger) -> usize {
         let first = if self.rows.is_empty() { NODE * size_of::<Place>() } else { 0 };
         let row = KeptRow::Standing(row);
-        let place = Place::of_row(&of.schema, row.clone());
-        let Some(before) = self.rows.replace(place) else {
+        let Some(before) = self.rows.replace(Place::of_row(&of.schema, rank, row.clone())) else {
             let is_whole = row.is_plain() && self.deletion.is_live();
-            let weight = if is_whole { 0 } else { self.merge_row(of, None, row, merger) };
+            let weight = if is_whole { 0 } else { self.merge_row(of, rank, None, row, merger) };
             return first + ENTRY + weight;
         };
         let is_void = !of.is_of_counters && self.deletion.is_live() && row.voids(before.row());
-        if is_void { 0 } else { self.merge_row(of, Some(before.into_row()), row, merger) }
+        if is_void { 0 } else { self.merge_row(of, rank, Some(before.into_row()), row, merger) }
     }
 
     /// Puts what becomes of a row into the place that it has. How many bytes that takes more than the version before.
     fn merge_row(
         &mut self,
         of: &Memtable,
+        rank: u64,
         before: Option<KeptRow>,
         row: KeptRow,
         merger: &mut RowMerger,
     ) -> usize {
         let weight = before.as_ref().map_or(0, KeptRow::weight);
         // Nobody else has a share of it then, and it need not be copied.
-        self.rows.remove(&Place::of_row(&of.schema, row.clone()));
+        self.rows.remove(&Place::of_row(&of.schema, rank, row.clone()));
         let versions = before.into_iter().chain([row]);
         let Some(merged) = KeptRow::merged(versions, merger, self.deletion) else { return 0 };
         let more = merged.weight().saturating_sub(weight);
-        self.rows.insert(Place::of_row(&of.schema, merged));
+        self.rows.insert(Place::of_row(&of.schema, rank, merged));
         more
     }
 

@@ -74,10 +74,17 @@ impl StandingMutation {
             && self.range_tombstones.is_empty()
     }
 
-    /// Whether rows ascend, each key once, and every range tombstone begins before it ends.
-    pub fn is_in_order(&self, schema: &Schema) -> bool {
-        self.rows.is_sorted_by(|a, b| a.compare_to(schema, b).is_lt())
-            && self.range_tombstones.iter().all(|range| schema.compare(&range.start, &range.end).is_lt())
+    /// The [rank](Schema::rank) of each row, if they ascend, each key once, and every range tombstone begins before it ends.
+    pub fn ranks_in_order(&self, schema: &Schema) -> Option<Vec<u64>> {
+        let ranks = self.rows.iter().map(|row| row.rank(schema)).collect::<Vec<_>>();
+        // Most rows need not be looked at again.
+        let ascends = |(ranks, rows): (&[u64; 2], &[StandingRow; 2])| {
+            let order = ranks[0].cmp(&ranks[1]).then_with(|| rows[0].compare_to(schema, &rows[1]));
+            order.is_lt()
+        };
+        let rows_ascend = ranks.array_windows().zip(self.rows.array_windows()).all(ascends);
+        let begins_first = |range: &RangeTombstone| schema.compare(&range.start, &range.end).is_lt();
+        (rows_ascend && self.range_tombstones.iter().all(begins_first)).then_some(ranks)
     }
 }
 

@@ -90,7 +90,8 @@ impl SimNewFile {
     }
 
     pub(crate) async fn sync(&self) -> io::Result<()> {
-        self.disk.operate(self.life, Operation::Sync(Rc::clone(&self.content))).await?;
+        let sync = Operation::Sync(Rc::clone(&self.content), self.content.len() as usize);
+        self.disk.operate(self.life, sync).await?;
         Ok(())
     }
 }

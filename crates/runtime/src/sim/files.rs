@@ -338,8 +338,9 @@ impl Content {
         self.modified.set(now);
     }
 
-    pub(super) fn sync(&self) {
-        self.synced.set(self.bytes.borrow().len());
+    /// The first `len` bytes are durable from now on.
+    pub(super) fn sync(&self, len: usize) {
+        self.synced.update(|synced| synced.max(len));
     }
 
     /// Leaves what was synced and a random part of what was not, of which the last sectors, or any, may never have been

@@ -129,8 +129,8 @@ fn nothing_comes_back_in_a_folder_of_the_same_name() {
 fn cut(seed: u64) -> Vec<u8> {
     let content = Content::empty();
     content.append(&[7; 700]);
-    content.sync();
     content.append(&[8; 1300]);
+    content.sync(700);
     content.lose_power(&mut Random::new(seed));
     assert_eq!(content.synced.get() as u64, content.len());
     content.bytes().clone()

@@ -16,7 +16,8 @@ pub(super) enum Operation {
         bytes: Vec<u8>,
         unit: usize,
     },
-    Sync(Rc<Content>),
+    /// Of so many bytes: those that are appended while it is under way may be lost.
+    Sync(Rc<Content>, usize),
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
     CreateFolders(PathBuf),
@@ -53,7 +54,7 @@ impl Operation {
                 content.touch(now);
                 return append((&content, unit), &bytes, files, capacity);
             }
-            Self::Sync(content) => content.sync(),
+            Self::Sync(content, len) => content.sync(len),
             Self::Rename(from, to) => files.rename(from, to)?,
             Self::Remove(path) => files.remove(path)?,
             Self::CreateFolders(path) => files.create_folders(&path)?,

@@ -214,14 +214,15 @@ impl IndexWriter {
         self.rows.as_mut()
     }
 
-    /// Writes all that is left and makes it durable; how many bytes the file has, its fences, and its rows.
+    /// Writes all that is left; the file, which is to be made durable, its fences, and its rows.
     ///
     /// # Errors
     /// What the operating system says.
-    pub(crate) async fn finish(mut self) -> Result<(u64, Option<FencesBuilder>, Option<RowFilterBuilder>)> {
+    pub(crate) async fn finish(
+        mut self,
+    ) -> Result<(NewFile, Option<FencesBuilder>, Option<RowFilterBuilder>)> {
         self.write().await?;
-        self.file.idle().await?.sync().await?;
-        Ok((self.file.len(), self.fences, self.rows))
+        Ok((self.file.end().await?, self.fences, self.rows))
     }
 
     fn end_entry(&mut self, promoted: Option<&Promoted>, data: u64) {

@@ -21,6 +21,10 @@ use crate::parts::digest::Digest;
 /// With so many bytes at hand, a request is worth it.
 const FULL: usize = 1 << 20;
 
+/// Multiples of so many bytes go to the file as they are, where nothing waits for the rest of its block: see
+/// [`NewFile::append`].
+const UNIT: usize = 4096;
+
 /// Writes Data.db.
 ///
 /// Invariant: `start` plus the length of `pending` is the place in the uncompressed data of the next byte.
@@ -40,6 +44,7 @@ struct Output {
     file: Appending,
     /// Bytes of data that these are.
     data_len: u64,
+    /// Of batches of compressed chunks.
     digest: crc32fast::Hasher,
 }
 
@@ -111,7 +116,7 @@ impl DataWriter {
         self.pending.len() >= self.full
     }
 
-    /// Begins to write what is at hand, save a chunk that is not whole.
+    /// Begins to write what is at hand, save a chunk, or without compression a block, that is not whole.
     ///
     /// # Errors
     /// What the operating system says.
@@ -128,35 +133,40 @@ impl DataWriter {
                 }
                 output.append_due(packing, info).await?;
             }
-            Form::Plain(crc) => output.append_plain(pending, crc).await?,
+            Form::Plain(crc) => {
+                let tail = pending.split_off(pending.len() & !(UNIT - 1));
+                output.append_plain(pending, crc).await?;
+                pending.extend_from_slice(&tail);
+            }
         }
         *start = end - pending.len() as u64;
         Ok(())
     }
 
-    /// Writes all that is left and makes it durable.
+    /// Writes all that is left, and gives the file to be made durable.
     ///
     /// # Errors
     /// What the operating system says.
-    pub(crate) async fn finish(self) -> Result<Sealed> {
+    pub(crate) async fn finish(self) -> Result<(NewFile, Sealed)> {
         let DataWriter { form, mut output, mut pending, start, .. } = self;
         let data_len = start + pending.len() as u64;
-        let checks = match form {
+        let (checks, digest) = match form {
             Form::Compressed(mut packing, mut info) => {
                 let last = packing.last(pending);
                 while let Some(batch) = packing.next().await {
                     packing.reuse(output.append_batch(batch, &mut info).await?);
                 }
                 packing.reuse(output.append_batch(last, &mut info).await?);
-                Checks::Compressed(info.finish(data_len))
+                (Checks::Compressed(info.finish(data_len)), Digest(output.digest.finalize()))
             }
             Form::Plain(mut crc) => {
                 output.append_plain(&mut pending, &mut crc).await?;
-                Checks::Plain(crc.finish())
+                let (crc, digest) = crc.finish();
+                (Checks::Plain(crc), digest)
             }
         };
-        output.file.idle().await?.sync().await?;
-        Ok(Sealed { digest: Digest(output.digest.finalize()), checks, file_len: output.file.len(), data_len })
+        let file_len = output.file.len();
+        Ok((output.file.end().await?, Sealed { digest, checks, file_len, data_len }))
     }
 }
 
@@ -181,7 +191,6 @@ impl Output {
     /// Begins to append data as it is, and leaves an empty buffer.
     async fn append_plain(&mut self, data: &mut Vec<u8>, crc: &mut CrcBuilder) -> Result<()> {
         crc.update(data);
-        self.digest.update(data);
         self.data_len += data.len() as u64;
         *data = self.file.append(std::mem::take(data)).await?;
         Ok(())
@@ -235,7 +244,7 @@ mod tests {
                 writer.flush().await.unwrap();
             }
         }
-        writer.finish().await.unwrap()
+        writer.finish().await.unwrap().1
     }
 
     async fn read(disk: &Disk, sealed: Sealed) -> Vec<u8> {

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use crate::decode::{Cursor, DecodeError};
 use crate::encode::Encode;
+use crate::parts::digest::Digest;
 use crate::{Error, Result, Version};
 
 /// How many bytes of a new Data.db a checksum is of: Cassandra's choice.
@@ -105,10 +106,13 @@ impl Crc {
     }
 }
 
-/// Works out the checksums of a new Data.db as its bytes go by, [`CHUNK_LEN`] of them at a time.
+/// Works out the checksums of a new Data.db as its bytes go by, [`CHUNK_LEN`] of them at a time. That of all of them follows from
+/// these, so that each byte is looked at once.
 #[derive(Clone, Debug, Default)]
 pub struct CrcBuilder {
     checksums: Vec<u32>,
+    /// Of all whole stretches.
+    all: crc32fast::Hasher,
     hasher: crc32fast::Hasher,
     /// How many bytes the hasher has of a stretch that is not whole.
     pending: usize,
@@ -128,16 +132,19 @@ impl CrcBuilder {
         }
     }
 
-    /// The checksums of all bytes so far.
-    pub fn finish(mut self) -> Crc {
+    /// The checksums of all bytes so far, and the one that Digest.crc32 has.
+    pub fn finish(mut self) -> (Crc, Digest) {
         if self.pending > 0 {
             self.seal();
         }
-        Crc { chunk_len: CHUNK_LEN, checksums: self.checksums.into_boxed_slice() }
+        let crc = Crc { chunk_len: CHUNK_LEN, checksums: self.checksums.into_boxed_slice() };
+        (crc, Digest(self.all.finalize()))
     }
 
     fn seal(&mut self) {
-        self.checksums.push(std::mem::take(&mut self.hasher).finalize());
+        let hasher = std::mem::take(&mut self.hasher);
+        self.all.combine(&hasher);
+        self.checksums.push(hasher.finalize());
         self.pending = 0;
     }
 }
@@ -178,7 +185,7 @@ mod tests {
         assert!(parse(&[0, 0, 1, 0, 1]).is_err(), "a part of a checksum");
         let mut builder = CrcBuilder::default();
         builder.update(&[7; CHUNK_LEN as usize + 1]);
-        survives_corruption(&builder.finish().encode(), |bytes| drop(parse(bytes)));
+        survives_corruption(&builder.finish().0.encode(), |bytes| drop(parse(bytes)));
     }
 
     #[test]
@@ -193,7 +200,9 @@ mod tests {
             assert_eq!(crc.encode(), file.bytes, "{}", file.path.display());
             let mut builder = CrcBuilder::default();
             data.chunks(1000).for_each(|bytes| builder.update(bytes));
-            assert!(builder.finish() == crc || file.is_scyllas(), "{}", file.path.display());
+            let (built, digest) = builder.finish();
+            assert!(built == crc || file.is_scyllas(), "{}", file.path.display());
+            assert_eq!(digest, Digest(crc32fast::hash(&data)));
         }
     }
 
@@ -203,7 +212,9 @@ mod tests {
         let crc_of = |data: &[u8], piece: usize| {
             let mut builder = CrcBuilder::default();
             data.chunks(piece).for_each(|bytes| builder.update(bytes));
-            builder.finish()
+            let (crc, digest) = builder.finish();
+            assert_eq!(digest, Digest(crc32fast::hash(data)));
+            crc
         };
         let expected: Vec<u32> = data.chunks(CHUNK_LEN as usize).map(crc32fast::hash).collect();
         for piece in [1, 65_535, 65_536, 65_537, data.len()] {

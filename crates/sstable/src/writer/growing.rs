@@ -42,13 +42,14 @@ impl Growing {
         Ok(())
     }
 
-    /// Appends the rest and makes all of it durable.
+    /// Appends the rest, and has the sealer make all of it durable.
     ///
     /// # Errors
     /// What the operating system says.
     pub(super) async fn finish(mut self, sealer: &mut Sealer, rest: Vec<u8>) -> Result<()> {
         self.append(sealer, rest).await?;
-        let mut file = self.file.take().expect("it was appended to");
-        Ok(file.idle().await?.sync().await?)
+        let file = self.file.take().expect("it was appended to");
+        sealer.put(file.end().await?);
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! me-1-big-TOC.txt.tmp        there first and renamed last: as long as it is there, the SSTable is not
 //! me-1-big-Data.db.tmp, …     written under temporary names
-//! 1. every file is synced, then the folder            all names and bytes are durable, as temporary ones
+//! 1. every file is synced, side by side, then the folder   all names and bytes are durable, as temporary ones
 //! 2. all but TOC.txt get their names, folder synced   they have names, but TOC.txt.tmp says: not yet
 //! 3. TOC.txt gets its name, folder synced             from here on there is an SSTable
 //! ```
@@ -11,7 +11,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use runtime::{Disk, NewFile};
+use runtime::{Disk, IoError, NewFile, Task, join_all, spawn};
 
 use crate::component::{Component, Descriptor, SEALING_ORDER};
 use crate::{Error, Result};
@@ -30,6 +30,8 @@ pub(crate) struct Sealer {
     descriptor: Descriptor,
     toc: NewFile,
     components: Vec<Component>,
+    /// Of files that are written, and become durable.
+    syncs: Vec<Task<std::result::Result<(), IoError>>>,
 }
 
 impl Sealer {
@@ -44,7 +46,8 @@ impl Sealer {
             descriptor.dir = PathBuf::from(".");
         }
         let toc = disk.create(&temporary(&descriptor, &Component::Toc), Component::Toc.io_class()).await?;
-        let sealer = Sealer { disk: disk.clone(), descriptor, toc, components: Vec::new() };
+        let (components, syncs) = (Vec::new(), Vec::new());
+        let sealer = Sealer { disk: disk.clone(), descriptor, toc, components, syncs };
         let taken = SEALING_ORDER.iter().map(|component| sealer.descriptor.path_of(component));
         if let Some(path) = taken.into_iter().find(|path| disk.exists(path)) {
             disk.remove(sealer.toc.path()).await?;
@@ -58,7 +61,7 @@ impl Sealer {
         &self.descriptor
     }
 
-    /// A new component's file. Whoever writes it syncs it, and does not read it before.
+    /// A new component's file. Whoever has written it [hands it back](Sealer::put), and does not read it before.
     ///
     /// # Errors
     /// What the operating system says.
@@ -67,6 +70,11 @@ impl Sealer {
         let file = self.disk.create_direct(&path, component.io_class()).await?;
         self.components.push(component);
         Ok(file)
+    }
+
+    /// Takes a component's file that is written. It becomes durable while others are written.
+    pub(crate) fn put(&mut self, mut file: NewFile) {
+        self.syncs.push(spawn(async move { file.sync().await }));
     }
 
     /// Where such a part of a component may go.
@@ -81,40 +89,47 @@ impl Sealer {
     pub(crate) async fn write(&mut self, component: Component, bytes: Vec<u8>) -> Result<()> {
         let mut file = self.create(component).await?;
         file.append(bytes).await?;
-        Ok(file.sync().await?)
+        self.put(file);
+        Ok(())
     }
 
-    /// Makes an SSTable of the components, each of which is written and synced; their list.
+    /// Makes an SSTable of the components, each of which is written; their list.
     ///
     /// # Errors
     /// What the operating system says. Nothing is left then, save where only the last sync failed: the SSTable is
     /// there, but may not survive a power cut.
     pub(crate) async fn seal(mut self) -> Result<Vec<Component>> {
+        let place = |component: &Component| SEALING_ORDER.iter().position(|known| known == component);
+        self.components.sort_by_key(place);
         if let Err(error) = self.name_all().await {
             // The first error is the one to tell.
             drop(self.abandon().await);
             return Err(error);
         }
         self.disk.sync_dir(&self.descriptor.dir).await?;
+        self.components.push(Component::Toc);
         Ok(self.components)
     }
 
     /// Gives all components their names, TOC.txt last.
     async fn name_all(&mut self) -> Result<()> {
-        let place = |component: &Component| SEALING_ORDER.iter().position(|known| known == component);
-        self.components.sort_by_key(place);
-        self.components.push(Component::Toc);
         self.toc.append(Component::toc_text(&self.components).into_bytes()).await?;
         self.toc.sync().await?;
-        self.disk.sync_dir(&self.descriptor.dir).await?;
-        for component in &self.components {
-            if *component == Component::Toc {
-                self.disk.sync_dir(&self.descriptor.dir).await?;
-            }
-            let (from, to) = (temporary(&self.descriptor, component), self.descriptor.path_of(component));
-            self.disk.rename(&from, &to).await?;
+        for sync in self.syncs.drain(..) {
+            sync.await?;
         }
-        Ok(())
+        let dir = &self.descriptor.dir;
+        self.disk.sync_dir(dir).await?;
+        let named = join_all(self.components.iter().map(|component| self.name(component))).await;
+        named.into_iter().collect::<Result<()>>()?;
+        self.disk.sync_dir(dir).await?;
+        self.name(&Component::Toc).await
+    }
+
+    /// Gives a component its name.
+    async fn name(&self, component: &Component) -> Result<()> {
+        let (from, to) = (temporary(&self.descriptor, component), self.descriptor.path_of(component));
+        Ok(self.disk.rename(&from, &to).await?)
     }
 
     /// Removes what is there of the SSTable, as far as that is possible.

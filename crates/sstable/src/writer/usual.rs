@@ -57,6 +57,7 @@ impl SSTableWriter {
         let previous = self.since_previous(at);
         self.codec.put_values_of_row(row, &self.last, previous, self.data.buffer());
         self.collector.usual_row(&row.clustering, row.timestamp, row.cells.len());
+        self.is_last_untold = true;
         self.end_item();
         Ok(())
     }

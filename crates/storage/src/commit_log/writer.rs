@@ -1,5 +1,8 @@
 //! The task that writes the log: one write for all that has come, one sync, and from segment to segment.
 //!
+//! Where many bytes come between two syncs, they are made durable along the way while the next ones are written: a sync of a whole
+//! segment would have all writes wait for as long as the disk takes for it.
+//!
 //! A segment is followed by another one only once all of it is durable, its end too; and it gets records only once its
 //! header and its name are durable. So where there is a later segment of the same session, a segment is whole.
 
@@ -7,7 +10,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use runtime::{Clock, Disk, IoError, NewFile, monotonic, timeout};
+use runtime::{Clock, Disk, IoError, NewFile, Task, monotonic, spawn, timeout};
 
 use super::format::{Binding, HEADER_LEN, Header, Mark};
 use super::queue::{Chunk, Due, Step};
@@ -17,11 +20,15 @@ use crate::Result;
 /// What the disk did or refused.
 type IoResult<T> = std::result::Result<T, IoError>;
 
+/// A segment is made durable in so many steps, behind what is written.
+const STEPS: u64 = 8;
+
 /// Writes into one segment after the other.
 ///
 /// Invariants:
 /// 1. `file` is the segment `number`, and has its header.
-/// 2. The first `synced` bytes of it, and its name, are durable.
+/// 2. The first `synced` bytes of it, and its name, are durable. Behind them at most one sync is under way, of all bytes up to
+///    some place.
 pub(super) struct Writer {
     disk: Disk,
     folder: PathBuf,
@@ -31,6 +38,7 @@ pub(super) struct Writer {
     number: u64,
     file: NewFile,
     synced: u64,
+    behind: Option<(u64, Task<IoResult<u64>>)>,
 }
 
 impl Writer {
@@ -46,7 +54,8 @@ impl Writer {
         let header = Header { segment: number, session: number, salt: clock.now().as_micros() as u64 };
         let file = begin_segment(disk, folder, header).await?;
         let (disk, folder, synced) = (disk.clone(), folder.to_path_buf(), HEADER_LEN as u64);
-        Ok(Writer { disk, folder, session: number, salt: header.salt, number, file, synced })
+        let (session, salt) = (header.session, header.salt);
+        Ok(Writer { disk, folder, session, salt, number, file, synced, behind: None })
     }
 
     /// The number of the segment.
@@ -88,6 +97,7 @@ impl Writer {
             let (len, buffer) = self.write(chunk).await?;
             log.queue.borrow_mut().written(len, buffer);
             log.progress.notify();
+            self.sync_behind(log).await?;
         }
         match step {
             Step::Write => Ok(()),
@@ -114,14 +124,38 @@ impl Writer {
         Ok(())
     }
 
+    /// Begins to make durable what was written, where that is much. Waits for the sync that was begun so before.
+    async fn sync_behind(&mut self, log: &Rc<Inner>) -> IoResult<()> {
+        let begun = self.behind.as_ref().map_or(self.synced, |(up_to, _)| *up_to);
+        if self.file.len() - begun >= log.options.segment_size as u64 / STEPS {
+            self.settle().await?;
+            let (log, segment, sync) = (Rc::clone(log), self.number, self.file.sync_behind());
+            let task = spawn(async move {
+                let offset = sync.await?;
+                log.is_durable(LogPosition { segment, offset });
+                Ok(offset)
+            });
+            self.behind = Some((self.file.len(), task));
+        }
+        Ok(())
+    }
+
+    /// Waits for the sync that is under way behind what is written.
+    async fn settle(&mut self) -> IoResult<()> {
+        if let Some((_, sync)) = self.behind.take() {
+            self.synced = sync.await?;
+        }
+        Ok(())
+    }
+
     /// Makes all durable that was written to the file.
     async fn sync_file(&mut self, log: &Inner) -> IoResult<()> {
+        self.settle().await?;
         if self.synced < self.file.len() {
             self.file.sync().await?;
             self.synced = self.file.len();
         }
-        log.queue.borrow_mut().is_durable(LogPosition { segment: self.number, offset: self.synced });
-        log.progress.notify();
+        log.is_durable(LogPosition { segment: self.number, offset: self.synced });
         Ok(())
     }
 
@@ -160,6 +194,12 @@ impl Writer {
 }
 
 impl Inner {
+    /// A power cut leaves all before this position as it is.
+    fn is_durable(&self, position: LogPosition) {
+        self.queue.borrow_mut().is_durable(position);
+        self.progress.notify();
+    }
+
     /// Waits until the disk has something to do.
     async fn next_step(&self) -> Step {
         loop {

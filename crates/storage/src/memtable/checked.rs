@@ -12,6 +12,8 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct Checked {
     pub(super) mutation: StandingMutation,
+    /// [`Schema::rank`] of each of its rows.
+    pub(super) ranks: Vec<u64>,
     pub(super) times: Extremes,
     /// Bytes of memory that the buffer takes which its rows stand in.
     pub(super) buffer: usize,
@@ -26,11 +28,11 @@ impl Checked {
         let mut times = Extremes::default();
         let mutation =
             standing_mutation(bytes, &mut times).map_err(|error| Error::Invalid(error.to_string()))?;
-        if !mutation.is_in_order(schema) {
+        let Some(ranks) = mutation.ranks_in_order(schema) else {
             return Err(Error::Invalid("the rows of a mutation are out of order".to_owned()));
-        }
+        };
         times.add_others(&mutation);
-        Ok(Checked { mutation, times, buffer: bytes.parts().0.capacity() })
+        Ok(Checked { mutation, ranks, times, buffer: bytes.parts().0.capacity() })
     }
 
     /// A mutation, encoded.

@@ -75,17 +75,6 @@ impl KeptRow {
         }
     }
 
-    /// [`Schema::rank`] of its clustering key.
-    #[inline]
-    pub(super) fn rank(&self, schema: &Schema) -> u64 {
-        match self {
-            KeptRow::Standing(row) => row.rank(schema),
-            KeptRow::Merged(row) => {
-                schema.rank_of(row.clustering.values.first().map(Option::as_deref), Weight::At)
-            }
-        }
-    }
-
     /// Where it stands beside a position.
     pub(super) fn compare(&self, schema: &Schema, position: PositionRef<'_>) -> Ordering {
         match self {

@@ -29,9 +29,10 @@ impl Place {
         Place { rank: schema.rank(&position), at: At::Position(Box::new(position)), schema: schema.clone() }
     }
 
-    /// Where a row stands, with the row.
-    pub(super) fn of_row(schema: &Rc<Schema>, row: KeptRow) -> Place {
-        Place { rank: row.rank(schema), at: At::Row(row), schema: schema.clone() }
+    /// Where a row of this rank stands, with the row.
+    #[inline]
+    pub(super) fn of_row(schema: &Rc<Schema>, rank: u64, row: KeptRow) -> Place {
+        Place { rank, at: At::Row(row), schema: schema.clone() }
     }
 
     /// The row.

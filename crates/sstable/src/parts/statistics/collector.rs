@@ -93,15 +93,21 @@ impl Collector {
         self.cells(row);
     }
 
-    /// The next row of the partition, which is a [usual](model::flat::is_usual) one with this timestamp and so many cells.
+    /// The next row of the partition, which is a [usual](model::flat::is_usual) one with this timestamp and so many cells. Where the
+    /// last of several in a row stands is [told](Collector::last_usual_row) before anything else is.
     #[inline]
     pub(crate) fn usual_row(&mut self, clustering: &Values<'_>, timestamp: i64, cells: usize) {
         debug_assert!(!self.is_counter, "what counters have is looked at");
-        self.covered.add(clustering.iter().copied(), Weight::At);
+        self.covered.add_one_of_several(clustering);
         self.rows += 1;
         self.columns += cells as u64;
         self.cells_of_partition += cells as u64;
         self.liveness(&Liveness { timestamp, ..Liveness::NONE });
+    }
+
+    /// The usual row that came last stands here.
+    pub(crate) fn last_usual_row(&mut self, position: &PositionBuf) {
+        self.covered.end_several(position);
     }
 
     /// The next end or start of a range tombstone, or both.
@@ -312,6 +318,21 @@ impl Covered {
         match &mut self.extent {
             Extent::Positions(positions) => positions.add(prefix, weight),
             Extent::Values(bounds) => add_values(bounds, prefix, &self.types),
+        }
+    }
+
+    /// The same of the place of a row, unless only that of the last one matters.
+    #[inline]
+    fn add_one_of_several(&mut self, row: &Values<'_>) {
+        match &mut self.extent {
+            Extent::Positions(positions) if positions.has_any => {}
+            _ => self.add(row.iter().copied(), Weight::At),
+        }
+    }
+
+    fn end_several(&mut self, last: &PositionBuf) {
+        if let Extent::Positions(positions) = &mut self.extent {
+            positions.last.set_to(last);
         }
     }
 
