@@ -207,13 +207,14 @@ impl Program {
         Ok(())
     }
 
-    /// The seconds that a load takes, into a folder of its own.
+    /// The seconds that a load takes, into a folder of its own, once nothing of the one before waits for the disk.
     ///
     /// # Errors
     /// If it fails.
     pub fn load(&self, contestant: Contestant, dataset: Dataset) -> Result<f64> {
         let folder = self.data.join("load");
         empty(&folder)?;
+        checked(&mut Command::new("sync"))?;
         let mut load = self.command("load", contestant, dataset, &folder);
         load.args(["--io-uring", "--memory=256"]);
         let seconds = Numbers::parse(&checked(&mut load)?.stdout)?.number("seconds");
