@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ::siltstone::database::{Bound, Database as Siltstone, Options, Slice};
@@ -22,9 +23,10 @@ const SCHEMA: &str = "CREATE TABLE peers.rows (k int, c int, v blob, PRIMARY KEY
 const ID: &str = "00000000000000000000000000000001";
 
 /// An open database with the runtime that it wants.
+#[derive(Clone)]
 pub(crate) struct Cqlite {
-    runtime: Runtime,
-    database: Database,
+    runtime: Arc<Runtime>,
+    database: Arc<Database>,
 }
 
 /// One row of the large partition of a fixture: `schema.cql` and `sstables/large/` in its folder.
@@ -103,7 +105,7 @@ impl Cqlite {
             table_directory_filter: None,
         };
         let database = runtime.block_on(ingest(config))?.database;
-        Ok(Cqlite { runtime, database })
+        Ok(Cqlite { runtime: Arc::new(runtime), database: Arc::new(database) })
     }
 
     fn select(&self, rest: &str, found: &mut Found) -> Result<()> {

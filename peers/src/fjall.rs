@@ -11,6 +11,7 @@ use crate::work::{Peer, Result, Way};
 const KEYSPACE: &str = "rows";
 
 /// A database of fjall.
+#[derive(Clone)]
 pub(crate) struct Fjall {
     /// Its threads go on as long as it is there.
     _database: Database,

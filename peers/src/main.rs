@@ -125,6 +125,10 @@ struct Reading {
     /// How many rows a scan goes through at the most.
     #[arg(long, default_value = "4294967295")]
     scan_rows: usize,
+
+    /// How many read at once, each its share of the operations.
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
+    readers: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
@@ -185,10 +189,11 @@ fn load(settings: &Settings) -> Result<()> {
 }
 
 fn read(reading: &Reading) -> Result<Measured> {
-    let Reading { settings, case, warm, from, count, rounds, scan_rows } = reading;
+    let Reading { settings, case, warm, from, count, rounds, scan_rows, readers } = reading;
     let (rows, case) = (settings.of_rows(), *case);
-    let (warm, from, count, rounds, scan_rows) = (*warm, *from, *count, *rounds, *scan_rows);
-    let plan = Plan { case, rows, warm, from, count, rounds, scan_rows };
+    let (warm, from, count, rounds) = (*warm, *from, *count, *rounds);
+    let (scan_rows, readers) = (*scan_rows, *readers);
+    let plan = Plan { case, rows, warm, from, count, rounds, scan_rows, readers };
     match settings.peer {
         PeerName::Siltstone => plan.run_alone(|| siltstone::Embedded::open(settings)),
         PeerName::SiltstoneWithin => siltstone::Embedded::run_within(settings, &plan),

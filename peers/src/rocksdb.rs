@@ -65,6 +65,13 @@ impl Rocks {
     }
 }
 
+impl Clone for Rocks {
+    fn clone(&self) -> Rocks {
+        // Each reader has an iterator of its own.
+        Rocks { database: self.database, onward: None }
+    }
+}
+
 impl Peer for Rocks {
     async fn point(&mut self, clustering: i32, found: &mut Found) -> Result<()> {
         if let Some(value) = self.database.get_pinned(key(clustering))? {

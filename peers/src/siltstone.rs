@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use ::siltstone::Result as Done;
 use ::siltstone::database::{Batch, Bound, Database, Options, Pending, RowView, Scan, Slice, Table, Write};
@@ -30,10 +31,11 @@ const TABLE: &str = "CREATE TABLE peers.rows (k int, c int, v blob, PRIMARY KEY 
     WITH compression = {'enabled': 'false'}";
 
 /// An open database with its table.
+#[derive(Clone)]
 pub(crate) struct Embedded {
     table: Table,
     /// None on the thread of a shard, where nobody may block.
-    database: Option<Database>,
+    database: Option<Arc<Database>>,
 }
 
 /// Writes all rows, a batch while the next one is made up, and compacts them.
@@ -110,7 +112,7 @@ impl Embedded {
     pub(crate) fn open(settings: &Settings) -> Result<Embedded> {
         let database = Database::open(&settings.folder, options(settings)).wait()?;
         let table = database.table("peers.rows")?;
-        Ok(Embedded { table, database: Some(database) })
+        Ok(Embedded { table, database: Some(Arc::new(database)) })
     }
 
     /// Does the work on the thread of the shard.
@@ -119,7 +121,7 @@ impl Embedded {
         let database = Database::open(folder, options(settings)).wait()?;
         let table = database.table("peers.rows")?;
         let open = async move || Ok(Embedded { table, database: None });
-        let measured = database.run_on(0, async move || Ok(plan.run(open).await)).wait()?;
+        let measured = database.run_on(0, async move || Ok(plan.run_within(open).await)).wait()?;
         database.close().wait()?;
         measured
     }

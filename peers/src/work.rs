@@ -6,10 +6,12 @@ use std::future::Future;
 use std::ops::Range;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use rustix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_gettime};
+use runtime::{join_all, spawn};
 
 use crate::rows::{Found, Rows, mixed};
 
@@ -48,8 +50,8 @@ pub(crate) enum Way {
     Reverse,
 }
 
-/// An open database. Those that never wait have futures that are ready at once.
-pub(crate) trait Peer {
+/// An open database, as one reader has it. Those that never wait have futures that are ready at once.
+pub(crate) trait Peer: Clone + 'static {
     /// A row by its key.
     async fn point(&mut self, clustering: i32, found: &mut Found) -> Result<()>;
 
@@ -80,6 +82,8 @@ pub(crate) struct Plan {
     pub(crate) count: u64,
     pub(crate) rounds: u64,
     pub(crate) scan_rows: usize,
+    /// So many read at once, each its share of the operations.
+    pub(crate) readers: u64,
 }
 
 /// What came of it.
@@ -90,18 +94,45 @@ pub(crate) struct Measured {
     cpu_seconds: f64,
     operations: u64,
     warmed: Found,
-    found: Found,
+    /// By each reader.
+    found: Vec<Found>,
     counted: Option<[u64; 2]>,
 }
 
 impl Plan {
-    /// Opens a peer that needs nothing to wait with, and does the work.
-    pub(crate) fn run_alone<P: Peer>(&self, open: impl FnOnce() -> Result<P>) -> Result<Measured> {
-        ready(self.run(async || open()))?
+    /// Opens a peer that needs nothing to wait with, and does the work. Each reader has a thread.
+    pub(crate) fn run_alone<P: Peer + Send>(&self, open: impl FnOnce() -> Result<P>) -> Result<Measured> {
+        ready(self.run(
+            async || open(),
+            async |readers| {
+                thread::scope(|scope| {
+                    let start =
+                        |(plan, mut peer): (Plan, P)| scope.spawn(move || ready(plan.read(&mut peer))?);
+                    let threads: Vec<_> = readers.into_iter().map(start).collect();
+                    threads.into_iter().map(|thread| thread.join().expect("readers do not panic")).collect()
+                })
+            },
+        ))?
     }
 
-    /// Opens a peer and does the work.
-    pub(crate) async fn run<P: Peer>(&self, open: impl AsyncFnOnce() -> Result<P>) -> Result<Measured> {
+    /// Opens a peer and does the work on the thread of this shard. Each reader is a task.
+    pub(crate) async fn run_within<P: Peer>(
+        &self,
+        open: impl AsyncFnOnce() -> Result<P>,
+    ) -> Result<Measured> {
+        self.run(open, async |readers| {
+            let start = |(plan, mut peer): (Plan, P)| spawn(async move { plan.read(&mut peer).await });
+            let tasks: Vec<_> = readers.into_iter().map(start).collect();
+            join_all(tasks).await.into_iter().collect()
+        })
+        .await
+    }
+
+    async fn run<P: Peer>(
+        &self,
+        open: impl AsyncFnOnce() -> Result<P>,
+        at_once: impl AsyncFnOnce(Vec<(Plan, P)>) -> Result<Vec<Found>>,
+    ) -> Result<Measured> {
         mark("open");
         let began = Instant::now();
         let mut peer = open().await?;
@@ -110,18 +141,35 @@ impl Plan {
         let mut warmed = Found::thoroughly();
         self.all(&mut peer, 0..self.warm, &mut warmed).await?;
         let before = peer.counted();
-        let mut found = Found::default();
         mark("begin");
         let (began, cpu_began) = (Instant::now(), cpu_seconds());
-        for _ in 0..self.rounds {
-            self.all(&mut peer, self.from..self.from + self.count, &mut found).await?;
-        }
+        let found = match self.readers {
+            1 => vec![self.read(&mut peer).await?],
+            _ => at_once(self.shares().map(|plan| (plan, peer.clone())).collect()).await?,
+        };
         let (seconds, cpu_seconds) = (began.elapsed().as_secs_f64(), cpu_seconds() - cpu_began);
         mark("end");
         let counted =
             peer.counted().zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]);
         let operations = self.count * self.rounds;
         Ok(Measured { open_seconds, seconds, cpu_seconds, operations, warmed, found, counted })
+    }
+
+    /// What each reader does.
+    fn shares(&self) -> impl Iterator<Item = Plan> {
+        let first = |reader| self.from + self.count * reader / self.readers;
+        let share =
+            move |reader| Plan { from: first(reader), count: first(reader + 1) - first(reader), ..*self };
+        (0..self.readers).map(share)
+    }
+
+    /// Does what is measured.
+    async fn read<P: Peer>(&self, peer: &mut P) -> Result<Found> {
+        let mut found = Found::default();
+        for _ in 0..self.rounds {
+            self.all(peer, self.from..self.from + self.count, &mut found).await?;
+        }
+        Ok(found)
     }
 
     /// Does it for all of these numbers. A loop for each case: nothing is to be measured between two operations.
@@ -178,8 +226,8 @@ impl Measured {
             self.seconds,
             self.cpu_seconds,
             self.operations,
-            self.found.rows,
-            self.found.sum(),
+            self.found.iter().map(|found| found.rows).sum::<u64>(),
+            self.found.iter().fold(0, |sum: u64, found| sum.wrapping_add(found.sum())),
             self.warmed.sum(),
             self.counted.is_some(),
             peak_kib(),
@@ -195,8 +243,8 @@ fn mark(name: &str) {
 
 /// What all threads of the process have taken of all CPUs so far, those in the kernel that work for it too.
 fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("every process has a clock");
+    Duration::from(time).as_secs_f64()
 }
 
 /// The largest resident set so far.
@@ -211,5 +259,21 @@ pub(crate) fn ready<F: Future>(future: F) -> Result<F::Output> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Ok(output),
         Poll::Pending => Err("a peer waited that must not".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_is_of_one_reader() {
+        let rows = Rows { count: 1000, value_size: 8 };
+        for (count, readers) in [(1, 1), (10, 3), (2000, 64), (3, 8)] {
+            let plan =
+                Plan { case: Case::Point, rows, warm: 0, from: 70, count, rounds: 1, scan_rows: 1, readers };
+            let numbers = plan.shares().flat_map(|share| share.from..share.from + share.count);
+            assert!(numbers.eq(70..70 + count), "{count} by {readers}");
+        }
     }
 }

@@ -100,8 +100,25 @@ const TIMED_FROM_DISK: [Contestant; 5] = [
     Contestant::WITHIN,
     Contestant::ROCKSDB,
     Contestant::ROCKSDB_BOUNDED,
-    Contestant { title: "fjall, 32 MiB in all", memory: Some(32), ..Contestant::FJALL },
+    FJALL_CONFINED,
 ];
+
+const FJALL_CONFINED: Contestant =
+    Contestant { title: "fjall, 32 MiB in all", memory: Some(32), ..Contestant::FJALL };
+
+/// Columns where many read at once: who embeds Siltstone has them on the threads of shards, of which one has the partition.
+const AT_ONCE: [Contestant; 4] =
+    [Contestant::WITHIN, Contestant::ROCKSDB, Contestant::ROCKSDB_BOUNDED, FJALL_CONFINED];
+
+/// So many do: a queue of requests is with the disk all the time.
+const READERS: u32 = 64;
+
+/// Cases in which they do, and so many times the operations that are traced.
+const AT_ONCE_CASES: [DiskCase; 4] = [DISK_CASES[0], DISK_CASES[1], DISK_CASES[2], DISK_CASES[3]];
+const TIMED_AT_ONCE: u64 = 20;
+
+/// What a rate is of, as the program names it, and as titles do.
+const CLOCKS: [(&str, &str); 2] = [("seconds", ""), ("cpu_seconds", ", per core")];
 
 /// So many times the operations that are traced take some hundredths of a second at least.
 const TIMED: u64 = 5;
@@ -195,6 +212,8 @@ pub enum Part {
     DiskInstructions,
     /// Operations a second, with little memory.
     DiskRates,
+    /// The same by many readers at once.
+    AtOnce,
     /// Instructions, with everything in memory.
     Instructions,
     /// Operations a second, with everything in memory.
@@ -277,6 +296,7 @@ impl Comparison<'_> {
             }
             Part::DiskInstructions => Ok(vec![self.disk_instructions(small)?]),
             Part::DiskRates => both.map(|dataset| self.disk_rates(dataset)).into_iter().collect(),
+            Part::AtOnce => self.at_once(small),
             Part::Instructions => Ok(vec![self.instructions(small)?]),
             Part::Rates => both.map(|dataset| self.rates(dataset)).into_iter().collect(),
             Part::Load => Ok(vec![self.load(&both)?]),
@@ -349,7 +369,7 @@ impl Comparison<'_> {
         [warm, from, count]: [u64; 3],
     ) -> Task {
         let memory = self.options.memory_mib;
-        Task { contestant, dataset, case, memory, warm, from, count, rounds: 1, scan: u32::MAX }
+        Task { contestant, dataset, case, memory, warm, from, count, rounds: 1, scan: u32::MAX, readers: 1 }
     }
 
     /// Instructions of one operation where most go to the disk: the difference of so many of them and of thrice as many.
@@ -421,7 +441,26 @@ impl Comparison<'_> {
             let count = if case == "scan" { count } else { TIMED * count };
             (name, move |contestant| self.disk_task(contestant, dataset, case, [warm, from, count]))
         });
-        self.rates_of(title, timed_from_disk(), tasks)
+        let contestants = those_timed(&TIMED_FROM_DISK);
+        let [table] = self.rates_of([("seconds", title)], contestants, tasks)?;
+        Ok(table)
+    }
+
+    /// The same where many read at once, by the clock and per core.
+    fn at_once(&self, dataset: Dataset) -> Result<Vec<Table>> {
+        let tables = CLOCKS.map(|(clock, of)| {
+            let title = format!("From disk, {READERS} at once: {dataset}{of}, thousands of rows a second");
+            (clock, title)
+        });
+        let tasks = AT_ONCE_CASES.map(|(case, name, [warm, from, count])| {
+            let numbers = [warm, from, TIMED_AT_ONCE * count];
+            let task = move |contestant| Task {
+                readers: READERS,
+                ..self.disk_task(contestant, dataset, case, numbers)
+            };
+            (name, task)
+        });
+        self.rates_of(tables, those_timed(&AT_ONCE), tasks).map(Vec::from)
     }
 
     /// Operations a second, and ratios to Siltstone's.
@@ -430,35 +469,41 @@ impl Comparison<'_> {
         let tasks = MEMORY_CASES.map(|(case, name, [_, _, count])| {
             (name, move |contestant| in_memory(contestant, dataset, case, count))
         });
-        self.rates_of(title, &IN_MEMORY, tasks)
+        let [table] = self.rates_of([("seconds", title)], &IN_MEMORY, tasks)?;
+        Ok(table)
     }
 
-    /// The medians of tasks that all of these do.
-    fn rates_of(
+    /// The medians of tasks that all of these do: a table for each clock, with its title.
+    fn rates_of<const TABLES: usize>(
         &self,
-        title: String,
+        titles: [(&str, String); TABLES],
         contestants: &[Contestant],
         tasks: impl IntoIterator<Item = (&'static str, impl Fn(Contestant) -> Task)>,
-    ) -> Result<Table> {
-        let heads = contestants.iter().map(|contestant| contestant.title);
-        let mut table = Table::new(title.clone(), "reads of", heads);
+    ) -> Result<[Table; TABLES]> {
+        let mut tables = titles.map(|(clock, title)| {
+            let heads = contestants.iter().map(|contestant| contestant.title);
+            (clock, Table::new(title, "reads of", heads))
+        });
         for (name, task) in tasks {
-            let mut rates = vec![Vec::new(); contestants.len()];
+            let mut all = vec![Vec::new(); contestants.len()];
             let mut sums = Vec::new();
             // In turn, so that a machine that is busy for a while is so for all.
             for _ in 0..self.options.runs {
-                for (contestant, rates) in contestants.iter().zip(&mut rates) {
-                    let (rate, found) = self.rate(&task(*contestant))?;
-                    rates.push(rate);
-                    sums.push((contestant.title, found));
+                for (contestant, all) in contestants.iter().zip(&mut all) {
+                    let numbers = self.timed(&task(*contestant))?;
+                    sums.push((contestant.title, numbers.sums()));
+                    all.push(numbers);
                 }
             }
-            eprintln!("{title}: {name}");
+            eprintln!("{name}, timed");
             all_equal(name, &sums)?;
-            table
-                .line(name, rates.into_iter().map(|rates| Cell::Thousands(median(rates) / 1000.0)).collect());
+            for (clock, table) in &mut tables {
+                let rates = |all: &Vec<Numbers>| all.iter().map(|numbers| numbers.rows_in(clock)).collect();
+                let cell = |all| Cell::Thousands(median(rates(all)) / 1000.0);
+                table.line(name, all.iter().map(cell).collect());
+            }
         }
-        Ok(table.with_ratios())
+        Ok(tables.map(|(_, table)| table.with_ratios()))
     }
 
     /// Rows a second from the first batch to the one sorted run.
@@ -491,8 +536,9 @@ impl Comparison<'_> {
             for contestant in contestants {
                 self.program.prepare(contestant, dataset)?;
                 let (memory, warm, from) = (256, 0, 0);
+                let (rounds, scan, readers) = (1, u32::MAX, 1);
                 let work =
-                    Task { contestant, dataset, case, memory, warm, from, count, rounds: 1, scan: u32::MAX };
+                    Task { contestant, dataset, case, memory, warm, from, count, rounds, scan, readers };
                 eprintln!("{}: {dataset}, {case}", contestant.title);
                 let numbers = self.program.timed(&work)?;
                 line.push(numbers.seconds_and_memory(numbers.number("seconds") / count as f64));
@@ -514,20 +560,14 @@ impl Comparison<'_> {
         self.program.prepare(task.contestant, task.dataset)?;
         self.program.timed(task)
     }
-
-    /// Rows a second of a process of its own; an absent row counts as one.
-    fn rate(&self, task: &Task) -> Result<(f64, [String; 2])> {
-        let numbers = self.timed(task)?;
-        Ok((numbers.rows_in("seconds"), numbers.sums()))
-    }
 }
 
-/// Those who can be timed here: not everybody may limit what a process has.
-fn timed_from_disk() -> &'static [Contestant] {
+/// Those who can be timed here: not everybody may limit what a process has, as that of the last one is.
+fn those_timed(all: &[Contestant]) -> &[Contestant] {
     match Confined::to(1024) {
-        Ok(_) => &TIMED_FROM_DISK,
+        Ok(_) => all,
         Err(error) => {
-            let [others @ .., last] = &TIMED_FROM_DISK;
+            let [others @ .., last] = all else { return all };
             eprintln!("{} is not timed: no control group can be made: {error}", last.title);
             others
         }
@@ -537,7 +577,7 @@ fn timed_from_disk() -> &'static [Contestant] {
 /// What is timed and counted with everything in memory: it is done once before.
 fn in_memory(contestant: Contestant, dataset: Dataset, case: &'static str, count: u64) -> Task {
     let (memory, warm, from) = (ALL_IN_MEMORY, count, 0);
-    Task { contestant, dataset, case, memory, warm, from, count, rounds: 1, scan: SCANNED }
+    Task { contestant, dataset, case, memory, warm, from, count, rounds: 1, scan: SCANNED, readers: 1 }
 }
 
 /// All have to find the same rows.
@@ -566,6 +606,15 @@ mod tests {
         let rows = tables.lines().filter(|line| line.starts_with("| ")).count();
         let heads = tables.lines().filter(|line| line.starts_with("|---")).count();
         assert_eq!(figures.matches("\"of\":").count(), rows - heads);
+    }
+
+    /// Nothing is told of tables that are not there.
+    #[test]
+    fn every_part_of_the_page_is_printed() {
+        let page = fs::read_to_string(root().join(PAGE)).unwrap();
+        for part in Part::value_variants() {
+            assert!(part_of(&page, &part.name()).contains("\n|---"), "{part:?} has no table");
+        }
     }
 
     #[test]

@@ -12,6 +12,11 @@
 //! | [`arguments`] | what several of them can be told |
 //! | [`allocations`] | how many allocations a thread made |
 //! | [`counters`] | how many instructions it carried out |
+//! | `clocks`, `polls` | the time that passes, and how often a shard turned to some work |
+//! | `throughput` | operations by a number of workers at once |
+//! | `int_rows`, `random` | rows that several of them read, and numbers that look random |
+//! | `numbers` | numbers of several runs as one, and as they are printed |
+//! | `defaults` | what ScyllaDB does where a table says nothing else |
 //!
 //! Requests and bytes are exact and repeat on any machine; allocations nearly, as the order in which requests end may change
 //! a few. Times do not: they are for ratios within one run.

@@ -111,7 +111,11 @@ impl NewFile {
     /// # Errors
     /// [`IoError::Refused`] if the operating system refuses; also if an append or a sync has failed or was dropped
     /// before.
+    ///
+    /// # Panics
+    /// If a [sync behind](NewFile::sync_behind) is under way: of an error the kernel tells but one of the two.
     pub async fn sync(&mut self) -> Result<(), IoError> {
+        assert_eq!(Rc::strong_count(&self.has_lost_sync), 1, "syncs behind are waited for first");
         let path = Rc::clone(&self.path);
         let refused = |error| IoError::refused(&path, DiskAction::Sync, &error);
         self.begin().map_err(refused)?;

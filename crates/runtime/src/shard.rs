@@ -23,6 +23,10 @@ use crate::sim::{self, SimDisk, SimOptions};
 /// wait for the shard's thread, which waits for the floor.
 const REMOTE_WAKES: usize = 1024;
 
+/// So many tasks have their turn before the driver has one. What they ask of the disk goes to the kernel then: where many requests come
+/// back at once, the disk has the first of the next ones while the shard is still at work on the last.
+const TURNS: usize = 16;
+
 /// How a shard on the real machine is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardOptions {
@@ -164,7 +168,7 @@ fn start_driver(options: &ShardOptions) -> io::Result<Runtime> {
         proactor.driver_type(DriverType::Poll);
     }
     // Without a driver type, compio takes io_uring and falls back to polling where that cannot be set up.
-    RuntimeBuilder::new().with_proactor(proactor).sync_queue_size(REMOTE_WAKES).build()
+    RuntimeBuilder::new().with_proactor(proactor).event_interval(TURNS).sync_queue_size(REMOTE_WAKES).build()
 }
 
 /// Runs `main` to its end on this thread, on a simulated disk and clock, and returns what it returns.

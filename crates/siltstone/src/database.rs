@@ -16,13 +16,16 @@
 //! | `opening`, `folder` | from a folder to open shards |
 //! | `changes` | tables made, altered and dropped |
 //! | `upkeep` | flushes, compactions, snapshots |
-//! | `point` | a row by its whole key |
+//! | `point`, `short_key` | a row by its whole key |
+//! | `fold`, `sink` | rows looked at where they are, or put into a page |
 //! | `many`, `new_rows`, `counters`, `spread` | many rows at once: read, inserted if they are not there, counted |
 //! | `metrics` | what it counts, as Prometheus reads it |
 //! | `keys` | keys, and bounds of slices, by the values of their columns |
 //! | `encode`, `plain`, `elements`, `stamps` | writes by name into mutations |
 //! | `shape`, `definition` | a table by the names of its columns, and as storage knows it |
 //! | `ring`, `shards`, `worker`, `select`, `packer`, `resume`, `locks`, `turn` | which shard does it, and how |
+//! | `question`, `serving`, `spin` | a question to a shard, the shard's own thread, and who waits for the answer |
+//! | `borrowing`, `here`, `patience` | a shard at rest, borrowed by the thread that asks |
 //!
 //! ```
 //! use siltstone::database::{Database, Options, Slice, Write};

@@ -8,18 +8,18 @@
 //! | [`database`] | tables that are written and read, in one folder |
 //! | [`paths`] | which SSTables a path names |
 //! | [`keys`] | partition keys and clusterings as people write them |
-//! | [`dump`] | all of an SSTable as JSON |
+//! | [`dump`], [`parallel_dump`] | all of an SSTable as JSON, by one thread or by several |
 //! | [`read`] | a slice of a partition, of one SSTable or merged from several |
 //! | [`info`], [`facts`] | what is known of an SSTable as a whole, as text and as JSON |
 //! | [`index_list`] | its partitions, and the index blocks of one |
-//! | [`convert`] | SSTables into another version of the format, several into one |
+//! | [`convert`], `one_deletion` | SSTables into another version of the format, several into one; rows as Cassandra's compactions leave them |
 //! | [`mod@load`] | rows as JSON lines or CSV into a table |
 //! | [`mod@write`] | lines of JSON into a new SSTable |
 //! | [`split`] | one or several SSTables into several |
 //! | [`verify`] | what a verification found, in words and as JSON |
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
 //! | [`json`], [`instants`] | JSON and times, written quickly |
-//! | [`json_reader`] | JSON, read quickly |
+//! | [`json_reader`], `json_members` | JSON, read quickly, and the members of an object as they stand |
 //! | [`table_schema`] | what CQL or JSON says of a table |
 //! | [`table_options`] | how a table wants its SSTables written |
 //! | [`json_rows`] | the lines of a dump, read back |

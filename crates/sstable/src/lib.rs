@@ -5,7 +5,8 @@
 //! | [`version`] | what each version of the format changes; versions are compared nowhere else |
 //! | [`component`] | the files of an SSTable and their names |
 //! | [`sstable`] | an open SSTable: where every read begins |
-//! | [`parts`] | the small components, read whole |
+//! | `opener` | its components, each opened or read for itself |
+//! | [`parts`] | the small components, read whole or by pages |
 //! | [`data`] | rows: chunks, the row codec, the reader |
 //! | [`key_filter`] | which keys can be there |
 //! | [`index`] | from a key or slice to the exact range of data |
@@ -14,9 +15,13 @@
 //! | [`reader`], [`reverse`] | a slice of a partition, in either direction |
 //! | [`forwarding`], [`ranges`] | slices of one partition, and ranges of partitions, that follow each other |
 //! | [`rows`] | several rows of one partition at once |
+//! | [`one_row`] | one row of a large partition, with one request |
+//! | `seek` | a small partition, looked for in the data itself |
 //! | `tokens` | the tokens of all partitions |
 //! | [`verify`] | whether an SSTable is sound |
-//! | [`writer`] | a new SSTable, from a stream of fragments |
+//! | [`writer`], `appending` | a new SSTable, from a stream of fragments; its files, appended to while the next bytes are made |
+//! | [`decode`], [`encode`] | numbers and strings out of bytes, and into them |
+//! | [`error`] | what can be wrong, with the file and the place in it |
 
 mod appending;
 pub mod big;

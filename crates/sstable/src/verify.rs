@@ -10,6 +10,7 @@
 //! | `blocks` | the index of each large partition against its rows |
 //! | `totals` | Statistics.db against the data |
 //! | `values` | values against their types |
+//! | `report` | nothing: it has what the others found |
 //!
 //! What contradicts is a *problem*. What is legal, but unusual or not checked, is a *note*: components
 //! that may be missing and are, unknown ones, values that their types do not allow. A verification goes

@@ -10,7 +10,7 @@
 //! | [`single_key`] | single rows, newest SSTable first |
 //! | [`store`] | the tables of a shard, with their commit log |
 //! | [`commit_log`] | what is written is durable before it is in an SSTable |
-//! | [`rewrite`] | SSTables merged into new ones |
+//! | [`rewrite`], `outside` | SSTables merged into new ones; what lies outside of them, as far as tombstones are to stay for it |
 //! | [`compactor`] | compactions as they are run |
 //! | [`compaction`] | which SSTables are merged next |
 //! | [`shared`] | SSTables that several shards share, and how each gets its own part |

@@ -16,8 +16,8 @@
 //     extra KS TABLE                    writes a few rows of made-up values
 //     fill KS TABLE N N N               the rows of WriteRows into the memtable: partitions, rows of each, bytes a value
 //     flush KS TABLE                    as nodetool does; says how many seconds it took
-//     peers KS TABLE CASE N N N N N N   the reads of PeerReads: operations before, the first that is timed, how many are, rows
-//                                       there are, rows of a scan, rounds
+//     peers KS TABLE CASE N N N N N N N the reads of PeerReads: operations before, the first that is timed, how many are, rows
+//                                       there are, rows of a scan, rounds, how many read at once
 //     load KS TABLE N N                 the rows of PeerLoads, bytes a value; says how many seconds it took
 //     compact KS TABLE [NOW]            as nodetool does, or as it does at that second
 //     refresh KS TABLE                  as nodetool does
@@ -256,11 +256,11 @@ public class Lab
         return List.of();
     }
 
-    private static List<String> peers(ColumnFamilyStore store, String what, List<String> a)
+    private static List<String> peers(ColumnFamilyStore store, String what, List<String> a) throws Exception
     {
         long[] numbers = a.stream().mapToLong(Long::parseLong).toArray();
         String table = store.metadata().toString();
-        return PeerReads.run(table, what, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], (int) numbers[5]);
+        return PeerReads.run(table, what, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], (int) numbers[5], (int) numbers[6]);
     }
 
     private static List<String> load(ColumnFamilyStore store, int rows, int valueSize)

@@ -3,6 +3,10 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 
 import com.sun.management.OperatingSystemMXBean;
 import org.apache.cassandra.cql3.QueryProcessor;
@@ -34,9 +38,11 @@ final class PeerReads
 
     /**
      * The sum of the rows that are read, that of those read before, how many they are, and of each round its seconds and those of all
-     * CPUs that the node took meanwhile. A round has {@code count} operations from {@code from} on.
+     * CPUs that the node took meanwhile. A round has {@code count} operations from {@code from} on, of which each of those who read
+     * at once does its share.
      */
-    static List<String> run(String table, String what, long warm, long from, long count, long rows, long scanned, int rounds)
+    static List<String> run(String table, String what, long warm, long from, long count, long rows, long scanned, int rounds, int readers)
+        throws Exception
     {
         PeerReads before = new PeerReads(table, what, rows, scanned);
         for (long number = 0; number < warm; number++)
@@ -44,18 +50,53 @@ final class PeerReads
         List<String> answer = new ArrayList<>();
         for (int round = 0; round < rounds; round++)
         {
-            PeerReads reads = new PeerReads(table, what, rows, scanned);
+            List<PeerReads> shares = new ArrayList<>();
+            for (int reader = 0; reader < readers; reader++)
+                shares.add(new PeerReads(table, what, rows, scanned));
             long start = System.nanoTime(), cpuStart = CPU.getProcessCpuTime();
-            for (long number = from; number < from + count; number++)
-                reads.one(number, false);
+            if (readers == 1)
+                shares.get(0).all(from, from + count);
+            else
+                atOnce(shares, from, count);
             double seconds = (System.nanoTime() - start) / 1e9;
             double cpuSeconds = (CPU.getProcessCpuTime() - cpuStart) / 1e9;
             if (round == 0)
-                answer.addAll(List.of(reads.sum(), before.sum(), Long.toString(reads.found)));
+            {
+                long sum = shares.stream().mapToLong(PeerReads::sum).sum(), found = shares.stream().mapToLong(share -> share.found).sum();
+                answer.addAll(List.of(String.format("%016x", sum), String.format("%016x", before.sum()), Long.toString(found)));
+            }
             answer.add(Double.toString(seconds));
             answer.add(Double.toString(cpuSeconds));
         }
         return answer;
+    }
+
+    /** A thread for each share. */
+    private static void atOnce(List<PeerReads> shares, long from, long count) throws Exception
+    {
+        ExecutorService threads = Executors.newFixedThreadPool(shares.size());
+        try
+        {
+            List<Callable<Void>> work = new ArrayList<>();
+            for (int reader = 0; reader < shares.size(); reader++)
+            {
+                PeerReads share = shares.get(reader);
+                long first = from + count * reader / shares.size(), end = from + count * (reader + 1) / shares.size();
+                work.add(() -> { share.all(first, end); return null; });
+            }
+            for (Future<Void> done : threads.invokeAll(work))
+                done.get();
+        }
+        finally
+        {
+            threads.shutdown();
+        }
+    }
+
+    private void all(long from, long end)
+    {
+        for (long number = from; number < end; number++)
+            one(number, false);
     }
 
     private void one(long number, boolean thoroughly)
@@ -114,9 +155,9 @@ final class PeerReads
         }
     }
 
-    private String sum()
+    private long sum()
     {
-        return String.format("%016x", mixed(quick ^ full) ^ found);
+        return mixed(quick ^ full) ^ found;
     }
 
     static long mixed(long number)

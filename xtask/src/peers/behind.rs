@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::pages::table;
 
 /// Where it is behind: a part of the page, a line up to a comma, what is counted, and the paragraph. An empty text is any.
-const REASONS: [(&str, &str, &str, &str); 13] = [
+const REASONS: [(&str, &str, &str, &str); 14] = [
     ("disk", "a row", "requests", "Requests of a row"),
     ("disk", "an absent row", "requests", "Requests of a row"),
     ("disk", "read 64, skip 4096, the first time", "KiB", "KiB of skips, the first time"),
@@ -17,6 +17,7 @@ const REASONS: [(&str, &str, &str, &str); 13] = [
     ("disk-rates", "a row", "", "Rows a second of a row from disk"),
     ("disk-rates", "all rows", "", "Rows a second of all rows from disk"),
     ("disk-rates", "an absent row", "", "Rows a second of absent rows from disk"),
+    ("at-once", "", "", "Rows a second by many at once"),
     ("rates", "an absent row", "", "Rows a second of absent rows in memory"),
     ("load", "", "", "Load"),
 ];

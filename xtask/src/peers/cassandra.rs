@@ -13,7 +13,10 @@ use testkit::cassandra::{Cassandra, Node, PeerPlan, PeerReads, TableName, VERSIO
 use super::confined::{Confined, forget};
 use super::contestants::{Contestant, Dataset, Task};
 use super::tables::{Cell, Table};
-use super::{Comparison, MEMORY_CASES, STEADY_CASES, all_equal, in_memory};
+use super::{
+    AT_ONCE_CASES, CLOCKS, Comparison, DiskCase, MEMORY_CASES, READERS, STEADY_CASES, TIMED_AT_ONCE,
+    all_equal, in_memory,
+};
 use crate::Result;
 use crate::measure::median;
 use crate::workspace::target;
@@ -26,9 +29,6 @@ const PAGE_CACHE: u32 = 128;
 
 /// Rows that a scan from disk goes through.
 const SCANNED: u32 = 1_000_000;
-
-/// What a rate is of, as the program names it.
-const CLOCKS: [&str; 2] = ["seconds", "cpu_seconds"];
 
 /// Columns of Siltstone.
 const OURS: [Contestant; 2] = [Contestant::SILTSTONE, Contestant::WITHIN];
@@ -69,7 +69,7 @@ impl Comparison<'_> {
         let folder = tempfile::tempdir_in(&self.program.data)?;
         let mut node = self.given(cassandra, dataset, folder.path(), Work::Questions)?;
         let theirs = ["Cassandra, first round", "Cassandra, warm"];
-        let mut tables = rate_tables(dataset, "all in memory", &theirs);
+        let mut tables = rate_tables(dataset, "all in memory", &OURS, &theirs);
         for (case, name, [_, _, count]) in MEMORY_CASES {
             eprintln!("Cassandra: {dataset}, {case}, timed");
             let task = in_memory(Contestant::SILTSTONE, dataset, case, count);
@@ -83,7 +83,7 @@ impl Comparison<'_> {
                     (0..self.options.runs).map(|_| self.timed(&task)).collect::<Result<_>>()?;
                 sums.extend(ours.iter().map(|numbers| (contestant.title, numbers.sums())));
                 for (line, clock) in lines.iter_mut().zip(CLOCKS) {
-                    line.push(median(ours.iter().map(|numbers| numbers.rows_in(clock)).collect()));
+                    line.push(median(ours.iter().map(|numbers| numbers.rows_in(clock.0)).collect()));
                 }
             }
             all_equal(case, &sums)?;
@@ -96,57 +96,86 @@ impl Comparison<'_> {
         Ok(tables.map(Table::with_ratios))
     }
 
-    /// The same where most goes to the disk, with the node confined once it is warm.
+    /// The same where most goes to the disk, with the node confined once it is warm, by one reader and by many.
     fn beside_from_disk(
         &self,
         cassandra: &Cassandra,
         dataset: Dataset,
         confined: &Confined,
-    ) -> Result<[Table; 2]> {
+    ) -> Result<Vec<Table>> {
         let folder = tempfile::tempdir_in(&self.program.data)?;
         let mut node = self.given(cassandra, dataset, folder.path(), Work::Reads)?;
-        for (case, _, [before, from, count]) in STEADY_CASES {
+        let alone = STEADY_CASES.map(|(case, name, numbers)| match case {
+            "scan" => (case, "a row of 1,000,000 in order", numbers),
+            _ => (case, name, numbers),
+        });
+        let crowd = AT_ONCE_CASES
+            .map(|(case, name, [warm, from, count])| (case, name, [warm, from, TIMED_AT_ONCE * count]));
+        for case in &alone {
             // Java compiles now what it takes.
-            let task = Task {
-                scan: SCANNED,
-                ..self.disk_task(Contestant::SILTSTONE, dataset, case, [before, from, count])
-            };
-            node.peer_reads(&table_name("peers"), case, &plan_of(&task, WARM_UP))?;
+            let task = self.task_from_disk(Contestant::SILTSTONE, dataset, case, 1);
+            node.peer_reads(&table_name("peers"), task.case, &plan_of(&task, WARM_UP))?;
         }
         forget(folder.path())?;
         confined.adopt(node.process())?;
+        let tables = [
+            self.in_turn(&mut node, dataset, &alone, (&OURS, 1))?,
+            self.in_turn(&mut node, dataset, &crowd, (&[Contestant::WITHIN], READERS))?,
+        ];
+        node.quit()?;
+        Ok(tables.into_iter().flatten().collect())
+    }
+
+    /// The rates of so many readers from disk, in turn by case.
+    fn in_turn(
+        &self,
+        node: &mut Node,
+        dataset: Dataset,
+        cases: &[DiskCase],
+        (ours, readers): (&[Contestant], u32),
+    ) -> Result<[Table; 2]> {
         let theirs = format!("Cassandra, {PAGE_CACHE} MiB beside its heap");
-        let mut tables = rate_tables(dataset, "from disk", &[&theirs]);
-        for (case, name, numbers) in STEADY_CASES {
-            let ours = OURS.map(|contestant| Task {
-                scan: SCANNED,
-                ..self.disk_task(contestant, dataset, case, numbers)
-            });
-            let mut rates = [const { [const { Vec::new() }; OURS.len() + 1] }; 2];
+        let place = if readers == 1 { "from disk" } else { &format!("from disk, {readers} at once") };
+        let mut tables = rate_tables(dataset, place, ours, &[&theirs]);
+        for each in cases {
+            let (case, name, _) = *each;
+            let task = |ours: &Contestant| self.task_from_disk(*ours, dataset, each, readers);
+            let tasks: Vec<_> = ours.iter().map(task).collect();
+            let mut rates = CLOCKS.map(|_| vec![Vec::new(); ours.len() + 1]);
             let mut sums = Vec::new();
             for _ in 0..self.options.runs {
-                for (at, task) in ours.iter().enumerate() {
+                for (at, task) in tasks.iter().enumerate() {
                     let numbers = self.timed(task)?;
-                    for (rates, clock) in rates.iter_mut().zip(CLOCKS) {
+                    for (rates, (clock, _)) in rates.iter_mut().zip(CLOCKS) {
                         rates[at].push(numbers.rows_in(clock));
                     }
                     sums.push((task.contestant.title, numbers.sums()));
                 }
-                eprintln!("Cassandra: {dataset}, {case}, timed from disk");
-                let theirs = node.peer_reads(&table_name("peers"), case, &plan_of(&ours[0], 1))?;
-                for (rates, found) in rates.iter_mut().zip(rates_of(&theirs, ours[0].count)) {
-                    rates[OURS.len()].extend(found);
+                eprintln!("Cassandra: {dataset}, {case}, timed {place}");
+                let theirs = node.peer_reads(&table_name("peers"), case, &plan_of(&tasks[0], 1))?;
+                for (rates, found) in rates.iter_mut().zip(rates_of(&theirs, tasks[0].count)) {
+                    rates[ours.len()].extend(found);
                 }
                 sums.push(("Cassandra", theirs.sums));
             }
             all_equal(case, &sums)?;
-            let name = if case == "scan" { "a row of 1,000,000 in order" } else { name };
             for (rates, table) in rates.into_iter().zip(&mut tables) {
-                table.line(name, thousands(rates.map(median)));
+                table.line(name, thousands(rates.into_iter().map(median)));
             }
         }
-        node.quit()?;
         Ok(tables.map(Table::with_ratios))
+    }
+
+    /// What so many readers do with little memory.
+    fn task_from_disk(
+        &self,
+        contestant: Contestant,
+        dataset: Dataset,
+        case: &DiskCase,
+        readers: u32,
+    ) -> Task {
+        let (case, _, numbers) = *case;
+        Task { scan: SCANNED, readers, ..self.disk_task(contestant, dataset, case, numbers) }
     }
 
     /// Rows a second from the first batch to the one SSTable, as in the table of loads.
@@ -181,7 +210,7 @@ impl Comparison<'_> {
     fn check_load(&self, node: &mut Node, table: &TableName, dataset: Dataset) -> Result<()> {
         let task = Task { scan: dataset.rows, ..in_memory(Contestant::SILTSTONE, dataset, "scan", 1) };
         let theirs = node.peer_reads(table, "scan", &plan_of(&task, 1))?;
-        let (_, ours) = self.rate(&task)?;
+        let ours = self.timed(&task)?.sums();
         all_equal("scan", &[("Cassandra", theirs.sums), (Contestant::SILTSTONE.title, ours)])
     }
 
@@ -200,11 +229,11 @@ impl Comparison<'_> {
 }
 
 /// A table of rows by the clock, and one by the time that CPUs took.
-fn rate_tables(dataset: Dataset, place: &str, theirs: &[&str]) -> [Table; 2] {
-    ["", ", per core"].map(|clock| {
+fn rate_tables(dataset: Dataset, place: &str, ours: &[Contestant], theirs: &[&str]) -> [Table; 2] {
+    CLOCKS.map(|(_, clock)| {
         let title =
             format!("Beside Cassandra {VERSION}: {dataset}, {place}{clock}, thousands of rows a second");
-        let heads = OURS.map(|ours| ours.title).into_iter().chain(theirs.iter().copied());
+        let heads = ours.iter().map(|ours| ours.title).chain(theirs.iter().copied());
         Table::new(title, "reads of", heads)
     })
 }
@@ -217,7 +246,7 @@ fn rates_of(reads: &PeerReads, count: u64) -> [Vec<f64>; 2] {
 
 /// The same reads by a node.
 fn plan_of(task: &Task, rounds: u32) -> PeerPlan {
-    let Task { warm, from, count, dataset, scan, .. } = *task;
+    let Task { warm, from, count, dataset, scan, readers, .. } = *task;
     PeerPlan {
         before: warm,
         from,
@@ -225,6 +254,7 @@ fn plan_of(task: &Task, rounds: u32) -> PeerPlan {
         rows: dataset.rows.into(),
         scanned: scan.into(),
         rounds: rounds.into(),
+        readers: readers.into(),
     }
 }
 

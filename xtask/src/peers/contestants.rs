@@ -104,10 +104,12 @@ pub struct Task {
     pub rounds: u64,
     /// Rows that a scan goes through.
     pub scan: u32,
+    /// How many read at once, each its share of the operations.
+    pub readers: u32,
 }
 
 /// What a process says at its end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Numbers(Value);
 
 impl Numbers {
@@ -295,14 +297,14 @@ impl Program {
     }
 
     fn reading(&self, mut command: Command, work: &Task) -> Command {
-        let Task { contestant, dataset, case, memory, warm, from, count, rounds, scan } = *work;
+        let Task { contestant, dataset, case, memory, warm, from, count, rounds, scan, readers } = *work;
         let folder = self.folder(contestant, dataset);
         command.arg("read");
         arguments(&mut command, contestant, dataset, &folder);
         command.arg(format!("--case={case}")).arg(format!("--memory={memory}"));
         command.arg(format!("--warm={warm}")).arg(format!("--from={from}"));
         command.arg(format!("--count={count}")).arg(format!("--rounds={rounds}"));
-        command.arg(format!("--scan-rows={scan}"));
+        command.arg(format!("--scan-rows={scan}")).arg(format!("--readers={readers}"));
         command
     }
 

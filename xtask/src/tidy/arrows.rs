@@ -1,9 +1,9 @@
 //! Which crate may know which, as their manifests say; ARCHITECTURE.md draws it.
 //!
 //! ```text
-//! siltstone ──► sstable ──► runtime
-//!     │            │
-//!     └────────────┴──────► model ◄── testkit (for tests)
+//! perf ──► siltstone ──► storage ──► sstable ──► runtime
+//!              │            │           │
+//!              └────────────┴───────────┴──────► model ◄── testkit (for tests)
 //! ```
 
 use super::Finding;

@@ -7,12 +7,14 @@
 //! | [`unused`] | that no dependency is left over |
 //! | [`texts`] | words, addresses and paths that do not belong here; white space |
 //! | [`links`] | that Markdown links lead somewhere |
+//! | [`modules`] | that lists of modules, as this one, are whole |
 //!
-//! Everything is text scanning: [`mask`] tells code from comments and literals, [`source`] finds functions and tests.
+//! Everything is text scanning: `tree` has the texts, `mask` tells code from comments and literals, `source` finds functions and tests.
 
 pub mod arrows;
 pub mod links;
 pub mod mask;
+pub mod modules;
 pub mod rust;
 pub mod source;
 pub mod texts;
@@ -70,6 +72,7 @@ pub fn findings(tree: &Tree) -> Vec<Finding> {
     let sources = sources(tree);
     for source in &sources {
         rust::check(source, &mut found);
+        modules::check(source, &mut found);
     }
     unused::check(tree, &sources, &mut found);
     arrows::check(tree, &mut found);

@@ -10,6 +10,7 @@
 //! | `parse`, `names` | Cassandra's names of types, read and written |
 //! | `parse_cql` | CQL's names of types, read |
 //! | `compare`, `alike` | the order of values; types that differ in keyspaces only |
+//! | `rank` | values as numbers, for a search that compares many with one |
 //! | `validate` | which bytes are a value |
 //! | `json`, `from_json` | JSON as `sstabledump` prints it, and back |
 //! | `text`, `from_text` | the text of keys and cell paths, and back |
@@ -18,6 +19,7 @@
 //! | `counter` | counter contexts |
 //! | `varint`, `decimal`, `float`, `duration`, `inet`, `uuid`, `date`, `composite` | one type each |
 //! | `time_format` | a civil calendar and instants |
+//! | `error` | what can be wrong with a name, bytes or a text |
 
 mod alike;
 mod compare;

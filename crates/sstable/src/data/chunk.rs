@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use runtime::{Ahead, File, IoError, Task, Window, buffer_of, reuse};
 
+use super::read_ahead::PAGE;
 use super::sums::{BadSum, Sums, Units};
 use crate::parts::compression_info::{CompressionInfo, Compressor};
 use crate::parts::crc::Crc;
@@ -210,7 +211,17 @@ impl DataFile {
     pub(super) fn end_of(&self, request: &Request) -> u64 {
         match &self.form {
             Form::Compressed(_) => self.end_of_request(request.range.end),
-            Form::Plain { .. } => request.range.end,
+            // Whole stretches of CRC.db, where it is compared with them.
+            Form::Plain { .. } => request.on_disk.end,
+        }
+    }
+
+    /// Requests that end behind a multiple of so many bytes bring in nothing that was not asked for. Bytes; of compressed data that is
+    /// left to its chunks.
+    pub(super) fn unit(&self, care: Care) -> u64 {
+        match &self.form {
+            Form::Plain { crc: Some(crc) } if care == Care::Checked => u64::from(crc.chunk_len()),
+            _ => PAGE,
         }
     }
 

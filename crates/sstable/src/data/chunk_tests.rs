@@ -2,11 +2,13 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::rc::Rc;
 
 use runtime::{IoClass, Shard, SimOptions};
 
 use super::*;
 use crate::Version;
+use crate::parts::crc::CrcBuilder;
 
 const CHUNK: usize = 1 << 10;
 /// Chunks of this many bytes and more are kept raw, where they are at all.
@@ -217,11 +219,20 @@ fn a_request_brings_what_it_says() {
         let (bytes, info) = file(Compressor::Lz4, Version::Me);
         let path = Path::new("/plain");
         shard.disk().as_simulated().unwrap().add_file(path, data());
-        let plain = DataFile::plain(shard.disk().open(path, IoClass::new(1)).await.unwrap(), None);
-        for file in [open(&shard, bytes, &info, Version::Me).await, plain] {
+        let mut crc = CrcBuilder::default();
+        crc.update(&data());
+        let mut plain = Vec::new();
+        for crc in [None, Some(Rc::new(crc.finish().0))] {
+            let file = shard.disk().open(path, IoClass::new(1)).await.unwrap();
+            plain.push(DataFile::plain(file, crc));
+        }
+        for file in [open(&shard, bytes, &info, Version::Me).await].into_iter().chain(plain) {
             let len = file.len();
-            for (start, end) in [(0, 1), (7, 1024), (7, 1025), (2048, 4000), (0, len - 1), (len - 1, len)] {
-                let mut request = file.request(start..end, Care::Usual);
+            let ranges = [(0, 1), (7, 1024), (7, 1025), (2048, 4000), (0, len - 1), (len - 1, len)];
+            for ((start, end), care) in
+                ranges.iter().flat_map(|&range| [(range, Care::Usual), (range, Care::Checked)])
+            {
+                let mut request = file.request(start..end, care);
                 let said = file.end_of(&request);
                 let window = file.wait(&mut request).await.unwrap();
                 let stretch = file.finish(&file.nothing_at(start), request, window).unwrap();

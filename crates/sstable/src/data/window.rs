@@ -181,10 +181,11 @@ impl Window {
     /// Where the next request ends, which begins at `start`.
     fn end_of_next(&self, file: &DataFile, start: u64) -> u64 {
         let wanted = self.needed.max(start.saturating_add(self.step)).min(self.end);
-        let page = wanted / PAGE * PAGE;
+        let unit = file.unit(if self.pace.check { Care::Checked } else { Care::Usual });
+        let whole = wanted / unit * unit;
         let end = match self.pace.guess {
             Some(_) => file.end_of_request(wanted).min(self.end),
-            None if page >= self.needed && page > start && wanted < self.end => page,
+            None if whole >= self.needed && whole > start && wanted < self.end => whole,
             None => wanted,
         };
         if end == self.end { self.ahead } else { end }
@@ -245,10 +246,12 @@ impl Drop for Window {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::rc::Rc;
 
     use runtime::{IoClass, Shard, SimOptions};
 
     use super::*;
+    use crate::parts::crc::{CHUNK_LEN, CrcBuilder};
 
     const LEN: u64 = 300_000;
     const STEP: u64 = 40_000;
@@ -258,11 +261,15 @@ mod tests {
         (at / 7).wrapping_add(at >> 5) as u8
     }
 
+    /// A file with its checksums.
     async fn open(shard: &Shard) -> DataFile {
         let path = Path::new("/data");
         let disk = shard.disk().as_simulated().expect("the disk is simulated");
-        disk.add_file(path, (0..LEN).map(byte).collect::<Vec<_>>());
-        DataFile::plain(shard.disk().open(path, DATA).await.unwrap(), None)
+        let bytes: Vec<u8> = (0..LEN).map(byte).collect();
+        let mut crc = CrcBuilder::default();
+        crc.update(&bytes);
+        disk.add_file(path, bytes);
+        DataFile::plain(shard.disk().open(path, DATA).await.unwrap(), Some(Rc::new(crc.finish().0)))
     }
 
     /// Reads all in items of so many bytes; what had been asked of the disk after each request.
@@ -297,6 +304,23 @@ mod tests {
                 // The first request by itself, as it may be all that is wanted; then one ahead, then two, up to the end.
                 let ahead = steady.iter().skip(2).take(1).chain(steady.iter().skip(4)).chain([&LEN; 2]);
                 assert!(overlapping.iter().skip(1).eq(ahead), "{steady:?} {overlapping:?}");
+            }
+        })
+        .unwrap();
+    }
+
+    /// Checksums are of whole stretches: requests end with one, and the next request begins there, be it under way already or not.
+    #[test]
+    fn what_is_checked_is_read_once() {
+        runtime::run_simulated(SimOptions::default(), async |shard| {
+            for step in [10_000, 65_536, 100_000, 140_000] {
+                for pace in [Pace::steady(step, true), Pace::overlapping(step, true)] {
+                    for item in [10, 30_011, 90_001] {
+                        let asked = read(&shard, pace, item).await;
+                        assert_eq!(asked.last(), Some(&LEN), "{pace:?} {item}: {asked:?}");
+                        assert!(asked.iter().all(|to| *to == LEN || to % u64::from(CHUNK_LEN) == 0));
+                    }
+                }
             }
         })
         .unwrap();

@@ -1,4 +1,4 @@
-//! The small components of an SSTable: each read whole, checked, and kept in memory.
+//! The small components of an SSTable: most are read whole, checked, and kept in memory; those of our own are read by pages.
 //!
 //! | module | component | answers |
 //! |---|---|---|
@@ -14,6 +14,7 @@
 //! | [`binding`] | | which SSTable a component of our own is of |
 //! | [`usage`] | | whether such a component is used, and why not |
 //! | `beside` | | how one is written for an SSTable that is there already |
+//! | `sealed_page` | | pages that end with their checksum, and how a file of them ends |
 //!
 //! A parser is a pure function over bytes that are at hand. It never panics, whatever the bytes are,
 //! and reserves no more memory than a small multiple of their length.

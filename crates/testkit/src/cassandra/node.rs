@@ -305,8 +305,8 @@ impl Node {
     /// # Errors
     /// If it fails.
     pub fn peer_reads(&mut self, table: &TableName, case: &str, plan: &PeerPlan) -> Result<PeerReads> {
-        let PeerPlan { before, from, count, rows, scanned, rounds } = *plan;
-        let numbers = [before, from, count, rows, scanned, rounds].map(|number| number.to_string());
+        let PeerPlan { before, from, count, rows, scanned, rounds, readers } = *plan;
+        let numbers = [before, from, count, rows, scanned, rounds, readers].map(|number| number.to_string());
         let mut arguments = vec![&*table.keyspace, &*table.name, case];
         arguments.extend(numbers.iter().map(String::as_str));
         let answer = self.ask("peers", &arguments)?;
@@ -464,6 +464,8 @@ pub struct PeerPlan {
     pub scanned: u64,
     /// How often.
     pub rounds: u64,
+    /// How many read at once, each its share.
+    pub readers: u64,
 }
 
 /// What the reads of a case found, and how long they took.

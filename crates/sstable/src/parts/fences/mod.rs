@@ -23,7 +23,7 @@
 //! | `rebuild` | the same for an SSTable that has none, and what tells whether they are right |
 //! | `file` | what is rebuilt becomes a file |
 //! | `reader` | lookups |
-//! | `top` | the nodes above the leaves, as one list in memory |
+//! | `top`, `group_ranks` | the nodes above the leaves, as one list in memory, or as numbers |
 //!
 //! Nobody else knows this component, and nothing is lost with it: where it is missing, damaged or of another SSTable,
 //! reads go without. The bytes are a function of Index.db and the binding, but for one bit, which tells that no partition is deleted:
