@@ -24,7 +24,8 @@ use crate::sim::{self, SimDisk, SimOptions};
 const REMOTE_WAKES: usize = 1024;
 
 /// So many tasks have their turn before the driver has one. What they ask of the disk goes to the kernel then: where many requests come
-/// back at once, the disk has the first of the next ones while the shard is still at work on the last.
+/// back at once, the disk has the first of the next ones while the shard is still at work on the last
+/// ([0069](../../../docs/decisions/0069-the-disk-has-its-requests-early.md)).
 const TURNS: usize = 16;
 
 /// How a shard on the real machine is set up.
