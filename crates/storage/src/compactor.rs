@@ -123,7 +123,7 @@ impl Compactor {
             return Ok(());
         }
         for job in table.major_jobs().into_iter().take_while(|_| !table.is_left()) {
-            self.compact(table, job).await?;
+            self.compact(table, table.decided_now(job)).await?;
         }
         Ok(())
     }
@@ -254,6 +254,19 @@ impl Table {
 
     fn major_jobs(&self) -> Vec<Job> {
         self.with_view(|compaction, view| compaction.major(view))
+    }
+
+    /// A major job of before, with what can go unread as things are now: what was written meanwhile may be older than what that deletes.
+    fn decided_now(&self, job: Job) -> Job {
+        let mut all: Vec<Generation> = job.inputs.iter().chain(&job.expired).cloned().collect();
+        all.sort_unstable();
+        let is_of_these = |job: &Job| {
+            let mut these: Vec<&Generation> = job.inputs.iter().chain(&job.expired).collect();
+            these.sort_unstable();
+            these.into_iter().eq(&all)
+        };
+        let now = self.major_jobs().into_iter().find(is_of_these);
+        now.unwrap_or_else(|| Job { inputs: all.clone(), expired: Vec::new(), ..job })
     }
 
     fn with_view<T>(&self, decide: impl FnOnce(&crate::compaction::Compaction, &View<'_>) -> T) -> T {

@@ -11,7 +11,8 @@
 //!
 //! No shard may compact such an SSTable by itself, because the rows of the others would go with it. [`Table::split`] makes
 //! one SSTable for each part of it, under one transaction; then each shard takes its own over with [`Table::adopt`], and
-//! only when all have done so the old ones are removed.
+//! only when all have done so the old ones are removed. Where some have and others could not, it is to be tried again with the same
+//! SSTables: what was made of a part of them since would come back with others.
 
 use std::rc::Rc;
 
@@ -19,11 +20,11 @@ use model::Token;
 use sstable::SSTableWriter;
 use sstable::component::Descriptor;
 
-use crate::Result;
 use crate::rewrite::Control;
 use crate::sstable_set::Member;
 use crate::table::Table;
 use crate::transaction::{Committed, Transaction, TransactionKind};
+use crate::{Error, Result};
 
 /// A part of the ring: all tokens above one, if it is given, and not above another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,8 +39,8 @@ pub struct Tokens {
 #[derive(Debug)]
 #[must_use = "the files of the old SSTables are still there"]
 pub struct Split {
-    /// The ones that take the place of the old ones.
-    pub new: Vec<Descriptor>,
+    /// The ones that take the place of the old ones, each with the part of the ring that it has.
+    pub new: Vec<(Tokens, Descriptor)>,
     /// To be brought to its end once every shard has adopted the new ones.
     pub committed: Committed,
 }
@@ -75,10 +76,11 @@ impl Table {
         self.set_tokens(tokens, set.by_filters(members));
     }
 
-    /// The SSTables that have partitions of other shards too.
+    /// The SSTables that have partitions of other shards too, and were not split yet.
     pub fn shared(&self) -> Vec<Rc<Member>> {
         let tokens = self.tokens();
-        self.sstables().members().iter().filter(|member| !tokens.hold(member)).cloned().collect()
+        let is_shared = |member: &&Rc<Member>| !tokens.hold(member) && !self.is_leaving(member);
+        self.sstables().members().iter().filter(is_shared).cloned().collect()
     }
 
     /// Whether an SSTable has partitions of this shard only.
@@ -90,14 +92,23 @@ impl Table {
     /// shards still read the old ones then.
     ///
     /// # Errors
-    /// What cannot be read or written, and [`crate::Error::Cancelled`]; all is then as it was.
+    /// What cannot be read or written, and [`Error::Cancelled`]; all is then as it was. [`Error::InDoubt`] if it is not certain that
+    /// it is: the old ones are then left as they are until the table is opened again.
     pub async fn split(&self, inputs: &[Rc<Member>], parts: &[Tokens], control: &Control) -> Result<Split> {
         let context = self.context();
         let (version, kind) = (self.definition().version, TransactionKind::Compaction);
         let mut transaction =
             Transaction::begin(&context.disk, &context.clock, self.folder(), version, kind).await?;
         match self.write_parts(inputs, parts, control, &mut transaction).await {
-            Ok(new) => Ok(Split { new, committed: transaction.commit().await? }),
+            Ok(new) => {
+                // From here on they are not split again.
+                self.leave(inputs);
+                let committed = transaction.commit().await;
+                if committed.as_ref().is_err_and(|error| !matches!(error, Error::InDoubt { .. })) {
+                    self.stay(inputs);
+                }
+                Ok(Split { new, committed: committed? })
+            }
             Err(error) => {
                 // Whatever is left says no more than the error.
                 drop(transaction.abort().await);
@@ -106,21 +117,27 @@ impl Table {
         }
     }
 
-    /// Reads new SSTables in the place of others, as far as they have partitions of this shard.
+    /// Reads new SSTables in the place of others, as far as they have partitions of this shard. Where that is done already, nothing is.
     ///
     /// # Errors
     /// What cannot be opened; the old ones are then read on.
-    pub async fn adopt(&self, gone: &[Descriptor], new: &[Descriptor]) -> Result<()> {
+    pub async fn adopt(&self, gone: &[Descriptor], new: &[(Tokens, Descriptor)]) -> Result<()> {
+        let is_gone = |member: &&Rc<Member>| gone.contains(member.sstable.descriptor());
+        let gone_now =
+            || self.sstables().members().iter().filter(is_gone).cloned().collect::<Vec<Rc<Member>>>();
+        if gone_now().is_empty() {
+            return Ok(());
+        }
         let tokens = self.tokens();
         let mut adopted = Vec::new();
-        for descriptor in new {
+        // Those of others may be compacted already.
+        for (_, descriptor) in new.iter().filter(|(part, _)| part.common(&tokens).is_some()) {
             let member = self.open_member(descriptor).await?;
             adopted.extend(Some(member).filter(|member| member.overlaps(tokens.after, tokens.last)));
         }
-        let set = self.sstables();
-        let is_gone = |member: &&Rc<Member>| gone.contains(member.sstable.descriptor());
-        let gone: Vec<Rc<Member>> = set.members().iter().filter(is_gone).cloned().collect();
+        let gone = gone_now();
         self.set_members(&gone, &adopted);
+        self.stay(&gone);
         Ok(())
     }
 
@@ -130,12 +147,13 @@ impl Table {
         parts: &[Tokens],
         control: &Control,
         transaction: &mut Transaction,
-    ) -> Result<Vec<Descriptor>> {
+    ) -> Result<Vec<(Tokens, Descriptor)>> {
         let mut new = Vec::new();
         for input in inputs {
             for part in parts.iter().filter(|part| input.overlaps(part.after, part.last)) {
                 control.check()?;
-                new.extend(self.write_part(input, part, transaction).await?);
+                let written = self.write_part(input, part, transaction).await?;
+                new.extend(written.map(|descriptor| (*part, descriptor)));
             }
         }
         transaction.remove(inputs.iter().map(|input| input.sstable.descriptor())).await?;

@@ -343,11 +343,16 @@ impl Table {
     /// The SSTables that may be compacted now: all whose rows a replay of the log would not bring back, that are not going
     /// already, and that have no rows of other shards ([`crate::shared`]).
     pub fn compactable(&self) -> Vec<Rc<Member>> {
-        let (unmarked, leaving) = (self.0.unmarked.borrow(), self.0.leaving.borrow());
+        let unmarked = self.0.unmarked.borrow();
         let is_free = |member: &&Rc<Member>| {
-            self.is_own(member) && !unmarked.iter().chain(&*leaving).any(|other| other.is(member))
+            self.is_own(member) && !self.is_leaving(member) && !unmarked.iter().any(|other| other.is(member))
         };
         self.sstables().members().iter().filter(is_free).cloned().collect()
+    }
+
+    /// Whether an SSTable is about to go, or may be.
+    pub(crate) fn is_leaving(&self, member: &Member) -> bool {
+        self.0.leaving.borrow().iter().any(|other| other.is(member))
     }
 
     /// These SSTables are about to go. Unless it is certain that they stay, they are not compacted any more: an attempt

@@ -37,12 +37,11 @@ pub(super) async fn compact(inner: &Inner, state: &TableState) -> Result<()> {
 async fn split(inner: &Inner, id: TableId) -> Result<()> {
     let parts: Vec<Tokens> = inner.ring.parts().collect();
     let splits = inner.each(async |worker, (id, parts)| worker.split(id, parts).await, &(id, parts)).await?;
-    let mut changed = Changed::default();
-    splits.into_iter().for_each(|split| changed.add(split));
-    if changed.gone.is_empty() {
+    let splits: Vec<Changed> = splits.into_iter().flatten().collect();
+    if splits.is_empty() {
         return Ok(());
     }
-    inner.each(async |worker, (id, changed)| worker.adopt(id, changed).await, &(id, changed)).await?;
+    inner.each(async |worker, (id, splits)| worker.adopt(id, splits).await, &(id, splits)).await?;
     inner.each(async |worker, id| worker.remove_split(id).await, &id).await.map(drop)
 }
 
@@ -87,17 +86,10 @@ async fn finish_snapshot(
 }
 
 /// Descriptors that go and that come, as they can go to another shard.
-#[derive(Clone, Debug, Default)]
-struct Changed {
+#[derive(Clone, Debug)]
+pub(super) struct Changed {
     gone: Vec<Descriptor>,
-    new: Vec<Descriptor>,
-}
-
-impl Changed {
-    fn add(&mut self, other: Changed) {
-        self.gone.extend(other.gone);
-        self.new.extend(other.new);
-    }
+    new: Vec<(Tokens, Descriptor)>,
 }
 
 impl Worker {
@@ -107,9 +99,12 @@ impl Worker {
         Ok(self.store()?.compact(&table).await?)
     }
 
-    /// Splits the shared SSTables that begin in this shard's part of the ring.
-    async fn split(&self, id: TableId, parts: Vec<Tokens>) -> Result<Changed> {
+    /// Splits the shared SSTables that begin in this shard's part of the ring, unless that is done and was not adopted by all.
+    async fn split(&self, id: TableId, parts: Vec<Tokens>) -> Result<Option<Changed>> {
         let shard = self.table(id)?;
+        if let Some((changed, _)) = &*shard.split.borrow() {
+            return Ok(Some(changed.clone()));
+        }
         let tokens = shard.table.tokens();
         let begins_here = |member: &Rc<_>| {
             let member: &storage::sstable_set::Member = member;
@@ -117,21 +112,26 @@ impl Worker {
         };
         let inputs: Vec<_> = shard.table.shared().into_iter().filter(begins_here).collect();
         if inputs.is_empty() {
-            return Ok(Changed::default());
+            return Ok(None);
         }
         let split = shard.table.split(&inputs, &parts, &Control::default()).await?;
-        shard.split.borrow_mut().replace(split.committed);
         let gone = inputs.iter().map(|input| input.sstable.descriptor().clone()).collect();
-        Ok(Changed { gone, new: split.new })
+        let changed = Changed { gone, new: split.new };
+        shard.split.borrow_mut().replace((changed.clone(), split.committed));
+        Ok(Some(changed))
     }
 
-    async fn adopt(&self, id: TableId, changed: Changed) -> Result<()> {
-        Ok(self.table(id)?.table.adopt(&changed.gone, &changed.new).await?)
+    async fn adopt(&self, id: TableId, splits: Vec<Changed>) -> Result<()> {
+        let table = self.table(id)?.table.clone();
+        for Changed { gone, new } in &splits {
+            table.adopt(gone, new).await?;
+        }
+        Ok(())
     }
 
     async fn remove_split(&self, id: TableId) -> Result<()> {
-        let committed = self.table(id)?.split.borrow_mut().take();
-        if let Some(committed) = committed {
+        let split = self.table(id)?.split.borrow_mut().take();
+        if let Some((_, committed)) = split {
             committed.remove_old().await?;
         }
         Ok(())

@@ -15,6 +15,7 @@ use storage::{Context, Definition, Generations, Store, StoreOptions, Table, Toke
 use super::locks::Locks;
 use super::pending::Pending;
 use super::shape::Shape;
+use super::upkeep::Changed;
 use crate::{Error, Result};
 
 /// After so many questions that were answered without a wait, others go on.
@@ -52,8 +53,8 @@ pub(super) struct ShardTable {
     gate: Gate,
     /// Who reads before it writes.
     pub(super) locks: Locks,
-    /// SSTables that were split, and whose files are still there.
-    pub(super) split: RefCell<Option<Committed>>,
+    /// SSTables that were split, until every shard has adopted what they became: whoever tries again goes on with these.
+    pub(super) split: RefCell<Option<(Changed, Committed)>>,
 }
 
 /// How a shard is opened.

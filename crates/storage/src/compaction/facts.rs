@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::Token;
 use runtime::Disk;
 use sstable::SSTable;
-use sstable::component::Component;
+use sstable::component::{Component, Descriptor};
 use sstable::parts::statistics::DropTimes;
 
 use crate::Result;
 
-/// Which SSTable of a folder: its number, or its id.
+/// Which SSTable of a folder: its version, and its number or its id. Two versions may have the same number.
 pub type Generation = String;
 
 /// What decides about an SSTable.
@@ -60,7 +60,7 @@ impl SSTableFacts {
         // As Cassandra counts: the mean is a whole number.
         let mean_cells = stats.cell_counts.mean().unwrap_or(0.0).ceil() as u64;
         Ok(SSTableFacts {
-            generation: sstable.descriptor().generation.clone(),
+            generation: name_of(sstable.descriptor()),
             bytes_on_disk: sstable.data().file.file().len(),
             level: stats.level,
             min_timestamp: stats.min_timestamp,
@@ -103,6 +103,10 @@ impl SSTableFacts {
     fn kind(&self) -> (Option<[u8; 16]>, bool) {
         (self.pending_repair, self.repaired_at != 0)
     }
+}
+
+fn name_of(descriptor: &Descriptor) -> Generation {
+    format!("{}-{}", descriptor.version.name(), descriptor.generation)
 }
 
 /// All SSTables of a table at a time, and what else decides.

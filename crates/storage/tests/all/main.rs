@@ -11,6 +11,7 @@ mod kill;
 mod many_keys;
 mod one_row;
 mod row_cache;
+mod shared;
 mod simulation;
 mod single_rows;
 mod spans;
