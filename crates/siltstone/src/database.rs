@@ -211,8 +211,8 @@ struct Inner {
     limits: Limits,
     /// Who counts.
     host_id: [u8; 16],
-    /// Held as long as the database is open.
-    lock: Mutex<Option<File>>,
+    /// Held as long as the database is open, and by each of its threads.
+    lock: Mutex<Option<Arc<File>>>,
 }
 
 /// A table as all handles of it share it.
@@ -485,8 +485,14 @@ impl Inner {
     fn end(&self) -> Result<()> {
         self.shards.iter().for_each(ShardHandle::close);
         let mut ended = Ok(());
-        for shard in &self.shards {
-            ended = ended.and(shard.join());
+        if self.shards.iter().any(ShardHandle::is_here) {
+            // Others may wait for that one. They end by themselves, and hold the lock until then.
+            let what = "a database is not waited for on one of its shards: it is closed, and ends by itself";
+            ended = Err(Error::Usage(what.to_owned()));
+        } else {
+            for shard in &self.shards {
+                ended = ended.and(shard.join());
+            }
         }
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
         ended

@@ -3,15 +3,20 @@
 //! What is asked of that shard is done there and then: whoever waited for its queue would wait for itself.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::marker::PhantomData;
+use std::mem;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
+use async_channel::{Sender, TrySendError};
 use send_wrapper::SendWrapper;
 
 use super::pending::Pending;
-use super::question::{Reply, gone};
+use super::question::{Question, Reply, gone, question};
 use super::serving::Served;
-use super::shards::{LocalFuture, Work};
+use super::shards::{LocalFuture, Work, send};
 use super::worker::Worker;
 use crate::Result;
 
@@ -54,7 +59,7 @@ impl Drop for Here {
 /// What has become of a question where it was asked.
 pub(super) enum Begun<T, W> {
     Done(Result<T>),
-    /// What is left does not leave this thread: whoever polls it is a job of the shard.
+    /// What is left does not leave this thread: whoever polls it is mostly a job of the shard.
     Later(SendWrapper<LocalFuture<Result<T>>>),
     /// What is left was handed over to the shard.
     Handed(Reply<T>),
@@ -63,16 +68,81 @@ pub(super) enum Begun<T, W> {
 }
 
 impl<T: Send + 'static, W> Begun<T, W> {
-    /// The answer to come.
+    /// The answer to come; `jobs` is the queue of the shard.
     ///
     /// # Panics
     /// If it was not begun.
-    pub(super) fn pending(self) -> Pending<T> {
+    pub(super) fn pending(self, jobs: &Sender<Question>) -> Pending<T> {
         match self {
             Begun::Done(done) => Pending::answered(done),
-            Begun::Later(later) => Pending::new(later),
+            Begun::Later(later) => {
+                Pending::new(AtHome { work: Some(Stray(Some(later))), jobs: jobs.clone(), sent: None })
+            }
             Begun::Handed(reply) => Pending::sent(reply),
             Begun::Not(_) => panic!("it was not begun"),
+        }
+    }
+}
+
+/// What was begun on the shard's own thread, and ends there: who polls it elsewhere sends it back, and waits for the answer.
+struct AtHome<T: Send + 'static> {
+    work: Option<Stray<T>>,
+    jobs: Sender<Question>,
+    sent: Option<Pending<T>>,
+}
+
+/// A future of the shard's own thread, maybe elsewhere. If it is dropped there it is forgotten: that happens once the shard has ended.
+struct Stray<T>(Option<SendWrapper<LocalFuture<Result<T>>>>);
+
+impl<T: Send + 'static> Future for AtHome<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        if let Some(work) = self.work.as_mut().and_then(Stray::at_home) {
+            return work.as_mut().poll(context);
+        }
+        if let Some(work) = self.work.take() {
+            self.sent = Some(send(&self.jobs, move |_| Ok(Work::Later(work.taken()))));
+        }
+        Pin::new(self.sent.as_mut().expect("it is at home, or was sent there")).poll(context)
+    }
+}
+
+impl<T: Send + 'static> Drop for AtHome<T> {
+    fn drop(&mut self) {
+        let Some(work) = self.work.take().filter(|work| !work.is_at_home()) else { return };
+        let (question, _) = question(move |_| Ok(Work::Done(drop(work.taken()))));
+        if let Err(TrySendError::Full(question)) = self.jobs.try_send(question)
+            // Who has the floor of a shard would wait for itself.
+            && COUNT.get() == 0
+        {
+            drop(self.jobs.send_blocking(question));
+        }
+    }
+}
+
+impl<T> Stray<T> {
+    fn is_at_home(&self) -> bool {
+        self.0.as_ref().is_some_and(SendWrapper::valid)
+    }
+
+    fn at_home(&mut self) -> Option<&mut LocalFuture<Result<T>>> {
+        self.0.as_mut().filter(|work| work.valid()).map(|work| &mut **work)
+    }
+
+    /// The future.
+    ///
+    /// # Panics
+    /// If this is not its thread.
+    fn taken(mut self) -> LocalFuture<Result<T>> {
+        self.0.take().expect("it is taken once").take()
+    }
+}
+
+impl<T> Drop for Stray<T> {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take().filter(|work| !work.valid()) {
+            mem::forget(work);
         }
     }
 }

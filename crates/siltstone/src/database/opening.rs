@@ -8,6 +8,7 @@
 //! The logs of before are removed when all shards have what they took in SSTables.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
@@ -37,8 +38,8 @@ pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>>
         column_index_size: options.column_index_size.max(1),
         ..options
     };
-    let lock = layout.lock(options.read_only)?;
-    let shards = start(&options)?;
+    let lock = layout.lock(options.read_only)?.map(Arc::new);
+    let shards = start(&options, lock.as_ref())?;
     let mut inner = Inner {
         ring: Ring::new(options.shards),
         tables: RwLock::default(),
@@ -53,21 +54,22 @@ pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>>
     };
     match inner.bring_up().await {
         Ok(()) => Ok(Arc::new(inner)),
-        Err(error) => {
+        Err(error) => match (error, inner.end()) {
+            // Why it is: a thread could not start, or has panicked.
+            (Error::Closed(_), Err(why)) => Err(why),
             // Whatever goes wrong now says no more than the error.
-            drop(inner.end());
-            Err(error)
-        }
+            (error, _) => Err(error),
+        },
     }
 }
 
 /// The threads of a database.
-fn start(options: &Options) -> Result<Vec<ShardHandle>> {
+fn start(options: &Options, lock: Option<&Arc<File>>) -> Result<Vec<ShardHandle>> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let shard = |number: usize| {
         let cpu = options.pin.then_some(number % cpus);
         let shard = ShardOptions { io_uring: options.io_uring, direct_io: options.direct_io, cpu };
-        ShardHandle::start(shard)
+        ShardHandle::start(shard, lock.cloned())
     };
     (0..options.shards).map(shard).collect()
 }

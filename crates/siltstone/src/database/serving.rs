@@ -45,12 +45,22 @@ enum Job {
     Handed(LocalFuture<()>),
 }
 
+/// What a shard is asked. However its thread comes to its end, or does not begin: those who wait are told that no answer will come.
+pub(super) struct Questions(pub(super) Receiver<Question>);
+
+impl Drop for Questions {
+    fn drop(&mut self) {
+        self.0.close();
+        while self.0.try_recv().is_ok() {}
+    }
+}
+
 /// Takes jobs until the queue is closed and empty, lets those end that are under way, and closes the log.
 pub(super) async fn serve(
     shard: Shard,
     lender: Lender<Rc<Served>>,
     number: u64,
-    queue: Receiver<Question>,
+    questions: Questions,
 ) -> Result<()> {
     let worker = Rc::new(Worker::new(shard));
     let served = Rc::new(Served {
@@ -64,7 +74,7 @@ pub(super) async fn serve(
     });
     let here = Here::begin(&served, false);
     lender.offer(served.clone());
-    while let Some(job) = served.next(&lender, &queue).await {
+    while let Some(job) = served.next(&lender, &questions.0).await {
         match job {
             Job::Handed(work) => served.run(work),
             Job::Asked(question) => {
@@ -80,8 +90,7 @@ pub(super) async fn serve(
     }
     drop(lender);
     // After a failure: whoever waits for an answer is told that none will come.
-    queue.close();
-    while queue.try_recv().is_ok() {}
+    drop(questions);
     served.handed.take();
     served.changed.until(|| (served.running.get() == 0 || worker.has_failed()).then_some(())).await;
     drop(here);

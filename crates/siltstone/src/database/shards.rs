@@ -14,20 +14,21 @@
 //! task; where the shard is at rest, by who asks. What a job asks of its own shard does not go through the queue either: it is done
 //! where it is asked for.
 
+use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use async_channel::TrySendError;
+use async_channel::{Sender, TrySendError};
 use runtime::{Loan, ShardOptions, ShardThread};
 
 use super::borrowing::{self, borrow};
 use super::here::{Begun, begin_here, is_here, look_here};
 use super::pending::Pending;
 use super::question::{Question, question};
-use super::serving::{Served, serve};
+use super::serving::{Questions, Served, serve};
 use super::worker::Worker;
 use crate::{Error, Result};
 
@@ -50,18 +51,23 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// A shard as other threads see it.
 pub(super) struct ShardHandle {
     number: u64,
-    jobs: async_channel::Sender<Question>,
+    jobs: Sender<Question>,
     loan: Loan<Rc<Served>>,
-    thread: Mutex<Option<ShardThread<Result<()>>>>,
+    thread: Mutex<Option<ShardThread<Ended>>>,
 }
 
+/// How the thread of a shard ended, and the lock of the database, which is held until then.
+type Ended = (Result<()>, Option<Arc<File>>);
+
 impl ShardHandle {
-    /// Starts the thread of a shard.
-    pub(super) fn start(options: ShardOptions) -> Result<ShardHandle> {
+    /// Starts the thread of a shard. Whatever becomes of who starts it: until it has ended, and with it all that it has begun, the lock is
+    /// held.
+    pub(super) fn start(options: ShardOptions, lock: Option<Arc<File>>) -> Result<ShardHandle> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (jobs, queue) = async_channel::bounded(QUEUE);
-        let (thread, loan) =
-            runtime::start(options, async move |shard, lender| serve(shard, lender, number, queue).await)?;
+        let questions = Questions(queue);
+        let main = async move |shard, lender| (serve(shard, lender, number, questions).await, lock);
+        let (thread, loan) = runtime::start(options, main)?;
         Ok(ShardHandle { number, jobs, loan, thread: Mutex::new(Some(thread)) })
     }
 
@@ -83,8 +89,8 @@ impl ShardHandle {
         work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
     ) -> Pending<T> {
         match begin_here(self.number, work) {
-            Begun::Not(work) => borrow(&self.loan, work).unwrap_or_else(|work| self.send(work)),
-            begun => begun.pending(),
+            Begun::Not(work) => borrow(&self.loan, work).unwrap_or_else(|work| send(&self.jobs, work)),
+            begun => begun.pending(&self.jobs),
         }
     }
 
@@ -94,8 +100,8 @@ impl ShardHandle {
         work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
     ) -> Pending<T> {
         match begin_here(self.number, work) {
-            Begun::Not(work) => self.send(work),
-            begun => begun.pending(),
+            Begun::Not(work) => send(&self.jobs, work),
+            begun => begun.pending(&self.jobs),
         }
     }
 
@@ -106,41 +112,46 @@ impl ShardHandle {
         look_here(self.number, look).unwrap_or_else(|look| borrowing::look(&self.loan, look))
     }
 
-    /// Puts work where the shard takes it from: at once where there is room.
-    fn send<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
-    ) -> Pending<T> {
-        let (question, reply) = question(work);
-        match self.jobs.try_send(question) {
-            Err(TrySendError::Full(question)) => {
-                let jobs = self.jobs.clone();
-                Pending::new(async move {
-                    // Where the queue is closed, the question is dropped, and that is the answer.
-                    drop(jobs.send(question).await);
-                    reply.await
-                })
-            }
-            Ok(()) | Err(TrySendError::Closed(_)) => Pending::sent(reply),
-        }
-    }
-
     /// Takes nothing more. What was asked for before is done.
     pub(super) fn close(&self) {
         self.jobs.close();
     }
 
+    /// Whether this thread has the floor of it.
+    pub(super) fn is_here(&self) -> bool {
+        is_here(self.number)
+    }
+
     /// Waits until the thread has ended, which it does once it is closed, all is done, and the log is durable.
     pub(super) fn join(&self) -> Result<()> {
-        if is_here(self.number) {
+        if self.is_here() {
             return Err(Error::Usage("a database is not closed on one of its shards".to_owned()));
         }
         let thread = self.thread.lock().map_or(None, |mut thread| thread.take());
         match thread.map(ShardThread::join) {
             None => Ok(()),
-            Some(Ok(ended)) => ended?,
+            Some(Ok(ended)) => ended?.0,
             Some(Err(_)) => Err(Error::Closed("a shard of the database has panicked".to_owned())),
         }
+    }
+}
+
+/// Puts work where a shard takes it from: at once where there is room.
+pub(super) fn send<T: Send + 'static>(
+    jobs: &Sender<Question>,
+    work: impl FnOnce(&Rc<Worker>) -> Result<Work<T>> + Send + 'static,
+) -> Pending<T> {
+    let (question, reply) = question(work);
+    match jobs.try_send(question) {
+        Err(TrySendError::Full(question)) => {
+            let jobs = jobs.clone();
+            Pending::new(async move {
+                // Where the queue is closed, the question is dropped, and that is the answer.
+                drop(jobs.send(question).await);
+                reply.await
+            })
+        }
+        Ok(()) | Err(TrySendError::Closed(_)) => Pending::sent(reply),
     }
 }
 
@@ -172,7 +183,82 @@ mod tests {
     use super::*;
 
     fn shard() -> ShardHandle {
-        ShardHandle::start(ShardOptions { io_uring: false, ..ShardOptions::default() }).unwrap()
+        ShardHandle::start(ShardOptions { io_uring: false, ..ShardOptions::default() }, None).unwrap()
+    }
+
+    /// There is no such processor.
+    #[test]
+    fn who_asks_a_shard_that_cannot_start_is_told() {
+        for _ in 0..20 {
+            let options = ShardOptions { cpu: Some(usize::MAX), ..ShardOptions::default() };
+            let shard = ShardHandle::start(options, None).unwrap();
+            let asked = [shard.call(async |_| Ok(())), shard.ask(|_| Ok(Work::Done(())))];
+            for answer in asked {
+                assert!(matches!(answer.wait(), Err(Error::Closed(_))));
+            }
+            assert!(!matches!(shard.join(), Ok(()) | Err(Error::Closed(_))), "it says why");
+        }
+    }
+
+    #[test]
+    fn the_lock_is_held_until_the_thread_has_ended() {
+        let lock = Arc::new(tempfile::tempfile().unwrap());
+        let held = Arc::downgrade(&lock);
+        let shard = ShardHandle::start(ShardOptions::default(), Some(lock)).unwrap();
+        let (goes_on, waits) = async_channel::bounded::<()>(1);
+        let waits = async move |_| {
+            waits.recv().await.expect_err("nothing is sent");
+            Ok(())
+        };
+        let job = shard.call(waits).begun();
+        // As if nobody wanted the database any more while it is opened.
+        drop((job, shard));
+        thread::sleep(std::time::Duration::from_millis(20));
+        assert!(held.upgrade().is_some(), "a job is under way");
+        drop(goes_on);
+        while held.upgrade().is_some() {
+            thread::yield_now();
+        }
+    }
+
+    /// Tells on which thread it is dropped.
+    struct Tells(std::sync::mpsc::Sender<thread::ThreadId>);
+
+    impl Drop for Tells {
+        fn drop(&mut self) {
+            self.0.send(thread::current().id()).expect("somebody listens");
+        }
+    }
+
+    #[test]
+    fn what_was_begun_on_the_shard_ends_there_wherever_it_is_waited_for_or_dropped() {
+        let shard = Arc::new(shard());
+        let (tells, told) = std::sync::mpsc::channel();
+        let begin = || {
+            let (inner, tells) = (shard.clone(), Tells(tells.clone()));
+            let job = shard.call(async move |_| {
+                let begun = inner.call(async move |_| {
+                    let _tells = tells;
+                    runtime::yield_now().await;
+                    runtime::yield_now().await;
+                    Ok(thread::current().id())
+                });
+                Ok((thread::current().id(), begun.begun()))
+            });
+            job.wait().unwrap()
+        };
+        let (own, begun) = begin();
+        assert_eq!((begun.wait().unwrap(), told.recv().unwrap()), (own, own));
+        let (own, begun) = begin();
+        drop(begun);
+        assert_eq!(told.recv().unwrap(), own);
+        // Behind the end of the shard there is nowhere to go: it is forgotten.
+        let (_, late) = begin();
+        let (_, dropped) = begin();
+        shard.close();
+        shard.join().unwrap();
+        assert!(matches!(late.wait(), Err(Error::Closed(_))));
+        drop(dropped);
     }
 
     #[test]
