@@ -59,6 +59,23 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "a number of bytes was expected, such as 200M".to_owned())
 }
 
+/// A number of seconds, and not none.
+pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|seconds| {
+        if seconds.is_zero() { Err("more than 0 seconds were expected".to_owned()) } else { Ok(seconds) }
+    })
+}
+
+/// How many operations a second, within what a machine does.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let rate = positive(text)?;
+    if (0.01..=1e7).contains(&rate) {
+        Ok(rate)
+    } else {
+        Err("a number between 0.01 and 10,000,000 was expected".to_owned())
+    }
+}
+
 /// A number above 0.
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
@@ -84,6 +101,8 @@ mod tests {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         assert!(seconds("-1").is_err() && seconds("soon").is_err());
         assert_eq!(positive("0.0005"), Ok(0.0005));
+        assert!(some_seconds("0").is_err() && some_seconds("0.1").is_ok());
+        assert!(rate("1e-20").is_err() && rate("1e12").is_err() && rate("4000").is_ok());
         assert!(positive("0").is_err() && positive("inf").is_err() && positive("NaN").is_err());
         assert_eq!(version("oa").map(Version::name), Ok("oa"));
         assert!(version("zz").unwrap_err().contains("me"));

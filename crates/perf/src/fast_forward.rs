@@ -154,10 +154,32 @@ impl FastForward {
                 return Ok(());
             }
             match self.output_format {
-                Format::Text => self.run_groups(&shard, &mut Text::new(out)).await,
-                Format::Json => self.run_groups(&shard, &mut Json::new(out)).await,
+                Format::Text => self.run_all(&shard, &mut Text::new(out)).await,
+                Format::Json => self.run_all(&shard, &mut Json::new(out)).await,
             }
         })?
+    }
+
+    /// Runs the groups. What those that came to their end found is printed, whatever becomes of the others.
+    async fn run_all(&self, shard: &Shard, output: &mut dyn Output) -> Result<()> {
+        let groups = self.groups();
+        if groups.is_empty() {
+            let what = "none of the chosen groups is of one of the chosen datasets";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        for group in &groups {
+            self.shape(group.dataset())?;
+        }
+        let ran = self.run_groups(shard, groups, output).await;
+        output.finish()?;
+        ran
+    }
+
+    /// What is there of a dataset.
+    fn shape(&self, dataset: Dataset) -> Result<Shape> {
+        let folder = dataset.folder(&self.data_directory);
+        let missing = || Error::file(&folder, "there is no dataset here: --populate writes it");
+        Shape::read(&folder)?.ok_or_else(missing)
     }
 
     async fn populate(&self, shard: &Shard) -> Result<()> {
@@ -177,14 +199,12 @@ impl FastForward {
         Ok(())
     }
 
-    async fn run_groups(&self, shard: &Shard, output: &mut dyn Output) -> Result<()> {
+    async fn run_groups(&self, shard: &Shard, groups: Vec<Group>, output: &mut dyn Output) -> Result<()> {
         let mut keys = BTreeMap::new();
         let mut kept = BTreeMap::new();
-        for group in self.groups() {
+        for group in groups {
             let dataset = group.dataset();
-            let folder = dataset.folder(&self.data_directory);
-            let shape = Shape::read(&folder)?
-                .ok_or_else(|| Error::file(&folder, "there is no dataset here: --populate writes it"))?;
+            let (folder, shape) = (dataset.folder(&self.data_directory), self.shape(dataset)?);
             let reading = self.reading(group);
             output.group(group, &shape, &reading)?;
             let keys: &Rc<[i32]> =
@@ -202,7 +222,7 @@ impl FastForward {
             }
             kept.extend(bench.map(|bench| (dataset.name(), bench)));
         }
-        output.finish()
+        Ok(())
     }
 
     /// Runs a case until its time is over, at first with what is open already, if there is something. What is open at

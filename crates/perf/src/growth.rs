@@ -36,6 +36,7 @@ use crate::arguments::{Format, Machine, bytes};
 use crate::int_rows;
 use crate::numbers::rounded;
 use crate::random::Random;
+use crate::room;
 
 /// Microseconds since the epoch, of all rows.
 const TIMESTAMP: i64 = 1_700_000_000_000_000;
@@ -224,11 +225,7 @@ impl Growth {
     }
 
     async fn populate(&self, disk: &Disk, size: u32, folder: &Path) -> Result<()> {
-        let failed = |error: std::io::Error| Error::file(folder, error.to_string());
-        if folder.exists() {
-            fs::remove_dir_all(folder).map_err(failed)?;
-        }
-        fs::create_dir_all(folder).map_err(failed)?;
+        room::begin(folder, false)?;
         let write = WriteOptions { compression: None, fences: self.fences, ..WriteOptions::new(VERSION) };
         for (some, generation) in self.along.sstables(size).into_iter().zip(1_u32..) {
             let name = format!("{}-{generation}-big-{}", VERSION.name(), Component::Data.name());
@@ -242,7 +239,8 @@ impl Growth {
             }
             writer.seal().await?;
         }
-        fs::write(folder.join(WHOLE), "").map_err(failed)
+        fs::write(folder.join(WHOLE), "").map_err(|error| Error::file(folder, error.to_string()))?;
+        room::end(folder)
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `clocks`, `polls` | the time that passes, and how often a shard turned to some work |
 //! | `throughput` | operations by a number of workers at once |
 //! | `int_rows`, `random` | rows that several of them read, and numbers that look random |
+//! | `room` | room for a dataset, and for nothing else |
 //! | `numbers` | numbers of several runs as one, and as they are printed |
 //! | `defaults` | what ScyllaDB does where a table says nothing else |
 //!
@@ -35,6 +36,7 @@ mod polls;
 mod random;
 pub mod reads;
 pub mod report;
+mod room;
 pub mod simple_query;
 pub mod single_key;
 mod throughput;

@@ -40,6 +40,8 @@ enum Benchmark {
 }
 
 fn main() -> ExitCode {
+    // Where that is refused, a file that cannot be opened tells.
+    drop(runtime::allow_many_files());
     let done = match Perf::parse().benchmark {
         Benchmark::FastForward(fast_forward) => fast_forward.run(&mut std::io::stdout()),
         Benchmark::SimpleQuery(simple_query) => simple_query.run(&mut std::io::stdout()),

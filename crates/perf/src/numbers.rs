@@ -7,10 +7,9 @@ pub(crate) fn middle(sorted: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// The median absolute deviation of numbers that ascend.
-pub(crate) fn deviation(sorted: &[f64]) -> f64 {
-    let middle_one = middle(sorted);
-    let mut deviations: Vec<f64> = sorted.iter().map(|other| (other - middle_one).abs()).collect();
+/// The median absolute deviation of numbers from their median.
+pub(crate) fn deviation(numbers: &[f64], median: f64) -> f64 {
+    let mut deviations: Vec<f64> = numbers.iter().map(|other| (other - median).abs()).collect();
     deviations.sort_by(f64::total_cmp);
     middle(&deviations)
 }
@@ -37,8 +36,8 @@ mod tests {
 
     #[test]
     fn the_median_and_how_far_others_are_from_it() {
-        assert_eq!((middle(&[]), deviation(&[])), (0.0, 0.0));
-        assert_eq!((middle(&[7.0]), deviation(&[7.0])), (7.0, 0.0));
-        assert_eq!((middle(&[1.0, 2.0, 9.0]), deviation(&[1.0, 2.0, 9.0])), (2.0, 1.0));
+        assert_eq!((middle(&[]), deviation(&[], 0.0)), (0.0, 0.0));
+        assert_eq!((middle(&[7.0]), deviation(&[7.0], 7.0)), (7.0, 0.0));
+        assert_eq!((middle(&[1.0, 2.0, 9.0]), deviation(&[1.0, 2.0, 9.0], 2.0)), (2.0, 1.0));
     }
 }

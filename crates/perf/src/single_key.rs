@@ -26,7 +26,7 @@ use storage::Table;
 use self::cases::{Case, IN_KEYS, Touched};
 use self::load::{Latencies, at_rate};
 use self::rows::{ROWS_OF_PARTITION, SSTABLES};
-use crate::arguments::{Format, Machine, positive, seconds, version};
+use crate::arguments::{Format, Machine, rate, some_seconds, version};
 use crate::numbers::rounded;
 use crate::random::Random;
 use crate::throughput::{self, Meters, Until};
@@ -59,11 +59,11 @@ Exit codes: 0 if all went well, 1 for bad data, I/O errors and other counts than
 pub struct SingleKey {
     /// Reads a second. Without it a third of the most that is sustained, which is where one SSTable is enough, and no more
     /// than three fifths of what is sustained where all are read.
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = rate)]
     rate: Option<f64>,
 
     /// For how long each case is measured.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = some_seconds)]
     duration: Duration,
 
     /// Rows of each SSTable.

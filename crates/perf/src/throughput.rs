@@ -223,7 +223,7 @@ impl Summary {
         format!(
             "median {}\nmedian absolute deviation: {:.2}\nmaximum: {most:.2}\nminimum: {least:.2}\n",
             self.median.text(),
-            deviation(&self.rates)
+            deviation(&self.rates, middle(&self.rates))
         )
     }
 
@@ -233,7 +233,7 @@ impl Summary {
         let line = self.median.json();
         json!({
             "median tps": rounded(middle(&self.rates), 2),
-            "mad tps": rounded(deviation(&self.rates), 2),
+            "mad tps": rounded(deviation(&self.rates, middle(&self.rates)), 2),
             "max tps": rounded(most, 2),
             "min tps": rounded(least, 2),
             "allocs_per_op": line["allocs_per_op"],

@@ -18,6 +18,7 @@
 //! spawn, join_all, yield_now    several futures at once, on the one thread
 //! sleep, timeout, monotonic     time that passes, also where the clock stands still
 //! offload        work that takes long, on another thread
+//! allow_many_files   how many a program may have open
 //! buffer, buffer_of, reuse  large buffers that pass through, again and again; kept_bytes of them wait
 //! prefetch       memory brought near the CPU before it is looked at
 //! ```
@@ -65,6 +66,7 @@ mod in_place;
 mod lending;
 mod new_file;
 mod offload;
+mod open_files;
 mod prefetch;
 mod real;
 mod shard;
@@ -86,6 +88,7 @@ pub use in_place::{is_in_place, is_waiting, poll_in_place, took_in_place, waitin
 pub use lending::{Borrowed, Lender, Loan};
 pub use new_file::NewFile;
 pub use offload::offload;
+pub use open_files::allow_many_files;
 pub use prefetch::prefetch;
 pub use shard::{Shard, ShardOptions, ShardThread, run, run_simulated, start};
 pub use signal::Signal;

@@ -180,11 +180,11 @@ impl Program {
     /// If it fails.
     pub fn prepare(&self, contestant: Contestant, dataset: Dataset) -> Result<()> {
         let folder = self.folder(contestant, dataset);
-        let done = folder.with_extension("prepared");
+        let [done, begun] = ["prepared", "begun"].map(|mark| folder.with_extension(mark));
         if done.exists() {
             return Ok(());
         }
-        empty(&folder)?;
+        make_room(&folder, &begun)?;
         eprintln!("{}: {dataset}, written", contestant.title);
         checked(&mut self.command("prepare", contestant, dataset, &folder))?;
         Ok(fs::write(done, "")?)
@@ -214,14 +214,11 @@ impl Program {
     /// # Errors
     /// If it fails.
     pub fn load(&self, contestant: Contestant, dataset: Dataset) -> Result<f64> {
-        let folder = self.data.join("load");
-        empty(&folder)?;
+        let folder = tempfile::tempdir_in(&self.data)?;
         checked(&mut Command::new("sync"))?;
-        let mut load = self.command("load", contestant, dataset, &folder);
+        let mut load = self.command("load", contestant, dataset, folder.path());
         load.args(["--io-uring", "--memory=256"]);
-        let seconds = Numbers::parse(&checked(&mut load)?.stdout)?.number("seconds");
-        fs::remove_dir_all(folder)?;
-        Ok(seconds)
+        Ok(Numbers::parse(&checked(&mut load)?.stdout)?.number("seconds"))
     }
 
     /// What a process says that does the work by itself.
@@ -346,8 +343,16 @@ fn bring_rocksdb(folder: &Path) -> Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-/// Leaves an empty folder.
-fn empty(folder: &Path) -> Result<()> {
+/// An empty folder. Only what was begun before makes room for it, which a file beside it tells.
+fn make_room(folder: &Path, begun: &Path) -> Result<()> {
+    if folder.exists() && !begun.exists() {
+        return Err(format!(
+            "{} is there, and was not made here: remove it, or choose another --data",
+            folder.display()
+        )
+        .into());
+    }
+    fs::write(begun, "")?;
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
@@ -366,6 +371,19 @@ mod tests {
         assert_eq!((numbers.operations(), numbers.number("none")), (4.0, 0.0));
         assert_eq!(numbers.sums(), ["a", "b"]);
         assert_eq!(numbers.own_counts(), Some(Reads { requests: 3, bytes: 1536 }));
+    }
+
+    #[test]
+    fn only_what_was_begun_makes_room() {
+        let data = tempfile::tempdir().unwrap();
+        let (folder, begun) = (data.path().join("set"), data.path().join("set.begun"));
+        make_room(&folder, &begun).unwrap();
+        fs::write(folder.join("half"), "").unwrap();
+        make_room(&folder, &begun).unwrap();
+        assert!(!folder.join("half").exists());
+        fs::write(folder.join("letter"), "").unwrap();
+        fs::remove_file(&begun).unwrap();
+        assert!(make_room(&folder, &begun).is_err() && folder.join("letter").exists());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use sstable::cache::cached_file::PageStats;
 use crate::allocations;
 use crate::clocks::Clocks;
 use crate::counters::{self, Counted};
-use crate::numbers::{deviation, middle, rounded};
+use crate::numbers::{deviation, rounded};
 use crate::polls::Polls;
 
 /// What one iteration cost.
@@ -146,14 +146,14 @@ impl Summary {
     pub fn columns(&self) -> Vec<(&'static str, Value)> {
         let median = self.median();
         let rates: Vec<f64> = self.iterations.iter().rev().map(rate).collect();
-        let rate = middle(&rates);
+        let rate = rate(median);
         let requests = self.iterations.iter().map(|figures| figures.requests).sum::<u64>();
         vec![
             ("time (s)", rounded(median.time.as_secs_f64(), 6)),
             ("iterations", self.iterations.len().into()),
             ("frags", median.fragments.into()),
             ("frag/s", rounded(rate, 0)),
-            ("mad f/s", rounded(deviation(&rates), 0)),
+            ("mad f/s", rounded(deviation(&rates, rate), 0)),
             ("max f/s", rounded(rates.last().copied().unwrap_or(rate), 0)),
             ("min f/s", rounded(rates.first().copied().unwrap_or(rate), 0)),
             ("avg aio", rounded(requests as f64 / self.iterations.len() as f64, 1)),
@@ -215,6 +215,14 @@ mod tests {
         let columns = summary.columns();
         let (_, value) = columns.iter().find(|(column, _)| *column == name).unwrap();
         assert_eq!(value.to_string(), expected, "{name}");
+    }
+
+    #[test]
+    fn a_rate_is_of_the_same_iteration_as_its_time() {
+        let summary = Summary::new(vec![figures(10, 3), figures(5, 2)]);
+        for (name, expected) in [("time (s)", "0.01"), ("frag/s", "1000"), ("max f/s", "2000")] {
+            assert_column(&summary, name, expected);
+        }
     }
 
     #[test]

@@ -1,18 +1,17 @@
 //! Writes a dataset: row by row, so that memory does not grow with the large partition.
 
-use std::fs;
 use std::path::Path;
 
 use model::{Bytes, Clustering, DeletionTime, Fragment, PartitionStart};
 use runtime::Disk;
-use siltstone::{Error, Result};
+use siltstone::Result;
 use sstable::component::Descriptor;
 use sstable::parts::statistics::EncodingStats;
 use sstable::writer::Written;
 use sstable::{SSTableWriter, WriteOptions};
 
 use super::dataset::{Dataset, Shape, clustering, key};
-use crate::int_rows;
+use crate::{int_rows, room};
 
 /// Microseconds since the epoch. All rows have the same, so that the same options give the same files.
 const TIMESTAMP: i64 = 1_700_000_000_000_000;
@@ -25,7 +24,7 @@ const VALUES: u32 = 1024;
 /// # Errors
 /// A folder that holds something else; what the operating system says.
 pub async fn populate(disk: &Disk, dataset: Dataset, shape: &Shape, folder: &Path) -> Result<Written> {
-    make_room(folder)?;
+    room::begin(folder, Shape::read(folder)?.is_some())?;
     let descriptor = Descriptor::parse(&shape.data_file(folder))?;
     let default = WriteOptions::new(shape.format);
     let options = WriteOptions {
@@ -43,20 +42,8 @@ pub async fn populate(disk: &Disk, dataset: Dataset, shape: &Shape, folder: &Pat
     }
     let written = writer.seal().await?;
     shape.write(folder)?;
+    room::end(folder)?;
     Ok(written)
-}
-
-/// Removes a dataset that was there, and nothing else.
-fn make_room(folder: &Path) -> Result<()> {
-    let refused = |error: std::io::Error| Error::file(folder, error.to_string());
-    if Shape::read(folder)?.is_some() {
-        fs::remove_dir_all(folder).map_err(refused)?;
-    }
-    fs::create_dir_all(folder).map_err(refused)?;
-    match fs::read_dir(folder).map_err(refused)?.next() {
-        None => Ok(()),
-        Some(_) => Err(Error::file(folder, "something is here that is no dataset")),
-    }
 }
 
 async fn push_all(writer: &mut SSTableWriter, dataset: Dataset, shape: &Shape) -> Result<()> {
@@ -97,15 +84,6 @@ fn values(bytes: u32) -> Vec<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_dataset_makes_room() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("letter.txt");
-        fs::write(&file, "dear").unwrap();
-        assert!(make_room(folder.path()).is_err());
-        assert!(file.exists());
-    }
 
     #[test]
     fn half_of_a_value_repeats() {

@@ -34,6 +34,7 @@ fn program() -> Result<PathBuf> {
     if program.exists() {
         return Ok(program);
     }
-    let what = "the benchmarks are a program of their own, which is not here: cargo build --release -p siltstone-perf";
+    let what = "the benchmarks are a program of their own, which is not here: `cargo install --path crates/perf` puts it beside an \
+                installed siltstone, and `cargo build --release -p siltstone-perf` beside a built one";
     Err(Error::file(&program, what))
 }

@@ -100,6 +100,21 @@ impl Place {
         Ok(Opened { database, table, rest: arguments })
     }
 
+    /// The same where nothing stands behind TABLE. It may be named beside its folder too, but no other may.
+    fn open_only(&self, arguments: Vec<String>, read_only: bool) -> Result<Opened> {
+        let opened = self.open(arguments, read_only)?;
+        let name = opened.table.name();
+        let is_it =
+            |given: &String| *given == name || name.rsplit_once('.').is_some_and(|(_, table)| table == given);
+        match opened.rest.iter().find(|given| !is_it(given)) {
+            None => Ok(opened),
+            Some(other) => Err(Error::Usage(format!(
+                "{} is the folder of the table {name}, not of {other}",
+                self.dir.display()
+            ))),
+        }
+    }
+
     /// Whether this is the folder of one table.
     fn is_table(&self) -> bool {
         is_table(&self.dir)

@@ -111,7 +111,10 @@ impl<T: Send + 'static> Future for AtHome<T> {
 impl<T: Send + 'static> Drop for AtHome<T> {
     fn drop(&mut self) {
         let Some(work) = self.work.take().filter(|work| !work.is_at_home()) else { return };
-        let (question, _) = question(move |_| Ok(Work::Done(drop(work.taken()))));
+        let (question, _) = question(move |_| {
+            drop(work.taken());
+            Ok(Work::Done(()))
+        });
         if let Err(TrySendError::Full(question)) = self.jobs.try_send(question)
             // Who has the floor of a shard would wait for itself.
             && COUNT.get() == 0

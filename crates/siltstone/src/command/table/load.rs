@@ -53,7 +53,7 @@ pub(in crate::command) struct Load {
 
 impl Load {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open(self.arguments, false)?;
+        let Opened { database, table, .. } = self.place.open_only(self.arguments, false)?;
         let mut rows = 0;
         for path in &self.inputs {
             let (mut lines, bytes) = open(path)?;

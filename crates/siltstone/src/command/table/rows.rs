@@ -189,7 +189,7 @@ impl Slice {
 
 impl Scan {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open(self.arguments, true)?;
+        let Opened { database, table, .. } = self.place.open_only(self.arguments, true)?;
         let mut scan = database::Scan::all().tokens(self.from_token..=self.to_token);
         if let Some(columns) = &self.shape.columns {
             scan = scan.columns(columns.clone());

@@ -103,7 +103,7 @@ impl Create {
 
 impl Flush {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open(self.arguments, false)?;
+        let Opened { database, table, .. } = self.place.open_only(self.arguments, false)?;
         table.flush().wait()?;
         database.close().wait()
     }
@@ -111,7 +111,7 @@ impl Flush {
 
 impl Compact {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open(self.arguments, false)?;
+        let Opened { database, table, .. } = self.place.open_only(self.arguments, false)?;
         table.flush().wait()?;
         table.compact().wait()?;
         database.close().wait()
@@ -128,7 +128,7 @@ impl Stats {
 
 impl Snapshot {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open(self.arguments, false)?;
+        let Opened { database, table, .. } = self.place.open_only(self.arguments, false)?;
         println!("{}", table.snapshot(&self.name).wait()?.display());
         database.close().wait()
     }
