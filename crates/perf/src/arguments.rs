@@ -69,10 +69,10 @@ pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
 /// How many operations a second, within what a machine does.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let rate = positive(text)?;
-    if (0.01..=1e7).contains(&rate) {
+    if (1.0..=1e7).contains(&rate) {
         Ok(rate)
     } else {
-        Err("a number between 0.01 and 10,000,000 was expected".to_owned())
+        Err("a number between 1 and 10,000,000 was expected".to_owned())
     }
 }
 

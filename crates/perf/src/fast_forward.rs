@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 use runtime::{Shard, ShardOptions};
 use siltstone::{Error, Result};
@@ -100,7 +101,7 @@ pub struct FastForward {
 
     /// Whether fences are written, and used. Reads of a table, which --enable-cache, single-key-reader and
     /// single-key-slice make, use them wherever they are.
-    #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     fences: bool,
 
     /// How the rows of a large partition are found; reads of a table search by halves.
@@ -250,12 +251,13 @@ impl FastForward {
     }
 
     fn reading(&self, group: Group) -> Reading {
+        let is_of_table = self.enable_cache || group.is_of_table();
         Reading {
             search: match self.index_search {
-                SearchArg::Binary => Search::Binary,
-                SearchArg::Scan => Search::Scan,
+                SearchArg::Scan if !is_of_table => Search::Scan,
+                SearchArg::Binary | SearchArg::Scan => Search::Binary,
             },
-            fences: self.fences,
+            fences: self.fences || is_of_table,
             row_cache: self.enable_cache || group.is_of_row_cache(),
             cache: usize::from(self.cache_mib.get()) << 20,
             keeps_cache: self.keep_cache_across_test_cases || group.is_of_row_cache(),

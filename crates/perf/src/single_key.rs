@@ -24,7 +24,7 @@ use sstable::Version;
 use storage::Table;
 
 use self::cases::{Case, IN_KEYS, Touched};
-use self::load::{Latencies, at_rate};
+use self::load::{Latencies, Run, at_rate};
 use self::rows::{ROWS_OF_PARTITION, SSTABLES};
 use crate::arguments::{Format, Machine, rate, some_seconds, version};
 use crate::numbers::rounded;
@@ -89,10 +89,15 @@ pub struct SingleKey {
 /// For how long a case is measured before it is the next one's turn.
 const ROUND: Duration = Duration::from_millis(100);
 
+/// A case that comes to less than this share of the rate does not sustain it.
+const SUSTAINED: f64 = 0.9;
+
 /// What a case came to.
 struct Measured {
     case: Case,
     latencies: Latencies,
+    /// Reads a second that there were.
+    rate: f64,
     touched: Touched,
 }
 
@@ -113,6 +118,13 @@ impl SingleKey {
                 None => self.constant_rate(&shard, folder).await?,
             };
             let all = self.measure(&shard, folder, rate).await?;
+            for case in all.iter().filter(|case| case.rate < rate * SUSTAINED) {
+                eprintln!(
+                    "{}: {:.0} reads a second came to their end where {rate:.0} were due: its latencies are those of queues",
+                    case.case.name(),
+                    case.rate
+                );
+            }
             match self.output_format {
                 Format::Text => out.write_all(self.text(rate, &all).as_bytes())?,
                 Format::Json => writeln!(out, "{:#}", self.document(rate, &all))?,
@@ -155,17 +167,20 @@ impl SingleKey {
             for _ in 0..WARM_UP {
                 operation().await?;
             }
-            benches.push((case, table.single_key_stats(), table, operation, Vec::new()));
+            benches.push((case, table.single_key_stats(), table, operation, Run::default()));
         }
-        let rounds = self.duration.div_duration_f64(ROUND).ceil().max(1.0) as u32;
+        // One read at the least is due in a round.
+        let round = ROUND.max(Duration::from_secs_f64(1.0 / rate));
+        let rounds = self.duration.div_duration_f64(round).ceil().max(1.0) as u32;
         for _ in 0..rounds {
-            for (_, _, _, operation, taken) in &mut benches {
-                taken.extend(at_rate(operation, rate, self.duration / rounds).await?);
+            for (_, _, _, operation, run) in &mut benches {
+                run.extend(at_rate(operation, rate, self.duration / rounds).await?);
             }
         }
-        let measured = benches.into_iter().map(|(case, before, table, _, taken)| Measured {
+        let measured = benches.into_iter().map(|(case, before, table, _, run)| Measured {
             case,
-            latencies: Latencies::of(taken),
+            rate: run.rate(),
+            latencies: Latencies::of(run.taken),
             touched: Touched::between(&before, &table.single_key_stats()),
         });
         Ok(measured.collect())
@@ -242,6 +257,7 @@ impl Measured {
             "case": self.case.name(),
             "keys": self.case.keys(),
             "queries": self.latencies.len(),
+            "rate": rounded(self.rate, 1),
             "latency": self.latencies.json(),
             "ratio_to_off": ratios.collect::<serde_json::Map<String, Value>>(),
             "reads": self.touched.reads,

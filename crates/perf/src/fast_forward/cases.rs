@@ -210,6 +210,11 @@ impl Group {
         self == Group::LargePartitionSingleKeySlice
     }
 
+    /// Whether it reads a table, which uses fences wherever they are and searches as it does by itself.
+    pub fn is_of_table(self) -> bool {
+        matches!(self, Group::LargePartitionSlicingSingleKeyReader | Group::LargePartitionSingleKeySlice)
+    }
+
     /// Its cases, among so many rows.
     pub fn cases(self, rows: u32) -> Vec<Case> {
         match self {

@@ -17,11 +17,32 @@ const LINES: [&str; 6] = ["mean", "median", "95th percentile", "99th percentile"
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Latencies(Vec<Duration>);
 
-/// Runs an operation at a constant rate, so many a second, for so long, and says what each took.
+/// What operations at a constant rate took, each of them, and all together.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) taken: Vec<Duration>,
+    /// From when the first was due until the last had ended, and the next one would have been due.
+    pub(crate) time: Duration,
+}
+
+impl Run {
+    /// One that comes behind this one.
+    pub(crate) fn extend(&mut self, next: Run) {
+        self.taken.extend(next.taken);
+        self.time += next.time;
+    }
+
+    /// How many a second there were.
+    pub(crate) fn rate(&self) -> f64 {
+        self.taken.len() as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Runs an operation at a constant rate, so many a second, for so long.
 ///
 /// # Errors
 /// The first error of an operation, once all have ended.
-pub(crate) async fn at_rate<W>(operation: &Rc<W>, rate: f64, duration: Duration) -> Result<Vec<Duration>>
+pub(crate) async fn at_rate<W>(operation: &Rc<W>, rate: f64, duration: Duration) -> Result<Run>
 where
     W: AsyncFn() -> Result<()> + 'static,
 {
@@ -47,7 +68,10 @@ where
     for task in under_way {
         done = done.and(task.await);
     }
-    done.map(|()| taken.take())
+    while begin.elapsed() < interval * count {
+        runtime::yield_now().await;
+    }
+    done.map(|()| Run { taken: taken.take(), time: begin.elapsed() })
 }
 
 impl Latencies {
@@ -124,7 +148,9 @@ mod tests {
             });
             at_rate(&operation, 1000.0, Duration::from_millis(60)).await
         });
-        let latencies = Latencies::of(latencies.unwrap().unwrap());
+        let run = latencies.unwrap().unwrap();
+        assert!(run.time >= Duration::from_millis(60) && run.rate() <= 1000.0, "{run:?}");
+        let latencies = Latencies::of(run.taken);
         assert_eq!(latencies.len(), 60);
         // Some forty of them were due while the first one held up all.
         assert!(latencies.at(0.5) >= Duration::from_millis(10), "{latencies:?}");

@@ -108,6 +108,11 @@ impl Shape {
     }
 
     fn compression(&self, version: Version) -> Result<TargetCompression> {
+        let has_more = self.compression_level.is_some() || self.chunk_length_in_kb.is_some();
+        if matches!(self.compression, Some(CompressionArg::None)) && has_more {
+            let what = "--compression none has neither a --compression-level nor a --chunk-length-in-kb";
+            return Err(Error::Usage(what.to_owned()));
+        }
         let compressor = match self.compression {
             None => return Ok(TargetCompression::AsSource),
             Some(CompressionArg::None) => return Ok(TargetCompression::None),
