@@ -56,6 +56,10 @@ fn rows_go_in_and_come_out() {
     let snapshot = table("snapshot", &dir, &["t", "--name", "s"]);
     let copy = Path::new(stdout(&snapshot).trim_end()).to_path_buf();
     assert_eq!(lines(&table("scan", &copy, &[])), all);
+    assert_eq!(lines(&table("scan", &copy, &["ks.t"])), all);
+    let other = table("compact", &copy, &["ks.u"]);
+    assert_eq!(code(&other), 2, "{}", stderr(&other));
+    assert!(stderr(&other).contains("is the folder of the table ks.t, not of ks.u"), "{}", stderr(&other));
     assert_eq!(lines(&table("get", &copy, &["a", "2"])).len(), 1);
     assert_eq!(code(&table("drop", &dir, &["ks.t"])), 0);
     assert_eq!(code(&table("scan", &dir, &["t"])), 2);
