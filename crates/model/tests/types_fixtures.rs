@@ -40,7 +40,7 @@ fn dumps_are_read_and_printed_as_they_were() {
             values += table.check(&dump);
         }
     }
-    assert!(values > 10_000, "only {values} values were found");
+    assert!(values > 8000, "only {values} values were found");
 }
 
 fn dumps() -> Vec<PathBuf> {

@@ -2,14 +2,22 @@
 
 #![cfg(unix)]
 use std::fs::{self, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use testkit::command::{code, stderr, stdout};
 
+/// A program that was just written may be busy: a process that another test starts has its file open until it is another program.
 fn perf(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(folder.join("siltstone")).arg("perf").args(arguments).output().unwrap()
+    loop {
+        match Command::new(folder.join("siltstone")).arg("perf").args(arguments).output() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {}
+            Ok(output) if stderr(&output).contains("file busy") => {}
+            output => return output.unwrap(),
+        }
+    }
 }
 
 #[test]
