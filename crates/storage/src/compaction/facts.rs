@@ -235,7 +235,7 @@ mod tests {
             let table = SSTable::open(disk, &path, &OpenOptions::new(Cache::new(0))).await.unwrap();
             let facts = SSTableFacts::of(disk, &table).unwrap();
             let expected = SSTableFacts {
-                generation: "7".into(),
+                generation: "nb-7".into(),
                 bytes_on_disk: disk.open(&path, runtime::IoClass::default()).await.unwrap().len(),
                 level: 0,
                 min_timestamp: 3,
