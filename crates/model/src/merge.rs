@@ -31,6 +31,7 @@ pub mod reconcile;
 mod several;
 
 pub use columns::{ColumnMap, Mapped, MergeError, UnifiedSchema};
+pub use compatible::holds;
 pub use reconcile::RowMerger;
 
 use several::Several;

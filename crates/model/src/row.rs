@@ -113,12 +113,21 @@ impl Row {
         }
     }
 
-    /// Bytes of the values of all cells.
+    /// Keeps but the greater of two deletions, as Cassandra does, whose files have room for one: a shadowable one below the other says
+    /// nothing anyway.
+    pub fn keep_greater_deletion(&mut self) {
+        if self.shadowable > self.deletion {
+            self.deletion = DeletionTime::LIVE;
+        }
+    }
+
+    /// Bytes of the values and the paths of all cells.
     pub fn value_bytes(&self) -> usize {
-        let bytes = |cell: &Cell| match &cell.value {
+        let of_value = |value: &CellValue| match value {
             CellValue::Value(value) => value.len(),
             CellValue::Tombstone => 0,
         };
+        let bytes = |cell: &Cell| of_value(&cell.value) + cell.path.as_ref().map_or(0, |path| path.len());
         self.cells.iter().map(bytes).sum()
     }
 
@@ -187,6 +196,23 @@ mod tests {
     fn cell(column: u16, timestamp: i64) -> Cell {
         let value = CellValue::Value(Bytes::default());
         Cell { column, ttl: 0, timestamp, local_deletion_time: NO_DELETION_TIME, path: None, value }
+    }
+
+    #[test]
+    fn the_greater_deletion_stays() {
+        let kept = |deletion, shadowable| {
+            let mut row = Row::new(Clustering::empty());
+            (row.deletion, row.shadowable) = (deletion, shadowable);
+            row.keep_greater_deletion();
+            (row.deletion, row.shadowable)
+        };
+        assert_eq!(kept(deletion(5), deletion(6)), (DeletionTime::LIVE, deletion(6)));
+        assert_eq!(
+            kept(deletion(6), deletion(5)),
+            (deletion(6), deletion(5)),
+            "the shadowable one says nothing"
+        );
+        assert_eq!(kept(deletion(6), DeletionTime::LIVE), (deletion(6), DeletionTime::LIVE));
     }
 
     fn normalized(mut row: Row) -> Row {

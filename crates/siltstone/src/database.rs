@@ -380,12 +380,13 @@ impl Database {
     /// What the operating system says.
     pub fn flush(&self) -> Pending<()> {
         let inner = self.0.clone();
-        Pending::new(async move {
+        let flush = async |inner: Arc<Inner>| {
             for state in inner.states() {
                 upkeep::flush(&inner, &state).await?;
             }
             Ok(())
-        })
+        };
+        Pending::new(async move { inner.to_end(flush).await })
     }
 
     /// Compacts all tables, one after the other, as [`Table::compact`] does.
@@ -461,7 +462,7 @@ impl Inner {
         work: impl AsyncFnOnce(Arc<Inner>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = self.clone();
-        self.shards[0].call(async move |_| work(inner).await).await
+        self.shards[0].call_to_end(async move |_| work(inner).await).await
     }
 
     fn states(&self) -> Vec<Arc<TableState>> {

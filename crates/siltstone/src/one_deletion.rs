@@ -4,7 +4,7 @@
 //! deletions; Cassandra keeps the greater one. A row of a single SSTable is never changed: what cannot be told of it is
 //! refused.
 
-use model::{DeletionTime, Fragment, FragmentReader, Next, Row};
+use model::{Fragment, FragmentReader, Next};
 use sstable::data::row::Family;
 
 use crate::convert::Target;
@@ -33,39 +33,12 @@ impl<R: FragmentReader> FragmentReader for OneDeletion<R> {
         if self.is_asked_for
             && let (Next::Fragment, Fragment::Row(row) | Fragment::StaticRow(row)) = (next, place)
         {
-            keep_greater(row);
+            row.keep_greater_deletion();
         }
         Ok(next)
     }
 
     async fn fill(&mut self) -> Result<(), R::Error> {
         self.reader.fill().await
-    }
-}
-
-fn keep_greater(row: &mut Row) {
-    if row.shadowable > row.deletion {
-        row.deletion = DeletionTime::LIVE;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use model::Clustering;
-
-    use super::*;
-
-    #[test]
-    fn the_greater_deletion_stays() {
-        let at = |at| DeletionTime { marked_for_delete_at: at, local_deletion_time: at };
-        let kept = |deletion, shadowable| {
-            let mut row = Row::new(Clustering::empty());
-            (row.deletion, row.shadowable) = (deletion, shadowable);
-            keep_greater(&mut row);
-            (row.deletion, row.shadowable)
-        };
-        assert_eq!(kept(at(5), at(6)), (DeletionTime::LIVE, at(6)));
-        assert_eq!(kept(at(6), at(5)), (at(6), at(5)), "the shadowable one says nothing");
-        assert_eq!(kept(at(6), DeletionTime::LIVE), (at(6), DeletionTime::LIVE));
     }
 }

@@ -118,11 +118,16 @@ impl Admission {
     }
 
     fn let_in(&self, bytes: usize) -> Permit {
+        self.take(bytes);
+        Permit { admission: self.clone(), bytes }
+    }
+
+    /// Counts a read that is let in, whose permit is made then or by who waits for it.
+    fn take(&self, bytes: usize) {
         self.note(|stats| {
             stats.reads += 1;
             stats.memory += bytes;
         });
-        Permit { admission: self.clone(), bytes }
     }
 
     fn refuse(&self, why: String) -> Error {
@@ -137,7 +142,7 @@ impl Admission {
             let Some(first) = first.filter(|first| self.has_room(first.bytes)) else { return };
             self.0.queue.borrow_mut().pop_front();
             // The permit is made by the one who waits; until then what it will hold is taken.
-            std::mem::forget(self.let_in(first.bytes));
+            self.take(first.bytes);
             first.is_let_in.set(true);
             first.signal.notify();
         }

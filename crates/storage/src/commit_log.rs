@@ -37,7 +37,7 @@ mod writer;
 
 use queue::Queue;
 pub use replay::{EarlierLog, Gap, OnCorruption, Replayed};
-use segments::Segments;
+use segments::{Segments, Unneeded};
 use writer::Writer;
 
 /// The longest record, in bytes: 256 MiB, as long as a request of CQL may be.
@@ -227,6 +227,14 @@ impl CommitLog {
         self.inner.remove_unneeded();
     }
 
+    /// A table is gone: nothing of it is wanted any more, and nothing comes. What the log says of that last stays as long as
+    /// there are segments before it, so that no other table of the same id finds its records.
+    pub fn forget(&self, table: TableId) {
+        let end = self.position();
+        self.inner.segments.borrow_mut().forget(table, end);
+        self.inner.remove_unneeded();
+    }
+
     /// The end of the log: records that are appended from now on are behind it, all others not.
     pub fn position(&self) -> LogPosition {
         self.inner.queue.borrow().end()
@@ -354,11 +362,11 @@ impl Inner {
     }
 
     /// Removes this segment and all others that nobody needs, up to the first that cannot be removed.
-    async fn remove_all(&self, first: (u64, u64)) {
+    async fn remove_all(&self, first: Unneeded) {
         let mut next = Some(first);
-        while let Some((segment, bytes)) = next {
-            if self.disk.remove(&segment_path(&self.folder, segment)).await.is_err() {
-                self.segments.borrow_mut().put_back(segment, bytes);
+        while let Some(unneeded) = next {
+            if self.remove(unneeded).await.is_err() {
+                self.segments.borrow_mut().put_back(unneeded);
                 break;
             }
             next = self.segments.borrow_mut().take_removable();
@@ -366,6 +374,13 @@ impl Inner {
         // A segment that a power cut brings back is replayed once more, which the folder is synced against: records
         // that come back without the later ones that they lost to would be seen again. Should it fail, they may.
         drop(self.disk.sync_dir(&self.folder).await);
+    }
+
+    async fn remove(&self, unneeded: Unneeded) -> std::result::Result<(), IoError> {
+        if unneeded.is_behind_others {
+            self.disk.sync_dir(&self.folder).await?;
+        }
+        self.disk.remove(&segment_path(&self.folder, unneeded.number)).await
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use runtime::Signal;
 
 use crate::commit_log::TableId;
-use crate::compaction::{Generation, Job, Reason, SSTableFacts, View};
+use crate::compaction::{Compaction, Generation, Job, Reason, SSTableFacts, View};
 use crate::definition::Definition;
 use crate::rewrite::{Control, Rewrite};
 use crate::sstable_set::Member;
@@ -122,7 +122,11 @@ impl Compactor {
         if under_way.is_some_and(|definition| self.has_made_all(table, &definition)) {
             return Ok(());
         }
-        for job in table.major_jobs().into_iter().take_while(|_| !table.is_left()) {
+        for job in table.major_jobs() {
+            self.changed.until(|| (!table.is_kept_off()).then_some(())).await;
+            if table.is_left() {
+                break;
+            }
             self.compact(table, table.decided_now(job)).await?;
         }
         Ok(())
@@ -133,13 +137,19 @@ impl Compactor {
         self.changed.until(|| (self.waiting.get() == 0).then_some(())).await;
         let _turn = self.turn().await;
         let Some(job) = table.next_job() else { return false };
+        let inputs = job.inputs.clone();
         match self.compact(table, job).await {
             Ok(()) => true,
             Err(_) if table.is_left() => false,
             Err(Error::Cancelled) => false,
             Err(error) => {
-                tracing::warn!(table = %table.folder().display(), %error, "a compaction has failed");
-                false
+                let is_lasting = will_fail_again(&error);
+                tracing::warn!(table = %table.folder().display(), %error, is_lasting, "a compaction has failed");
+                if is_lasting {
+                    // The same job would come next, and keep all others back.
+                    table.set_aside(inputs);
+                }
+                is_lasting
             }
         }
     }
@@ -154,8 +164,9 @@ impl Compactor {
         let (count, bytes) = (gone.clone().count() as u64, bytes_of(gone));
         self.made.take();
         self.under_way.replace(Some((table.clone(), job)));
+        let under_way = UnderWay(self);
         let done = table.rewrite(&rewrite, &control).await;
-        self.under_way.take();
+        drop(under_way);
         let mut stats = self.stats.get();
         match &done {
             Ok(new) => {
@@ -180,6 +191,16 @@ impl Compactor {
             self.control.borrow().cancel();
         }
         self.changed.until(|| (!self.is_at_work_on(table)).then_some(())).await;
+    }
+
+    /// Begins no compaction of a table as long as this is held. One that is under way stops as soon as it can, and is waited for.
+    pub(crate) async fn keep_off<'a>(&'a self, table: &'a Table) -> KeptOff<'a> {
+        let kept_off = KeptOff::begin(self, table);
+        if self.is_at_work_on(table) {
+            self.control.borrow().cancel();
+        }
+        self.changed.until(|| (!self.is_at_work_on(table)).then_some(())).await;
+        kept_off
     }
 
     fn is_at_work_on(&self, table: &Table) -> bool {
@@ -209,9 +230,39 @@ impl Compactor {
     }
 
     /// Waits until no compaction is under way. None is as long as the turn is held.
-    pub(crate) async fn turn(&self) -> Turn<'_> {
+    async fn turn(&self) -> Turn<'_> {
         self.changed.until(|| (!self.is_busy.replace(true)).then_some(())).await;
         Turn(self)
+    }
+}
+
+/// A compaction that is under way, until it ends or is given up.
+struct UnderWay<'a>(&'a Compactor);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.take();
+        self.0.changed.notify();
+    }
+}
+
+/// A table of which no compaction is begun, until it is dropped.
+pub(crate) struct KeptOff<'a> {
+    compactor: &'a Compactor,
+    table: &'a Table,
+}
+
+impl<'a> KeptOff<'a> {
+    fn begin(compactor: &'a Compactor, table: &'a Table) -> KeptOff<'a> {
+        table.keep_compactions_off(1);
+        KeptOff { compactor, table }
+    }
+}
+
+impl Drop for KeptOff<'_> {
+    fn drop(&mut self) {
+        self.table.keep_compactions_off(-1);
+        self.compactor.wake();
     }
 }
 
@@ -233,7 +284,7 @@ impl Drop for Waiting<'_> {
 }
 
 /// The right to run a compaction.
-pub(crate) struct Turn<'a>(&'a Compactor);
+struct Turn<'a>(&'a Compactor);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
@@ -245,15 +296,17 @@ impl Drop for Turn<'_> {
 impl Table {
     /// How many compactions the table waits for, about.
     pub fn pending_compactions(&self) -> u64 {
-        self.with_view(|compaction, view| compaction.pending(view))
+        self.with_view(|_| false, |compaction, view| compaction.pending(view))
     }
 
     fn next_job(&self) -> Option<Job> {
-        if self.is_left() { None } else { self.with_view(|compaction, view| compaction.next(view)) }
+        let is_free = !self.is_left() && !self.is_kept_off();
+        let is_set_aside = |facts: &SSTableFacts| self.is_set_aside(&facts.generation);
+        is_free.then(|| self.with_view(is_set_aside, |compaction, view| compaction.next(view)))?
     }
 
     fn major_jobs(&self) -> Vec<Job> {
-        self.with_view(|compaction, view| compaction.major(view))
+        self.with_view(|_| false, |compaction, view| compaction.major(view))
     }
 
     /// A major job of before, with what can go unread as things are now: what was written meanwhile may be older than what that deletes.
@@ -269,14 +322,20 @@ impl Table {
         now.unwrap_or_else(|| Job { inputs: all.clone(), expired: Vec::new(), ..job })
     }
 
-    fn with_view<T>(&self, decide: impl FnOnce(&crate::compaction::Compaction, &View<'_>) -> T) -> T {
+    /// Decides from what there is now; what is set aside counts as busy.
+    fn with_view<T>(
+        &self,
+        is_set_aside: impl Fn(&SSTableFacts) -> bool,
+        decide: impl FnOnce(&Compaction, &View<'_>) -> T,
+    ) -> T {
         let definition = self.definition();
         let all: Vec<SSTableFacts> =
             self.sstables().members().iter().map(|member| member.facts.clone()).collect();
         let free = self.compactable();
-        let is_free = |facts: &&SSTableFacts| free.iter().any(|member| member.facts == **facts);
+        let is_busy =
+            |facts: &&SSTableFacts| is_set_aside(facts) || !free.iter().any(|member| member.facts == **facts);
         let busy: BTreeSet<Generation> =
-            all.iter().filter(|facts| !is_free(facts)).map(|facts| facts.generation.clone()).collect();
+            all.iter().filter(is_busy).map(|facts| facts.generation.clone()).collect();
         let memtables = self.memtables();
         let least = memtables.iter().filter_map(|memtable| memtable.timestamps()).map(|times| times.0).min();
         let now = self.context().clock.now_seconds();
@@ -293,6 +352,11 @@ impl Table {
         let expired = job.expired.iter().map(member).collect::<Option<Vec<_>>>()?;
         Some(Rewrite { inputs, expired, job })
     }
+}
+
+/// Whether it is what the SSTables have that made a compaction fail, so that it would fail the next time too.
+fn will_fail_again(error: &Error) -> bool {
+    matches!(error, Error::SSTable(error) if !matches!(error, sstable::Error::Io(_)))
 }
 
 fn bytes_of<'a>(members: impl Iterator<Item = &'a Rc<Member>>) -> u64 {

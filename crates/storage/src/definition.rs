@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use model::Schema;
+use sstable::data::row::Family;
 use sstable::{Version, WriteOptions};
 
 use crate::commit_log::TableId;
 use crate::compaction::Compaction;
+
 /// A table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Definition {
@@ -57,6 +59,16 @@ impl Definition {
             caches_rows: true,
             caches_indexes: true,
         }
+    }
+
+    /// Whether SSTables may also be written as `oa`, which holds later times than the version that was asked for.
+    pub(crate) fn may_become_oa(&self) -> bool {
+        self.write.family == Family::Cassandra && !self.version.has_uint_deletion_time()
+    }
+
+    /// The version for what an SSTable of another one has, of which nothing is looked at beforehand.
+    pub(crate) fn version_like(&self, other: Version) -> Version {
+        if self.may_become_oa() && other.has_uint_deletion_time() { other } else { self.version }
     }
 
     /// When a column of that name was dropped last, in microseconds.

@@ -13,8 +13,9 @@ use model::purge::{Purge, PurgeRules};
 use model::{Fragment, FragmentReader, PartitionKey};
 use runtime::{Signal, monotonic};
 use sstable::component::Descriptor;
+use sstable::data::row::Family;
 use sstable::parts::statistics::EncodingStats;
-use sstable::{SSTableWriter, WriteOptions};
+use sstable::{SSTableWriter, Version, WriteOptions};
 
 use crate::compaction::{Job, Reason};
 use crate::outside::Outside;
@@ -116,21 +117,37 @@ impl Control {
 
 impl Table {
     /// Merges SSTables of this table into new ones, and puts these in their place. Nothing is done if there are none.
-    /// They are of [`Table::compactable`], and nobody else is at work on them.
+    /// They are of [`Table::compactable`], and nobody else is at work on them. What the table's version cannot hold, as what expires after
+    /// 2038, is written as `oa`.
     ///
     /// # Errors
     /// What cannot be read or written, and [`Error::Cancelled`]; all is then as it was.
     pub async fn rewrite(&self, rewrite: &Rewrite, control: &Control) -> Result<Vec<Rc<Member>>> {
-        let gone = rewrite.gone();
-        if gone.is_empty() {
+        if rewrite.gone().is_empty() {
             return Ok(Vec::new());
         }
-        let context = self.context();
-        let (version, kind) = (self.definition().version, TransactionKind::Compaction);
+        let definition = self.definition();
+        match self.rewrite_as(definition.version, rewrite, control).await {
+            Err(Error::SSTable(sstable::Error::Unfit { what, .. })) if definition.may_become_oa() => {
+                tracing::info!(table = %self.folder().display(), what, "it is merged into the version that holds it");
+                self.rewrite_as(Version::Oa, rewrite, control).await
+            }
+            done => done,
+        }
+    }
+
+    async fn rewrite_as(
+        &self,
+        version: Version,
+        rewrite: &Rewrite,
+        control: &Control,
+    ) -> Result<Vec<Rc<Member>>> {
+        let (context, gone) = (self.context(), rewrite.gone());
+        let kind = TransactionKind::Compaction;
         let mut transaction =
             Transaction::begin(&context.disk, &context.clock, self.folder(), version, kind).await?;
         let purged = RefCell::new(Purged { is_any: !rewrite.expired.is_empty(), ..Purged::default() });
-        match Rewriter::new(self, rewrite, control).run(&mut transaction, &purged).await {
+        match Rewriter::new(self, version, rewrite, control).run(&mut transaction, &purged).await {
             Ok(new) => self.replace((&gone, new), &purged.into_inner(), transaction).await,
             Err(error) => {
                 // Whatever is left says no more than the error.
@@ -158,7 +175,10 @@ impl Table {
                 self.set_members(gone, &new);
                 self.row_cache().purged(purged.keys());
                 self.stay(gone);
-                committed.remove_old().await?;
+                if let Err(error) = committed.remove_old().await {
+                    // They are of no table any more; the next clean-up of the folder tries again.
+                    tracing::warn!(table = %self.folder().display(), %error, "SSTables that were merged stay on the disk");
+                }
                 Ok(new)
             }
             Err(in_doubt @ Error::InDoubt { .. }) => Err(in_doubt),
@@ -206,6 +226,7 @@ impl Purged {
 /// Writes the merge of some SSTables.
 struct Rewriter<'a> {
     table: &'a Table,
+    version: Version,
     rewrite: &'a Rewrite,
     control: &'a Control,
     options: WriteOptions,
@@ -228,7 +249,7 @@ struct PartitionSoFar {
 }
 
 impl<'a> Rewriter<'a> {
-    fn new(table: &'a Table, rewrite: &'a Rewrite, control: &'a Control) -> Rewriter<'a> {
+    fn new(table: &'a Table, version: Version, rewrite: &'a Rewrite, control: &'a Control) -> Rewriter<'a> {
         let mut options = table.definition().write.clone();
         if let Some(input) = rewrite.inputs.first() {
             (options.repaired_at, options.pending_repair) =
@@ -238,6 +259,7 @@ impl<'a> Rewriter<'a> {
         control.0.total.set(total);
         Rewriter {
             table,
+            version,
             rewrite,
             control,
             options,
@@ -296,7 +318,7 @@ impl<'a> Rewriter<'a> {
         let mut left = Purge::new(merged, rules, limit);
         let (mut turn, mut fragment) = (0, Fragment::default());
         while left.advance(&mut fragment).await? {
-            self.push(&fragment, transaction).await?;
+            self.push(&mut fragment, transaction).await?;
             turn += 1;
             if turn < TURN
                 && let Some(writer) = &mut self.writer
@@ -314,9 +336,11 @@ impl<'a> Rewriter<'a> {
         self.seal().await
     }
 
-    async fn push(&mut self, fragment: &Fragment, transaction: &mut Transaction) -> Result<()> {
-        if let Fragment::PartitionStart(_) = fragment {
-            self.begin_partition(transaction).await?;
+    async fn push(&mut self, fragment: &mut Fragment, transaction: &mut Transaction) -> Result<()> {
+        match fragment {
+            Fragment::PartitionStart(_) => self.begin_partition(transaction).await?,
+            Fragment::Row(row) if self.options.family == Family::Cassandra => row.keep_greater_deletion(),
+            _ => {}
         }
         let writer = self.writer.as_mut().expect("it was made for the partition");
         let before = writer.position();
@@ -334,7 +358,7 @@ impl<'a> Rewriter<'a> {
             self.seal().await?;
         }
         if self.writer.is_none() {
-            let descriptor = self.table.next_descriptor();
+            let descriptor = self.table.next_descriptor(self.version);
             transaction.add(&descriptor).await?;
             let definition = self.table.definition();
             self.options.level = self.rewrite.job.level_of_next(&self.finished);

@@ -176,11 +176,12 @@ impl Table {
         if start == end {
             return Ok(None);
         }
-        let descriptor = self.next_descriptor();
+        let descriptor = self.next_descriptor(self.definition().version_like(sstable.version()));
         transaction.add(&descriptor).await?;
         let statistics = sstable.statistics();
         let mut options = self.definition().write.clone();
         options.level = statistics.stats.level;
+        (options.repaired_at, options.pending_repair) = (input.facts.repaired_at, input.facts.pending_repair);
         let (disk, encoding) = (&self.context().disk, statistics.header.encoding);
         let mut writer =
             SSTableWriter::create(disk, descriptor.clone(), sstable.schema(), encoding, options).await?;

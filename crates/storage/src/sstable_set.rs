@@ -121,7 +121,10 @@ impl Member {
             let path = sstable.data().file.path().display();
             return Err(Error::Invalid(format!("{path}: its keys are not those of the table")));
         }
-        let columns = ColumnMap::onto(own, table, |name| definition.dropped_at(name));
+        let columns = ColumnMap::onto(own, table, |name| definition.dropped_at(name)).map_err(|error| {
+            let path = sstable.data().file.path().display();
+            Error::Invalid(format!("{path}: with the table it belongs to: {error}"))
+        })?;
         let key = |bytes: &[u8]| sstable.key(bytes.into());
         let stats = &sstable.statistics().stats;
         Ok(Member {

@@ -22,6 +22,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use model::{Bytes, PartitionKey};
 use runtime::{Cache, Disk, Shard, Signal, Task};
@@ -76,6 +77,9 @@ impl StoreOptions {
     }
 }
 
+/// How long after a flush that failed, as for want of room on the disk, the next is tried.
+const FLUSH_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
 /// The tables of one shard.
 #[derive(Clone)]
 pub struct Store(Rc<Inner>);
@@ -88,7 +92,7 @@ struct Inner {
     tables: RefCell<BTreeMap<TableId, Table>>,
     /// Memory may have become free, or is needed.
     memory: Signal,
-    /// The first error of a flush that nobody waited for: writes fail with it.
+    /// The error of a flush that nobody waited for: writes fail with it, until a flush goes well.
     failed: RefCell<Option<Error>>,
     compactor: Compactor,
     /// What goes on by itself.
@@ -140,7 +144,7 @@ impl Store {
     /// log has of it is no longer wanted.
     pub async fn remove_table(&self, id: TableId) -> Option<Table> {
         let removed = self.0.tables.borrow_mut().remove(&id);
-        self.0.log.flushed(id, self.0.log.position());
+        self.0.log.forget(id);
         if let Some(table) = &removed {
             self.0.compactor.leave(table).await;
         }
@@ -204,6 +208,9 @@ impl Store {
             false => Ok(()),
         };
         let flushed = table.flush(|| self.0.log.position(), mark).await;
+        if flushed.is_ok() {
+            self.0.failed.borrow_mut().take_if(|error| may_pass(error));
+        }
         self.0.memory.notify();
         self.0.compactor.wake();
         flushed
@@ -225,12 +232,13 @@ impl Store {
         self.0.compactor.major(table).await
     }
 
-    /// From here on a table is this one, once no flush and no compaction is under way. See [`Table::set_definition`].
+    /// From here on a table is this one, once no flush of it is under way. A compaction of it stops as soon as it can, and is begun
+    /// again behind that. See [`Table::set_definition`].
     ///
     /// # Errors
     /// [`Error::Invalid`] if its keys are others.
     pub async fn set_definition(&self, table: &Table, definition: Definition) -> Result<()> {
-        let _turn = self.0.compactor.turn().await;
+        let _kept_off = self.0.compactor.keep_off(table).await;
         table.set_definition(definition).await
     }
 
@@ -327,15 +335,20 @@ impl Store {
         (self.memtable_bytes() <= 2 * self.0.options.memtables).then_some(Ok(()))
     }
 
-    /// Flushes the largest memtable whenever they take too much, and the oldest when the log is too long.
+    /// Flushes the largest memtable whenever they take too much, and the oldest when the log is too long. What fails is tried again,
+    /// unless it cannot go well any more; until then nothing is written.
     async fn flush_by_need(self) {
         loop {
             let next = self.0.memory.until(|| self.largest()).await;
-            if let Err(error) = self.flush(&next).await {
-                *self.0.failed.borrow_mut() = Some(error);
-                self.0.memory.notify();
+            let Err(error) = self.flush(&next).await else { continue };
+            let is_over = !may_pass(&error);
+            tracing::warn!(table = %next.folder().display(), %error, is_over, "a flush has failed");
+            *self.0.failed.borrow_mut() = Some(error);
+            self.0.memory.notify();
+            if is_over {
                 return;
             }
+            runtime::sleep(FLUSH_AGAIN_AFTER).await;
         }
     }
 
@@ -348,6 +361,11 @@ impl Store {
         let is_needed = self.memtable_bytes() > self.0.options.memtables;
         tables.values().filter(|_| is_needed).max_by_key(|table| table.memtable_bytes()).cloned()
     }
+}
+
+/// Whether a flush that failed so may go well the next time.
+fn may_pass(error: &Error) -> bool {
+    !matches!(error, Error::LogFailed(_) | Error::InDoubt { .. } | Error::Unsettled { .. })
 }
 
 /// Hands out what a log of before has that is in no SSTable yet: the table and the mutation, as [`model::flat::put_mutation`]

@@ -9,6 +9,7 @@
 //! two awaits: no read sees half of it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,9 +21,10 @@ use runtime::{Cache, Clock, Disk, Signal};
 use sstable::component::{Component, Descriptor};
 use sstable::parts::bloom_pages::FilterPages;
 use sstable::writer::remove_leftovers;
-use sstable::{OpenOptions, SSTableWriter};
+use sstable::{OpenOptions, SSTableWriter, Version};
 
 use crate::commit_log::LogPosition;
+use crate::compaction::Generation;
 use crate::definition::Definition;
 use crate::memtable::{Checked, Memtable, MemtableReader};
 use crate::row_cache::RowCache;
@@ -97,6 +99,10 @@ struct Inner {
     is_in_doubt: Cell<bool>,
     /// Whether the table goes, and its SSTables are not compacted any more.
     is_left: Cell<bool>,
+    /// SSTables that could not be merged, nor what they were merged with: only who asks for it tries that again.
+    set_aside: RefCell<BTreeSet<Generation>>,
+    /// How many keep compactions off for a while.
+    kept_off: Cell<isize>,
 }
 
 /// The memtables of a table.
@@ -158,6 +164,8 @@ impl Table {
             leaving: RefCell::default(),
             is_in_doubt: Cell::new(false),
             is_left: Cell::new(false),
+            set_aside: RefCell::default(),
+            kept_off: Cell::new(0),
         }));
         table.begin_gathering();
         Ok(table)
@@ -318,7 +326,7 @@ impl Table {
         memtable: &Rc<Memtable>,
         transaction: &mut Transaction,
     ) -> Result<Rc<Member>> {
-        let descriptor = self.next_descriptor();
+        let descriptor = self.next_descriptor(self.definition().version);
         transaction.add(&descriptor).await?;
         let options = self.definition().write.clone();
         let (disk, schema) = (&self.0.context.disk, memtable.schema());
@@ -371,6 +379,24 @@ impl Table {
         self.0.is_left.get()
     }
 
+    /// These are not compacted by themselves any more.
+    pub(crate) fn set_aside(&self, generations: impl IntoIterator<Item = Generation>) {
+        self.0.set_aside.borrow_mut().extend(generations);
+    }
+
+    pub(crate) fn is_set_aside(&self, generation: &Generation) -> bool {
+        self.0.set_aside.borrow().contains(generation)
+    }
+
+    /// One more, or one less, keeps compactions off.
+    pub(crate) fn keep_compactions_off(&self, change: isize) {
+        self.0.kept_off.update(|count| count + change);
+    }
+
+    pub(crate) fn is_kept_off(&self) -> bool {
+        self.0.kept_off.get() > 0
+    }
+
     /// Whether both are the same table.
     pub(crate) fn is(&self, other: &Table) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
@@ -399,6 +425,7 @@ impl Table {
         };
         *self.0.set.borrow_mut() = Rc::new(set);
         *self.0.definition.borrow_mut() = Rc::new(definition);
+        self.0.set_aside.take();
         self.0.row_cache.clear();
         self.freeze();
         self.0.memtables.borrow_mut().active = Rc::new(Memtable::new(&self.definition().schema));
@@ -417,12 +444,8 @@ impl Table {
     }
 
     /// The names of the next new SSTable.
-    pub(crate) fn next_descriptor(&self) -> Descriptor {
-        Descriptor {
-            dir: self.0.folder.clone(),
-            version: self.definition().version,
-            generation: self.0.generations.next().to_string(),
-        }
+    pub(crate) fn next_descriptor(&self, version: Version) -> Descriptor {
+        Descriptor { dir: self.0.folder.clone(), version, generation: self.0.generations.next().to_string() }
     }
 
     pub(crate) async fn open_member(&self, descriptor: &Descriptor) -> Result<Rc<Member>> {

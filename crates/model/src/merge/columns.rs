@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::compatible;
+use super::compatible::{holds, wider};
 use crate::flat::FlatRow;
 use crate::time::NO_TIMESTAMP;
 use crate::{Column, CqlType, Fragment, FragmentReader, Next, Row, Schema};
@@ -101,17 +101,38 @@ impl ColumnMap {
     }
 
     fn between(source: &Schema, unified: &Schema) -> ColumnMap {
-        ColumnMap::onto(source, unified, |_| None)
+        ColumnMap {
+            statics: Places::between(&source.statics, &unified.statics, |_, _| NO_TIMESTAMP),
+            regulars: Places::between(&source.regulars, &unified.regulars, |_, _| NO_TIMESTAMP),
+        }
     }
 
     /// Brings the rows of a source to the columns of its table. Columns that the table does not have are left out.
     /// `dropped` tells when a column of that name was dropped, in microseconds: what was written up to then is left
-    /// out too, though the table may have such a column again.
-    pub fn onto(source: &Schema, table: &Schema, dropped: impl Fn(&[u8]) -> Option<i64>) -> ColumnMap {
-        ColumnMap {
-            statics: Places::between(&source.statics, &table.statics, &dropped),
-            regulars: Places::between(&source.regulars, &table.regulars, &dropped),
+    /// out too, though the table may have such a column again; and all of it, if its type does not hold the values of before.
+    ///
+    /// # Errors
+    /// [`MergeError::Column`] if the type of another column of the table does not hold the values that the source has.
+    pub fn onto(
+        source: &Schema,
+        table: &Schema,
+        dropped: impl Fn(&[u8]) -> Option<i64>,
+    ) -> Result<ColumnMap, MergeError> {
+        let pairs = [(&source.statics, &table.statics), (&source.regulars, &table.regulars)];
+        for (old, new) in pairs.into_iter().flat_map(|(old, new)| of_one_name(old, new)) {
+            if dropped(&old.name).is_none() && !holds(&new.data_type, &old.data_type) {
+                let (column, types) = (old.name_text().into_owned(), two(&old.data_type, &new.data_type));
+                return Err(MergeError::Column { column, types });
+            }
         }
+        let dropped_at = |old: &Column, new: &Column| match dropped(&old.name) {
+            Some(_) if !holds(&new.data_type, &old.data_type) => i64::MAX,
+            dropped_at => dropped_at.unwrap_or(NO_TIMESTAMP),
+        };
+        Ok(ColumnMap {
+            statics: Places::between(&source.statics, &table.statics, dropped_at),
+            regulars: Places::between(&source.regulars, &table.regulars, dropped_at),
+        })
     }
 }
 
@@ -161,9 +182,9 @@ fn unify<'a>(sources: impl Iterator<Item = &'a [Column]>) -> Result<Vec<Column>,
     let mut types: BTreeMap<&[u8], &CqlType> = BTreeMap::new();
     for column in sources.flatten() {
         let known = types.entry(&column.name).or_insert(&column.data_type);
-        *known = compatible::wider(known, &column.data_type).ok_or_else(|| MergeError::Column {
+        *known = wider(known, &column.data_type).ok_or_else(|| MergeError::Column {
             column: column.name_text().into_owned(),
-            types: format!("{} and {}", known, column.data_type),
+            types: two(known, &column.data_type),
         })?;
     }
     if types.len() > usize::from(u16::MAX) + 1 {
@@ -198,15 +219,16 @@ impl Places {
     /// Each stays where it is.
     const IDENTITY: Places = Places { to: Vec::new(), is_identity: true, is_monotone: true, has_gaps: false };
 
-    fn between(source: &[Column], table: &[Column], dropped: impl Fn(&[u8]) -> Option<i64>) -> Places {
-        let stays = |(a, b): (&Column, &Column)| a.name == b.name && dropped(&a.name).is_none();
+    /// `dropped_at` is told of the columns of one name: up to when what the source has is left out.
+    fn between(source: &[Column], table: &[Column], dropped_at: impl Fn(&Column, &Column) -> i64) -> Places {
+        let stays = |(a, b): (&Column, &Column)| a.name == b.name && dropped_at(a, b) == NO_TIMESTAMP;
         if source.len() == table.len() && source.iter().zip(table).all(stays) {
             return Places::IDENTITY;
         }
         let places: BTreeMap<&[u8], u16> =
             table.iter().map(|column| &*column.name).zip(0..=u16::MAX).collect();
         let place = |column: &Column| match places.get(&*column.name) {
-            Some(&number) => Place { number, dropped_at: dropped(&column.name).unwrap_or(NO_TIMESTAMP) },
+            Some(&number) => Place { number, dropped_at: dropped_at(column, &table[usize::from(number)]) },
             None => Place { number: 0, dropped_at: i64::MAX },
         };
         let to: Vec<Place> = source.iter().map(place).collect();
@@ -234,6 +256,16 @@ impl Places {
             row.complex_deletions.sort_by_key(|(column, _)| *column);
         }
     }
+}
+
+/// The columns that both have, by their names.
+fn of_one_name<'a>(old: &'a [Column], new: &'a [Column]) -> impl Iterator<Item = (&'a Column, &'a Column)> {
+    let named = |name: &[u8]| new.iter().find(|column| *column.name == *name);
+    old.iter().filter_map(move |column| Some((column, named(&column.name)?)))
+}
+
+fn two(a: &CqlType, b: &CqlType) -> String {
+    format!("{a} and {b}")
 }
 
 fn list(types: &[CqlType]) -> String {

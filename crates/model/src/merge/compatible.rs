@@ -7,16 +7,25 @@
 use crate::CqlType;
 use crate::types::UserType;
 
+/// Whether a column of the type `new` may take the place of one of the type `old`: it has as many cells, and holds their values,
+/// whichever keyspace a user defined type is of.
+pub fn holds(new: &CqlType, old: &CqlType) -> bool {
+    new.is_alike(old) || (has_same_cells(new, old) && holds_values_of(new, old))
+}
+
 /// The one of two types of a column that holds the values of both; the first, where each does.
 pub(super) fn wider<'a>(a: &'a CqlType, b: &'a CqlType) -> Option<&'a CqlType> {
-    let same_cells = a.is_multi_cell() == b.is_multi_cell() && a.is_counter() == b.is_counter();
-    if !same_cells {
+    if !has_same_cells(a, b) {
         None
     } else if holds_values_of(a, b) {
         Some(a)
     } else {
         holds_values_of(b, a).then_some(b)
     }
+}
+
+fn has_same_cells(a: &CqlType, b: &CqlType) -> bool {
+    a.is_multi_cell() == b.is_multi_cell() && a.is_counter() == b.is_counter()
 }
 
 /// Whether `new` can read the values of `old`.
@@ -38,7 +47,7 @@ fn holds_values_of(new: &CqlType, old: &CqlType) -> bool {
             sorts_like(key, old_key) && holds_values_of(value, old_value)
         }
         (Tuple(new), Tuple(old)) => holds_prefix(new.iter(), old.iter(), holds_values_of),
-        (Udt(new), Udt(old)) => new.keyspace == old.keyspace && holds_fields(new, old),
+        (Udt(new), Udt(old)) => holds_fields(new, old),
         (List { .. } | Map { .. } | Set { .. }, _) => sorts_like(new, old),
         _ => false,
     }

@@ -10,6 +10,9 @@
 //! ```
 //!
 //! The log numbers columns as they were when it was written. Nothing of before is replayed once the table is altered.
+//!
+//! If a step fails, those before it are taken back. Where that fails as well, nobody knows what the next open will find: the table is read
+//! as before, and takes no more writes until then.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -38,15 +41,37 @@ pub(super) async fn create(inner: &Arc<Inner>, cql: &str) -> Result<Arc<TableSta
         return Err(Error::Usage(format!("there is a table {name} already")));
     }
     let id = folder::id_of(&schema).unwrap_or_else(|| TableId(folder::random_uuid()));
+    if let Some(other) = inner.states().iter().find(|state| state.id == id) {
+        return Err(Error::Usage(format!("{} has that id already", other.shape().name())));
+    }
     let path = inner.layout.of_new_table(&schema, id)?;
     inner.check(id, &schema)?;
     let text = format!("{};\n", cql.trim().trim_end_matches(';'));
     let state = Arc::new(TableState::new(id, path, Arc::new(Shape::new(schema, 0)), Some(text.clone())));
-    inner.write_schema(&state, text).await?;
-    let spec = inner.spec(&state, state.shape());
-    inner.each(async |worker, spec: TableSpec| worker.add_table(spec).await, &spec).await?;
+    if let Err(error) = make(inner, &state, text).await {
+        unmake(inner, &state).await;
+        return Err(error);
+    }
     inner.tables.write().unwrap_or_else(PoisonError::into_inner).insert(name, state.clone());
     Ok(state)
+}
+
+async fn make(inner: &Inner, state: &TableState, text: String) -> Result<()> {
+    // A table of that id may have been dropped, and not all of it may have gone.
+    let folder = state.folder.clone();
+    let end = async move |worker: Rc<Worker>| folder::end_removal(worker.shard.disk(), &folder).await;
+    inner.shards[0].call(end).await?;
+    inner.write_schema(state, text).await?;
+    let spec = inner.spec(state, state.shape());
+    inner.each(async |worker, spec: TableSpec| worker.add_table(spec).await, &spec).await.map(drop)
+}
+
+/// Takes back what of a new table is there. The error of what failed before says more than what fails here.
+async fn unmake(inner: &Inner, state: &TableState) {
+    drop(inner.each(async |worker, id| worker.remove_table(id).await, &state.id).await);
+    let folder = state.folder.clone();
+    let remove = async move |worker: Rc<Worker>| folder::remove_schema(worker.shard.disk(), &folder).await;
+    drop(inner.shards[0].call(remove).await);
 }
 
 /// Alters a table.
@@ -56,31 +81,49 @@ pub(super) async fn alter(inner: &Arc<Inner>, cql: &str) -> Result<()> {
     let alteration = Alteration::parse(Path::new(STATEMENT), cql)?;
     let state = inner.find(&alteration.table)?;
     let _upkeep = state.upkeep.take().await;
-    let before = state.shape();
     let text = state.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let text =
+    let old =
         text.ok_or_else(|| Error::file(&state.folder, format!("there is no {SCHEMA} to be altered")))?;
-    let text = format!("{text}{};\n", alteration.text_at(inner.stamps.micros()));
+    let after = || altered(inner, &state, &alteration, &old);
+    // What cannot be is refused before a write has to wait.
+    after()?;
+    let blocked = inner.each(async |worker, id| worker.block_writes(id).await, &state.id).await;
+    // Columns are dropped behind all that was written to them.
+    let (mut changed, mut is_settled) = (blocked.and_then(|_| after()), true);
+    if let Ok((text, shape)) = &changed {
+        let done = change(inner, &state, text, shape).await;
+        is_settled = done.is_ok() || change(inner, &state, &old, &state.shape()).await.is_ok();
+        changed = done.and(changed);
+    }
+    inner.end_change(&state, is_settled).await.and(changed.map(drop))
+}
+
+/// What a table becomes now: its `schema.cql`, and its shape.
+fn altered(
+    inner: &Inner,
+    state: &TableState,
+    alteration: &Alteration,
+    old: &str,
+) -> Result<(String, Arc<Shape>)> {
+    let before = state.shape();
+    let text = format!("{old}{};\n", alteration.text_at(inner.stamps.micros()));
     let mut schema = TableSchema::parse(Path::new(STATEMENT), &text, None)?;
     schema.keyspace = before.schema.keyspace.clone();
     check_dropped(&before, &schema)?;
     inner.check(state.id, &schema)?;
     let shape = Arc::new(Shape::new(schema, before.version + 1));
     check_key(&before, &shape)?;
-    let spec = inner.spec(&state, shape.clone());
-    let changed = change(inner, &state, text, &spec).await;
-    if changed.is_ok() {
-        *state.shape.write().unwrap_or_else(PoisonError::into_inner) = shape;
-    }
-    let unblocked = inner.each(async |worker, id| worker.unblock_writes(id), &state.id).await;
-    changed.and(unblocked.map(drop))
+    Ok((text, shape))
 }
 
-async fn change(inner: &Inner, state: &Arc<TableState>, text: String, spec: &TableSpec) -> Result<()> {
-    inner.each(async |worker, id| worker.block_writes(id).await, &state.id).await?;
-    inner.write_schema(state, text.clone()).await?;
-    *state.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-    inner.each(async |worker, spec: TableSpec| worker.change_table(&spec).await, spec).await.map(drop)
+/// Makes a table what the text says.
+async fn change(inner: &Inner, state: &TableState, text: &str, shape: &Arc<Shape>) -> Result<()> {
+    inner.write_schema(state, text.to_owned()).await?;
+    let spec = inner.spec(state, shape.clone());
+    inner.each(async |worker, spec: TableSpec| worker.change_table(&spec).await, &spec).await?;
+    *state.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.to_owned());
+    *state.shape.write().unwrap_or_else(PoisonError::into_inner) = shape.clone();
+    Ok(())
 }
 
 /// Drops a table.
@@ -90,7 +133,10 @@ pub(super) async fn drop_table(inner: &Arc<Inner>, name: &str) -> Result<()> {
     let state = inner.find(name)?;
     let _upkeep = state.upkeep.take().await;
     if let Err(error) = begin_removal(inner, &state).await {
-        drop(inner.each(async |worker, id| worker.unblock_writes(id), &state.id).await);
+        let folder = state.folder.clone();
+        let undo = async move |worker: Rc<Worker>| folder::undo_removal(worker.shard.disk(), &folder).await;
+        let is_settled = inner.shards[0].call(undo).await.is_ok();
+        drop(inner.end_change(&state, is_settled).await);
         return Err(error);
     }
     state.is_dropped.store(true, Ordering::Release);
@@ -151,14 +197,20 @@ impl Inner {
     }
 
     /// Writes what a table is, in its folder, durably.
-    async fn write_schema(&self, state: &Arc<TableState>, text: String) -> Result<()> {
+    async fn write_schema(&self, state: &TableState, text: String) -> Result<()> {
         let folder = state.folder.clone();
         let write = async move |worker: Rc<Worker>| {
             let disk = worker.shard.disk();
             folder::make(disk, &folder).await?;
-            folder::write_text(disk, &folder.join(SCHEMA), &text).await
+            folder::write_schema(disk, &folder, &text).await
         };
         self.shards[0].call(write).await
+    }
+
+    /// Lets writes go on, if it is certain what the table is.
+    async fn end_change(&self, state: &TableState, is_settled: bool) -> Result<()> {
+        let end = async |worker: Rc<Worker>, (id, is_settled)| worker.end_change(id, is_settled);
+        self.each(end, &(state.id, is_settled)).await.map(drop)
     }
 
     /// Does the same on all shards at once.

@@ -195,7 +195,7 @@ async fn find_table(
 ) -> Result<Option<Found>> {
     if disk.exists(&folder.join(DROPPED)) {
         if !read_only {
-            remove_table(disk, folder).await?;
+            end_removal(disk, folder).await?;
         }
         return Ok(None);
     }
@@ -285,6 +285,42 @@ fn schema_of_headers(folder: &Path, keyspace: &str, table: &str, schemas: &[Sche
 /// Begins to remove a table: from here on it is not found any more.
 pub(super) async fn begin_removal(disk: &Disk, folder: &Path) -> Result<()> {
     write_text(disk, &folder.join(DROPPED), "").await
+}
+
+/// A table is not removed after all.
+pub(super) async fn undo_removal(disk: &Disk, folder: &Path) -> Result<()> {
+    remove_durably(disk, &folder.join(DROPPED)).await
+}
+
+/// Brings to its end what [`begin_removal`] began in a folder, if anything was.
+pub(super) async fn end_removal(disk: &Disk, folder: &Path) -> Result<()> {
+    if disk.exists(&folder.join(DROPPED)) {
+        remove_table(disk, folder).await?;
+    }
+    Ok(())
+}
+
+/// Says durably what table a folder has. Where that is there already it needs no room on the disk.
+pub(super) async fn write_schema(disk: &Disk, folder: &Path, text: &str) -> Result<()> {
+    let path = folder.join(SCHEMA);
+    match read_text(&path).is_ok_and(|known| known == text) {
+        true => disk.sync_dir(folder).await.map_err(|error| sstable::Error::from(error).into()),
+        false => write_text(disk, &path, text).await,
+    }
+}
+
+/// Removes what says that the folder has a table, and no other file.
+pub(super) async fn remove_schema(disk: &Disk, folder: &Path) -> Result<()> {
+    remove_durably(disk, &folder.join(SCHEMA)).await
+}
+
+/// Removes a file if it is there. Either way what the folder has is durable then.
+async fn remove_durably(disk: &Disk, path: &Path) -> Result<()> {
+    if disk.exists(path) {
+        disk.remove(path).await.map_err(sstable::Error::from)?;
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    disk.sync_dir(folder).await.map_err(|error| sstable::Error::from(error).into())
 }
 
 /// Removes all files of a table, and its folder if nothing is in it, such as snapshots.

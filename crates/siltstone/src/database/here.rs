@@ -150,6 +150,20 @@ impl<T> Drop for Stray<T> {
     }
 }
 
+/// Work that is brought to its end whether or not somebody still waits for it, if this thread has the floor of the shard of that number.
+pub(super) fn begin_here_to_end<T: Send + 'static, W>(number: u64, work: W) -> Begun<T, W>
+where
+    W: FnOnce(&Rc<Worker>) -> LocalFuture<Result<T>> + 'static,
+{
+    let here = HERE.with_borrow(|here| here.iter().find(|here| here.served.number == number).cloned());
+    match here {
+        Some(Place { served, .. }) if served.worker.has_failed() => Begun::Done(Err(gone())),
+        Some(Place { served, is_borrowed: true }) => Begun::Handed(served.hand_over(work(&served.worker))),
+        Some(Place { served, is_borrowed: false }) => Begun::Handed(served.run_to_end(work(&served.worker))),
+        None => Begun::Not(work),
+    }
+}
+
 /// Work that is done where it is asked for, if this is the shard of that number.
 pub(super) fn begin_here<T: Send + 'static, W>(number: u64, work: W) -> Begun<T, W>
 where

@@ -109,6 +109,13 @@ impl Served {
         reply
     }
 
+    /// Begins what a job of this shard wants done, beside it: there need not be room for one more, as that job may wait for it.
+    pub(super) fn run_to_end<T: Send + 'static>(self: &Rc<Self>, work: LocalFuture<Result<T>>) -> Reply<T> {
+        let (work, reply) = begun(work);
+        self.run(work);
+        reply
+    }
+
     /// Whether no more can be handed over.
     pub(super) fn is_full(&self) -> bool {
         self.running.get() + self.handed.borrow().len() >= AT_ONCE

@@ -25,7 +25,7 @@ use async_channel::{Sender, TrySendError};
 use runtime::{Loan, ShardOptions, ShardThread};
 
 use super::borrowing::{self, borrow};
-use super::here::{Begun, begin_here, is_here, look_here};
+use super::here::{Begun, begin_here, begin_here_to_end, is_here, look_here};
 use super::pending::Pending;
 use super::question::{Question, question};
 use super::serving::{Questions, Served, serve};
@@ -80,6 +80,21 @@ impl ShardHandle {
             let worker = worker.clone();
             Ok(Work::later(async move { work(worker).await }))
         })
+    }
+
+    /// Does something on the shard that is not to be left half done: whether or not somebody still waits for it.
+    pub(super) fn call_to_end<T: Send + 'static>(
+        &self,
+        work: impl AsyncFnOnce(Rc<Worker>) -> Result<T> + Send + 'static,
+    ) -> Pending<T> {
+        let begin = move |worker: &Rc<Worker>| -> LocalFuture<Result<T>> {
+            let worker = worker.clone();
+            Box::pin(async move { work(worker).await })
+        };
+        match begin_here_to_end(self.number, begin) {
+            Begun::Not(begin) => send(&self.jobs, move |worker| Ok(Work::Later(begin(worker)))),
+            begun => begun.pending(&self.jobs),
+        }
     }
 
     /// Does something on the shard that may not need to wait there, and then takes no longer than a page of rows. If the shard is at

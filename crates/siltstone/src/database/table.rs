@@ -379,7 +379,10 @@ impl Table {
     pub fn flush(&self) -> Pending<()> {
         let table = self.clone();
         let span = debug_span!("flush", table = self.name());
-        self.pending(span, async move { upkeep::flush(&table.inner, &table.state).await })
+        self.pending(span, async move {
+            let Table { inner, state } = table;
+            inner.to_end(async move |inner| upkeep::flush(&inner, &state).await).await
+        })
     }
 
     /// Merges all SSTables of each shard into one. SSTables that several shards share are split first.

@@ -212,7 +212,7 @@ impl Worker {
     /// Writes a mutation that was encoded for a version of the table; `None` if the table has another one by now.
     pub(super) async fn write(&self, id: TableId, version: u64, record: Vec<u8>) -> Result<Option<()>> {
         let (store, table) = (self.store()?, self.table(id)?);
-        let _inside = table.gate.enter().await;
+        let _inside = table.gate.enter().await?;
         self.table(id)?;
         if table.shape().version != version {
             return Ok(None);
@@ -232,7 +232,7 @@ impl Worker {
         self.flush(id).await
     }
 
-    /// Lets writes begin again, to the table as it is now.
+    /// From here on the table is this one, to which no write is under way.
     pub(super) async fn change_table(&self, spec: &TableSpec) -> Result<()> {
         let table = self.table(spec.id)?;
         self.store()?.set_definition(&table.table, definition(spec)?).await?;
@@ -240,8 +240,13 @@ impl Worker {
         Ok(())
     }
 
-    pub(super) fn unblock_writes(&self, id: TableId) -> Result<()> {
-        self.table(id)?.gate.open();
+    /// Lets writes begin again, if it is settled what the table is; otherwise none will.
+    pub(super) fn end_change(&self, id: TableId, is_settled: bool) -> Result<()> {
+        let table = self.table(id)?;
+        match is_settled {
+            true => table.gate.open(),
+            false => table.gate.shut(),
+        }
         Ok(())
     }
 
@@ -316,15 +321,21 @@ fn definition(spec: &TableSpec) -> Result<Definition> {
 #[derive(Default)]
 struct Gate {
     is_closed: Cell<bool>,
+    /// Whether it stays so.
+    is_shut: Cell<bool>,
     inside: Cell<usize>,
     changed: Signal,
 }
 
 impl Gate {
-    async fn enter(&self) -> Inside<'_> {
-        self.changed.until(|| (!self.is_closed.get()).then_some(())).await;
+    async fn enter(&self) -> Result<Inside<'_>> {
+        self.changed.until(|| (!self.is_closed.get() || self.is_shut.get()).then_some(())).await;
+        if self.is_shut.get() {
+            let what = "the table was altered or dropped, or not: that could not be brought to an end, and shows when the database is opened again";
+            return Err(Error::Closed(what.to_owned()));
+        }
         self.inside.set(self.inside.get() + 1);
-        Inside(self)
+        Ok(Inside(self))
     }
 
     /// Lets nobody in, and waits until nobody is inside.
@@ -333,8 +344,15 @@ impl Gate {
         self.changed.until(|| (self.inside.get() == 0).then_some(())).await;
     }
 
+    /// Lets nobody in any more: who waits, and who comes, gets an error.
+    fn shut(&self) {
+        self.is_closed.set(true);
+        self.is_shut.set(true);
+        self.changed.notify();
+    }
+
     fn open(&self) {
-        self.is_closed.set(false);
+        self.is_closed.set(self.is_shut.get());
         self.changed.notify();
     }
 }

@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 
 use model::CqlType;
+use model::merge::holds;
 use model::types::{TypeError, UserType};
 
 use super::draft::{Draft, DraftColumn};
@@ -189,6 +190,30 @@ impl Schema<'_> {
         Ok(())
     }
 
+    /// A column of a table that has been there. One that was dropped may come back, but not as something else: there may be files that
+    /// have it as it was.
+    fn added(&self, cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
+        self.column(cursor, draft)?;
+        let Some(new) = draft.columns.last() else { return Ok(()) };
+        let is_other = |old: &&DraftColumn| {
+            old.name == new.name && (old.is_static != new.is_static || !holds(&new.data_type, &old.data_type))
+        };
+        match draft.dropped_columns.iter().find(is_other) {
+            None => Ok(()),
+            Some(old) => {
+                let kind = |column: &DraftColumn| if column.is_static { "static " } else { "" };
+                Err(cursor.error(format!(
+                    "{} was dropped as a {}{}: it cannot come back as a {}{}",
+                    new.name,
+                    kind(old),
+                    old.data_type.cql_name(),
+                    kind(new),
+                    new.data_type.cql_name(),
+                )))
+            }
+        }
+    }
+
     /// A type: everything up to what may follow one.
     fn data_type(&self, cursor: &mut Cursor<'_, '_>, keyspace: Option<&str>) -> Parsed<CqlType> {
         const BEHIND: [&str; 4] = ["STATIC", "MASKED", ",", ")"];
@@ -218,9 +243,9 @@ impl Schema<'_> {
             options(cursor, draft)?;
         } else if cursor.eat("ADD") {
             let in_brackets = cursor.eat("(");
-            self.column(cursor, draft)?;
+            self.added(cursor, draft)?;
             while cursor.eat(",") {
-                self.column(cursor, draft)?;
+                self.added(cursor, draft)?;
             }
             if in_brackets {
                 cursor.expect(")")?;
@@ -245,7 +270,7 @@ fn drop_columns(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
     if in_brackets {
         cursor.expect(")")?;
     }
-    draft.columns.retain(|column| !names.contains(&column.name));
+    draft.dropped_columns.extend(draft.columns.extract_if(.., |column| names.contains(&column.name)));
     if cursor.eat("USING") {
         cursor.expect("TIMESTAMP")?;
         let at = cursor.number()?;

@@ -17,6 +17,8 @@ pub(super) struct Draft {
     pub(super) is_compact: bool,
     /// Columns that were dropped, each with its timestamp in microseconds.
     pub(super) dropped: Vec<(String, i64)>,
+    /// The same columns as they were, and those too of which it is not known when that was.
+    pub(super) dropped_columns: Vec<DraftColumn>,
     pub(super) options: TableOptions,
 }
 

@@ -21,6 +21,7 @@ mod scanned;
 mod scans;
 mod schemas;
 mod sweep;
+mod table_changes;
 mod table_folders;
 mod table_schema;
 mod written_again;

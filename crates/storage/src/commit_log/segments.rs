@@ -1,6 +1,6 @@
 //! Which tables have data in which segments that is in no SSTable yet.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{LogPosition, TableId};
 
@@ -9,10 +9,23 @@ use super::{LogPosition, TableId};
 /// Invariants:
 /// 1. The last one is the one that is appended to; it is never sealed while the log is open, and never taken.
 /// 2. A table is in `unflushed` of a segment as long as a record of it there may be in no SSTable.
+/// 3. One in `last_words` is removed behind all before it.
 #[derive(Default)]
 pub(super) struct Segments {
     segments: BTreeMap<u64, Segment>,
+    /// Those with the last record of a table that is gone: the mark that what the segments before have of it is not to be
+    /// replayed, not even into another table of the same id.
+    last_words: BTreeSet<u64>,
     bytes: u64,
+}
+
+/// A segment that nobody needs any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Unneeded {
+    pub(super) number: u64,
+    pub(super) bytes: u64,
+    /// Whether those before it have to be gone durably before it goes.
+    pub(super) is_behind_others: bool,
 }
 
 #[derive(Default)]
@@ -57,26 +70,46 @@ impl Segments {
         }
     }
 
-    /// Whether the last segment has no record that is in no SSTable.
-    pub(super) fn is_last_flushed(&self) -> bool {
-        self.segments.values().next_back().is_some_and(|segment| segment.unflushed.is_empty())
+    /// No record of a table up to this position is wanted any more, and no more come.
+    pub(super) fn forget(&mut self, table: TableId, up_to: LogPosition) {
+        let with_it = self.segments.iter().rev().find(|(_, segment)| segment.unflushed.contains_key(&table));
+        if let Some((&number, _)) = with_it {
+            self.last_words.insert(number);
+        }
+        self.flushed(table, up_to);
     }
 
-    /// The first segment that nobody needs any more, with its bytes; it is counted no longer.
-    pub(super) fn take_removable(&mut self) -> Option<(u64, u64)> {
+    /// Whether the last segment has nothing that a replay would need.
+    pub(super) fn is_last_flushed(&self) -> bool {
+        let last = self.segments.iter().next_back();
+        last.is_some_and(|(number, segment)| segment.unflushed.is_empty() && self.is_heard(*number))
+    }
+
+    /// The first segment that nobody needs any more; it is counted no longer.
+    pub(super) fn take_removable(&mut self) -> Option<Unneeded> {
         let last = self.segments.keys().next_back().copied()?;
-        let mut segments = self.segments.range(..last);
-        let is_removable = |segment: &Segment| segment.is_sealed && segment.unflushed.is_empty();
-        let number = segments.find(|(_, segment)| is_removable(segment)).map(|(&number, _)| number)?;
-        let segment = self.segments.remove(&number)?;
-        self.bytes -= segment.bytes;
-        Some((number, segment.bytes))
+        let is_removable = |number: u64, segment: &Segment| {
+            segment.is_sealed && segment.unflushed.is_empty() && self.is_heard(number)
+        };
+        let mut segments = self.segments.range(..last).map(|(&number, segment)| (number, segment));
+        let (number, _) = segments.find(|&(number, segment)| is_removable(number, segment))?;
+        let Segment { bytes, .. } = self.segments.remove(&number)?;
+        self.bytes -= bytes;
+        Some(Unneeded { number, bytes, is_behind_others: self.last_words.remove(&number) })
     }
 
     /// A segment that was taken could not be removed.
-    pub(super) fn put_back(&mut self, number: u64, bytes: u64) {
-        self.begin(number, bytes);
-        self.seal(number);
+    pub(super) fn put_back(&mut self, taken: Unneeded) {
+        self.begin(taken.number, taken.bytes);
+        self.seal(taken.number);
+        if taken.is_behind_others {
+            self.last_words.insert(taken.number);
+        }
+    }
+
+    /// Whether nothing that a segment says of tables that are gone is needed any more.
+    fn is_heard(&self, number: u64) -> bool {
+        !self.last_words.contains(&number) || self.segments.range(..number).next().is_none()
     }
 
     /// Whether a table is in `unflushed` of another segment than the last one.
@@ -141,18 +174,56 @@ mod tests {
         assert_eq!(segments.take_removable(), None);
         segments.seal(1);
         segments.seal(2);
-        assert_eq!((segments.bytes(), segments.take_removable()), (300, Some((2, 100))));
-        assert_eq!((segments.bytes(), segments.take_removable()), (200, None));
+        assert_eq!((segments.bytes(), taken(&mut segments)), (300, Some(2)));
+        assert_eq!((segments.bytes(), taken(&mut segments)), (200, None));
         segments.flushed(A, at(1, 99));
         assert_eq!(segments.take_removable(), None);
         segments.flushed(A, at(1, 100));
-        assert_eq!(segments.take_removable(), Some((1, 100)));
-        segments.put_back(1, 100);
-        assert_eq!((segments.bytes(), segments.take_removable()), (200, Some((1, 100))));
+        let first = segments.take_removable().unwrap();
+        assert_eq!(first, Unneeded { number: 1, bytes: 100, is_behind_others: false });
+        segments.put_back(first);
+        assert_eq!((segments.bytes(), taken(&mut segments)), (200, Some(1)));
         segments.flushed(A, at(9, 0));
         segments.flushed(C, at(9, 0));
         segments.seal(3);
         assert_eq!(segments.take_removable(), None, "the last one stays");
+    }
+
+    fn taken(segments: &mut Segments) -> Option<u64> {
+        segments.take_removable().map(|unneeded| unneeded.number)
+    }
+
+    #[test]
+    fn the_mark_of_a_table_that_is_gone_stays_behind_its_records() {
+        let mut held = three();
+        (1..=3).for_each(|number| held.seal(number));
+        held.begin(4, 40);
+        held.flushed(C, at(3, 100));
+        // The third segment has its mark, the first has records that it covers, and B holds that one.
+        held.forget(A, at(4, 40));
+        assert_eq!(taken(&mut held), None, "B holds the two before");
+        held.flushed(B, at(1, 60));
+        assert_eq!(taken(&mut held), Some(1));
+        assert_eq!(taken(&mut held), None, "the second is before it too");
+        held.flushed(B, at(2, 100));
+        assert_eq!(taken(&mut held), Some(2));
+        let last = held.take_removable().unwrap();
+        assert_eq!(last, Unneeded { number: 3, bytes: 100, is_behind_others: true });
+        held.put_back(last);
+        assert_eq!(held.take_removable(), Some(last));
+        assert_eq!(taken(&mut held), None);
+    }
+
+    #[test]
+    fn a_log_that_ends_keeps_the_mark_of_a_table_that_is_gone() {
+        let mut segments = three();
+        segments.flushed(C, at(3, 100));
+        segments.forget(A, at(3, 100));
+        assert!(!segments.is_last_flushed(), "B holds those before");
+        segments.flushed(B, at(2, 100));
+        (1..=2).for_each(|number| segments.seal(number));
+        assert_eq!([taken(&mut segments), taken(&mut segments)], [Some(1), Some(2)]);
+        assert!(segments.is_last_flushed());
     }
 
     #[test]

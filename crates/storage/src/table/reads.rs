@@ -435,7 +435,8 @@ impl fmt::Debug for Unread<'_> {
 
 /// A memtable's rows with the table's columns.
 fn mapped(reader: MemtableReader, memtable: &Memtable, definition: &Definition) -> Source {
-    let map = ColumnMap::onto(memtable.schema(), &definition.schema, |name| definition.dropped_at(name));
+    let map = ColumnMap::onto(memtable.schema(), &definition.schema, |name| definition.dropped_at(name))
+        .expect("a table is flushed before a column of it gets another type");
     Source::Memtable(Box::new(Mapped::new(reader, map)))
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use model::{
     Bytes, Clustering, CqlType, FragmentReader, Liveness, Mutation, PartitionKey, Row, Schema, Token, flat,
 };
-use runtime::{Shard, SimOptions, run_simulated, sleep, timeout};
+use runtime::{IoClass, Shard, SimOptions, run_simulated, sleep, timeout};
 use siltstone_storage::commit_log::{EarlierLog, OnCorruption, SyncMode, TableId};
 use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::table::clean_folder;
@@ -218,4 +218,44 @@ fn no_write_waits_for_ever() {
         })
         .unwrap();
     }
+}
+
+/// Where the disk is full nothing is written; once there is room again, all goes on by itself.
+#[test]
+fn writes_go_on_once_the_disk_has_room_again() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (store, tables) = open(&shard, options()).await;
+        let mut written = 0;
+        while tables[0].memtable_bytes() < 1900 {
+            store.write(A, row(written)).await.unwrap();
+            written += 1;
+        }
+        // There is room for the record of the write that begins a flush, and for no SSTable.
+        let capacity = Some(bytes(&shard, &["/log", "/d/a", "/d/b"]).await + 500);
+        set(&shard, SimOptions { capacity, ..SimOptions::default() });
+        let refused = loop {
+            match store.write(A, row(written)).await {
+                Ok(()) => written += 1,
+                Err(error) => break error,
+            }
+            sleep(Duration::from_millis(1)).await;
+        };
+        assert!(refused.to_string().contains("no storage space"), "{refused}");
+        sleep(Duration::from_secs(100)).await;
+        store.write(A, row(written)).await.unwrap_err();
+        set(&shard, SimOptions::default());
+        sleep(Duration::from_secs(100)).await;
+        store.write(A, row(written)).await.unwrap();
+        assert_eq!((rows(&tables[0]).await, tables[0].sstables().members().len()), (written as usize + 1, 1));
+    })
+    .unwrap();
+}
+
+/// How large all files of these folders are.
+async fn bytes(shard: &Shard, folders: &[&str]) -> u64 {
+    let mut bytes = 0;
+    for path in folders.iter().flat_map(|folder| shard.disk().list(Path::new(folder)).unwrap()) {
+        bytes += shard.disk().open(&path, IoClass::default()).await.unwrap().len();
+    }
+    bytes
 }
