@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::key::{murmur3, token_of_hash};
-use model::{Bytes, KeyView, PartitionKey, Schema, Slice};
+use model::{Bytes, KeyView, PartitionKey, Schema, Slice, Token};
 
 use crate::big::entry::{EntryScanner, IndexSource, Promoted};
 use crate::big::promoted_cursor::{BlockIndex, Found, PromotedCursor, Search};
@@ -84,7 +84,9 @@ impl Index {
     pub(crate) async fn look_up(&self, key: &PartitionKey) -> Result<Option<Place>> {
         if let Some(fences) = self.fencing.get() {
             match self.find_by_fences(&fences, key).await {
-                Ok(found) => return Ok(found),
+                // Without a digest they may be those of another SSTable: then their word is not the last one on what is absent.
+                Ok(found) if found.is_some() || fences.has_digest() => return Ok(found),
+                Ok(_) => {}
                 Err(error) => self.fencing.give_up(error)?,
             }
         }
@@ -94,7 +96,9 @@ impl Index {
         let (start, next_page) = self.summary.stretch(sample);
         let end = next_page.unwrap_or_else(|| self.file().len());
         let page = self.pages.page(start..end, key).await?;
-        self.place_in(&page, key, next_page)
+        let next = (sample + 1 < self.summary.len()).then(|| self.summary.token(sample + 1));
+        let tokens = (self.summary.token(sample), next);
+        self.place_in(&page, key, (start, next_page), tokens)
     }
 
     /// What the fences tell of the partition of a key that the filter has let pass, if it is a large one. It is to be
@@ -208,21 +212,26 @@ impl Index {
         if page.first_token() != Some(fence.token) {
             return Err(fences.wrong("another token stands where the fences send a reader"));
         }
-        self.place_in(&page, key, next_page)
+        let tokens = (fence.token, next.map(|next| next.token));
+        self.place_in(&page, key, (fence.at, next_page), tokens)
     }
 
-    /// The place of a key's partition, if the page has it. Behind the page's stretch comes `next_page`.
+    /// The place of a key's partition, if the page has it. The page begins at `start`, with the first of these tokens, and `next_page`
+    /// with the other one.
     fn place_in(
         &self,
         page: &IndexPage,
         key: &PartitionKey,
-        next_page: Option<u64>,
+        (start, next_page): (u64, Option<u64>),
+        (first, next): (Token, Option<Token>),
     ) -> Result<Option<Place>> {
         let Some(entry) = page.find(key) else {
             // The filter has let the key pass, so this is rare.
-            let is_in_order = page.is_in_order_at(key.token, |key| token_for(self.partitioner, key));
-            let what = "the partitions of the index are out of order";
-            return if is_in_order { Ok(None) } else { Err(Error::corrupt(self.file().path(), 0, what)) };
+            let token_of = |key: &[u8]| token_for(self.partitioner, key);
+            let is_in_order =
+                page.first_token() == Some(first) && page.is_in_order_at(key.token, next, token_of);
+            let what = "the partitions of the index from here on are out of order";
+            return if is_in_order { Ok(None) } else { Err(Error::corrupt(self.file().path(), start, what)) };
         };
         let end = entry.next_data.map_or_else(OnceCell::new, OnceCell::from);
         let next_entry = page.rest().or(next_page);

@@ -94,7 +94,7 @@ enum Left {
     Partition { key: PartitionKey, range: Range<u64>, with_static: bool },
     /// Blocks, the last one first; before them the head of the partition, if it is wanted.
     Blocks {
-        head: Option<Range<u64>>,
+        head: Option<(PartitionKey, Range<u64>)>,
         partition: u64,
         promoted: Promoted,
         numbers: Range<u32>,
@@ -126,10 +126,13 @@ impl ReverseReader {
         let PlaceOfBlocks { head, promoted, found } = place;
         let partition = head.start;
         let mut reader = ReverseReader::new(table, slice, Left::Nothing, options);
-        if !options.static_row {
-            reader.ready.push_back(Fragment::PartitionStart(start));
-        }
-        let head = options.static_row.then_some(head);
+        let head = match options.static_row {
+            true => Some((start.key, head)),
+            false => {
+                reader.ready.push_back(Fragment::PartitionStart(start));
+                None
+            }
+        };
         reader.exit = Some(found.exit);
         reader.left = Left::Blocks { head, partition, promoted, numbers: found.blocks, open: found.open };
         reader
@@ -168,8 +171,8 @@ impl ReverseReader {
                 Ok(())
             }
             Left::Blocks { head, partition, promoted, numbers, open } => {
-                if let Some(head) = head {
-                    self.read_head(head).await?;
+                if let Some((key, head)) = head {
+                    self.read_head(&key, head).await?;
                 }
                 if numbers.is_empty() {
                     self.finish(open);
@@ -183,10 +186,10 @@ impl ReverseReader {
         }
     }
 
-    async fn read_head(&mut self, head: Range<u64>) -> Result<()> {
+    async fn read_head(&mut self, key: &PartitionKey, head: Range<u64>) -> Result<()> {
         let pace = Pace::steady((head.end - head.start).min(self.read_buffer), false);
         let data = self.table.data().clone();
-        let mut reader = DataReader::whole_piece(data, head, pace, self.slice.clone());
+        let mut reader = DataReader::whole_piece(data, head, pace, self.slice.clone()).expecting(key);
         while let Some(fragment) = reader.next().await? {
             self.ready.push_back(fragment);
         }

@@ -328,13 +328,25 @@ impl SSTable {
         (token, key): (Token, &[u8]),
         is_wanted: impl Fn(Token, &[u8]) -> bool,
     ) -> Result<u64> {
-        let start = self.summary().floor(token, key).map_or(0, |sample| self.summary().entry(sample).1);
+        let summary = self.summary();
+        let floor = summary.floor(token, key);
+        let start = floor.map_or(0, |sample| summary.entry(sample).1);
+        // No key before that of the next sample is above it.
+        let next = floor.map_or(0, |sample| sample + 1);
+        let most = if next < summary.len() { summary.token(next) } else { Token::MAX };
         let source = IndexSource::Streamed(self.index_file.clone());
         let mut entries = EntryScanner::new(source, start..self.index_file.len(), INDEX_STEP);
+        let (mut at, mut before) = (start, Token::MIN);
         while let Some(entry) = entries.next().await? {
-            if is_wanted(token_for(self.index.partitioner, &entry.key), &entry.key) {
+            let token = token_for(self.index.partitioner, &entry.key);
+            if token < std::mem::replace(&mut before, token) || token > most {
+                let what = "the partitions of the index are out of order";
+                return Err(Error::corrupt(self.index_file.path(), at, what));
+            }
+            if is_wanted(token, &entry.key) {
                 return Ok(entry.data);
             }
+            at = entries.position();
         }
         Ok(self.data.file.len())
     }
@@ -624,7 +636,9 @@ impl SSTable {
         let first = match options.limit {
             None => most,
             // A request ends at the multiple of a page before where it may.
-            Some(rows) => FIRST_GUESS.saturating_add(self.len_of_rows(rows.saturating_sub(1))) + PAGE - 1,
+            Some(rows) => {
+                FIRST_GUESS.saturating_add(self.len_of_rows(rows.saturating_sub(1))).saturating_add(PAGE - 1)
+            }
         };
         let overlaps = options.reads_on && options.limit.is_none();
         Pace { first: first.min(most), overlaps, ..Pace::steady(most, false) }

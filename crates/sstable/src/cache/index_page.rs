@@ -211,12 +211,17 @@ impl IndexPage {
     }
 
     /// Whether the keys are in order where this token's would be: asked where a key was not found, as one that is damaged
-    /// is not.
-    pub(crate) fn is_in_order_at(&self, token: Token, token_of: impl Fn(&[u8]) -> Token) -> bool {
+    /// is not. The token is none of those before the page, and the page behind begins with `next_page`, if there is one.
+    pub(crate) fn is_in_order_at(
+        &self,
+        token: Token,
+        next_page: Option<Token>,
+        token_of: impl Fn(&[u8]) -> Token,
+    ) -> bool {
         let after = self.samples.partition_point(|sample| sample.token <= token);
         let next = self.samples.get(after);
         let end = next.map_or(self.entries.len(), |sample| sample.offset as usize);
-        let Some(floor) = after.checked_sub(1) else { return true };
+        let Some(floor) = after.checked_sub(1) else { return false };
         let (mut offset, mut last) = (self.samples[floor].offset as usize, Token::MIN);
         while offset < end {
             let head = self.head(offset, 0);
@@ -226,7 +231,7 @@ impl IndexPage {
             }
             offset += head.bytes.len();
         }
-        next.is_none_or(|next| last <= next.token)
+        next.map(|next| next.token).or(next_page).is_none_or(|next| last <= next)
     }
 
     #[inline]
@@ -372,16 +377,35 @@ mod tests {
         let mut entries = encode(&keys, 1);
         let mut told = 0;
         for number in [5, 20, 40, 70] {
-            assert!(page(&keys, 1).is_in_order_at(keys[number].token, token_of));
+            assert!(page(&keys, 1).is_in_order_at(keys[number].token, None, token_of));
             entries[number].1[KEY + 3] ^= 1;
             let mut builder = IndexPageBuilder::new(token_of);
             push(&mut builder, &entries);
             let page = builder.build();
             assert_eq!(page.find(&keys[number]), None);
-            told += u32::from(!page.is_in_order_at(keys[number].token, token_of));
+            told += u32::from(!page.is_in_order_at(keys[number].token, None, token_of));
             entries[number].1[KEY + 3] ^= 1;
         }
         assert_eq!(told, 4);
+    }
+
+    /// Those in front of a first key that has become greater, and a last one that has, are not found either.
+    #[test]
+    fn a_damaged_key_at_an_end_shows_too() {
+        let keys = sorted((0..15_u64).map(|i| i.to_be_bytes().to_vec()));
+        let next = keys[14].token + 1;
+        for (number, lost) in [(0, 1), (14, 14)] {
+            let mut entries = encode(&keys, 1);
+            let key = KEY..KEY + 8;
+            while token_of(&entries[number].1[key.clone()]) <= keys[number].token.max(next) {
+                entries[number].1[key.start] += 1;
+            }
+            let mut builder = IndexPageBuilder::new(token_of);
+            push(&mut builder, &entries);
+            let (page, lost) = (builder.build(), &keys[lost]);
+            assert_eq!(page.find(lost), None);
+            assert!(!page.is_in_order_at(lost.token, Some(next), token_of));
+        }
     }
 
     #[test]
