@@ -94,7 +94,7 @@ pub enum Step {
 }
 
 /// Writes the SSTables of one table as a new one into a folder, which is made where it is missing. Leftovers of
-/// writers that were cut off there are removed first.
+/// writers that were cut off there are removed first: no other writer may be at work in the folder.
 ///
 /// `progress` is told now and then what is done and how many bytes of the sources' data it has come to, about.
 ///

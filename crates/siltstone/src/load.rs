@@ -53,7 +53,7 @@ impl Form {
 /// What has no timestamp gets the given one, in microseconds, or that of the clock.
 ///
 /// # Errors
-/// [`Error::Text`], which names the line that is none; what is before it may have been written. What the table says.
+/// [`Error::Text`], which names the line that is none; what is before it is written. What the table says.
 pub fn load(
     table: &Table,
     path: &Path,
@@ -69,14 +69,24 @@ pub fn load(
     };
     // What went wrong first is told.
     load.written()?;
-    read?;
-    load.finish()
+    match read {
+        Ok(()) => load.finish(),
+        Err(wrong) => {
+            // What is before the line is written, but for what may belong to it.
+            load.write_batch()?;
+            load.written()?;
+            let sorted = load.dump.sorted.take();
+            load.write_sorted(sorted)?;
+            Err(wrong)
+        }
+    }
 }
 
 struct Load<'a> {
     table: &'a Table,
     path: PathBuf,
     keys: Vec<(String, ColumnKind)>,
+    statics: Vec<String>,
     timestamp: Option<i64>,
     batch: Batch,
     /// The batch that is being written while lines are read for the next one, and the last line of it.
@@ -106,11 +116,13 @@ impl Load<'_> {
         let columns = table.columns();
         let is_key = |kind| matches!(kind, ColumnKind::PartitionKey | ColumnKind::Clustering);
         let keys = columns.iter().filter(|column| is_key(column.kind));
+        let statics = columns.iter().filter(|column| column.kind == ColumnKind::Static);
         let now = timestamp.unwrap_or_else(|| crate::now() * 1_000_000);
         Load {
             table,
             path: path.to_path_buf(),
             keys: keys.map(|column| (column.name.clone(), column.kind)).collect(),
+            statics: statics.map(|column| column.name.clone()).collect(),
             timestamp,
             batch: Batch::new(),
             under_way: None,
@@ -163,10 +175,12 @@ impl Load<'_> {
 
     fn csv(&mut self, lines: &mut dyn BufRead, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let mut reader = csv::Reader::new(lines);
-        let names = reader.next().map_err(|error| self.wrong(&error))?;
+        let names = reader.next().map_err(|error| self.wrong_at(reader.line(), &error))?;
         let names: Vec<String> = names.into_iter().flatten().map(|name| name.unwrap_or_default()).collect();
-        while let Some(fields) = reader.next().map_err(|error| self.wrong(&error))? {
+        loop {
+            let fields = reader.next();
             self.line = reader.line();
+            let Some(fields) = fields.map_err(|error| self.wrong(&error))? else { return Ok(()) };
             if fields.len() != names.len() {
                 return Err(self.wrong(&format!("{} fields, not {}", fields.len(), names.len())));
             }
@@ -176,7 +190,6 @@ impl Load<'_> {
             self.row(values)?;
             progress(reader.bytes());
         }
-        Ok(())
     }
 
     /// Writes a row of these columns.
@@ -192,6 +205,11 @@ impl Load<'_> {
                 // A row that has none of them is a static one.
                 (_, value) => clustering.extend(value),
             }
+        }
+        let is_static = |(name, _): &(String, Value)| self.statics.contains(name);
+        let has_clustering = self.keys.iter().any(|(_, kind)| *kind == ColumnKind::Clustering);
+        if has_clustering && clustering.is_empty() && !values.iter().any(is_static) {
+            return Err(self.wrong(&"neither clustering columns nor static ones are given: no row is named"));
         }
         let write = values
             .into_iter()

@@ -1,5 +1,6 @@
 //! Which SSTables a path names.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -66,13 +67,29 @@ fn single(disk: &Disk, path: &Path) -> Result<Descriptor> {
     })
 }
 
-/// The data files that several paths name, in the order of the paths.
+/// The data files that several paths name, in the order of the paths. An SSTable that several of them name, as `me-1-big-*` does, is
+/// there once.
 ///
 /// # Errors
 /// As of [`data_files`].
 pub fn all_data_files(disk: &Disk, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let files = paths.iter().map(|path| data_files(disk, path)).collect::<Result<Vec<_>>>()?;
-    Ok(files.concat())
+    let found = each_of_all_data_files(disk, paths).into_iter();
+    found.map(|(file, found)| found.map(|_| file)).collect()
+}
+
+/// The same, but each with what keeps it from being read.
+pub fn each_of_all_data_files(disk: &Disk, paths: &[PathBuf]) -> Vec<(PathBuf, Result<Descriptor>)> {
+    let mut seen = BTreeSet::new();
+    let mut is_new = |found: &(PathBuf, Result<Descriptor>)| match &found.1 {
+        Ok(name) => {
+            // Whatever way leads to the folder; a simulated one is nowhere else.
+            let dir = name.dir.canonicalize().unwrap_or_else(|_| name.dir.clone());
+            seen.insert(Descriptor { dir, ..name.clone() })
+        }
+        Err(_) => true,
+    };
+    let found = paths.iter().flat_map(|path| each_data_file(disk, path));
+    found.filter(|found| is_new(found)).collect()
 }
 
 /// The names for a new SSTable in a folder: a number above those of all that are there, whole or not.
@@ -172,6 +189,21 @@ mod tests {
             names_of(&["/t/me-9-big-TOC.txt"], "/t/me-9-big-TOC.txt").unwrap(),
             ["/t/me-9-big-Data.db"]
         );
+    }
+
+    #[test]
+    fn an_sstable_of_several_names_is_there_once() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let disk = shard.disk().as_simulated().expect("simulated");
+            let files = ["/t/me-1-big-Data.db", "/t/me-1-big-TOC.txt", "/t/me-2-big-Data.db"];
+            files.iter().for_each(|file| disk.add_file(file, Vec::new()));
+            let paths = [files[2], files[1], files[0], "/t"].map(PathBuf::from);
+            assert_eq!(
+                all_data_files(shard.disk(), &paths).unwrap(),
+                [files[2], files[0]].map(PathBuf::from)
+            );
+        })
+        .unwrap();
     }
 
     #[test]

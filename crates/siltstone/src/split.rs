@@ -17,10 +17,10 @@ use model::{Fragment, FragmentReader};
 use runtime::Disk;
 use sstable::component::{Component, Descriptor};
 use sstable::parts::statistics::Partitioner;
-use sstable::writer::{Written, remove_leftovers};
+use sstable::writer::{Finished, Written, remove_leftovers};
 use sstable::{SSTable, SSTableWriter};
 
-use crate::convert::{Step, Target, check, encoding, options};
+use crate::convert::{Step, Target, check, encoding, options, prepare};
 use crate::error::{Error, Result};
 use crate::one_deletion::OneDeletion;
 use crate::paths::next_descriptor;
@@ -66,14 +66,14 @@ pub struct Split {
 }
 
 /// Writes the SSTables of one table as several new ones into a folder, which is made where it is missing. Leftovers of
-/// writers that were cut off there are removed first.
+/// writers that were cut off there are removed first: no other writer may be at work in the folder.
 ///
 /// `progress` is told now and then how many bytes of data it has come to, about.
 ///
 /// # Errors
 /// Sources that are not of one table; ranges that have tokens in common, or leave out what is not to be left out; what
-/// the target cannot hold; what cannot be read or written. Then none of the new SSTables is left. Only where the process
-/// itself is ended, those that were whole are.
+/// the target cannot hold; what cannot be read or written. Then none of the new SSTables is left. They are there once the last one is
+/// written: where the process is ended before, there is none of them.
 pub async fn split(
     disk: &Disk,
     sources: Vec<Rc<SSTable>>,
@@ -89,21 +89,20 @@ pub async fn split(
         Cut::Parts(count) => parts::ranges(ordered_by_token(&tables)?, *count).await?,
     };
     check(&tables, target, progress).await?;
-    disk.create_dir_all(dir).await.map_err(sstable::Error::from)?;
-    remove_leftovers(disk, dir).await?;
+    prepare(disk, dir).await?;
     let next = next_descriptor(disk, dir, target.version)?;
     let mut cutter =
-        Cutter { disk, tables: &tables, target, next, writer: None, split: Split::default(), before: 0 };
+        Cutter { disk, tables: &tables, target, next, writer: None, finished: Vec::new(), empty: Vec::new() };
     let mut tell = |done| progress(Step::Writing, done);
     let done = match cut {
         Cut::Size(size) => cutter.by_size(size.get(), &mut tell).await,
         Cut::Tokens { .. } | Cut::Parts(_) => cutter.by_token(&ranges, &mut tell).await,
     };
     match done {
-        Ok(()) => Ok(cutter.split),
+        Ok(()) => cutter.seal_all().await,
         Err(error) => {
             // The first error is the one to tell.
-            drop(cutter.undo().await);
+            drop(cutter.undo(Vec::new()).await);
             Err(error)
         }
     }
@@ -133,9 +132,9 @@ struct Cutter<'a> {
     next: Descriptor,
     /// The one that is being written.
     writer: Option<SSTableWriter>,
-    split: Split,
-    /// Bytes of data of those that are whole.
-    before: u64,
+    /// Those that are written, which are no SSTables before all are.
+    finished: Vec<Finished>,
+    empty: Vec<TokenRange>,
 }
 
 impl Cutter<'_> {
@@ -150,20 +149,20 @@ impl Cutter<'_> {
                 let is_full = size.of(writer) >= most;
                 self.tell(progress);
                 if is_full {
-                    self.seal().await?;
+                    self.finish().await?;
                 }
             }
         }
-        self.seal().await
+        self.finish().await
     }
 
     async fn by_token(&mut self, ranges: &[TokenRange], progress: &mut dyn FnMut(u64)) -> Result<()> {
         for range in ranges {
-            let whole = self.split.written.len();
+            let before = self.finished.len();
             self.one_range(range, progress).await?;
-            self.seal().await?;
-            if self.split.written.len() == whole {
-                self.split.empty.push(*range);
+            self.finish().await?;
+            if self.finished.len() == before {
+                self.empty.push(*range);
             }
         }
         Ok(())
@@ -214,35 +213,51 @@ impl Cutter<'_> {
     }
 
     fn tell(&self, progress: &mut dyn FnMut(u64)) {
-        progress(self.before + self.writer.as_ref().map_or(0, SSTableWriter::position));
+        let before: u64 = self.finished.iter().map(Finished::data_len).sum();
+        progress(before + self.writer.as_ref().map_or(0, SSTableWriter::position));
     }
 
-    /// Seals the SSTable that is being written, if there is one.
-    async fn seal(&mut self) -> Result<()> {
+    /// Writes what is left of the SSTable that is being written, if there is one.
+    async fn finish(&mut self) -> Result<()> {
         if let Some(writer) = self.writer.take() {
-            let written = writer.seal().await?;
-            self.before += written.data_len;
-            self.split.written.push(written);
+            self.finished.push(writer.finish().await?);
         }
         Ok(())
     }
 
+    /// Makes SSTables of all that is written.
+    async fn seal_all(mut self) -> Result<Split> {
+        let mut written = Vec::new();
+        for finished in std::mem::take(&mut self.finished) {
+            match finished.seal().await {
+                Ok(sealed) => written.push(sealed),
+                Err(error) => {
+                    // The first error is the one to tell.
+                    drop(self.undo(written).await);
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(Split { written, empty: self.empty })
+    }
+
     /// Removes all that was written. What is whole is made one that is not first: then a process that is ended in
     /// between leaves nothing that looks like an SSTable.
-    async fn undo(self) -> Result<()> {
+    async fn undo(self, sealed: Vec<Written>) -> Result<()> {
         if let Some(writer) = self.writer {
             drop(writer.abandon().await);
         }
-        for written in &self.split.written {
+        for written in &sealed {
             let toc = written.descriptor.path_of(&Component::Toc);
             let mut unsealed = toc.clone().into_os_string();
             unsealed.push(".tmp");
             self.disk.rename(&toc, &PathBuf::from(unsealed)).await.map_err(sstable::Error::from)?;
         }
-        if !self.split.written.is_empty() {
-            self.disk.sync_dir(&self.next.dir).await.map_err(sstable::Error::from)?;
-            remove_leftovers(self.disk, &self.next.dir).await?;
+        for finished in self.finished {
+            finished.abandon().await?;
         }
+        self.disk.sync_dir(&self.next.dir).await.map_err(sstable::Error::from)?;
+        remove_leftovers(self.disk, &self.next.dir).await?;
         Ok(())
     }
 }

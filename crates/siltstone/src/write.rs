@@ -21,7 +21,7 @@ use sstable::parts::statistics::EncodingStats;
 use sstable::writer::{Limits, Written, remove_leftovers};
 use sstable::{SSTableWriter, Version, WriteOptions};
 
-use crate::convert::write_all;
+use crate::convert::{prepare_folder, write_all};
 use crate::error::{Error, Result};
 use crate::json_rows::{Part, Piece};
 use crate::paths::next_descriptor;
@@ -223,7 +223,7 @@ impl Work<'_> {
     /// Writes rows that all fitted into memory.
     async fn straight(&mut self, sorted: Sorted) -> Result<Outcome> {
         let mut rows = self.narrowed(sorted);
-        self.disk.create_dir_all(self.dir).await.map_err(sstable::Error::from)?;
+        prepare_folder(self.disk, self.dir).await?;
         let descriptor = next_descriptor(self.disk, self.dir, self.job.version)?;
         let written = write_sorted(self.disk, descriptor, &mut rows, self.job.options.clone()).await?;
         Ok(Outcome { written, rows: rows.rows(), runs: 0 })

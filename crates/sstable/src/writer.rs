@@ -39,11 +39,13 @@ use crate::parts::statistics::{Collector, EncodingStats, Header, Partitioner, St
 use crate::parts::summary::SummaryBuilder;
 use crate::{Error, Result, Version};
 
+mod finished;
 mod growing;
 pub mod limits;
 mod seal;
 mod usual;
 
+pub use finished::{Finished, Written};
 pub use limits::Limits;
 pub(crate) use seal::is_unsealed;
 pub use seal::{remove_leftovers, unsealed};
@@ -105,21 +107,6 @@ impl WriteOptions {
             partitioner: Partitioner::Murmur3,
         }
     }
-}
-
-/// What was written.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Written {
-    /// The names of the files.
-    pub descriptor: Descriptor,
-    /// The components, TOC.txt last.
-    pub components: Vec<Component>,
-    /// How many partitions there are.
-    pub partitions: u64,
-    /// Bytes of Data.db, uncompressed.
-    pub data_len: u64,
-    /// Bytes of Data.db on disk.
-    pub data_file_len: u64,
 }
 
 /// Writes an SSTable.
@@ -310,6 +297,15 @@ impl SSTableWriter {
     /// # Errors
     /// A stream that ended within a partition, or had none; what the operating system says. Then nothing is left.
     pub async fn seal(self) -> Result<Written> {
+        self.finish().await?.seal().await
+    }
+
+    /// The same up to the last step, which makes an SSTable of it: where several are to be there together or not at all, each is
+    /// finished first. What a crash leaves of it before that is found by [`remove_leftovers`].
+    ///
+    /// # Errors
+    /// As of [`seal`](SSTableWriter::seal).
+    pub async fn finish(self) -> Result<Finished> {
         let done = self.validator.finish().map_err(|error| self.unfit(error.to_string()));
         let done = match done {
             Ok(()) if self.partitions == 0 => {
@@ -318,7 +314,7 @@ impl SSTableWriter {
             other => other,
         };
         match done {
-            Ok(()) => self.seal_all().await,
+            Ok(()) => self.finish_all().await,
             Err(error) => {
                 drop(self.abandon().await);
                 Err(error)
@@ -534,7 +530,7 @@ impl SSTableWriter {
         Ok(())
     }
 
-    async fn seal_all(self) -> Result<Written> {
+    async fn finish_all(self) -> Result<Finished> {
         let SSTableWriter {
             mut sealer,
             data,
@@ -573,10 +569,10 @@ impl SSTableWriter {
                 return Err(error);
             }
         };
-        let descriptor = sealer.descriptor().clone();
-        let components = sealer.seal().await?;
+        let (descriptor, components) = (sealer.descriptor().clone(), Vec::new());
         let Sealed { data_len, file_len: data_file_len, .. } = sealed;
-        Ok(Written { descriptor, components, partitions, data_len, data_file_len })
+        let written = Written { descriptor, components, partitions, data_len, data_file_len };
+        Ok(Finished { sealer: sealer.name_components().await?, written })
     }
 }
 

@@ -9,6 +9,8 @@ use siltstone::convert::{Step, convert};
 use sstable::Version;
 use sstable::data::row::Family;
 
+use super::claim::Claim;
+use super::lines::say;
 use super::progress::Progress;
 use super::shape::{Shape, told, version};
 use super::{on_shard, open_for_scans};
@@ -18,7 +20,8 @@ use super::{on_shard, open_for_scans};
 ///
 /// Everything stays as it is: timestamps, expiry, tombstones of every kind. Nothing is purged; of several SSTables, what
 /// one shadows in another goes, as in a compaction. What the version cannot hold, such as a deletion after January 2038
-/// before oa, is refused before anything is written. The new files appear together, or not at all.
+/// before oa, is refused before anything is written. The new files appear together, or not at all; of several writers to one
+/// folder one waits for the other.
 ///
 /// Memory stays small whatever the size.
 #[derive(Debug, Args)]
@@ -56,6 +59,7 @@ impl Convert {
         let target = self.shape.target(self.to, Family::Cassandra)?;
         on_shard(ShardOptions::default(), async move |shard| {
             let sources = open_for_scans(&shard, &self.sources).await?;
+            let _claim = Claim::of(&self.dest)?;
             let total = sources.iter().map(|table| table.data().file.len()).sum();
             let mut progress = Progress::always("converting", total);
             let mut tell = |step: Step, done: u64| match step {
@@ -64,8 +68,7 @@ impl Convert {
             };
             let written = convert(shard.disk(), sources, &target, &self.dest, &mut tell).await?;
             drop(progress);
-            println!("{}", told(&written, None));
-            Ok(())
+            say(&told(&written, None))
         })
     }
 }

@@ -11,6 +11,7 @@ use sstable::parts::row_filter::write_row_filter;
 use sstable::parts::usage::Usage;
 use sstable::{OpenOptions, SSTable};
 
+use super::lines::Lines;
 use super::progress::Progress;
 use super::{Paths, on_shard};
 
@@ -56,13 +57,14 @@ impl Fences {
 
     async fn write_all(&self, shard: &Shard) -> Result<()> {
         let options = OpenOptions::new(Cache::new(CACHE));
+        let mut lines = Lines::new();
         for file in siltstone::paths::all_data_files(shard.disk(), &self.paths.paths)? {
             let table = SSTable::open(shard.disk(), &file, &options).await?;
             let path = table.descriptor().path_of(&Component::Fences);
             let written = self.write(&path, &table, table.fences_state(), async |progress| {
                 write_fences(shard.disk(), &table, |done| progress.set(done)).await
             });
-            println!("{}: {}", path.display(), written.await?);
+            lines.say(&format!("{}: {}", path.display(), written.await?))?;
             if !self.rows {
                 continue;
             }
@@ -72,7 +74,7 @@ impl Fences {
             let written = self.write(&path, &table, table.row_filter_state().await, async |progress| {
                 write_row_filter(shard.disk(), &table, |done| progress.set(done)).await
             });
-            println!("{}: {}", path.display(), written.await?);
+            lines.say(&format!("{}: {}", path.display(), written.await?))?;
         }
         Ok(())
     }
@@ -93,7 +95,7 @@ impl Fences {
             }
             _ => {}
         }
-        let mut progress = Progress::new(&table.descriptor().to_string(), table.index_len());
+        let mut progress = Progress::always(&table.descriptor().to_string(), table.index_len());
         Ok(match write(&mut progress).await? {
             Some(bytes) => format!("{} KiB", bytes.div_ceil(1024)),
             None => "not needed".to_owned(),

@@ -1,10 +1,12 @@
 //! The arguments of the command, a file a subcommand.
 
+mod claim;
 mod convert;
 mod dump;
 mod fences;
 mod index;
 mod info;
+mod lines;
 mod perf;
 mod progress;
 mod read;

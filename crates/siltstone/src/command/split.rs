@@ -11,6 +11,8 @@ use siltstone::{Error, Result};
 use sstable::Version;
 use sstable::data::row::Family;
 
+use super::claim::Claim;
+use super::lines::Lines;
 use super::progress::Progress;
 use super::shape::{Shape, told, version};
 use super::{note, on_shard, open_for_scans, positive};
@@ -18,8 +20,8 @@ use super::{note, on_shard, open_for_scans, positive};
 /// Cut the SSTables of a table, merged where there are several, into several new ones: by size, by token, or into parts.
 ///
 /// The new SSTables ascend by token as their numbers do; no two have a partition in common, and no partition is cut. Everything
-/// stays as it is, as with convert. Without further options they are written as the first source is. If one cannot be
-/// written, none of them is left.
+/// stays as it is, as with convert. Without further options they are written as the first source is. They
+/// appear once the last one is written: if one cannot be, or the process is ended, there is none of them.
 ///
 /// Memory stays small whatever the size. With --by-token only the part of the sources that is in a range is read.
 #[derive(Debug, Args)]
@@ -86,6 +88,7 @@ impl Split {
             let to = self.to.unwrap_or(first.version());
             let family = if to.may_be_scyllas() { family_of(first) } else { Family::Cassandra };
             let target = self.shape.target(to, family)?;
+            let _claim = Claim::of(&self.dest)?;
             let total = sources.iter().map(|table| table.data().file.len()).sum();
             let mut progress = Progress::always("splitting", total);
             let mut tell = |step: Step, done: u64| match step {
@@ -94,7 +97,8 @@ impl Split {
             };
             let split = split(shard.disk(), sources, &cut, &target, &self.dest, &mut tell).await?;
             drop(progress);
-            split.written.iter().for_each(|written| println!("{}", told(written, None)));
+            let mut lines = Lines::new();
+            split.written.iter().try_for_each(|written| lines.say(&told(written, None)))?;
             split.empty.iter().for_each(|range| note(&format!("no partition has a token in {range}")));
             Ok(())
         })

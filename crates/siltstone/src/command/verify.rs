@@ -1,17 +1,17 @@
 //! `siltstone sstable verify`: whether SSTables are sound.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::Args;
 use runtime::{Cache, Shard, ShardOptions};
-use siltstone::paths::each_data_file;
+use siltstone::paths::each_of_all_data_files;
 use siltstone::verify::{refusal_json, report_json, report_text};
 use siltstone::{Error, Result};
 use sstable::OpenOptions;
 use sstable::component::Descriptor;
 use sstable::verify::{Report, verify};
 
+use super::lines::Lines;
 use super::progress::Progress;
 use super::{Paths, complain, in_words, on_shard};
 
@@ -52,14 +52,13 @@ impl Verify {
 
     async fn verify_all(&self, shard: &Shard) -> Result<()> {
         let options = OpenOptions::new(Cache::new(CACHE));
-        let paths = self.paths.paths.iter();
-        let found: Vec<_> = paths.flat_map(|path| each_data_file(shard.disk(), path)).collect();
-        let mut out = io::stdout().lock();
+        let found = each_of_all_data_files(shard.disk(), &self.paths.paths);
+        let mut lines = Lines::new();
         let (mut damaged, of) = (0, found.len());
         for (path, descriptor) in found {
             let (descriptor, verified) = match descriptor {
                 Ok(descriptor) => {
-                    let mut progress = Progress::new(&descriptor.to_string(), 0);
+                    let mut progress = Progress::always(&descriptor.to_string(), 0);
                     let tell = |done, total| progress.set_of(done, total);
                     let verified = verify(shard.disk(), &path, &options, tell).await;
                     (Some(descriptor), verified.map_err(Error::from))
@@ -68,8 +67,7 @@ impl Verify {
             };
             let (is_sound, text) = self.told(&path, descriptor.as_ref(), verified);
             damaged += usize::from(!is_sound);
-            out.write_all(text.as_bytes())?;
-            out.flush()?;
+            lines.print(&text)?;
         }
         if damaged == 0 { Ok(()) } else { Err(Error::NotSound { damaged, of }) }
     }

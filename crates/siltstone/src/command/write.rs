@@ -15,6 +15,8 @@ use siltstone::{Error, Result};
 use sstable::Version;
 use sstable::data::row::Family;
 
+use super::claim::Claim;
+use super::lines::say;
 use super::on_shard;
 use super::progress::Progress;
 use super::shape::{Shape, told, version};
@@ -84,6 +86,7 @@ impl Write {
                 ..Job::new(Rc::new(table.schema), self.to, options)
             };
             let (inputs, total) = open(&self.inputs)?;
+            let _claim = Claim::of(&self.dest)?;
             let mut reading = Some(Progress::always("reading", total));
             let mut merging: Option<Progress> = None;
             let mut tell = |step: Step| match step {
@@ -95,8 +98,7 @@ impl Write {
             };
             let outcome = write(shard.disk(), &job, inputs, &self.dest, &mut tell).await?;
             drop((reading, merging));
-            println!("{}", told(&outcome.written, Some(outcome.rows)));
-            Ok(())
+            say(&told(&outcome.written, Some(outcome.rows)))
         })
     }
 }

@@ -2,9 +2,14 @@
 
 use std::io::{self, BufRead};
 
+/// A record of more bytes than this is none: a quote that nobody has closed would take in all that follows.
+const LONGEST: usize = 128 << 20;
+
 /// Reads records, one after the other.
 pub(super) struct Reader<'a> {
     lines: &'a mut dyn BufRead,
+    lines_read: u64,
+    /// Where the record begins.
     line: u64,
     bytes: u64,
 }
@@ -12,12 +17,25 @@ pub(super) struct Reader<'a> {
 /// The fields of a record; `None` is one that is empty and has no quotes.
 pub(super) type Record = Vec<Option<String>>;
 
+/// What stands in front of a character.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nothing of the field.
+    Begin,
+    /// A field without quotes, or what is behind its last quote.
+    Outside,
+    /// An open quote.
+    Inside,
+    /// A quote within quotes: its end, or the first half of one.
+    Quote,
+}
+
 impl<'a> Reader<'a> {
     pub(super) fn new(lines: &'a mut dyn BufRead) -> Reader<'a> {
-        Reader { lines, line: 0, bytes: 0 }
+        Reader { lines, lines_read: 0, line: 0, bytes: 0 }
     }
 
-    /// The number of the last line of the last record.
+    /// The number of the first line of the record that was read last, or could not be read.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
@@ -31,14 +49,18 @@ impl<'a> Reader<'a> {
     pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
         let mut text = String::new();
         loop {
+            self.line = self.lines_read + 1;
             if !self.read_line(&mut text)? {
                 return Ok(None);
             }
-            // An odd number of quotes: the record goes on in the next line.
-            while text.matches('"').count() % 2 == 1 {
-                if !self.read_line(&mut text)? {
+            let mut place = Place::Begin.behind(&text);
+            // The field goes on in the next line.
+            while place == Place::Inside {
+                let end = text.len();
+                if end > LONGEST || !self.read_line(&mut text)? {
                     return Err(io::Error::other("a field in quotes is not closed"));
                 }
+                place = place.behind(&text[end..]);
             }
             if !text.trim_ascii().is_empty() {
                 return Ok(Some(fields(text.trim_end_matches(['\n', '\r']))));
@@ -50,8 +72,20 @@ impl<'a> Reader<'a> {
     fn read_line(&mut self, text: &mut String) -> io::Result<bool> {
         let len = self.lines.read_line(text)?;
         self.bytes += len as u64;
-        self.line += u64::from(len > 0);
+        self.lines_read += u64::from(len > 0);
         Ok(len > 0)
+    }
+}
+
+impl Place {
+    /// The place behind some text: as [`fields`] takes it apart.
+    fn behind(self, text: &str) -> Place {
+        text.bytes().fold(self, |place, byte| match (place, byte) {
+            (Place::Inside, b'"') => Place::Quote,
+            (Place::Begin | Place::Quote, b'"') | (Place::Inside, _) => Place::Inside,
+            (_, b',') => Place::Begin,
+            _ => Place::Outside,
+        })
     }
 }
 
@@ -113,6 +147,18 @@ mod tests {
             vec![None, some(""), some("2")],
         ];
         assert_eq!(read(text).unwrap(), expected);
-        assert!(read(b"a\n\"b").is_err());
+        assert_eq!(
+            read(b"7,5\" pipe\n8,a\"\"b").unwrap(),
+            [vec![some("7"), some("5\" pipe")], vec![some("8"), some("a\"\"b")],]
+        );
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_is_told_where_it_is() {
+        let mut text = &b"a\n\"b\"\n1,\"c\nd\n"[..];
+        let mut reader = Reader::new(&mut text);
+        assert!(reader.next().is_ok() && reader.next().is_ok());
+        assert!(reader.next().is_err());
+        assert_eq!(reader.line(), 3);
     }
 }

@@ -246,3 +246,29 @@ fn sources_must_be_of_one_table() {
         assert!(!shard.disk().exists(Path::new(DEST)));
     });
 }
+
+/// A process that ends before the last part is written leaves none of them. What is left then is to name a list of each.
+#[test]
+fn parts_are_there_together() {
+    let (mut none, mut some) = (0, 0);
+    for operation in 0.. {
+        let mut is_over = false;
+        simulated(async |shard| {
+            let sources = [source(&shard, 0..40, 1, 20).await];
+            let disk = shard.disk().as_simulated().expect("simulated");
+            let crash_at = Some(disk.counters().operations + operation);
+            disk.set_options(SimOptions { crash_at, ..SimOptions::default() });
+            is_over = cut(&shard, &sources, Cut::Parts(count(4))).await.is_ok();
+            disk.set_options(SimOptions::default());
+            disk.restart();
+            let found =
+                crate::paths::data_files(shard.disk(), Path::new(DEST)).map_or(0, |files| files.len());
+            none += u32::from(found == 0);
+            some += u32::from(0 < found && found < 4);
+        });
+        if is_over {
+            break;
+        }
+    }
+    assert!(none > 100 && some <= 2 * 4, "{none}, {some}");
+}

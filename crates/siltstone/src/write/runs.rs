@@ -18,7 +18,7 @@ use sstable::{OpenOptions, SSTable, SSTableWriter, WriteOptions};
 
 use super::columns::Narrowed;
 use super::{Job, Outcome, Step, write_sorted};
-use crate::convert::{encoding, write_all};
+use crate::convert::{encoding, prepare_folder, write_all};
 use crate::error::Result;
 use crate::paths::next_descriptor;
 use crate::read::Tables;
@@ -150,7 +150,7 @@ impl<'a> Runs<'a> {
     }
 
     async fn make_folder(&mut self) -> Result<PathBuf> {
-        self.disk.create_dir_all(self.dest).await.map_err(sstable::Error::from)?;
+        prepare_folder(self.disk, self.dest).await?;
         let generation = next_descriptor(self.disk, self.dest, self.job.version)?.generation;
         let dir = self.dest.join(format!("{}{generation}{}", NAME.0, NAME.1));
         self.disk.create_dir_all(&dir).await.map_err(sstable::Error::from)?;

@@ -109,3 +109,36 @@ fn a_copy_of_cassandras_folder_is_read() {
     assert_eq!(named.len(), rows.len());
     assert!(named[0].get("k").is_some());
 }
+
+/// Of what stands before a wrong line all is there.
+#[test]
+fn what_is_before_a_wrong_line_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    assert_eq!(code(&table("create", dir, &["--schema", CREATE])), 0);
+    let load = |name: &str, text: String| {
+        let path = dir.join(name);
+        std::fs::write(&path, text).unwrap();
+        let output = table("load", dir, &["t", "--in", path.to_str().unwrap()]);
+        assert_eq!(code(&output), 1);
+        stderr(&output).to_owned()
+    };
+    let of_dump = |c| {
+        format!(
+            "{{\"type\":\"row\",\"key\":[\"a\"],\"clustering\":[{c}],\"cells\":[{{\"name\":\"v\",\"value\":\"y\"}}]}}\n"
+        )
+    };
+    let lines: String = (0..300).map(of_dump).collect();
+    let told = load("a.jsonl", lines + "{");
+    assert!(told.contains("a.jsonl:301: "), "{told}");
+    let lines: String = (0..300).map(|c| format!("b,{c}\n")).collect();
+    assert!(load("b.csv", format!("k,c\n{lines}b,1\n\"c,7\n8\n")).contains("b.csv:303: a field in quotes"));
+    assert!(
+        load("c.jsonl", "{\"k\":\"c\",\"c\":1}\n{\"k\":\"c\"}".to_owned()).contains("c.jsonl:2: neither")
+    );
+    assert_eq!(lines_of(dir), 300 + 300 + 1);
+}
+
+fn lines_of(dir: &Path) -> usize {
+    lines(&table("scan", dir, &["t"])).len()
+}

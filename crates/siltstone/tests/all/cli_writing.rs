@@ -307,3 +307,78 @@ fn real_tables_are_split_as_they_were_written() {
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     assert_eq!(dumped(folder.path(), &paths), dumped(folder.path(), &[source]));
 }
+
+/// Writers to one folder come one after the other: each has its own SSTable, whole.
+#[test]
+fn writers_to_one_folder_wait_for_each_other() {
+    let folder = table();
+    let whole = dumped(folder.path(), &["@old"]);
+    let outputs: Vec<Output> = std::thread::scope(|scope| {
+        let convert = || on(folder.path(), &["convert", "--to", "nb", "@old", "@new"]);
+        let writers: Vec<_> = (0..6).map(|_| scope.spawn(convert)).collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    for output in &outputs {
+        assert_eq!(code(output), 0, "{}", stderr(output));
+    }
+    for number in 1..=6 {
+        assert_eq!(dumped(folder.path(), &[&format!("@new/nb-{number}-big-Data.db")]), whole);
+    }
+    assert_good(&on(folder.path(), &["verify", "@new"]));
+    assert!(!names(&folder.path().join("new")).iter().any(|name| name.ends_with(".tmp")));
+}
+
+#[test]
+fn the_folder_of_an_open_database_is_left_alone() {
+    let folder = table();
+    let path = folder.path().join("db");
+    let options = || siltstone::database::Options { shards: 1, ..siltstone::database::Options::default() };
+    let database = siltstone::database::Database::open(&path, options()).wait().unwrap();
+    let of_it = database.create_table(SCHEMA.trim_end_matches(';')).wait().unwrap().folder().to_path_buf();
+    let to = of_it.to_str().unwrap();
+    let refused = on(folder.path(), &["convert", "--to", "me", "@old", to]);
+    assert_eq!(code(&refused), 1);
+    assert!(stderr(&refused).contains("a database that is open"), "{}", stderr(&refused));
+    database.close().wait().unwrap();
+    assert_good(&on(folder.path(), &["convert", "--to", "me", "@old", to]));
+    let database = siltstone::database::Database::open(&path, options()).wait().unwrap();
+    assert_eq!(crate::scanned::scanned(&database.table("t").unwrap(), 1000).len(), 100);
+}
+
+/// Files of one SSTable are one SSTable, by whatever way they are named.
+#[test]
+fn an_sstable_is_taken_once() {
+    let folder = table();
+    let whole = dumped(folder.path(), &["@old"]);
+    let paths = ["@old/me-1-big-Data.db", "@old/../old/me-1-big-TOC.txt", "@old"];
+    let dump = on(folder.path(), &[&["dump", "--format", "jsonl"][..], &paths].concat());
+    assert_eq!(stdout(&dump).lines().count(), whole.len());
+    let verified = on(folder.path(), &[&["verify"][..], &paths].concat());
+    assert_eq!((code(&verified), stdout(&verified).lines().count()), (0, 1));
+    assert_good(&on(folder.path(), &[&["convert", "--to", "oa"][..], &paths, &["@new"]].concat()));
+    assert_eq!(dumped(folder.path(), &["@new"]), whole);
+}
+
+/// What a command does beside printing goes on when nobody reads it, and how it ends does not depend on that.
+#[test]
+fn who_reads_one_line_gets_all_of_the_work() {
+    let folder = table();
+    for _ in 0..3 {
+        assert_good(&on(folder.path(), &["convert", "--to", "nb", "--no-fences", "@old", "@new"]));
+    }
+    let unread = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_siltstone"));
+        command.arg("sstable").args(arguments).arg(folder.path().join("new"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        child.wait_with_output().unwrap()
+    };
+    let fences = unread(&["fences", "--force"]);
+    assert_good(&fences);
+    assert_good(&unread(&["verify"]));
+    let damaged = folder.path().join("new/nb-1-big-Data.db");
+    let mut bytes = std::fs::read(&damaged).unwrap();
+    bytes[3] ^= 1;
+    std::fs::write(&damaged, bytes).unwrap();
+    assert_eq!(code(&unread(&["verify"])), 1, "damage is told by how it ends");
+}

@@ -93,15 +93,30 @@ impl Sealer {
         Ok(())
     }
 
-    /// Makes an SSTable of the components, each of which is written; their list.
+    /// Gives the components, each of which is written, their names, all but TOC.txt: all is durable, and it is no SSTable yet.
+    ///
+    /// # Errors
+    /// What the operating system says. Nothing is left then.
+    pub(crate) async fn name_components(mut self) -> Result<Sealer> {
+        let place = |component: &Component| SEALING_ORDER.iter().position(|known| known == component);
+        self.components.sort_by_key(place);
+        match self.name_all().await {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                // The first error is the one to tell.
+                drop(self.abandon().await);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes it an SSTable, whose components have their names; their list.
     ///
     /// # Errors
     /// What the operating system says. Nothing is left then, save where only the last sync failed: the SSTable is
     /// there, but may not survive a power cut.
     pub(crate) async fn seal(mut self) -> Result<Vec<Component>> {
-        let place = |component: &Component| SEALING_ORDER.iter().position(|known| known == component);
-        self.components.sort_by_key(place);
-        if let Err(error) = self.name_all().await {
+        if let Err(error) = self.name(&Component::Toc).await {
             // The first error is the one to tell.
             drop(self.abandon().await);
             return Err(error);
@@ -111,7 +126,7 @@ impl Sealer {
         Ok(self.components)
     }
 
-    /// Gives all components their names, TOC.txt last.
+    /// Gives all components but TOC.txt their names.
     async fn name_all(&mut self) -> Result<()> {
         self.toc.append(Component::toc_text(&self.components).into_bytes()).await?;
         self.toc.sync().await?;
@@ -122,8 +137,7 @@ impl Sealer {
         self.disk.sync_dir(dir).await?;
         let named = join_all(self.components.iter().map(|component| self.name(component))).await;
         named.into_iter().collect::<Result<()>>()?;
-        self.disk.sync_dir(dir).await?;
-        self.name(&Component::Toc).await
+        Ok(self.disk.sync_dir(dir).await?)
     }
 
     /// Gives a component its name.
@@ -250,7 +264,7 @@ mod tests {
             assert_eq!(disk.list(Path::new("/t")).unwrap(), temporary);
             assert!(is_unsealed(disk, &descriptor()));
             assert!(begin(disk).await.is_err(), "the names are taken");
-            sealer.seal().await.unwrap();
+            sealer.name_components().await.unwrap().seal().await.unwrap();
             assert_eq!(disk.list(Path::new("/t")).unwrap(), names.map(PathBuf::from));
             assert!(!is_unsealed(disk, &descriptor()));
             assert!(begin(disk).await.unwrap_err().to_string().ends_with("it is there already"));

@@ -10,6 +10,7 @@ use siltstone::load::{Form, load};
 use siltstone::{Error, Result};
 
 use super::{Opened, Place};
+use crate::command::lines::say;
 use crate::command::progress::Progress;
 
 /// How much of a file is read at a time. Bytes.
@@ -20,8 +21,8 @@ const READ_BUFFER: usize = 256 << 10;
 /// A JSON line is an object by column, or a line as sstable dump --format jsonl prints it. CSV has the names of the columns
 /// in its first line; a file whose name ends with .csv is read so.
 ///
-/// When the command ends well, all rows are durable. Where a line is wrong, it is named; of the rows before it all but
-/// the last few hundred are written then.
+/// When the command ends well, all rows are durable. Where a line is wrong, it is named; the rows before it are written then, but for
+/// range tombstones of which only one end has come.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -64,8 +65,7 @@ impl Load {
         }
         table.flush().wait()?;
         database.close().wait()?;
-        println!("{rows} rows");
-        Ok(())
+        say(&format!("{rows} rows"))
     }
 }
 

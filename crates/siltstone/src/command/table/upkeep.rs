@@ -7,6 +7,7 @@ use siltstone::database::{Database, Options};
 use siltstone::{Error, Result};
 
 use super::{Opened, Place};
+use crate::command::lines::{Lines, say};
 
 /// Make a table. The folder becomes a database if it is none yet.
 #[derive(Debug, Args)]
@@ -96,8 +97,9 @@ impl Create {
         };
         let database = Database::open(&self.dir, Options::default()).wait()?;
         let table = database.create_table(&cql).wait()?;
-        println!("{}", table.folder().display());
-        database.close().wait()
+        let folder = table.folder().display().to_string();
+        database.close().wait()?;
+        say(&folder)
     }
 }
 
@@ -121,16 +123,18 @@ impl Compact {
 impl Stats {
     pub(super) fn run(self) -> Result<()> {
         let database = self.place.database(true)?;
-        print!("{}", database.metrics().wait()?);
-        database.close().wait()
+        let metrics = database.metrics().wait()?;
+        database.close().wait()?;
+        Lines::new().print(&metrics)
     }
 }
 
 impl Snapshot {
     pub(super) fn run(self) -> Result<()> {
         let Opened { database, table, .. } = self.place.open_only(self.arguments, false)?;
-        println!("{}", table.snapshot(&self.name).wait()?.display());
-        database.close().wait()
+        let folder = table.snapshot(&self.name).wait()?;
+        database.close().wait()?;
+        say(&folder.display().to_string())
     }
 }
 
