@@ -227,6 +227,8 @@ struct TableState {
     text: Mutex<Option<String>>,
     /// Whoever changes its SSTables as a whole, or what it is.
     upkeep: Turn,
+    /// Whoever changes what it is, while nothing is written to it.
+    change: Turn,
     is_dropped: AtomicBool,
 }
 
@@ -380,13 +382,12 @@ impl Database {
     /// What the operating system says.
     pub fn flush(&self) -> Pending<()> {
         let inner = self.0.clone();
-        let flush = async |inner: Arc<Inner>| {
+        Pending::new(async move {
             for state in inner.states() {
                 upkeep::flush(&inner, &state).await?;
             }
             Ok(())
-        };
-        Pending::new(async move { inner.to_end(flush).await })
+        })
     }
 
     /// Compacts all tables, one after the other, as [`Table::compact`] does.

@@ -91,8 +91,8 @@ pub async fn split(
     check(&tables, target, progress).await?;
     prepare(disk, dir).await?;
     let next = next_descriptor(disk, dir, target.version)?;
-    let mut cutter =
-        Cutter { disk, tables: &tables, target, next, writer: None, finished: Vec::new(), empty: Vec::new() };
+    let (writer, finished, before, empty) = (None, Vec::new(), 0, Vec::new());
+    let mut cutter = Cutter { disk, tables: &tables, target, next, writer, finished, before, empty };
     let mut tell = |done| progress(Step::Writing, done);
     let done = match cut {
         Cut::Size(size) => cutter.by_size(size.get(), &mut tell).await,
@@ -134,6 +134,8 @@ struct Cutter<'a> {
     writer: Option<SSTableWriter>,
     /// Those that are written, which are no SSTables before all are.
     finished: Vec<Finished>,
+    /// Bytes of data of these.
+    before: u64,
     empty: Vec<TokenRange>,
 }
 
@@ -213,14 +215,15 @@ impl Cutter<'_> {
     }
 
     fn tell(&self, progress: &mut dyn FnMut(u64)) {
-        let before: u64 = self.finished.iter().map(Finished::data_len).sum();
-        progress(before + self.writer.as_ref().map_or(0, SSTableWriter::position));
+        progress(self.before + self.writer.as_ref().map_or(0, SSTableWriter::position));
     }
 
     /// Writes what is left of the SSTable that is being written, if there is one.
     async fn finish(&mut self) -> Result<()> {
         if let Some(writer) = self.writer.take() {
-            self.finished.push(writer.finish().await?);
+            let finished = writer.finish().await?;
+            self.before += finished.data_len();
+            self.finished.push(finished);
         }
         Ok(())
     }

@@ -67,9 +67,18 @@ impl TableSchema {
     pub fn parse(path: &Path, text: &str, table: Option<&str>) -> Result<TableSchema> {
         let parsed = match text.trim_start().starts_with('{') {
             true => json::parse(text, table),
-            false => cql::parse(text, table),
+            false => cql::parse(text, table, text.len()),
         };
         parsed.map_err(|wrong| wrong.in_file(path, text))
+    }
+
+    /// The same of CQL with one statement behind it that alters the table now, of which more is asked than of what did so once.
+    ///
+    /// # Errors
+    /// [`Error::Text`]; also for a column that was dropped and is to come back as another type.
+    pub(crate) fn parse_altered(path: &Path, text: &str, alteration: &str) -> Result<TableSchema> {
+        let whole = format!("{text}{alteration}");
+        cql::parse(&whole, None, text.len()).map_err(|wrong| wrong.in_file(path, &whole))
     }
 }
 

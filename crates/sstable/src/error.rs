@@ -47,6 +47,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// The file that it is about; `None` where the operating system refused.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Error::Corrupt { path, .. }
+            | Error::Unsupported { path, .. }
+            | Error::Missing { path, .. }
+            | Error::Unfit { path, .. } => Some(path),
+            Error::Io(_) => None,
+        }
+    }
+
     /// Bytes that contradict the format.
     pub fn corrupt(path: &Path, offset: u64, what: impl Into<String>) -> Error {
         Error::Corrupt { path: path.to_path_buf(), offset, what: what.into() }

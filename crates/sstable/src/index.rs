@@ -96,8 +96,8 @@ impl Index {
         let (start, next_page) = self.summary.stretch(sample);
         let end = next_page.unwrap_or_else(|| self.file().len());
         let page = self.pages.page(start..end, key).await?;
-        let next = (sample + 1 < self.summary.len()).then(|| self.summary.token(sample + 1));
-        let tokens = (self.summary.token(sample), next);
+        let next = (sample + 1 < self.summary.len()).then(|| self.token_of_sample(sample + 1));
+        let tokens = (self.token_of_sample(sample), next);
         self.place_in(&page, key, (start, next_page), tokens)
     }
 
@@ -253,6 +253,14 @@ impl Index {
             Partitioner::Local => {
                 self.summary.floor_by(|sample| self.schema.partition_key.compare(sample, &key.bytes))
             }
+        }
+    }
+
+    /// The token of an entry of the summary, which has one of each key, also where the partitioner has none.
+    fn token_of_sample(&self, sample: usize) -> Token {
+        match self.partitioner {
+            Partitioner::Murmur3 => self.summary.token(sample),
+            Partitioner::Local => token_for(self.partitioner, self.summary.entry(sample).0),
         }
     }
 

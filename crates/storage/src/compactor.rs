@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use runtime::Signal;
 
+use crate::apart;
 use crate::commit_log::TableId;
-use crate::compaction::{Compaction, Generation, Job, Reason, SSTableFacts, View};
+use crate::compaction::{Compaction, Generation, Job, Reason, SSTableFacts, Strategy, View};
 use crate::definition::Definition;
 use crate::rewrite::{Control, Rewrite};
 use crate::sstable_set::Member;
@@ -23,11 +24,18 @@ pub struct CompactionOptions {
     /// Bytes of new data a second, uncompressed, that they hold back to as long as nobody waits for them; `None` for as
     /// fast as it goes. Default 64 MiB, Cassandra's.
     pub bytes_per_second: Option<u64>,
+    /// From how many bytes of Data.db on disk on an SSTable is left as it stands whose rows follow those of the others, if nothing in it is
+    /// deleted or expires and it was written since the table was opened or altered: merging would only make the file larger. That holds
+    /// for major compactions and for size-tiered ones; of a large table it is a thousandth. Default 64 MiB; `u64::MAX` for none.
+    pub leaves_from: u64,
 }
+
+/// What a memtable of the default size becomes is hardly smaller.
+const LEAVES_FROM: u64 = 64 << 20;
 
 impl Default for CompactionOptions {
     fn default() -> CompactionOptions {
-        CompactionOptions { background: true, bytes_per_second: Some(64 << 20) }
+        CompactionOptions { background: true, bytes_per_second: Some(64 << 20), leaves_from: LEAVES_FROM }
     }
 }
 
@@ -122,21 +130,42 @@ impl Compactor {
         if under_way.is_some_and(|definition| self.has_made_all(table, &definition)) {
             return Ok(());
         }
-        for job in table.major_jobs() {
+        for job in self.major_jobs(table) {
             self.changed.until(|| (!table.is_kept_off()).then_some(())).await;
             if table.is_left() {
                 break;
             }
-            self.compact(table, table.decided_now(job)).await?;
+            self.compact(table, self.decided_now(table, job)).await?;
         }
         Ok(())
+    }
+
+    /// What there is to merge of a table, but for what stands as well as it can.
+    fn major_jobs(&self, table: &Table) -> Vec<Job> {
+        let (set, definition) = (table.sstables(), table.definition());
+        let around =
+            |job| apart::around_left(job, set.members(), &definition.schema, self.options.leaves_from);
+        table.major_jobs().into_iter().flat_map(around).collect()
+    }
+
+    /// A major job of before, with what can go unread as things are now: what was written meanwhile may be older than what that deletes.
+    fn decided_now(&self, table: &Table, job: Job) -> Job {
+        let mut all: Vec<Generation> = job.inputs.iter().chain(&job.expired).cloned().collect();
+        all.sort_unstable();
+        let is_of_these = |job: &Job| {
+            let mut these: Vec<&Generation> = job.inputs.iter().chain(&job.expired).collect();
+            these.sort_unstable();
+            these.into_iter().eq(&all)
+        };
+        let now = self.major_jobs(table).into_iter().find(is_of_these);
+        now.unwrap_or_else(|| Job { inputs: all.clone(), expired: Vec::new(), ..job })
     }
 
     /// Runs the next compaction of a table, behind those that somebody waits for; whether there was one and it ended well.
     async fn run_next(&self, table: &Table) -> bool {
         self.changed.until(|| (self.waiting.get() == 0).then_some(())).await;
         let _turn = self.turn().await;
-        let Some(job) = table.next_job() else { return false };
+        let Some(job) = table.next_job(self.options.leaves_from) else { return false };
         let inputs = job.inputs.clone();
         match self.compact(table, job).await {
             Ok(()) => true,
@@ -147,7 +176,8 @@ impl Compactor {
                 tracing::warn!(table = %table.folder().display(), %error, is_lasting, "a compaction has failed");
                 if is_lasting {
                     // The same job would come next, and keep all others back.
-                    table.set_aside(inputs);
+                    let guilty = inputs.iter().find(|input| is_of(&error, input));
+                    table.set_aside(guilty.map_or_else(|| inputs.clone(), |guilty| vec![guilty.clone()]));
                 }
                 is_lasting
             }
@@ -216,7 +246,8 @@ impl Compactor {
             return false;
         };
         let has = |generation| job.inputs.contains(generation) || job.expired.contains(generation);
-        !table.major_jobs().iter().any(|all| all.inputs.iter().chain(&all.expired).all(has))
+        let jobs = self.major_jobs(table);
+        !jobs.is_empty() && !jobs.iter().any(|all| all.inputs.iter().chain(&all.expired).all(has))
     }
 
     /// Whether the last compaction made all that there is of a table, which still is what `definition` says.
@@ -299,27 +330,23 @@ impl Table {
         self.with_view(|_| false, |compaction, view| compaction.pending(view))
     }
 
-    fn next_job(&self) -> Option<Job> {
-        let is_free = !self.is_left() && !self.is_kept_off();
-        let is_set_aside = |facts: &SSTableFacts| self.is_set_aside(&facts.generation);
-        is_free.then(|| self.with_view(is_set_aside, |compaction, view| compaction.next(view)))?
+    fn next_job(&self, leaves_from: u64) -> Option<Job> {
+        if self.is_left() || self.is_kept_off() {
+            return None;
+        }
+        let (set, definition) = (self.sstables(), self.definition());
+        let left = match definition.compaction.strategy {
+            Strategy::SizeTiered(_) => apart::left(set.members(), &definition.schema, leaves_from),
+            // What is in a level or in a window stands by rules of its own.
+            Strategy::Leveled(_) | Strategy::TimeWindow(_) => BTreeSet::new(),
+        };
+        let is_set_aside =
+            |facts: &SSTableFacts| self.is_set_aside(&facts.generation) || left.contains(&facts.generation);
+        self.with_view(is_set_aside, |compaction, view| compaction.next(view))
     }
 
     fn major_jobs(&self) -> Vec<Job> {
         self.with_view(|_| false, |compaction, view| compaction.major(view))
-    }
-
-    /// A major job of before, with what can go unread as things are now: what was written meanwhile may be older than what that deletes.
-    fn decided_now(&self, job: Job) -> Job {
-        let mut all: Vec<Generation> = job.inputs.iter().chain(&job.expired).cloned().collect();
-        all.sort_unstable();
-        let is_of_these = |job: &Job| {
-            let mut these: Vec<&Generation> = job.inputs.iter().chain(&job.expired).collect();
-            these.sort_unstable();
-            these.into_iter().eq(&all)
-        };
-        let now = self.major_jobs().into_iter().find(is_of_these);
-        now.unwrap_or_else(|| Job { inputs: all.clone(), expired: Vec::new(), ..job })
     }
 
     /// Decides from what there is now; what is set aside counts as busy.
@@ -357,6 +384,13 @@ impl Table {
 /// Whether it is what the SSTables have that made a compaction fail, so that it would fail the next time too.
 fn will_fail_again(error: &Error) -> bool {
     matches!(error, Error::SSTable(error) if !matches!(error, sstable::Error::Io(_)))
+}
+
+/// Whether an error is about a file of this SSTable.
+fn is_of(error: &Error, generation: &Generation) -> bool {
+    let Error::SSTable(error) = error else { return false };
+    let name = error.path().and_then(|path| path.file_name()?.to_str());
+    name.is_some_and(|name| name.strip_prefix(generation.as_str()).is_some_and(|rest| rest.starts_with('-')))
 }
 
 fn bytes_of<'a>(members: impl Iterator<Item = &'a Rc<Member>>) -> u64 {

@@ -11,7 +11,7 @@
 //! | [`store`] | the tables of a shard, with their commit log |
 //! | [`commit_log`] | what is written is durable before it is in an SSTable |
 //! | [`rewrite`], `outside` | SSTables merged into new ones; what lies outside of them, as far as tombstones are to stay for it |
-//! | [`compactor`] | compactions as they are run |
+//! | [`compactor`], `apart` | compactions as they are run; what they leave, because its rows follow each other |
 //! | [`compaction`] | which SSTables are merged next |
 //! | [`shared`] | SSTables that several shards share, and how each gets its own part |
 //! | [`transaction`] | SSTables take the place of others at once |
@@ -21,6 +21,7 @@
 //! | [`error`] | what can go wrong |
 
 pub mod admission;
+mod apart;
 pub mod commit_log;
 pub mod compaction;
 pub mod compactor;

@@ -287,7 +287,7 @@ impl<'a> Rewriter<'a> {
         }
         let mut members = Vec::new();
         for descriptor in &self.new {
-            members.push(self.table.open_member(descriptor).await?);
+            members.push(self.table.open_written(descriptor).await?);
         }
         Ok(members)
     }

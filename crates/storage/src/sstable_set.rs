@@ -65,6 +65,8 @@ pub struct Member {
     since: Cell<u64>,
     /// Whether its tokens could not be gathered.
     is_uncertain: Cell<bool>,
+    /// Whether it was written as the table is defined now, for certain.
+    is_as_defined: Cell<bool>,
 }
 
 /// The SSTables of a table, the one with the greatest timestamp first.
@@ -114,6 +116,19 @@ impl Member {
     /// # Errors
     /// If its keys are not those of the table; what the operating system says of when it was written.
     pub fn of(disk: &Disk, sstable: Rc<SSTable>, definition: &Definition) -> Result<Member> {
+        let facts = SSTableFacts::of(disk, &sstable)?;
+        Member::with_facts(sstable, facts, definition)
+    }
+
+    /// The same SSTable as one of a table that is defined so.
+    ///
+    /// # Errors
+    /// If its keys are not those of the table, or a type of a column does not hold its values.
+    pub(crate) fn redefined(&self, definition: &Definition) -> Result<Member> {
+        Member::with_facts(self.sstable.clone(), self.facts.clone(), definition)
+    }
+
+    fn with_facts(sstable: Rc<SSTable>, facts: SSTableFacts, definition: &Definition) -> Result<Member> {
         let (own, table) = (sstable.schema(), &definition.schema);
         let has_same_keys = own.partition_key.is_alike(&table.partition_key)
             && all_alike(own.clustering.iter(), table.clustering.iter());
@@ -133,10 +148,11 @@ impl Member {
             last: key(sstable.summary().last_key()),
             min_timestamp: stats.min_timestamp,
             max_timestamp: stats.max_timestamp,
-            facts: SSTableFacts::of(disk, &sstable)?,
+            facts,
             span: Span::of(&sstable, table),
             since: Cell::new(0),
             is_uncertain: Cell::new(false),
+            is_as_defined: Cell::new(false),
             sstable,
         })
     }
@@ -144,6 +160,21 @@ impl Member {
     /// Whether both are the same SSTable, whatever the columns of the table were when they were opened.
     pub fn is(&self, other: &Member) -> bool {
         Rc::ptr_eq(&self.sstable, &other.sstable) || self.sstable.descriptor() == other.sstable.descriptor()
+    }
+
+    /// It was written just now, by the definition that it was opened with.
+    pub(crate) fn note_as_defined(&self) {
+        self.is_as_defined.set(true);
+    }
+
+    /// Whether it was written as the table is defined now, for certain.
+    pub(crate) fn is_as_defined(&self) -> bool {
+        self.is_as_defined.get()
+    }
+
+    /// Outside of which no rows and range tombstones are here, in whatever partition, if that is certain.
+    pub(crate) fn rows(&self) -> Option<&model::Slice> {
+        self.span.as_ref().map(Span::slice)
     }
 
     /// Whether something of a slice may be here, or what hides it, in whatever partition.

@@ -339,7 +339,7 @@ impl Table {
             return Err(error);
         }
         writer.seal().await?;
-        self.open_member(&descriptor).await
+        self.open_written(&descriptor).await
     }
 
     /// SSTables take the place of others.
@@ -416,9 +416,7 @@ impl Table {
     /// [`crate::Error::Invalid`] if the keys are others; nothing has changed then.
     pub async fn set_definition(&self, definition: Definition) -> Result<()> {
         let _turn = self.flushing_turn().await;
-        let disk = &self.0.context.disk;
-        let again = |member: &Rc<Member>| Member::of(disk, member.sstable.clone(), &definition).map(Rc::new);
-        let members = self.sstables().members().iter().map(again).collect::<Result<Vec<_>>>()?;
+        let members = self.redefined(&definition)?;
         let set = match definition.caches_indexes {
             true => self.sstables().with_members(members),
             false => self.sstables().by_filters(members),
@@ -430,6 +428,20 @@ impl Table {
         self.freeze();
         self.0.memtables.borrow_mut().active = Rc::new(Memtable::new(&self.definition().schema));
         Ok(())
+    }
+
+    /// Whether the table can become this one.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] if an SSTable has other keys, or columns of types that this does not hold.
+    pub fn check_definition(&self, definition: &Definition) -> Result<()> {
+        self.redefined(definition).map(drop)
+    }
+
+    /// The SSTables as those of a table that is defined so.
+    fn redefined(&self, definition: &Definition) -> Result<Vec<Rc<Member>>> {
+        let again = |member: &Rc<Member>| member.redefined(definition).map(Rc::new);
+        self.sstables().members().iter().map(again).collect()
     }
 
     /// The part of the ring that is read.
@@ -446,6 +458,15 @@ impl Table {
     /// The names of the next new SSTable.
     pub(crate) fn next_descriptor(&self, version: Version) -> Descriptor {
         Descriptor { dir: self.0.folder.clone(), version, generation: self.0.generations.next().to_string() }
+    }
+
+    /// Opens an SSTable that was written just now.
+    pub(crate) async fn open_written(&self, descriptor: &Descriptor) -> Result<Rc<Member>> {
+        let member = self.open_member(descriptor).await?;
+        if descriptor.version == self.definition().version {
+            member.note_as_defined();
+        }
+        Ok(member)
     }
 
     pub(crate) async fn open_member(&self, descriptor: &Descriptor) -> Result<Rc<Member>> {

@@ -10,7 +10,24 @@ use crate::types::UserType;
 /// Whether a column of the type `new` may take the place of one of the type `old`: it has as many cells, and holds their values,
 /// whichever keyspace a user defined type is of.
 pub fn holds(new: &CqlType, old: &CqlType) -> bool {
-    new.is_alike(old) || (has_same_cells(new, old) && holds_values_of(new, old))
+    has_same_cells(new, old) && (reads_alike(new, old) || holds_values_of(new, old))
+}
+
+/// Whether they are equal but for the keyspaces of user defined types, and the old and the new name of timestamps: Cassandra shows
+/// both by the same, so that a schema does not tell which one the files have.
+fn reads_alike(new: &CqlType, old: &CqlType) -> bool {
+    use CqlType::{LegacyTimestamp, List, Map, Set, Timestamp};
+    match (new, old) {
+        (Timestamp | LegacyTimestamp, Timestamp | LegacyTimestamp) => true,
+        (List { element: new, frozen }, List { element: old, frozen: other })
+        | (Set { element: new, frozen }, Set { element: old, frozen: other }) => {
+            frozen == other && reads_alike(new, old)
+        }
+        (Map { key, value, frozen }, Map { key: old_key, value: old_value, frozen: other }) => {
+            frozen == other && reads_alike(key, old_key) && reads_alike(value, old_value)
+        }
+        (new, old) => new.is_alike(old),
+    }
 }
 
 /// The one of two types of a column that holds the values of both; the first, where each does.
@@ -32,7 +49,7 @@ fn has_same_cells(a: &CqlType, b: &CqlType) -> bool {
 fn holds_values_of(new: &CqlType, old: &CqlType) -> bool {
     use CqlType::{
         BigInt, Blob, Date, Int, LegacyTimestamp, List, Map, Set, Text, Time, TimeUuid, Timestamp, Tuple,
-        Udt, Uuid, VarInt,
+        Udt, Uuid, VarInt, Vector,
     };
     let (new, old) = (new.unreversed(), old.unreversed());
     match (new, old) {
@@ -45,6 +62,9 @@ fn holds_values_of(new: &CqlType, old: &CqlType) -> bool {
         }
         (Map { frozen: true, key, value }, Map { frozen: true, key: old_key, value: old_value }) => {
             sorts_like(key, old_key) && holds_values_of(value, old_value)
+        }
+        (Vector { element: new, dimension }, Vector { element: old, dimension: other }) => {
+            dimension == other && same_cells(new, old)
         }
         (Tuple(new), Tuple(old)) => holds_prefix(new.iter(), old.iter(), holds_values_of),
         (Udt(new), Udt(old)) => holds_fields(new, old),
@@ -133,6 +153,23 @@ mod tests {
         }
         assert_eq!(wider(&Timestamp, &BigInt), Some(&Timestamp));
         assert_eq!(wider(&BigInt, &Timestamp), Some(&BigInt));
+    }
+
+    #[test]
+    fn a_column_takes_the_place_of_one_that_it_holds() {
+        use CqlType::{Int, LegacyTimestamp, Text, Timestamp};
+        let vector = |of: CqlType, dimension| CqlType::Vector { element: Box::new(of), dimension };
+        let (one, two) = (udt(&[("a", Int)], true), udt(&[("a", Int), ("b", Text)], true));
+        let held = [
+            (CqlType::set(Timestamp, false), CqlType::set(LegacyTimestamp, false)),
+            (CqlType::map(LegacyTimestamp, one.clone(), false), CqlType::map(Timestamp, one.clone(), false)),
+            (vector(two.clone(), 3), vector(one.clone(), 3)),
+            (CqlType::list(two.clone(), true), CqlType::list(one.clone(), true)),
+        ];
+        for (new, old) in &held {
+            assert!(holds(new, old), "{new:?} {old:?}");
+        }
+        assert!(!holds(&vector(Int, 3), &vector(Int, 4)) && !holds(&one, &two) && !holds(&Int, &Text));
     }
 
     #[test]

@@ -256,7 +256,11 @@ impl Setup {
             cache: self.memory / 2,
             memtables: self.memory / 6,
             admission: AdmissionOptions { memory: self.memory / 6, ..AdmissionOptions::default() },
-            compaction: CompactionOptions { background: false, bytes_per_second: None },
+            compaction: CompactionOptions {
+                background: false,
+                bytes_per_second: None,
+                ..CompactionOptions::default()
+            },
             ..StoreOptions::default()
         }
     }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use siltstone::{Error, Result};
@@ -24,21 +25,36 @@ impl Claim {
     /// If a database is open there, whose SSTables no other program adds to; what the operating system says.
     pub(super) fn of(folder: &Path) -> Result<Claim> {
         let io = |error: io::Error| Error::file(folder, error.to_string());
-        let made = (!folder.exists()).then(|| folder.to_path_buf());
-        make_durably(folder).map_err(io)?;
         check_no_database(folder)?;
-        let lock = File::open(folder).map_err(io)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                note(&format!("{}: another writer is at work there, which is waited for", folder.display()));
-                lock.lock().map_err(io)?;
+        loop {
+            let made = (!folder.exists()).then(|| folder.to_path_buf());
+            make_durably(folder).map_err(io)?;
+            let lock = File::open(folder).map_err(io)?;
+            match lock.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    note(&format!(
+                        "{}: another writer is at work there, which is waited for",
+                        folder.display()
+                    ));
+                    lock.lock().map_err(io)?;
+                }
+                // A file system without locks.
+                Err(TryLockError::Error(_)) => return Ok(Claim { made, _lock: lock }),
             }
-            // A file system without locks.
-            Err(TryLockError::Error(_)) => {}
+            // The one that was waited for may have removed its folder.
+            if is_at(&lock, folder) {
+                return Ok(Claim { made, _lock: lock });
+            }
         }
-        Ok(Claim { made, _lock: lock })
     }
+}
+
+/// Whether the open folder is the one that has this path now.
+fn is_at(open: &File, path: &Path) -> bool {
+    let place = |facts: io::Result<fs::Metadata>| facts.map(|facts| (facts.dev(), facts.ino())).ok();
+    let there = place(fs::metadata(path));
+    there.is_some() && there == place(open.metadata())
 }
 
 impl Drop for Claim {
@@ -61,7 +77,8 @@ fn make_durably(folder: &Path) -> io::Result<()> {
 
 /// A database locks a file in its own folder, of which this one may be that of a table: `data/keyspace/table`, or the table alone.
 fn check_no_database(folder: &Path) -> Result<()> {
-    let folder = folder.canonicalize().map_err(|error| Error::file(folder, error.to_string()))?;
+    let absolute = std::path::absolute(folder).map_err(|error| Error::file(folder, error.to_string()))?;
+    let folder = absolute.canonicalize().unwrap_or(absolute);
     let of_database = folder.ancestors().nth(3).map(|own| own.join("lock"));
     for lock in of_database.into_iter().chain([folder.join(".siltstone").join("lock")]) {
         let is_taken = File::open(lock)

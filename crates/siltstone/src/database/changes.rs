@@ -87,12 +87,13 @@ pub(super) async fn alter(inner: &Arc<Inner>, cql: &str) -> Result<()> {
     let after = || altered(inner, &state, &alteration, &old);
     // What cannot be is refused before a write has to wait.
     after()?;
+    let _change = state.change.take().await;
     let blocked = inner.each(async |worker, id| worker.block_writes(id).await, &state.id).await;
     // Columns are dropped behind all that was written to them.
     let (mut changed, mut is_settled) = (blocked.and_then(|_| after()), true);
     if let Ok((text, shape)) = &changed {
         let done = change(inner, &state, text, shape).await;
-        is_settled = done.is_ok() || change(inner, &state, &old, &state.shape()).await.is_ok();
+        is_settled = done.is_ok() || undo(inner, &state, &old).await.is_ok();
         changed = done.and(changed);
     }
     inner.end_change(&state, is_settled).await.and(changed.map(drop))
@@ -106,20 +107,30 @@ fn altered(
     old: &str,
 ) -> Result<(String, Arc<Shape>)> {
     let before = state.shape();
-    let text = format!("{old}{};\n", alteration.text_at(inner.stamps.micros()));
-    let mut schema = TableSchema::parse(Path::new(STATEMENT), &text, None)?;
+    let new = format!("{};\n", alteration.text_at(inner.stamps.micros()));
+    let mut schema = TableSchema::parse_altered(Path::new(STATEMENT), old, &new)?;
     schema.keyspace = before.schema.keyspace.clone();
     check_dropped(&before, &schema)?;
     inner.check(state.id, &schema)?;
     let shape = Arc::new(Shape::new(schema, before.version + 1));
     check_key(&before, &shape)?;
-    Ok((text, shape))
+    Ok((format!("{old}{new}"), shape))
+}
+
+/// Makes a table what it was, first of all for those who use it.
+async fn undo(inner: &Inner, state: &TableState, old: &str) -> Result<()> {
+    let spec = inner.spec(state, state.shape());
+    let undone =
+        inner.each(async |worker, spec: TableSpec| worker.change_table(&spec).await, &spec).await.map(drop);
+    inner.write_schema(state, old.to_owned()).await.and(undone)
 }
 
 /// Makes a table what the text says.
 async fn change(inner: &Inner, state: &TableState, text: &str, shape: &Arc<Shape>) -> Result<()> {
-    inner.write_schema(state, text.to_owned()).await?;
     let spec = inner.spec(state, shape.clone());
+    // Whether all SSTables go with it is to be known before the next open depends on it.
+    inner.each(async |worker, spec: TableSpec| worker.check_table(&spec), &spec).await?;
+    inner.write_schema(state, text.to_owned()).await?;
     inner.each(async |worker, spec: TableSpec| worker.change_table(&spec).await, &spec).await?;
     *state.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.to_owned());
     *state.shape.write().unwrap_or_else(PoisonError::into_inner) = shape.clone();
@@ -132,6 +143,7 @@ pub(super) async fn drop_table(inner: &Arc<Inner>, name: &str) -> Result<()> {
     inner.check_writable()?;
     let state = inner.find(name)?;
     let _upkeep = state.upkeep.take().await;
+    let _change = state.change.take().await;
     if let Err(error) = begin_removal(inner, &state).await {
         let folder = state.folder.clone();
         let undo = async move |worker: Rc<Worker>| folder::undo_removal(worker.shard.disk(), &folder).await;
@@ -213,7 +225,7 @@ impl Inner {
         self.each(end, &(state.id, is_settled)).await.map(drop)
     }
 
-    /// Does the same on all shards at once.
+    /// Does the same on all shards at once, on each to its end.
     pub(super) async fn each<A: Clone + Send + 'static, T: Send + 'static>(
         &self,
         work: impl AsyncFn(Rc<Worker>, A) -> Result<T> + Copy + Send + 'static,
@@ -221,7 +233,7 @@ impl Inner {
     ) -> Result<Vec<T>> {
         let calls = self.shards.iter().map(|shard| {
             let argument = argument.clone();
-            shard.call(async move |worker| work(worker, argument).await)
+            shard.call_to_end(async move |worker| work(worker, argument).await)
         });
         runtime::join_all(calls).await.into_iter().collect()
     }

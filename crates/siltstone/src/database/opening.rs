@@ -187,6 +187,7 @@ impl TableState {
             shape: RwLock::new(shape),
             text: Mutex::new(text),
             upkeep: Turn::new(),
+            change: Turn::new(),
             is_dropped: AtomicBool::new(false),
         }
     }

@@ -379,13 +379,12 @@ impl Table {
     pub fn flush(&self) -> Pending<()> {
         let table = self.clone();
         let span = debug_span!("flush", table = self.name());
-        self.pending(span, async move {
-            let Table { inner, state } = table;
-            inner.to_end(async move |inner| upkeep::flush(&inner, &state).await).await
-        })
+        self.pending(span, async move { upkeep::flush(&table.inner, &table.state).await })
     }
 
-    /// Merges all SSTables of each shard into one. SSTables that several shards share are split first.
+    /// Merges all SSTables of each shard into one. SSTables that several shards share are split first. Those of 64 MiB and more that were
+    /// written since the table was opened or altered, have their rows to themselves, and nothing deleted or expiring in or beside them,
+    /// are left as they stand: what was written in the order of its rows is not written once more.
     ///
     /// # Errors
     /// What cannot be read or written; all is then as it was.
@@ -619,7 +618,7 @@ impl Table {
 
     /// Waits until nobody alters the table.
     pub(super) async fn until_altered(&self) {
-        drop(self.state.upkeep.take().await);
+        drop(self.state.change.take().await);
     }
 
     /// The types of the partition key's columns.

@@ -155,7 +155,7 @@ impl Worker {
         if let Some(store) = &self.engine()?.store {
             store.remove_table(id).await;
         }
-        // Who waits before the gate learns that the table is gone.
+        // Who comes to the gate learns that the table is gone.
         if let Ok(table) = &table {
             table.gate.open();
         }
@@ -209,10 +209,11 @@ impl Worker {
         Ok(())
     }
 
-    /// Writes a mutation that was encoded for a version of the table; `None` if the table has another one by now.
+    /// Writes a mutation that was encoded for a version of the table; `None` if the table has another one by now, or is about to: who
+    /// waits for that would keep the shard from being told.
     pub(super) async fn write(&self, id: TableId, version: u64, record: Vec<u8>) -> Result<Option<()>> {
         let (store, table) = (self.store()?, self.table(id)?);
-        let _inside = table.gate.enter().await?;
+        let Some(_inside) = table.gate.enter()? else { return Ok(None) };
         self.table(id)?;
         if table.shape().version != version {
             return Ok(None);
@@ -230,6 +231,11 @@ impl Worker {
     pub(super) async fn block_writes(&self, id: TableId) -> Result<()> {
         self.table(id)?.gate.close().await;
         self.flush(id).await
+    }
+
+    /// Whether a table can become this one.
+    pub(super) fn check_table(&self, spec: &TableSpec) -> Result<()> {
+        Ok(self.table(spec.id)?.table.check_definition(&definition(spec)?)?)
     }
 
     /// From here on the table is this one, to which no write is under way.
@@ -328,14 +334,17 @@ struct Gate {
 }
 
 impl Gate {
-    async fn enter(&self) -> Result<Inside<'_>> {
-        self.changed.until(|| (!self.is_closed.get() || self.is_shut.get()).then_some(())).await;
+    /// `None` while it is closed.
+    fn enter(&self) -> Result<Option<Inside<'_>>> {
         if self.is_shut.get() {
             let what = "the table was altered or dropped, or not: that could not be brought to an end, and shows when the database is opened again";
             return Err(Error::Closed(what.to_owned()));
         }
+        if self.is_closed.get() {
+            return Ok(None);
+        }
         self.inside.set(self.inside.get() + 1);
-        Ok(Inside(self))
+        Ok(Some(Inside(self)))
     }
 
     /// Lets nobody in, and waits until nobody is inside.
@@ -344,16 +353,13 @@ impl Gate {
         self.changed.until(|| (self.inside.get() == 0).then_some(())).await;
     }
 
-    /// Lets nobody in any more: who waits, and who comes, gets an error.
+    /// Lets nobody in any more: who comes gets an error.
     fn shut(&self) {
-        self.is_closed.set(true);
         self.is_shut.set(true);
-        self.changed.notify();
     }
 
     fn open(&self) {
-        self.is_closed.set(self.is_shut.get());
-        self.changed.notify();
+        self.is_closed.set(false);
     }
 }
 

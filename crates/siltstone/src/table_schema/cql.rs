@@ -21,9 +21,10 @@ use super::lexer::{Kind, Token, tokens};
 use super::{Alteration, OptionValue, Parsed, TableSchema, Wanted, Wrong};
 
 /// The table that a text creates.
-pub(super) fn parse(text: &str, table: Option<&str>) -> Parsed<TableSchema> {
+/// From the byte `new` on it is what alters the table now.
+pub(super) fn parse(text: &str, table: Option<&str>, new: usize) -> Parsed<TableSchema> {
     let tokens = tokens(text)?;
-    let mut schema = Schema { text, keyspace: None, types: HashMap::new() };
+    let mut schema = Schema { text, new, keyspace: None, types: HashMap::new() };
     let found = schema.find_table(&tokens, &Wanted { name: table })?;
     let mut draft = Draft::default();
     schema.keyspace = None;
@@ -53,7 +54,7 @@ pub(super) fn parse_alteration(text: &str) -> Parsed<Alteration> {
     let mut cursor = Cursor::new(text, statement);
     cursor.expect("ALTER")?;
     cursor.expect("TABLE")?;
-    let schema = Schema { text, keyspace: None, types: HashMap::new() };
+    let schema = Schema { text, new: 0, keyspace: None, types: HashMap::new() };
     let (keyspace, table) = schema.qualified(&mut cursor)?;
     let keyspace = keyspace.ok_or_else(|| cursor.error("the keyspace was expected, as in ks.table"))?;
     let is_drop = cursor.eat("DROP");
@@ -78,6 +79,7 @@ fn statements<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'t [Toke
 /// What the statements so far have said.
 struct Schema<'a> {
     text: &'a str,
+    new: usize,
     /// The one in use.
     keyspace: Option<String>,
     types: HashMap<(Option<String>, String), UserType>,
@@ -190,11 +192,11 @@ impl Schema<'_> {
         Ok(())
     }
 
-    /// A column of a table that has been there. One that was dropped may come back, but not as something else: there may be files that
-    /// have it as it was.
+    /// A column of a table that has been there. From now on one that was dropped may come back, but not as something else: there may be
+    /// files that have it as it was. What is of it in older texts is what servers have allowed.
     fn added(&self, cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
         self.column(cursor, draft)?;
-        let Some(new) = draft.columns.last() else { return Ok(()) };
+        let Some(new) = draft.columns.last().filter(|_| cursor.offset() >= self.new) else { return Ok(()) };
         let is_other = |old: &&DraftColumn| {
             old.name == new.name && (old.is_static != new.is_static || !holds(&new.data_type, &old.data_type))
         };

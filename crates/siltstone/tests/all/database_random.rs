@@ -21,12 +21,13 @@ const SEEDS: u64 = 12;
 fn open(folder: &Path, background: bool, random: &mut Random) -> Database {
     let log = CommitLogOptions { sync: SyncMode::Batch, ..CommitLogOptions::default() };
     let shards = random.between(1, 3);
+    let leaves_from = if random.below(2) == 0 { 1 } else { u64::MAX };
     let options = Options {
         shards,
         log,
         cache: 1 << 20,
         memtables: if random.below(4) == 0 { 3 << 10 } else { 8 << 20 },
-        compaction: CompactionOptions { background, ..CompactionOptions::default() },
+        compaction: CompactionOptions { background, leaves_from, ..CompactionOptions::default() },
         direct_io: false,
         version: sstable::Version::Oa,
         ..Options::default()

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use siltstone::Error;
-use siltstone::database::{Database, Options, Pending, Write};
+use siltstone::database::{Batch, Database, Options, Pending, Write};
 
 use crate::scanned::scanned;
 
@@ -166,4 +166,24 @@ fn files_of_another_table_are_not_taken_for_rows() {
     assert!(refused.contains("the column v is of two types that do not go together"), "{refused}");
     std::fs::write(&schema, text.replace("v text", "v blob")).unwrap();
     assert_eq!(scanned(&open(folder.path(), 1).table("t").unwrap(), 10).len(), 1);
+}
+
+/// So many writes that wait for a change keep no shard from being told that it is over.
+#[test]
+fn a_table_is_altered_under_very_many_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..10 {
+                let rows = (0..5000).map(|k| Write::insert(k, round).set("v", "a"));
+                table.write(rows.collect::<Batch>()).wait().unwrap();
+            }
+        });
+        for number in 0..20 {
+            database.alter_table(&format!("ALTER TABLE ks.t ADD a{number} int")).wait().unwrap();
+        }
+    });
+    assert_eq!(scanned(&table, 100_000).len(), 50_000);
 }

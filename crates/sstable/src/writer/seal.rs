@@ -28,7 +28,8 @@ pub(super) const HASHES: &str = ".hashes";
 pub(crate) struct Sealer {
     disk: Disk,
     descriptor: Descriptor,
-    toc: NewFile,
+    /// TOC.txt, until it is written.
+    toc: Option<NewFile>,
     components: Vec<Component>,
     /// Of files that are written, and become durable.
     syncs: Vec<Task<std::result::Result<(), IoError>>>,
@@ -46,11 +47,11 @@ impl Sealer {
             descriptor.dir = PathBuf::from(".");
         }
         let toc = disk.create(&temporary(&descriptor, &Component::Toc), Component::Toc.io_class()).await?;
-        let (components, syncs) = (Vec::new(), Vec::new());
+        let (toc, components, syncs) = (Some(toc), Vec::new(), Vec::new());
         let sealer = Sealer { disk: disk.clone(), descriptor, toc, components, syncs };
         let taken = SEALING_ORDER.iter().map(|component| sealer.descriptor.path_of(component));
         if let Some(path) = taken.into_iter().find(|path| disk.exists(path)) {
-            disk.remove(sealer.toc.path()).await?;
+            disk.remove(&temporary(&sealer.descriptor, &Component::Toc)).await?;
             return Err(Error::unfit(&path, "it is there already"));
         }
         Ok(sealer)
@@ -128,8 +129,10 @@ impl Sealer {
 
     /// Gives all components but TOC.txt their names.
     async fn name_all(&mut self) -> Result<()> {
-        self.toc.append(Component::toc_text(&self.components).into_bytes()).await?;
-        self.toc.sync().await?;
+        let mut toc = self.toc.take().expect("components are named once");
+        toc.append(Component::toc_text(&self.components).into_bytes()).await?;
+        toc.sync().await?;
+        drop(toc);
         for sync in self.syncs.drain(..) {
             sync.await?;
         }

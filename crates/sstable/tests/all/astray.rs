@@ -2,9 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Bytes, FragmentReader, Slice};
+use model::{
+    Bytes, CqlType, DeletionTime, Fragment, FragmentReader, Liveness, PartitionKey, PartitionStart, Row,
+    Schema, Slice,
+};
 use runtime::{Cache, Shard, SimOptions};
-use siltstone_sstable::{Error, OpenOptions, ReadOptions, SSTable};
+use siltstone_sstable::component::{Component, Descriptor};
+use siltstone_sstable::parts::statistics::{EncodingStats, Partitioner};
+use siltstone_sstable::{Error, OpenOptions, ReadOptions, SSTable, SSTableWriter, Version, WriteOptions};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cassandra/me/small/sstables/nock")
@@ -61,6 +66,46 @@ fn a_wrong_position_is_an_error_and_no_other_row() {
         }
         let mut scan = table.scan_partition(&key).await.unwrap().expect("the index has it");
         assert!(scan.next().await.is_err());
+    })
+    .unwrap();
+}
+
+/// Tables of a secondary index have no tokens: their keys stand in the order of their type, and what is absent there is no damage.
+#[test]
+fn an_absent_key_of_a_secondary_index_is_absent() {
+    runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+        let schema = Schema::new(CqlType::Text, vec![CqlType::Int], Vec::new(), Vec::new()).into();
+        let (dir, version) = (PathBuf::from("/t"), Version::Nb);
+        shard.disk().create_dir_all(&dir).await.unwrap();
+        let of = Descriptor { dir, version, generation: "1".into() };
+        let options = WriteOptions {
+            partitioner: Partitioner::Local,
+            bloom_filter_fp_chance: 1.0,
+            ..WriteOptions::new(version)
+        };
+        let none = EncodingStats::NONE;
+        let mut writer =
+            SSTableWriter::create(shard.disk(), of.clone(), &schema, none, options).await.unwrap();
+        let key = |number: u32| PartitionKey { token: 0, bytes: format!("{number:04}").into_bytes().into() };
+        for number in (0..1000).step_by(2) {
+            let start = PartitionStart { key: key(number), deletion: DeletionTime::LIVE };
+            let row = Row {
+                liveness: Liveness { timestamp: 1, ..Liveness::NONE },
+                ..Row::new([vec![0; 4]].into_iter().collect())
+            };
+            for fragment in [Fragment::PartitionStart(start), Fragment::Row(row), Fragment::PartitionEnd] {
+                writer.push(&fragment).await.unwrap();
+            }
+        }
+        writer.seal().await.unwrap();
+        let options = OpenOptions::new(Cache::new(1 << 20));
+        let path = of.path_of(&Component::Data);
+        let table = SSTable::open(shard.disk(), &path, &options).await.unwrap();
+        for number in 0..1000 {
+            let key = table.key(key(number).bytes);
+            let found = table.read(&key, &Slice::all(), ReadOptions::default()).await.unwrap();
+            assert_eq!(found.is_some(), number % 2 == 0, "{number}");
+        }
     })
     .unwrap();
 }

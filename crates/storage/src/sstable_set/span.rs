@@ -70,6 +70,11 @@ impl Span {
         })
     }
 
+    /// Outside of which there are none.
+    pub(super) fn slice(&self) -> &Slice {
+        &self.slice
+    }
+
     /// Whether rows or range tombstones of a slice may be here.
     #[inline]
     pub(super) fn meets(&self, sought: &SoughtSlice<'_>) -> bool {

@@ -18,7 +18,7 @@ use siltstone_storage::store::{Store, StoreOptions};
 use siltstone_storage::{Definition, Generations, ReadRequest, Table};
 use sstable::Version;
 
-const TABLE: TableId = TableId([7; 16]);
+pub(crate) const TABLE: TableId = TableId([7; 16]);
 const OTHER: TableId = TableId([8; 16]);
 const THIRD: TableId = TableId([9; 16]);
 
@@ -27,16 +27,16 @@ fn schema() -> Rc<Schema> {
     Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![value]))
 }
 
-fn key(number: i32) -> PartitionKey {
+pub(crate) fn key(number: i32) -> PartitionKey {
     PartitionKey::new(Bytes::from(&number.to_be_bytes()[..]))
 }
 
-fn clustering(number: i32) -> Clustering {
+pub(crate) fn clustering(number: i32) -> Clustering {
     std::iter::once(&number.to_be_bytes()[..]).collect()
 }
 
 /// A write of one row.
-fn row(partition: i32, number: i32, value: i32, timestamp: i64) -> Vec<u8> {
+pub(crate) fn row(partition: i32, number: i32, value: i32, timestamp: i64) -> Vec<u8> {
     let cell = Cell {
         column: 0,
         ttl: 0,
@@ -54,7 +54,7 @@ fn row(partition: i32, number: i32, value: i32, timestamp: i64) -> Vec<u8> {
 }
 
 /// A deletion of one row.
-fn deletion(partition: i32, number: i32, timestamp: i64) -> Vec<u8> {
+pub(crate) fn deletion(partition: i32, number: i32, timestamp: i64) -> Vec<u8> {
     let deletion = DeletionTime { marked_for_delete_at: timestamp, local_deletion_time: 1 };
     let row = Row { deletion, ..Row::new(clustering(number)) };
     let mutation = Mutation { rows: vec![row], ..Mutation::new(key(partition)) };
@@ -68,7 +68,12 @@ async fn open(shard: &Shard, folder: &str, log: &str) -> (Store, Table) {
     open_with(shard, folder, log, StoreOptions::default()).await
 }
 
-async fn open_with(shard: &Shard, folder: &str, log: &str, mut options: StoreOptions) -> (Store, Table) {
+pub(crate) async fn open_with(
+    shard: &Shard,
+    folder: &str,
+    log: &str,
+    mut options: StoreOptions,
+) -> (Store, Table) {
     options.log.sync = SyncMode::Batch;
     options.log.segment_size = 1000;
     let store = Store::open(shard, Path::new(log), options).await.unwrap();
@@ -88,7 +93,7 @@ async fn add_table(shard: &Shard, store: &Store, id: TableId, folder: &str) -> T
 }
 
 /// The rows of a slice, as key and value.
-async fn rows(table: &Table, partition: i32, slice: Slice) -> Vec<(i32, i32)> {
+pub(crate) async fn rows(table: &Table, partition: i32, slice: Slice) -> Vec<(i32, i32)> {
     let mut stream = table.read(&ReadRequest::new(key(partition), slice)).await.unwrap();
     let mut live = LiveRows::new(0);
     let mut rows = Vec::new();

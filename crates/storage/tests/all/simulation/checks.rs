@@ -165,9 +165,9 @@ impl Session<'_, '_> {
         let file = self.world.shard.disk().open(&toc, runtime::IoClass::default()).await.unwrap();
         let text = file.read_exact_at(0, file.len() as usize).await.unwrap();
         let mut components = Component::parse_toc(&toc, &text).unwrap();
-        // It is not listed, because others do not know it.
+        // They are not listed, because others do not know them.
         let there = descriptor.list(self.world.shard.disk()).unwrap();
-        components.extend(there.contains(&Component::Fences).then_some(Component::Fences));
+        components.extend(there.into_iter().filter(|component| !component.is_listed()));
         components.iter().map(|component| descriptor.path_of(component)).collect()
     }
 }

@@ -138,6 +138,7 @@ fn options(random: &mut Random) -> StoreOptions {
         ..StoreOptions::default()
     };
     options.compaction.bytes_per_second = *random.one_of(&[None, Some(10 << 20)]);
+    options.compaction.leaves_from = *random.one_of(&[1, 2000, u64::MAX]);
     let period = Duration::from_micros(*random.one_of(&[100, 2000, 100_000]));
     options.log.sync = if random.percent(60) { SyncMode::Batch } else { SyncMode::Periodic { period } };
     options.log.segment_size = *random.one_of(&[300, 2000, 10_000]);

@@ -1,0 +1,184 @@
+//! SSTables that compactions leave as they stand, because merging would make nothing of them but larger files.
+//!
+//! ```text
+//! in the order of their rows      ├─────1─────┤├─────2─────┤   ├──3──┤ ├────4────┤
+//!                                                                 ├──5──┤    ├──6──┤
+//! 1 and 2 are large, and have their rows to themselves            3 to 6 are merged
+//! ```
+//!
+//! A read of a row asks one of them either way, a scan goes from one to the next, and a slice of rows in a large partition finds those that
+//! it meets by halves ([`crate::sstable_set`]). What is written in the order of its rows, as time goes or as it was sorted, is a run of such
+//! SSTables once it is flushed: to write all of it once more would cost what a load costs, and win nothing. RocksDB moves such files too.
+//!
+//! Left are those only in which nothing is deleted or expires, nor in another one between the same tokens: what deletes may be forgotten
+//! once all that is older is written with it. And those only that were written since the table is defined as it is: whoever changes
+//! its options and compacts it wants all of it written anew. Of an SSTable that was there before the table was opened, that is not known.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use model::time::NO_DELETION_TIME;
+use model::{PartitionKey, Position, Schema, Slice};
+
+use crate::compaction::{Generation, Job};
+use crate::sstable_set::Member;
+
+/// Large enough to be left are those of a thousandth of all, so that there are not many more than so many.
+const MOST_LEFT: u64 = 1000;
+
+/// Which of some SSTables stand as well as they can: those of at least so many bytes on disk that have no row between the first and the last
+/// one of any other.
+pub(crate) fn left(members: &[Rc<Member>], schema: &Schema, least: u64) -> BTreeSet<Generation> {
+    let rule = Rule::of(members, least);
+    let groups = overlapping(members.iter().map(|member| Ends::of(member, schema)).collect(), schema);
+    let left = groups.iter().filter_map(|group| rule.left_of(group));
+    left.map(|member| member.facts.generation.clone()).collect()
+}
+
+/// A major job in parts, each of which merges what stands between two SSTables that are left, in the order of their rows.
+pub(crate) fn around_left(job: Job, members: &[Rc<Member>], schema: &Schema, least: u64) -> Vec<Job> {
+    let rule = Rule::of(members, least);
+    let is_of_job = |member: &&Rc<Member>| job.inputs.contains(&member.facts.generation);
+    let ends = members.iter().filter(is_of_job).map(|member| Ends::of(member, schema));
+    let groups = overlapping(ends.collect(), schema);
+    if job.max_output_bytes.is_some() || !groups.iter().any(|group| rule.left_of(group).is_some()) {
+        return vec![job];
+    }
+    let mut parts: Vec<Vec<&Member>> = vec![Vec::new()];
+    for group in &groups {
+        match rule.left_of(group) {
+            Some(_) => parts.push(Vec::new()),
+            None => parts.last_mut().expect("there is one").extend(group.iter().map(|ends| ends.member)),
+        }
+    }
+    // One by itself would be the same again.
+    parts.retain(|part| match &part[..] {
+        [] => false,
+        [alone] => !rule.is_settled(alone),
+        _ => true,
+    });
+    let inputs = |part: &Vec<&Member>| {
+        let is_in = |generation: &&String| part.iter().any(|member| member.facts.generation == **generation);
+        job.inputs.iter().filter(is_in).cloned().collect()
+    };
+    let mut jobs: Vec<Job> =
+        parts.iter().map(|part| Job { inputs: inputs(part), expired: Vec::new(), ..job.clone() }).collect();
+    match jobs.first_mut() {
+        Some(first) => first.expired.clone_from(&job.expired),
+        None if job.expired.is_empty() => {}
+        None => jobs.push(Job { inputs: Vec::new(), ..job }),
+    }
+    jobs
+}
+
+/// What is left, among these.
+struct Rule<'a> {
+    /// Bytes on disk.
+    large: u64,
+    /// Those in which something is deleted or expires.
+    deleting: Vec<&'a Member>,
+}
+
+impl<'a> Rule<'a> {
+    fn of(members: &'a [Rc<Member>], least: u64) -> Rule<'a> {
+        let all: u64 = members.iter().map(|member| member.facts.bytes_on_disk).sum();
+        let deletes = |member: &&Rc<Member>| {
+            let facts = &member.facts;
+            !facts.drop_times.bins.is_empty() || facts.min_local_deletion_time != NO_DELETION_TIME
+        };
+        let deleting = members.iter().filter(deletes).map(|member| &**member).collect();
+        Rule { large: least.max(all / MOST_LEFT), deleting }
+    }
+
+    /// The SSTable of a group, if it is left.
+    fn left_of<'b>(&self, group: &[Ends<'b>]) -> Option<&'b Member> {
+        match group {
+            [Ends { member, .. }] if member.facts.bytes_on_disk >= self.large && self.is_settled(member) => {
+                Some(*member)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether merging an SSTable with nothing gives the same again, and no deletion waits for it.
+    fn is_settled(&self, member: &Member) -> bool {
+        let is_beside = |other: &&Member| other.facts.overlaps(&member.facts);
+        member.is_as_defined() && member.columns.is_identity() && !self.deleting.iter().any(is_beside)
+    }
+}
+
+/// Before and behind which positions an SSTable has nothing.
+struct Ends<'a> {
+    member: &'a Member,
+    first: &'a PartitionKey,
+    last: &'a PartitionKey,
+    /// Of the rows of its partitions; none where they may be anywhere.
+    rows: Option<&'a Slice>,
+}
+
+impl<'a> Ends<'a> {
+    fn of(member: &'a Rc<Member>, schema: &Schema) -> Ends<'a> {
+        // A static row stands in front of all others, and may be in each.
+        let rows = member.rows().filter(|rows| schema.statics.is_empty() && !is_none(rows, schema));
+        Ends { member, first: &member.first, last: &member.last, rows }
+    }
+
+    fn compare_starts(&self, other: &Ends<'_>, schema: &Schema) -> Ordering {
+        let rows = match (self.rows, other.rows) {
+            (Some(a), Some(b)) => schema.compare(&a.start, &b.start),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        };
+        self.first.cmp(other.first).then(rows)
+    }
+
+    fn is_before(&self, other: &Ends<'_>, schema: &Schema) -> bool {
+        match self.last.cmp(other.first) {
+            Ordering::Equal => match (self.rows, other.rows) {
+                (Some(a), Some(b)) => schema.compare(&a.end, &b.start).is_lt(),
+                _ => false,
+            },
+            order => order.is_lt(),
+        }
+    }
+
+    /// Whether it ends behind another one.
+    fn is_longer(&self, other: &Ends<'_>, schema: &Schema) -> bool {
+        let end = |a: &Position, b: &Position| schema.compare(a, b).is_gt();
+        match self.last.cmp(other.last) {
+            Ordering::Equal => match (self.rows, other.rows) {
+                (Some(a), Some(b)) => end(&a.end, &b.end),
+                (a, _) => a.is_none(),
+            },
+            order => order.is_gt(),
+        }
+    }
+}
+
+/// Where there are no rows, `oa` has an end before the start.
+fn is_none(rows: &Slice, schema: &Schema) -> bool {
+    schema.compare(&rows.end, &rows.start).is_lt()
+}
+
+/// Those that overlap, directly or by others between them, in the order of their starts.
+fn overlapping<'a>(mut ends: Vec<Ends<'a>>, schema: &Schema) -> Vec<Vec<Ends<'a>>> {
+    ends.sort_by(|a, b| a.compare_starts(b, schema));
+    let mut groups: Vec<Vec<Ends<'a>>> = Vec::new();
+    // The place in the last group of the one that ends last.
+    let mut longest = 0;
+    for next in ends {
+        match groups.last_mut() {
+            Some(group) if !group[longest].is_before(&next, schema) => {
+                if next.is_longer(&group[longest], schema) {
+                    longest = group.len();
+                }
+                group.push(next);
+            }
+            _ => {
+                longest = 0;
+                groups.push(vec![next]);
+            }
+        }
+    }
+    groups
+}
