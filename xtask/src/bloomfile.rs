@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> Result<()> {
         for (case, batch, ways) in processes() {
             eprintln!("round {round}: {case} {batch} {}", ways.join(" "));
             let mut command = Command::new(&program);
-            command.args(arguments((case, batch, &ways), &data).split(' '));
+            command.args(arguments((case, batch, &ways)).split(' ')).arg("--data-directory").arg(&data);
             command.args(["--lookups", &lookups(case).to_string(), "--output-format", "json"]);
             let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
             for (number, way) in ways.into_iter().enumerate() {
@@ -117,9 +117,9 @@ fn all() -> impl Iterator<Item = Which> {
 
 /// The instructions of a lookup, with all that a benchmark does for it.
 fn per_lookup(program: &Path, (case, batch, way): Which, data: &Path, lookups: [u64; 2]) -> Result<f64> {
-    let arguments = arguments((case, batch, &[way]), data);
+    let arguments = arguments((case, batch, &[way]));
     let [few, more] = lookups.map(|lookups| {
-        let (instructions, printed) = counted(program, &arguments, lookups)?;
+        let (instructions, printed) = counted(program, &arguments, Some(data), lookups)?;
         let lookups =
             printed["bloomfile"][0]["lookups"].as_f64().ok_or("it does not say how many lookups")?;
         crate::Result::Ok((instructions, lookups))
@@ -128,10 +128,10 @@ fn per_lookup(program: &Path, (case, batch, way): Which, data: &Path, lookups: [
     Ok((more.0 - few.0) / (more.1 - few.1))
 }
 
-fn arguments((case, batch, ways): (&str, u64, &[&str]), data: &Path) -> String {
+fn arguments((case, batch, ways): (&str, u64, &[&str])) -> String {
     let batch = if batch > 0 { format!(" --batch {batch}") } else { String::new() };
     let ways: String = ways.iter().map(|way| format!(" --way {way}")).collect();
-    format!("bloomfile --case {case}{ways}{batch} --data-directory {}", data.display())
+    format!("bloomfile --case {case}{ways}{batch}")
 }
 
 /// Lookups where time is measured.

@@ -110,14 +110,14 @@ fn draw(program: &Path) -> Result<()> {
 
 /// What a row costs at one size.
 fn point(program: &Path, data: &Path, (along, size): (&str, u32), operations: u64) -> Result<Value> {
-    let arguments = format!("growth --along {along} --sizes {size} --data-directory {}", data.display());
+    let arguments = format!("growth --along {along} --sizes {size}");
     let mut command = Command::new(program);
-    command.args(arguments.split(' ')).args(["--output-format", "json"]);
+    command.args(arguments.split(' ')).args(["--output-format", "json", "--data-directory"]).arg(data);
     let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
     let mut point = printed["points"][0].clone();
     let warm = format!("{arguments} --cold false");
-    let (once, _) = counted(program, &warm, operations)?;
-    let (thrice, _) = counted(program, &warm, 3 * operations)?;
+    let (once, _) = counted(program, &warm, Some(data), operations)?;
+    let (thrice, _) = counted(program, &warm, Some(data), 3 * operations)?;
     // Each run reads as many rows before as those that it counts.
     point["instructions"] = json!(((thrice - once) / (4 * operations) as f64).round());
     Ok(point)

@@ -205,22 +205,31 @@ impl Operation {
 
     /// What so many of them take, with all that comes before.
     fn take(&self, program: &Path, times: u64) -> Result<Taken> {
-        let (instructions, printed) = counted(program, self.arguments, times)?;
+        let (instructions, printed) = counted(program, self.arguments, None, times)?;
         let allocations = allocations(&printed).ok_or("the benchmark has counted no allocations")?;
         Ok(Taken { instructions, allocations })
     }
 }
 
-/// The instructions of a benchmark with so many operations, and what it prints.
+/// The instructions of a benchmark with so many operations, on the data in a folder if it is told one, and what it prints. The words of
+/// its arguments are without spaces.
 ///
 /// # Errors
 /// If a run fails.
-pub(crate) fn counted(program: &Path, arguments: &str, operations: u64) -> Result<(f64, Value)> {
+pub(crate) fn counted(
+    program: &Path,
+    arguments: &str,
+    data: Option<&Path>,
+    operations: u64,
+) -> Result<(f64, Value)> {
     let folder = tempfile::tempdir()?;
     let counts = folder.path().join("counts");
     let mut command = Command::new("valgrind");
     command.args(VALGRIND).arg(format!("--cachegrind-out-file={}", counts.display())).arg(program);
     command.args(arguments.split(' ')).args(MACHINE).args(["--operations", &operations.to_string()]);
+    if let Some(data) = data {
+        command.arg("--data-directory").arg(data);
+    }
     let printed = serde_json::from_slice(&checked(&mut command)?.stdout)?;
     let counts = fs::read_to_string(counts)?;
     Ok((instructions(&counts).ok_or("valgrind has counted nothing")?, printed))

@@ -210,9 +210,9 @@ impl FastForward {
             output.group(group, &shape, &reading)?;
             let keys: &Rc<[i32]> =
                 keys.entry(dataset.name()).or_insert_with(|| dataset.keys(shape.rows).into());
-            let is_kept = self.keep_cache_across_test_groups && !group.is_of_row_cache();
-            let mut bench =
-                kept.remove(dataset.name()).filter(|bench: &Bench| is_kept && *bench.reading() == reading);
+            let mut bench = kept
+                .remove(dataset.name())
+                .filter(|bench: &Bench| reading.is_kept && *bench.reading() == reading);
             for (number, case) in group.cases(shape.rows).iter().enumerate() {
                 let first = bench.take().filter(|_| number == 0 || reading.keeps_cache);
                 let open =
@@ -261,6 +261,7 @@ impl FastForward {
             row_cache: self.enable_cache || group.is_of_row_cache(),
             cache: usize::from(self.cache_mib.get()) << 20,
             keeps_cache: self.keep_cache_across_test_cases || group.is_of_row_cache(),
+            is_kept: self.keep_cache_across_test_groups && !group.is_of_row_cache(),
         }
     }
 

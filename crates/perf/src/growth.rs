@@ -62,6 +62,10 @@ const SETTLING: u32 = 4000;
 /// What is in a folder once its dataset is whole.
 const WHOLE: &str = "whole";
 
+/// What stands there: another number as soon as anything of the rows or of how they are written is another, so that what is there of
+/// before is not measured.
+const LAYOUT: &str = "1";
+
 /// The version that is written.
 const VERSION: Version = Version::Me;
 
@@ -182,7 +186,7 @@ impl Growth {
 
     async fn measure(&self, shard: &Shard, size: u32) -> Result<Point> {
         let folder = self.folder(size);
-        if !folder.join(WHOLE).exists() {
+        if !is_whole(&folder) {
             self.populate(shard.disk(), size, &folder).await?;
         }
         let keys = Keys { along: self.along, size, random: Random::new(u64::from(size)) };
@@ -225,7 +229,7 @@ impl Growth {
     }
 
     async fn populate(&self, disk: &Disk, size: u32, folder: &Path) -> Result<()> {
-        room::begin(folder, false)?;
+        room::begin(folder, folder.join(WHOLE).exists())?;
         let write = WriteOptions { compression: None, fences: self.fences, ..WriteOptions::new(VERSION) };
         for (some, generation) in self.along.sstables(size).into_iter().zip(1_u32..) {
             let name = format!("{}-{generation}-big-{}", VERSION.name(), Component::Data.name());
@@ -239,9 +243,13 @@ impl Growth {
             }
             writer.seal().await?;
         }
-        fs::write(folder.join(WHOLE), "").map_err(|error| Error::file(folder, error.to_string()))?;
+        fs::write(folder.join(WHOLE), LAYOUT).map_err(|error| Error::file(folder, error.to_string()))?;
         room::end(folder)
     }
+}
+
+fn is_whole(folder: &Path) -> bool {
+    fs::read_to_string(folder.join(WHOLE)).is_ok_and(|layout| layout == LAYOUT)
 }
 
 impl Along {

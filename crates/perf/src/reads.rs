@@ -23,6 +23,7 @@ use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 use crate::arguments::{Format, Machine};
 use crate::int_rows::{self, apply, clustering, key, schema};
 use crate::random::Random;
+use crate::room;
 use crate::throughput::{self, Line, Meters, Until};
 
 /// Rows of a slice.
@@ -125,7 +126,7 @@ impl Reads {
     /// # Errors
     /// What cannot be read or written; reads that went wrong.
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
-        let folder = tempfile::tempdir()?;
+        let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
             let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(CACHE));
             let meters = Meters { disk: context.disk.clone(), cache: context.cache.clone() };

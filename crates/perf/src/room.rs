@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use siltstone::{Error, Result};
+use tempfile::TempDir;
 
 /// Beside a dataset until all of it is there.
 const BEGUN: &str = "begun";
@@ -23,6 +24,14 @@ pub(crate) fn begin(folder: &Path, is_dataset: bool) -> Result<()> {
         return Err(Error::file(folder, what));
     }
     fs::write(folder.join(BEGUN), "").map_err(refused)
+}
+
+/// A folder that goes with its handle, where the operating system wants such.
+///
+/// # Errors
+/// What the operating system says, with where that is.
+pub(crate) fn temporary() -> Result<TempDir> {
+    tempfile::tempdir().map_err(|error| Error::file(&std::env::temp_dir(), error.to_string()))
 }
 
 /// All of the dataset is there.

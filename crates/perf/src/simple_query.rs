@@ -21,6 +21,7 @@ use sstable::Version;
 
 use self::bench::{Bench, Mode, Setup};
 use crate::arguments::{Format, Machine, bytes, positive, version};
+use crate::room;
 use crate::throughput::{self, Line, Summary, Until};
 
 /// Point reads or writes of rows of five columns with 34 bytes each.
@@ -120,7 +121,7 @@ impl SimpleQuery {
     /// # Errors
     /// What cannot be read or written; operations that went wrong.
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
-        let folder = tempfile::tempdir()?;
+        let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
             let lines = self.measure(&shard, folder.path(), out).await?;
             if self.output_format == Format::Json {

@@ -29,6 +29,7 @@ use self::rows::{ROWS_OF_PARTITION, SSTABLES};
 use crate::arguments::{Format, Machine, rate, some_seconds, version};
 use crate::numbers::rounded;
 use crate::random::Random;
+use crate::room;
 use crate::throughput::{self, Meters, Until};
 
 /// Of what is sustained at the most, where one SSTable is enough, that share is the constant rate.
@@ -107,7 +108,7 @@ impl SingleKey {
     /// # Errors
     /// What cannot be read or written; rows or counts that are not what they must be.
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
-        let folder = tempfile::tempdir()?;
+        let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
             let folder = folder.path();
             for needed in 1..=SSTABLES {

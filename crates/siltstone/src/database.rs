@@ -23,7 +23,7 @@
 //! | `keys` | keys, and bounds of slices, by the values of their columns |
 //! | `encode`, `plain`, `elements`, `stamps` | writes by name into mutations |
 //! | `shape`, `definition` | a table by the names of its columns, and as storage knows it |
-//! | `ring`, `shards`, `worker`, `select`, `packer`, `resume`, `locks`, `turn` | which shard does it, and how |
+//! | `ring`, `shards`, `worker`, `select`, `packer`, `resume`, `locks`, `turn`, `change` | which shard does it, and how |
 //! | `question`, `serving`, `spin` | a question to a shard, the shard's own thread, and who waits for the answer |
 //! | `borrowing`, `here`, `patience` | a shard at rest, borrowed by the thread that asks |
 //!
@@ -44,6 +44,7 @@
 //! ```
 
 mod borrowing;
+mod change;
 mod changes;
 mod counters;
 mod definition;
@@ -107,6 +108,7 @@ pub use table::Table;
 pub use value::{IntoValues, Value, Values};
 pub use write::{Batch, Bound, Write};
 
+use change::Change;
 use folder::Layout;
 use ring::Ring;
 use shape::Shape;
@@ -228,7 +230,7 @@ struct TableState {
     /// Whoever changes its SSTables as a whole, or what it is.
     upkeep: Turn,
     /// Whoever changes what it is, while nothing is written to it.
-    change: Turn,
+    change: Change,
     is_dropped: AtomicBool,
 }
 

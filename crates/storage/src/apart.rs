@@ -1,42 +1,34 @@
-//! SSTables that compactions leave as they stand, because merging would make nothing of them but larger files.
+//! SSTables that major compactions leave as they stand, because merging would make nothing of them but larger files.
 //!
 //! ```text
 //! in the order of their rows      ├─────1─────┤├─────2─────┤   ├──3──┤ ├────4────┤
 //!                                                                 ├──5──┤    ├──6──┤
-//! 1 and 2 are large, and have their rows to themselves            3 to 6 are merged
+//! 1 and 2 are large, and have their rows to themselves            3 to 6 are one job
 //! ```
 //!
-//! A read of a row asks one of them either way, a scan goes from one to the next, and a slice of rows in a large partition finds those that
+//! A read of a row asks one of them either way, and a slice of rows in a large partition finds those that
 //! it meets by halves ([`crate::sstable_set`]). What is written in the order of its rows, as time goes or as it was sorted, is a run of such
-//! SSTables once it is flushed: to write all of it once more would cost what a load costs, and win nothing. RocksDB moves such files too.
+//! SSTables once it is flushed: to write all of it once more would cost what a load costs, and win next to nothing. RocksDB moves such files
+//! too. A scan, and a slice without an end, opens all that are left in front of it, and so there are never many of them.
 //!
 //! Left are those only in which nothing is deleted or expires, nor in another one between the same tokens: what deletes may be forgotten
 //! once all that is older is written with it. And those only that were written since the table is defined as it is: whoever changes
 //! its options and compacts it wants all of it written anew. Of an SSTable that was there before the table was opened, that is not known.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use model::time::NO_DELETION_TIME;
 use model::{PartitionKey, Position, Schema, Slice};
 
-use crate::compaction::{Generation, Job};
+use crate::compaction::Job;
 use crate::sstable_set::Member;
 
-/// Large enough to be left are those of a thousandth of all, so that there are not many more than so many.
-const MOST_LEFT: u64 = 1000;
+/// Large enough to be left are those of such a part of all: there are no more than so many.
+const MOST_LEFT: u64 = 8;
 
-/// Which of some SSTables stand as well as they can: those of at least so many bytes on disk that have no row between the first and the last
-/// one of any other.
-pub(crate) fn left(members: &[Rc<Member>], schema: &Schema, least: u64) -> BTreeSet<Generation> {
-    let rule = Rule::of(members, least);
-    let groups = overlapping(members.iter().map(|member| Ends::of(member, schema)).collect(), schema);
-    let left = groups.iter().filter_map(|group| rule.left_of(group));
-    left.map(|member| member.facts.generation.clone()).collect()
-}
-
-/// A major job in parts, each of which merges what stands between two SSTables that are left, in the order of their rows.
+/// A major job in parts, each of which merges what stands between two SSTables that are left, in the order of their rows. Left are those
+/// of at least so many bytes on disk that have no row between the first and the last one of any other.
 pub(crate) fn around_left(job: Job, members: &[Rc<Member>], schema: &Schema, least: u64) -> Vec<Job> {
     let rule = Rule::of(members, least);
     let is_of_job = |member: &&Rc<Member>| job.inputs.contains(&member.facts.generation);

@@ -9,7 +9,7 @@ use runtime::Signal;
 
 use crate::apart;
 use crate::commit_log::TableId;
-use crate::compaction::{Compaction, Generation, Job, Reason, SSTableFacts, Strategy, View};
+use crate::compaction::{Compaction, Generation, Job, Reason, SSTableFacts, View};
 use crate::definition::Definition;
 use crate::rewrite::{Control, Rewrite};
 use crate::sstable_set::Member;
@@ -24,9 +24,9 @@ pub struct CompactionOptions {
     /// Bytes of new data a second, uncompressed, that they hold back to as long as nobody waits for them; `None` for as
     /// fast as it goes. Default 64 MiB, Cassandra's.
     pub bytes_per_second: Option<u64>,
-    /// From how many bytes of Data.db on disk on an SSTable is left as it stands whose rows follow those of the others, if nothing in it is
-    /// deleted or expires and it was written since the table was opened or altered: merging would only make the file larger. That holds
-    /// for major compactions and for size-tiered ones; of a large table it is a thousandth. Default 64 MiB; `u64::MAX` for none.
+    /// From how many bytes of Data.db on disk on a major compaction leaves an SSTable as it stands whose rows follow those of the others, if nothing in it is
+    /// deleted or expires and it was written since the table was opened or altered: merging would only make the file larger. Of a large
+    /// table it is an eighth. Default 64 MiB; `u64::MAX` for none.
     pub leaves_from: u64,
 }
 
@@ -165,7 +165,7 @@ impl Compactor {
     async fn run_next(&self, table: &Table) -> bool {
         self.changed.until(|| (self.waiting.get() == 0).then_some(())).await;
         let _turn = self.turn().await;
-        let Some(job) = table.next_job(self.options.leaves_from) else { return false };
+        let Some(job) = table.next_job() else { return false };
         let inputs = job.inputs.clone();
         match self.compact(table, job).await {
             Ok(()) => true,
@@ -330,19 +330,10 @@ impl Table {
         self.with_view(|_| false, |compaction, view| compaction.pending(view))
     }
 
-    fn next_job(&self, leaves_from: u64) -> Option<Job> {
-        if self.is_left() || self.is_kept_off() {
-            return None;
-        }
-        let (set, definition) = (self.sstables(), self.definition());
-        let left = match definition.compaction.strategy {
-            Strategy::SizeTiered(_) => apart::left(set.members(), &definition.schema, leaves_from),
-            // What is in a level or in a window stands by rules of its own.
-            Strategy::Leveled(_) | Strategy::TimeWindow(_) => BTreeSet::new(),
-        };
-        let is_set_aside =
-            |facts: &SSTableFacts| self.is_set_aside(&facts.generation) || left.contains(&facts.generation);
-        self.with_view(is_set_aside, |compaction, view| compaction.next(view))
+    fn next_job(&self) -> Option<Job> {
+        let is_free = !self.is_left() && !self.is_kept_off();
+        let is_set_aside = |facts: &SSTableFacts| self.is_set_aside(&facts.generation);
+        is_free.then(|| self.with_view(is_set_aside, |compaction, view| compaction.next(view)))?
     }
 
     fn major_jobs(&self) -> Vec<Job> {

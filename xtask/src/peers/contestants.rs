@@ -181,13 +181,16 @@ impl Program {
     pub fn prepare(&self, contestant: Contestant, dataset: Dataset) -> Result<()> {
         let folder = self.folder(contestant, dataset);
         let [done, begun] = ["prepared", "begun"].map(|mark| folder.with_extension(mark));
-        if done.exists() {
-            return Ok(());
+        match fs::read_to_string(&done) {
+            Ok(layout) if layout == LAYOUT => return Ok(()),
+            // It was made here, and is made anew.
+            Ok(_) => fs::rename(&done, &begun)?,
+            Err(_) => {}
         }
         make_room(&folder, &begun)?;
         eprintln!("{}: {dataset}, written", contestant.title);
         checked(&mut self.command("prepare", contestant, dataset, &folder))?;
-        Ok(fs::write(done, "")?)
+        Ok(fs::write(done, LAYOUT)?)
     }
 
     /// Copies Siltstone's SSTable to a folder, but not the schema beside it.
@@ -342,6 +345,9 @@ fn bring_rocksdb(folder: &Path) -> Result<PathBuf> {
     }
     Ok(folder.to_owned())
 }
+
+/// What is prepared has another number as soon as anybody prepares it otherwise: what is there of before is not measured then.
+const LAYOUT: &str = "1";
 
 /// An empty folder. Only what was begun before makes room for it, which a file beside it tells.
 fn make_room(folder: &Path, begun: &Path) -> Result<()> {

@@ -29,6 +29,7 @@ use super::cases::{Taken, processors};
 use super::files::mixed;
 use super::ways::{Asker, Common, Way};
 use crate::clocks::Clocks;
+use crate::room;
 
 const VERSION: Version = Version::Me;
 const TABLE: TableId = TableId([9; 16]);
@@ -57,7 +58,7 @@ impl Inserts {
     /// # Errors
     /// What cannot be read or written; a row that is there, though it is new.
     pub(crate) fn run(&self, way: Way) -> Result<Taken> {
-        let folder = tempfile::tempdir()?;
+        let folder = room::temporary()?;
         runtime::run(self.machine.clone(), async |shard: Shard| {
             self.measure(&shard, folder.path(), way).await
         })?

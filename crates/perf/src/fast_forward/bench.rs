@@ -30,6 +30,8 @@ pub struct Reading {
     pub cache: usize,
     /// Whether a case begins with what the one before has left there.
     pub keeps_cache: bool,
+    /// Whether the first reading of a group begins with what the group before has left there.
+    pub is_kept: bool,
 }
 
 impl Reading {
@@ -308,8 +310,14 @@ mod tests {
             compression: false,
             fences: true,
         };
-        let reading =
-            Reading { search: Search::Binary, fences: true, row_cache, cache: 1 << 20, keeps_cache: true };
+        let reading = Reading {
+            search: Search::Binary,
+            fences: true,
+            row_cache,
+            cache: 1 << 20,
+            keeps_cache: true,
+            is_kept: false,
+        };
         let dataset = Dataset::LargePartDs1;
         runtime::run(ShardOptions::default(), async |shard| {
             populate(shard.disk(), dataset, &shape, folder.path()).await?;

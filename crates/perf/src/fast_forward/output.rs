@@ -139,6 +139,7 @@ impl Output for Json<'_> {
             "index_search": reading.search_name(),
             "row_cache": reading.row_cache,
             "keep_cache_across_test_cases": reading.keeps_cache,
+            "keep_cache_across_test_groups": reading.is_kept,
         }));
         Ok(())
     }
@@ -202,8 +203,14 @@ mod tests {
         let group = Group::LargePartitionSlicing;
         let figures =
             Figures { time: Duration::from_millis(2), fragments: 1, requests: 3, ..Figures::default() };
-        let reading =
-            Reading { search: Search::Scan, fences: false, row_cache: false, cache: 0, keeps_cache: true };
+        let reading = Reading {
+            search: Search::Scan,
+            fences: false,
+            row_cache: false,
+            cache: 0,
+            keeps_cache: true,
+            is_kept: false,
+        };
         output.group(group, &shape, &reading).unwrap();
         for case in &group.cases(shape.rows)[..2] {
             output.case(case, &Summary::new(vec![figures])).unwrap();

@@ -42,6 +42,7 @@ impl Claim {
                 // A file system without locks.
                 Err(TryLockError::Error(_)) => return Ok(Claim { made, _lock: lock }),
             }
+            check_no_database(folder)?;
             // The one that was waited for may have removed its folder.
             if is_at(&lock, folder) {
                 return Ok(Claim { made, _lock: lock });
@@ -77,8 +78,7 @@ fn make_durably(folder: &Path) -> io::Result<()> {
 
 /// A database locks a file in its own folder, of which this one may be that of a table: `data/keyspace/table`, or the table alone.
 fn check_no_database(folder: &Path) -> Result<()> {
-    let absolute = std::path::absolute(folder).map_err(|error| Error::file(folder, error.to_string()))?;
-    let folder = absolute.canonicalize().unwrap_or(absolute);
+    let folder = resolved(folder).map_err(|error| Error::file(folder, error.to_string()))?;
     let of_database = folder.ancestors().nth(3).map(|own| own.join("lock"));
     for lock in of_database.into_iter().chain([folder.join(".siltstone").join("lock")]) {
         let is_taken = File::open(lock)
@@ -89,4 +89,12 @@ fn check_no_database(folder: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The path without links, as far as it is there.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let there = path.ancestors().find_map(|folder| Some((folder.canonicalize().ok()?, folder)));
+    let Some((resolved, there)) = there else { return Ok(path) };
+    Ok(path.strip_prefix(there).map_or(path.clone(), |rest| resolved.join(rest)))
 }

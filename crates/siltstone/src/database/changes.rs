@@ -85,9 +85,10 @@ pub(super) async fn alter(inner: &Arc<Inner>, cql: &str) -> Result<()> {
     let old =
         text.ok_or_else(|| Error::file(&state.folder, format!("there is no {SCHEMA} to be altered")))?;
     let after = || altered(inner, &state, &alteration, &old);
-    // What cannot be is refused before a write has to wait.
-    after()?;
-    let _change = state.change.take().await;
+    // What cannot be is refused before a write has to wait; whether all SSTables go with it, before the next open depends on it.
+    let spec = inner.spec(&state, after()?.1);
+    inner.each(async |worker, spec: TableSpec| worker.check_table(&spec), &spec).await?;
+    let _change = state.change.begin();
     let blocked = inner.each(async |worker, id| worker.block_writes(id).await, &state.id).await;
     // Columns are dropped behind all that was written to them.
     let (mut changed, mut is_settled) = (blocked.and_then(|_| after()), true);
@@ -128,8 +129,6 @@ async fn undo(inner: &Inner, state: &TableState, old: &str) -> Result<()> {
 /// Makes a table what the text says.
 async fn change(inner: &Inner, state: &TableState, text: &str, shape: &Arc<Shape>) -> Result<()> {
     let spec = inner.spec(state, shape.clone());
-    // Whether all SSTables go with it is to be known before the next open depends on it.
-    inner.each(async |worker, spec: TableSpec| worker.check_table(&spec), &spec).await?;
     inner.write_schema(state, text.to_owned()).await?;
     inner.each(async |worker, spec: TableSpec| worker.change_table(&spec).await, &spec).await?;
     *state.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.to_owned());
@@ -143,7 +142,7 @@ pub(super) async fn drop_table(inner: &Arc<Inner>, name: &str) -> Result<()> {
     inner.check_writable()?;
     let state = inner.find(name)?;
     let _upkeep = state.upkeep.take().await;
-    let _change = state.change.take().await;
+    let _change = state.change.begin();
     if let Err(error) = begin_removal(inner, &state).await {
         let folder = state.folder.clone();
         let undo = async move |worker: Rc<Worker>| folder::undo_removal(worker.shard.disk(), &folder).await;

@@ -20,6 +20,7 @@ use sstable::writer::Limits;
 use storage::Generations;
 use storage::commit_log::EarlierLog;
 
+use super::change::Change;
 use super::folder::{Found, Layout, random};
 use super::ring::Ring;
 use super::shape::{Shape, full_name};
@@ -187,7 +188,7 @@ impl TableState {
             shape: RwLock::new(shape),
             text: Mutex::new(text),
             upkeep: Turn::new(),
-            change: Turn::new(),
+            change: Change::default(),
             is_dropped: AtomicBool::new(false),
         }
     }

@@ -382,9 +382,9 @@ impl Table {
         self.pending(span, async move { upkeep::flush(&table.inner, &table.state).await })
     }
 
-    /// Merges all SSTables of each shard into one. SSTables that several shards share are split first. Those of 64 MiB and more that were
-    /// written since the table was opened or altered, have their rows to themselves, and nothing deleted or expiring in or beside them,
-    /// are left as they stand: what was written in the order of its rows is not written once more.
+    /// Merges all SSTables of each shard into one. SSTables that several shards share are split first. Those of 64 MiB and an
+    /// eighth of all that were written since the table was opened or altered, have their rows to themselves, and nothing deleted or
+    /// expiring in or beside them, are left as they stand: what was written in the order of its rows is not written once more.
     ///
     /// # Errors
     /// What cannot be read or written; all is then as it was.
@@ -618,7 +618,7 @@ impl Table {
 
     /// Waits until nobody alters the table.
     pub(super) async fn until_altered(&self) {
-        drop(self.state.change.take().await);
+        self.state.change.over().await;
     }
 
     /// The types of the partition key's columns.

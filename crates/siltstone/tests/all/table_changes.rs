@@ -187,3 +187,28 @@ fn a_table_is_altered_under_very_many_writes() {
     });
     assert_eq!(scanned(&table, 100_000).len(), 50_000);
 }
+
+/// A write that was begun and is not waited for yet stands in nobody's way.
+#[test]
+fn a_write_that_is_not_waited_for_holds_up_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let again = table.clone();
+    let writes = database.run_on(0, async move || {
+        for number in 0..2000 {
+            let first = again.write(Write::insert(number, 1).set("v", "a")).begun();
+            again.write(Write::insert(number, 2).set("v", "b")).await?;
+            first.await?;
+        }
+        Ok(())
+    });
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| writes.wait().unwrap());
+        for number in 0..20 {
+            database.alter_table(&format!("ALTER TABLE ks.t ADD a{number} int")).wait().unwrap();
+        }
+        writing.join().unwrap();
+    });
+    assert_eq!(scanned(&table, 100_000).len(), 4000);
+}

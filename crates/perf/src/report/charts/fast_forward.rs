@@ -27,6 +27,8 @@ pub(super) fn charts(group: &Value) -> Vec<Chart> {
             Some(group.skips(measure))
         } else if has("stride") && has("rows") {
             Some(group.few(measure))
+        } else if cases.iter().all(|case| labels(case).is_some()) {
+            Some(group.named(measure))
         } else {
             None
         }
@@ -64,21 +66,33 @@ impl Group<'_> {
     /// Bars, a group for each case.
     fn few(&self, &(column, unit): &Measure) -> Chart {
         let name = |case: &Value| format!("stride {}, rows {}", told(&case["stride"]), told(&case["rows"]));
-        let names = self.cases.iter().map(name);
-        let points = |of: &dyn Fn(&Value) -> Option<f64>| {
-            let points = (0..).zip(self.cases).map(|(at, case)| Some((f64::from(at), of(case)?)));
-            points.flatten().collect::<Vec<_>>()
-        };
-        let mut lines = vec![super::ours("here", points(&|case| case[column].as_f64()))];
+        let mut lines = vec![super::ours("here", self.points(|case| case[column].as_f64()))];
         for change in ["before", "after"].into_iter().filter(|_| self.has_neighbours()) {
             let value = |case: &Value| {
                 let is_of = |line: &&Value| line["stride"] == case["stride"] && case["rows"] == 1;
                 published::lines(NEIGHBOURS).iter().find(is_of)?[change][column].as_f64()
             };
-            lines.push(super::published(change, points(&value)));
+            lines.push(super::published(change, self.points(value)));
         }
-        let chart = self.chart(&(column, unit), Axis::default(), lines);
-        Chart { form: Form::Bars, x: Axis { names: names.collect(), ..Axis::default() }, ..chart }
+        self.bars(&(column, unit), name, lines)
+    }
+
+    /// Bars, one for each case, which has a name.
+    fn named(&self, measure: &Measure) -> Chart {
+        let lines = vec![super::ours("here", self.points(|case| case[measure.0].as_f64()))];
+        self.bars(measure, |case| labels(case).unwrap_or_default(), lines)
+    }
+
+    fn bars(&self, measure: &Measure, name: impl Fn(&Value) -> String, lines: Vec<Line>) -> Chart {
+        let names = self.cases.iter().map(name).collect();
+        let chart = self.chart(measure, Axis::default(), lines);
+        Chart { form: Form::Bars, x: Axis { names, ..Axis::default() }, ..chart }
+    }
+
+    /// A point for each case that has a value, by its place.
+    fn points(&self, of: impl Fn(&Value) -> Option<f64>) -> Vec<(f64, f64)> {
+        let points = (0..).zip(self.cases).map(|(at, case)| Some((f64::from(at), of(case)?)));
+        points.flatten().collect()
     }
 
     fn chart(&self, &(_, unit): &Measure, x: Axis, lines: Vec<Line>) -> Chart {
@@ -141,6 +155,13 @@ impl Group<'_> {
     }
 }
 
+/// What tells a case from the others, where that is text.
+fn labels(case: &Value) -> Option<String> {
+    let labels = case.as_object()?.iter().filter_map(|(name, label)| Some((name, label.as_str()?)));
+    let all: Vec<String> = labels.map(|(name, label)| format!("{name} {label}")).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
 fn told(number: &Value) -> String {
     number.as_u64().map_or_else(|| number.to_string(), grouped)
 }
@@ -178,6 +199,15 @@ mod tests {
 
     fn names(chart: &Chart) -> Vec<&str> {
         chart.lines.iter().map(|line| line.name.as_str()).collect()
+    }
+
+    #[test]
+    fn cases_that_are_told_by_text_are_bars() {
+        let case = json!({ "pk-scan": "yes", "aio": 2, "(KiB)": 73.0, "frag/s": 9000 });
+        let made_of = json!({ "rows": 1000, "value_size": 100 });
+        let charts = group("large-partition-forwarding", &made_of, false, &case);
+        assert_eq!((charts.len(), &charts[0].x.names[..]), (3, &["pk-scan yes".to_owned()][..]));
+        assert_eq!(charts[1].lines[0].points, [(0.0, 73.0)]);
     }
 
     #[test]
