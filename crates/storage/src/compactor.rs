@@ -30,7 +30,7 @@ pub struct CompactionOptions {
     pub leaves_from: u64,
 }
 
-/// What a memtable of the default size becomes is hardly smaller.
+/// About what a memtable of the default size becomes. Bytes.
 const LEAVES_FROM: u64 = 64 << 20;
 
 impl Default for CompactionOptions {

@@ -21,7 +21,7 @@ use super::{note, on_shard, open_for_scans, positive};
 ///
 /// The new SSTables ascend by token as their numbers do; no two have a partition in common, and no partition is cut. Everything
 /// stays as it is, as with convert. Without further options they are written as the first source is. They
-/// appear once the last one is written: if one cannot be, or the process is ended, there is none of them.
+/// appear one after the other once the last one is written: if one cannot be, or the process is ended before, there is none of them.
 ///
 /// Memory stays small whatever the size. With --by-token only the part of the sources that is in a range is read.
 #[derive(Debug, Args)]

@@ -155,8 +155,7 @@ pub(super) fn begin_here_to_end<T: Send + 'static, W>(number: u64, work: W) -> B
 where
     W: FnOnce(&Rc<Worker>) -> LocalFuture<Result<T>> + 'static,
 {
-    let here = HERE.with_borrow(|here| here.iter().find(|here| here.served.number == number).cloned());
-    match here {
+    match place_of(number) {
         Some(Place { served, .. }) if served.worker.has_failed() => Begun::Done(Err(gone())),
         Some(Place { served, is_borrowed: true }) => Begun::Handed(served.hand_over(work(&served.worker))),
         Some(Place { served, is_borrowed: false }) => Begun::Handed(served.run_to_end(work(&served.worker))),
@@ -169,8 +168,7 @@ pub(super) fn begin_here<T: Send + 'static, W>(number: u64, work: W) -> Begun<T,
 where
     W: FnOnce(&Rc<Worker>) -> Result<Work<T>> + 'static,
 {
-    let here = HERE.with_borrow(|here| here.iter().find(|here| here.served.number == number).cloned());
-    let Some(Place { served, is_borrowed }) = here else { return Begun::Not(work) };
+    let Some(Place { served, is_borrowed }) = place_of(number) else { return Begun::Not(work) };
     let worker = &served.worker;
     if is_borrowed && worker.has_failed() {
         return Begun::Done(Err(gone()));
@@ -211,4 +209,8 @@ where
 /// Whether this thread has the floor of the shard of that number.
 pub(super) fn is_here(number: u64) -> bool {
     HERE.with_borrow(|here| here.iter().any(|here| here.served.number == number))
+}
+
+fn place_of(number: u64) -> Option<Place> {
+    HERE.with_borrow(|here| here.iter().find(|here| here.served.number == number).cloned())
 }
