@@ -109,7 +109,7 @@ pub async fn convert(
     progress: &mut dyn FnMut(Step, u64),
 ) -> Result<Written> {
     let tables = Tables::new(sources)?;
-    check(&tables, target, progress).await?;
+    check(disk, &tables, target, progress).await?;
     prepare(disk, dir).await?;
     let descriptor = next_descriptor(disk, dir, target.version)?;
     let options = options(&tables, target);
@@ -158,10 +158,10 @@ pub(crate) async fn prepare_folder(disk: &Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// For whom an SSTable was written, as far as its components tell: ScyllaDB writes one that Cassandra does not know,
+/// For whom an SSTable was written, as far as its files tell: ScyllaDB writes one that Cassandra does not know,
 /// and its early releases wrote no list of them.
-pub fn family_of(table: &SSTable) -> Family {
-    let has = |component: Component| table.components().contains(&component);
+pub fn family_of(disk: &Disk, table: &SSTable) -> Family {
+    let has = |component: Component| disk.exists(&table.descriptor().path_of(&component));
     match has(Component::Other(SCYLLA.to_owned())) || !has(Component::Toc) {
         true => Family::Scylla,
         false => Family::Cassandra,
@@ -170,6 +170,7 @@ pub fn family_of(table: &SSTable) -> Family {
 
 /// Refuses what the target cannot hold. Reads the sources only where their statistics leave it open.
 pub(crate) async fn check(
+    disk: &Disk,
     tables: &Tables,
     target: &Target,
     progress: &mut dyn FnMut(Step, u64),
@@ -182,7 +183,7 @@ pub(crate) async fn check(
     let mut before = 0;
     for table in tables.tables() {
         check_order(table, tables.tables().len())?;
-        if may_not_fit(table, target) {
+        if may_not_fit(disk, table, target) {
             check_fragments(table, limits, &mut |done| progress(Step::Checking, before + done)).await?;
         }
         before += table.data().file.len();
@@ -200,14 +201,14 @@ fn check_order(table: &SSTable, of: usize) -> Result<()> {
 }
 
 /// Whether something in an SSTable may be more than the target can hold, as far as is known without reading it.
-fn may_not_fit(table: &SSTable, target: &Target) -> bool {
+fn may_not_fit(disk: &Disk, table: &SSTable, target: &Target) -> bool {
     let (stats, from) = (&table.statistics().stats, table.version());
     let has_far_times = (LEGACY_END + 1..NO_DELETION_TIME).contains(&stats.min_local_deletion_time)
         || stats.tombstone_drop_times.bins.iter().any(|&(seconds, _)| seconds >= LEGACY_END - 1)
         || from.has_uint_deletion_time() && !stats.tombstone_drop_times.bins.is_empty();
     !target.version.has_uint_deletion_time() && has_far_times
         || target.version.has_uint_deletion_time() && stats.min_timestamp < 0
-        || target.family == Family::Cassandra && family_of(table) == Family::Scylla
+        || target.family == Family::Cassandra && family_of(disk, table) == Family::Scylla
 }
 
 async fn check_fragments(table: &SSTable, limits: Limits, progress: &mut dyn FnMut(u64)) -> Result<()> {

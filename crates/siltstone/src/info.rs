@@ -67,8 +67,8 @@ fn group(name: &str, facts: Vec<Fact>) -> Fact {
 /// The size of each component on disk.
 async fn components(disk: &Disk, table: &SSTable) -> Result<Vec<Fact>> {
     let mut facts = Vec::new();
-    for component in table.components() {
-        let path = table.descriptor().path_of(component);
+    for component in table.components(disk).await? {
+        let path = table.descriptor().path_of(&component);
         let size = if disk.exists(&path) {
             let file = disk.open(&path, component.io_class()).await.map_err(sstable::Error::from)?;
             Value::Bytes(file.len())

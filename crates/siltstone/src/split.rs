@@ -88,7 +88,7 @@ pub async fn split(
         Cut::Tokens { ranges, rest } => tokens::checked(ordered_by_token(&tables)?, ranges, *rest).await?,
         Cut::Parts(count) => parts::ranges(ordered_by_token(&tables)?, *count).await?,
     };
-    check(&tables, target, progress).await?;
+    check(disk, &tables, target, progress).await?;
     prepare(disk, dir).await?;
     let next = next_descriptor(disk, dir, target.version)?;
     let (writer, finished, before, empty) = (None, Vec::new(), 0, Vec::new());

@@ -78,7 +78,7 @@ pub const FILTER_IO: IoClass = IoClass::new(3);
 pub const SUMMARY_IO: IoClass = IoClass::new(4);
 /// Reads of Fences.db.
 pub const FENCES_IO: IoClass = IoClass::new(6);
-/// Reads of all other components, each once, when an SSTable is opened.
+/// Reads of all other components: each once, when an SSTable is opened, but for CRC.db, which scans read by pages.
 pub const METADATA_IO: IoClass = IoClass::new(5);
 
 impl Component {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use runtime::{Disk, File};
+use runtime::{Cache, Disk, File};
 
 use crate::component::{Component, Descriptor};
 use crate::data::chunk::DataFile;
@@ -10,6 +10,7 @@ use crate::data::reader::Data;
 use crate::parts::binding::Binding;
 use crate::parts::compression_info::CompressionInfo;
 use crate::parts::crc::Crc;
+use crate::parts::crc_pages::{CrcPages, SumsAtHand};
 use crate::parts::digest::Digest;
 use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
@@ -25,12 +26,20 @@ pub(crate) struct Opener<'a> {
 }
 
 impl Opener<'_> {
+    /// Refuses an SSTable whose writer did not come to its end: the list of its components is written last.
+    pub(crate) fn check_sealed(&self) -> Result<()> {
+        match !self.has(&Component::Toc) && is_unsealed(self.disk, self.descriptor) {
+            true => {
+                Err(self.missing(&Component::Toc, "it is still being written, or its writer was cut off"))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// The components that TOC.txt lists, or that the folder has where there is none.
     pub(crate) async fn components(&self) -> Result<Vec<Component>> {
         match self.read(&Component::Toc).await? {
             Some((path, bytes)) => Component::parse_toc(&path, &bytes),
-            None if is_unsealed(self.disk, self.descriptor) => {
-                Err(self.missing(&Component::Toc, "it is still being written, or its writer was cut off"))
-            }
             None => self.descriptor.list(self.disk),
         }
     }
@@ -42,38 +51,36 @@ impl Opener<'_> {
         }
     }
 
-    pub(crate) async fn data(&self, statistics: &Statistics, components: &[Component]) -> Result<Data> {
-        let file = self.data_file(components).await?;
+    pub(crate) async fn data(&self, statistics: &Statistics, cache: &Cache) -> Result<Data> {
+        let file = self.data_file(cache).await?;
         Ok(Data::new(file, statistics, self.descriptor.version))
     }
 
-    /// Data.db, compressed or not.
-    pub(crate) async fn data_file(&self, components: &[Component]) -> Result<DataFile> {
+    /// Data.db, compressed or not; what is read of CRC.db goes into the cache.
+    pub(crate) async fn data_file(&self, cache: &Cache) -> Result<DataFile> {
         let file = self.open(&Component::Data, "it holds the rows").await?;
-        if let Some(info) = self.compression_info(components, file.len()).await? {
+        if let Some((path, bytes)) = self.read(&Component::CompressionInfo).await? {
+            let info = CompressionInfo::parse(&path, &bytes, self.descriptor.version, file.len())?;
             return Ok(DataFile::compressed(file, info));
         }
-        let crc = self.crc(file.len()).await?;
-        Ok(DataFile::plain(file, crc))
-    }
-
-    /// CompressionInfo.db; `None` where the data is not compressed.
-    async fn compression_info(
-        &self,
-        components: &[Component],
-        data_len: u64,
-    ) -> Result<Option<CompressionInfo>> {
-        match self.read(&Component::CompressionInfo).await? {
-            Some((path, bytes)) => {
-                CompressionInfo::parse(&path, &bytes, self.descriptor.version, data_len).map(Some)
+        if self.has(&Component::Crc) {
+            let crc = self.open(&Component::Crc, "it was there").await?;
+            let crc = CrcPages::new(crc, cache.clone(), file.len());
+            // Of a file that lost all of its data nobody would ever read a checksum.
+            if file.len() == 0 {
+                crc.prepare(&mut SumsAtHand::default()).await?;
             }
-            None if components.contains(&Component::CompressionInfo) => {
-                Err(self.missing(&Component::CompressionInfo, "without it compressed data cannot be read"))
-            }
-            None => Ok(None),
+            return Ok(DataFile::plain(file, Some(crc)));
         }
+        // Data that is not compressed has checksums; where it has none, it may be that only its other part is lost.
+        if self.components().await?.contains(&Component::CompressionInfo) {
+            let why = "without it compressed data cannot be read";
+            return Err(self.missing(&Component::CompressionInfo, why));
+        }
+        Ok(DataFile::plain(file, None))
     }
 
+    /// CRC.db, all of it, of an uncompressed Data.db of so many bytes.
     pub(crate) async fn crc(&self, data_len: u64) -> Result<Option<Rc<Crc>>> {
         let Some((path, bytes)) = self.read(&Component::Crc).await? else {
             return Ok(None);
@@ -103,8 +110,7 @@ impl Opener<'_> {
         &self,
         (data_len, index_len): (u64, u64),
     ) -> std::result::Result<Binding, Usage> {
-        let is_there = |component: &Component| self.disk.exists(&self.descriptor.path_of(component));
-        if ![Component::Fences, Component::BloomPages, Component::RowFilter].iter().any(is_there) {
+        if ![Component::Fences, Component::BloomPages, Component::RowFilter].iter().any(|own| self.has(own)) {
             return Err(Usage::Absent);
         }
         match self.digest().await {
@@ -124,7 +130,7 @@ impl Opener<'_> {
         if !is_wanted {
             return Err(Usage::Off);
         }
-        if !self.disk.exists(&self.descriptor.path_of(component)) {
+        if !self.has(component) {
             return Err(Usage::Absent);
         }
         let binding = binding.clone()?;
@@ -160,6 +166,10 @@ impl Opener<'_> {
             return Err(self.missing(component, why));
         }
         Ok(self.disk.open(&path, component.io_class()).await?)
+    }
+
+    pub(crate) fn has(&self, component: &Component) -> bool {
+        self.disk.exists(&self.descriptor.path_of(component))
     }
 
     pub(crate) fn missing(&self, component: &Component, why: &str) -> Error {

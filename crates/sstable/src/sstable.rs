@@ -110,7 +110,6 @@ pub struct ReadOptions {
 #[derive(Debug)]
 pub struct SSTable {
     descriptor: Descriptor,
-    components: Vec<Component>,
     statistics: Statistics,
     summary_was_missing: bool,
     data: Rc<Data>,
@@ -123,8 +122,8 @@ pub struct SSTable {
 impl SSTable {
     /// Opens the SSTable that the file at `path`, any of its components, belongs to.
     ///
-    /// Reads the small components. A missing summary is rebuilt from Index.db, a missing list of
-    /// components from the folder.
+    /// Reads the small components, but for those that most reads do without: TOC.txt, and CRC.db. A missing summary is rebuilt from
+    /// Index.db.
     ///
     /// # Errors
     /// Names that are not an SSTable's, versions and partitioners that are not read, components that
@@ -132,10 +131,10 @@ impl SSTable {
     pub async fn open(disk: &Disk, path: &Path, options: &OpenOptions) -> Result<Rc<SSTable>> {
         let descriptor = Descriptor::parse(path)?;
         let opener = Opener { disk, descriptor: &descriptor };
-        let components = opener.components().await?;
+        opener.check_sealed()?;
         let statistics = opener.statistics().await?;
         let partitioner = statistics.validation.partitioner;
-        let data = Rc::new(opener.data(&statistics, &components).await?);
+        let data = Rc::new(opener.data(&statistics, &options.cache).await?);
         let schema = data.schema.clone();
 
         let index_file = opener.open(&Component::Index, "it tells where the partitions are").await?;
@@ -183,7 +182,6 @@ impl SSTable {
         Ok(Rc::new(SSTable {
             reserved: options.cache.reserve(bytes),
             descriptor,
-            components,
             statistics,
             summary_was_missing,
             data,
@@ -203,9 +201,12 @@ impl SSTable {
         self.descriptor.version
     }
 
-    /// The components that TOC.txt lists, or that the folder has where there is none.
-    pub fn components(&self) -> &[Component] {
-        &self.components
+    /// The components that TOC.txt lists, or that the folder has where there is none. Reads them.
+    ///
+    /// # Errors
+    /// What cannot be read; a list with names that are none.
+    pub async fn components(&self, disk: &Disk) -> Result<Vec<Component>> {
+        Opener { disk, descriptor: &self.descriptor }.components().await
     }
 
     /// What Statistics.db tells.

@@ -36,7 +36,7 @@ mod segments;
 mod writer;
 
 use queue::Queue;
-pub use replay::{EarlierLog, Gap, OnCorruption, Replayed};
+pub use replay::{EarlierLog, Gap, LogReader, OnCorruption, Replayed};
 use segments::{Segments, Unneeded};
 use writer::Writer;
 

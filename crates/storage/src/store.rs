@@ -384,12 +384,13 @@ pub async fn replay(
         marks.note(id, record);
         Ok(())
     };
-    log.replay(disk, on_corruption, note).await?;
+    let mut log = log.reader(disk, on_corruption);
+    log.replay(note).await?;
     let apply = async |position, id, record: &[u8]| {
         let is_due = Mark::decode(record).is_none() && !marks.cover(id, position);
         if is_due { apply(id, record).await } else { Ok(()) }
     };
-    log.replay(disk, on_corruption, apply).await
+    log.replay(apply).await
 }
 
 /// The first byte of a mark; mutations begin with the version of their encoding.

@@ -86,7 +86,7 @@ impl Split {
                 return Err(Error::Usage("there is no SSTable to split".to_owned()));
             };
             let to = self.to.unwrap_or(first.version());
-            let family = if to.may_be_scyllas() { family_of(first) } else { Family::Cassandra };
+            let family = if to.may_be_scyllas() { family_of(shard.disk(), first) } else { Family::Cassandra };
             let target = self.shape.target(to, family)?;
             let _claim = Claim::of(&self.dest)?;
             let total = sources.iter().map(|table| table.data().file.len()).sum();

@@ -19,6 +19,7 @@ use super::read_ahead::PAGE;
 use super::sums::{BadSum, Sums, Units};
 use crate::parts::compression_info::{CompressionInfo, Compressor};
 use crate::parts::crc::Crc;
+use crate::parts::crc_pages::{CrcPages, SumsAtHand};
 use crate::{Error, Result};
 
 /// The CRC32 behind each compressed chunk, in bytes.
@@ -50,7 +51,7 @@ pub struct DataFile {
 #[derive(Debug)]
 enum Form {
     Compressed(Rc<CompressionInfo>),
-    Plain { crc: Option<Rc<Crc>> },
+    Plain { crc: Option<CrcPages> },
 }
 
 /// Uncompressed bytes and where they stand.
@@ -103,6 +104,8 @@ pub(super) struct Request {
     care: Care,
     /// What of the file that takes.
     on_disk: Range<u64>,
+    /// The checksums that it is compared with, of as many stretches, once it has been waited for.
+    sums: Vec<u32>,
     begun: Option<Task<std::result::Result<Ahead, IoError>>>,
 }
 
@@ -118,7 +121,7 @@ impl DataFile {
     pub(crate) fn memory_bytes(&self) -> usize {
         match &self.form {
             Form::Compressed(info) => info.memory_bytes(),
-            Form::Plain { crc } => crc.as_ref().map_or(0, |crc| crc.memory_bytes()),
+            Form::Plain { .. } => 0,
         }
     }
 
@@ -128,16 +131,16 @@ impl DataFile {
     }
 
     /// Data that is not compressed. With checksums, reads may ask to be checked.
-    pub fn plain(file: File, crc: Option<Rc<Crc>>) -> DataFile {
+    pub fn plain(file: File, crc: Option<CrcPages>) -> DataFile {
         DataFile { file, form: Form::Plain { crc }, sums: None, nothing: Rc::default() }
     }
 
-    /// The same data, whose checksums are worked out as it is read from its start on.
-    pub(crate) fn summed(self) -> DataFile {
-        let units = match &self.form {
-            Form::Compressed(info) => Units::Chunks(info.clone()),
-            Form::Plain { crc: Some(crc) } => Units::Stretches(crc.clone(), self.file.len()),
-            Form::Plain { crc: None } => Units::None,
+    /// The same data, whose checksums are worked out as it is read from its start on, and compared with CRC.db, if it has one.
+    pub(crate) fn summed(self, crc: Option<Rc<Crc>>) -> DataFile {
+        let units = match (&self.form, crc) {
+            (Form::Compressed(info), _) => Units::Chunks(info.clone()),
+            (Form::Plain { .. }, Some(crc)) => Units::Stretches(crc, self.file.len()),
+            (Form::Plain { .. }, None) => Units::None,
         };
         DataFile { sums: Some(RefCell::new(Sums::new(units))), ..self }
     }
@@ -217,7 +220,7 @@ impl DataFile {
     }
 
     /// Requests that end behind a multiple of so many bytes bring in nothing that was not asked for. Bytes; of compressed data that is
-    /// left to its chunks.
+    /// left to its chunks. With care [`DataFile::prepare`] comes before.
     pub(super) fn unit(&self, care: Care) -> u64 {
         match &self.form {
             Form::Plain { crc: Some(crc) } if care == Care::Checked => u64::from(crc.chunk_len()),
@@ -250,9 +253,22 @@ impl DataFile {
     /// # Panics
     /// If the range is not within the data, or `tail` does not end at its start.
     pub async fn read(&self, tail: &Stretch, range: Range<u64>, care: Care) -> Result<Stretch> {
+        let mut at_hand = SumsAtHand::default();
+        self.prepare(care, &mut at_hand).await?;
         let mut request = self.request(range, care);
-        let window = self.wait(&mut request).await?;
+        let window = self.wait(&mut request, &mut at_hand).await?;
         self.finish(tail, request, window)
+    }
+
+    /// Comes before all requests with this care: reads what has to be known of CRC.db.
+    ///
+    /// # Errors
+    /// What cannot be read, or is not of this data.
+    pub(super) async fn prepare(&self, care: Care, at_hand: &mut SumsAtHand) -> Result<()> {
+        match &self.form {
+            Form::Plain { crc: Some(crc) } if care == Care::Checked => crc.prepare(at_hand).await,
+            _ => Ok(()),
+        }
     }
 
     /// Begins to read a range, as [`DataFile::read`] does, while its caller goes on: [`DataFile::wait`] waits for it. The
@@ -270,11 +286,11 @@ impl DataFile {
     /// The stretch of a request that [`DataFile::wait`] has brought the bytes of: see [`DataFile::read`].
     pub(super) fn finish(&self, tail: &Stretch, request: Request, window: Window) -> Result<Stretch> {
         assert_eq!(tail.end(), request.range.start, "a range goes on where its tail ends");
-        let Request { range, care, on_disk, .. } = request;
+        let Request { range, care, on_disk, sums, .. } = request;
         match &self.form {
             Form::Compressed(info) => self.unpack_all(info, tail, (range, care), (on_disk.start, window)),
             Form::Plain { crc: Some(crc) } if care == Care::Checked => {
-                self.check(crc, tail, range, (on_disk.start, window))
+                self.check((u64::from(crc.chunk_len()), &sums), tail, range, (on_disk.start, window))
             }
             Form::Plain { .. } => {
                 let (buffer, bytes) = window.into_parts();
@@ -297,11 +313,17 @@ impl DataFile {
             }
             Form::Plain { .. } => range.clone(),
         };
-        Request { range, care, on_disk, begun: None }
+        Request { range, care, on_disk, sums: Vec::new(), begun: None }
     }
 
     /// The bytes of a request as they are on disk, which is asked for them unless that was begun.
-    pub(super) async fn wait(&self, request: &mut Request) -> Result<Window> {
+    pub(super) async fn wait(&self, request: &mut Request, at_hand: &mut SumsAtHand) -> Result<Window> {
+        if let Form::Plain { crc: Some(crc) } = &self.form
+            && request.care == Care::Checked
+        {
+            let (size, Range { start, end }) = (u64::from(crc.chunk_len()), request.on_disk.clone());
+            request.sums = crc.sums(start / size..end.div_ceil(size), at_hand).await?;
+        }
         let on_disk = &request.on_disk;
         let window = match request.begun.take() {
             Some(begun) => begun.await?.take(),
@@ -324,23 +346,21 @@ impl DataFile {
     /// Checks the whole stretches of CRC.db that hold the range; `window` begins at `start` of the file.
     fn check(
         &self,
-        crc: &Crc,
+        (size, sums): (u64, &[u32]),
         tail: &Stretch,
         range: Range<u64>,
         (start, window): (u64, Window),
     ) -> Result<Stretch> {
-        let size = u64::from(crc.chunk_len());
         let first = start / size;
         let mut good = window.len();
-        for (chunk, bytes) in (first..).zip(window.chunks(size as usize)) {
-            let (stored, computed) = (crc.get(chunk as usize), crc32fast::hash(bytes));
-            if stored == Some(computed) {
+        for ((chunk, &stored), bytes) in (first..).zip(sums).zip(window.chunks(size as usize)) {
+            let computed = crc32fast::hash(bytes);
+            if stored == computed {
                 continue;
             }
             if chunk == first {
-                let stored = stored.map_or("none".to_owned(), |stored| format!("{stored:08x}"));
                 let what = format!(
-                    "the checksum of {} bytes: computed {computed:08x}, stored in CRC.db {stored}",
+                    "the checksum of {} bytes: computed {computed:08x}, stored in CRC.db {stored:08x}",
                     bytes.len()
                 );
                 return Err(Error::corrupt(self.path(), chunk * size, what));

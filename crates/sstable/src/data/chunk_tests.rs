@@ -2,13 +2,13 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::rc::Rc;
 
-use runtime::{IoClass, Shard, SimOptions};
+use runtime::{Cache, IoClass, Shard, SimOptions};
 
 use super::*;
 use crate::Version;
 use crate::parts::crc::CrcBuilder;
+use crate::parts::crc_pages::CrcPages;
 
 const CHUNK: usize = 1 << 10;
 /// Chunks of this many bytes and more are kept raw, where they are at all.
@@ -222,7 +222,11 @@ fn a_request_brings_what_it_says() {
         let mut crc = CrcBuilder::default();
         crc.update(&data());
         let mut plain = Vec::new();
-        for crc in [None, Some(Rc::new(crc.finish().0))] {
+        let crc_path = Path::new("/crc");
+        shard.disk().as_simulated().unwrap().add_file(crc_path, crc.finish().0.encode());
+        let crc = shard.disk().open(crc_path, IoClass::new(1)).await.unwrap();
+        let crc = CrcPages::new(crc, Cache::new(0), data().len() as u64);
+        for crc in [None, Some(crc)] {
             let file = shard.disk().open(path, IoClass::new(1)).await.unwrap();
             plain.push(DataFile::plain(file, crc));
         }
@@ -232,9 +236,11 @@ fn a_request_brings_what_it_says() {
             for ((start, end), care) in
                 ranges.iter().flat_map(|&range| [(range, Care::Usual), (range, Care::Checked)])
             {
+                let mut sums = SumsAtHand::default();
+                file.prepare(care, &mut sums).await.unwrap();
                 let mut request = file.request(start..end, care);
                 let said = file.end_of(&request);
-                let window = file.wait(&mut request).await.unwrap();
+                let window = file.wait(&mut request, &mut sums).await.unwrap();
                 let stretch = file.finish(&file.nothing_at(start), request, window).unwrap();
                 assert_eq!((stretch.start, stretch.end()), (start, said), "{start}..{end}");
             }

@@ -19,6 +19,7 @@ use super::row::Source;
 use crate::Result;
 use crate::decode::DecodeError;
 use crate::error::Error;
+use crate::parts::crc_pages::SumsAtHand;
 
 /// How a range is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +71,8 @@ pub(super) struct Window {
     most_begun: usize,
     /// Whether there will be no other range.
     is_last: bool,
+    /// Checksums for what is checked.
+    sums: SumsAtHand,
 }
 
 impl Window {
@@ -86,6 +89,7 @@ impl Window {
             begun: VecDeque::new(),
             most_begun: 1,
             is_last: false,
+            sums: SumsAtHand::default(),
         }
     }
 
@@ -161,13 +165,14 @@ impl Window {
             self.begun.clear();
         }
         let is_first = self.stretch.bytes.is_empty();
+        file.prepare(if self.pace.check { Care::Checked } else { Care::Usual }, &mut self.sums).await?;
         let end = begun.as_ref().map_or_else(|| self.end_of_next(file, start), |request| request.range().end);
         self.take_step(fell_short);
         if start >= end {
             return Ok(fell_short);
         }
         let mut request = begun.unwrap_or_else(|| file.request(start..end, self.care(end)));
-        let window = file.wait(&mut request).await?;
+        let window = file.wait(&mut request, &mut self.sums).await?;
         if self.pace.overlaps && !is_first && !runtime::is_in_place() {
             self.begin_next(file, file.end_of(&request));
             // Who unpacks and decodes for long does not wait in between: the disk is to know before.
@@ -246,12 +251,12 @@ impl Drop for Window {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::rc::Rc;
 
-    use runtime::{IoClass, Shard, SimOptions};
+    use runtime::{Cache, IoClass, Shard, SimOptions};
 
     use super::*;
     use crate::parts::crc::{CHUNK_LEN, CrcBuilder};
+    use crate::parts::crc_pages::CrcPages;
 
     const LEN: u64 = 300_000;
     const STEP: u64 = 40_000;
@@ -263,13 +268,16 @@ mod tests {
 
     /// A file with its checksums.
     async fn open(shard: &Shard) -> DataFile {
-        let path = Path::new("/data");
+        let [path, crc_path] = [Path::new("/data"), Path::new("/crc")];
         let disk = shard.disk().as_simulated().expect("the disk is simulated");
         let bytes: Vec<u8> = (0..LEN).map(byte).collect();
         let mut crc = CrcBuilder::default();
         crc.update(&bytes);
         disk.add_file(path, bytes);
-        DataFile::plain(shard.disk().open(path, DATA).await.unwrap(), Some(Rc::new(crc.finish().0)))
+        disk.add_file(crc_path, crc.finish().0.encode());
+        let crc = shard.disk().open(crc_path, IoClass::default()).await.unwrap();
+        let crc = CrcPages::new(crc, Cache::new(0), LEN);
+        DataFile::plain(shard.disk().open(path, DATA).await.unwrap(), Some(crc))
     }
 
     /// Reads all in items of so many bytes; what had been asked of the disk after each request.

@@ -201,13 +201,14 @@ impl Output {
 mod tests {
     use std::path::Path;
 
-    use runtime::{Disk, IoClass, ShardOptions, SimOptions, run_simulated};
+    use runtime::{Cache, Disk, IoClass, ShardOptions, SimOptions, run_simulated};
 
     use super::*;
     use crate::Version;
     use crate::data::chunk::{Care, DataFile};
     use crate::data::packing::BATCH;
     use crate::parts::compression_info::{Compression, Compressor};
+    use crate::parts::crc_pages::CrcPages;
 
     const PATH: &str = "/t/me-1-big-Data.db";
 
@@ -248,13 +249,19 @@ mod tests {
     }
 
     async fn read(disk: &Disk, sealed: Sealed) -> Vec<u8> {
-        let file = disk.open(Path::new(PATH), IoClass::new(1)).await.unwrap();
+        let class = IoClass::new(1);
+        let file = disk.open(Path::new(PATH), class).await.unwrap();
         assert_eq!(file.len(), sealed.file_len);
         let whole = file.read_exact_at(0, file.len() as usize).await.unwrap();
         assert_eq!(sealed.digest, Digest(crc32fast::hash(&whole)));
         let file = match sealed.checks {
             Checks::Compressed(info) => DataFile::compressed(file, info),
-            Checks::Plain(crc) => DataFile::plain(file, Some(crc.into())),
+            Checks::Plain(crc) => {
+                let path = Path::new("/t/crc");
+                disk.as_simulated().expect("the disk is simulated").add_file(path, crc.encode());
+                let crc = disk.open(path, class).await.unwrap();
+                DataFile::plain(file, Some(CrcPages::new(crc, Cache::new(0), sealed.data_len)))
+            }
         };
         let stretch = file.read(&file.nothing_at(0), 0..sealed.data_len, Care::Checked).await.unwrap();
         stretch.owner[stretch.bytes].to_vec()

@@ -18,7 +18,11 @@ use crate::{Error, Result, Version};
 pub const CHUNK_LEN: u32 = 64 << 10;
 
 /// The CRC32 of no bytes.
-const OF_NOTHING: u32 = 0;
+pub(super) const OF_NOTHING: u32 = 0;
+
+/// Bytes before the first checksum, and of each.
+pub(super) const HEAD: u64 = 4;
+pub(super) const SUM: u64 = 4;
 
 /// The checksums of an uncompressed Data.db.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,19 +88,14 @@ impl Crc {
         {
             return Ok(Crc { checksums: checksums.into(), ..self });
         }
-        let what = format!(
-            "Data.db has {data_len} bytes, which need {wanted} checksums, but there are {}: \
-             one of the two files is not whole",
-            self.len()
-        );
-        Err(Error::corrupt(path, 4, what))
+        Err(wrong_count(path, data_len, wanted, self.len() as u64))
     }
 
     fn decode(cursor: &mut Cursor) -> std::result::Result<Crc, DecodeError> {
         let start = cursor.clone();
         let chunk_len = cursor.u32()?;
-        if chunk_len == 0 || chunk_len > i32::MAX as u32 {
-            return start.invalid("the length of a stretch is not a positive number");
+        if let Err(what) = check_chunk_len(chunk_len) {
+            return start.invalid(what);
         }
         let mut checksums = Vec::with_capacity(cursor.remaining() / 4);
         while cursor.remaining() > 0 {
@@ -104,6 +103,21 @@ impl Crc {
         }
         Ok(Crc { chunk_len, checksums: checksums.into_boxed_slice() })
     }
+}
+
+/// What is wrong with the length of a stretch, if anything is.
+pub(super) fn check_chunk_len(chunk_len: u32) -> std::result::Result<(), &'static str> {
+    let is_positive = (1..=i32::MAX as u32).contains(&chunk_len);
+    if is_positive { Ok(()) } else { Err("the length of a stretch is not a positive number") }
+}
+
+/// There are not as many checksums as the data needs.
+pub(super) fn wrong_count(path: &Path, data_len: u64, wanted: u64, found: u64) -> Error {
+    let what = format!(
+        "Data.db has {data_len} bytes, which need {wanted} checksums, but there are {found}: \
+         one of the two files is not whole"
+    );
+    Error::corrupt(path, HEAD, what)
 }
 
 /// Works out the checksums of a new Data.db as its bytes go by, [`CHUNK_LEN`] of them at a time. That of all of them follows from

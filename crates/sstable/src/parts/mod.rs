@@ -6,7 +6,7 @@
 //! | [`summary`] | Summary.db | where in Index.db to look for it |
 //! | [`compression_info`] | CompressionInfo.db | where a chunk of Data.db stands |
 //! | [`statistics`] | Statistics.db | what the columns are, and what is in the file as a whole |
-//! | [`crc`] | CRC.db | the checksums of an uncompressed Data.db |
+//! | [`crc`], [`crc_pages`] | CRC.db | the checksums of an uncompressed Data.db: all of them, or by pages |
 //! | [`digest`] | Digest.crc32 | the checksum of Data.db as a whole |
 //! | [`fences`] | Fences.db | where to look in Index.db; read by pages |
 //! | [`bloom_pages`] | BloomPages.db | can this key be here? Read by pages |
@@ -27,6 +27,7 @@ pub mod binding;
 pub mod bloom_pages;
 pub mod compression_info;
 pub mod crc;
+pub mod crc_pages;
 pub mod digest;
 pub mod fences;
 pub mod filter;

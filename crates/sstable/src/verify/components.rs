@@ -1,7 +1,7 @@
 //! The components of an SSTable that may be damaged: each opened for itself, so that one which cannot
 //! be read does not keep the others from being checked.
 
-use runtime::File;
+use runtime::{Cache, File};
 
 use super::report::Report;
 use crate::component::Component;
@@ -57,7 +57,7 @@ impl Components {
 
 /// A component of our own, if it is there.
 async fn own(opener: &Opener<'_>, component: &Component, report: &mut Report) -> Result<Option<File>> {
-    match opener.disk.exists(&opener.descriptor.path_of(component)) {
+    match opener.has(component) {
         true => report.take(opener.open(component, "it was there").await),
         false => Ok(None),
     }
@@ -117,15 +117,19 @@ async fn data(
     listed: &[Component],
     report: &mut Report,
 ) -> Result<(Option<DataFile>, bool)> {
-    match opener.data_file(listed).await {
-        Ok(data) => return Ok((Some(data.summed()), true)),
+    match opener.data_file(&Cache::new(0)).await {
+        Ok(data) if data.compression().is_some() => return Ok((Some(data.summed(None)), true)),
+        Ok(data) => {
+            let crc = report.take(opener.crc(data.len()).await)?.flatten();
+            return Ok((Some(data.summed(crc)), true));
+        }
         Err(error) => report.take(Err::<(), Error>(error))?,
     };
-    let has = |component: &Component| opener.disk.exists(&opener.descriptor.path_of(component));
-    let is_compressed = listed.contains(&Component::CompressionInfo) || has(&Component::CompressionInfo);
-    if !has(&Component::Data) {
+    let is_compressed =
+        listed.contains(&Component::CompressionInfo) || opener.has(&Component::CompressionInfo);
+    if !opener.has(&Component::Data) {
         return Ok((None, false));
     }
     let file = report.take(opener.open(&Component::Data, "it holds the rows").await)?;
-    Ok((file.map(|file| DataFile::plain(file, None).summed()), !is_compressed))
+    Ok((file.map(|file| DataFile::plain(file, None).summed(None)), !is_compressed))
 }

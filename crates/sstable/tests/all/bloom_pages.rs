@@ -120,7 +120,10 @@ fn the_filter_is_read_by_pages_or_as_a_whole() {
         let table = open(disk, &data, 1 << 20, true).await;
         let len = bytes_of(disk, &bloom_pages(&data)).await.len() as u64;
         assert_eq!(table.filter().pages_usage(), Usage::InUse { bytes: len });
-        assert!(table.filter().whole().is_none() && !table.components().contains(&Component::BloomPages));
+        assert!(
+            table.filter().whole().is_none()
+                && !table.components(disk).await.unwrap().contains(&Component::BloomPages)
+        );
         let whole = open(disk, &data, 1 << 20, false).await;
         assert_eq!(whole.filter().pages_usage(), Usage::Off);
         assert_eq!(whole.filter().whole(), table.filter().read_whole().await.unwrap());

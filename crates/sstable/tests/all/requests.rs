@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use model::{Bytes, Clustering, Fragment, FragmentReader, Position, Slice};
 use runtime::{Cache, IoCount, Shard, ShardOptions};
-use siltstone_sstable::component::{DATA_IO, INDEX_IO};
+use siltstone_sstable::component::{DATA_IO, INDEX_IO, METADATA_IO};
 use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
 
 /// The most requests to the index, for a row in the middle of 200,000: see docs/performance/reads.md.
@@ -125,6 +125,29 @@ fn a_row_in_the_middle_costs_a_handful_of_requests() {
 #[test]
 fn so_it_does_without_direct_io() {
     check(ShardOptions { direct_io: false, ..ShardOptions::default() });
+}
+
+/// Statistics.db, Summary.db, Filter.db, and where chunks stand, if there are any. Nothing is read that says nothing about where rows
+/// are: the list of components, the checksums of the data, which the first scan reads.
+#[test]
+fn opening_reads_what_tells_where_rows_are() {
+    runtime::run(ShardOptions::default(), async |shard: Shard| {
+        for (path, _) in tables() {
+            let before = shard.disk().stats();
+            let table = open(&shard, &path).await;
+            let opened = shard.disk().stats().since(&before);
+            let is_compressed = table.data().file.compression().is_some();
+            let name = path.display();
+            assert_eq!(opened.total().requests, 3 + u64::from(is_compressed), "{name}");
+
+            let before = shard.disk().stats();
+            let mut scan = table.scan();
+            while scan.next().await.unwrap().is_some() {}
+            let scanned = shard.disk().stats().since(&before);
+            assert_eq!(scanned.class(METADATA_IO).requests, u64::from(!is_compressed), "{name}");
+        }
+    })
+    .unwrap();
 }
 
 #[test]

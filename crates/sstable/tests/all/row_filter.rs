@@ -512,7 +512,7 @@ fn it_can_be_written_for_an_sstable_that_is_there() {
             let is_there = disk.exists(&path);
             assert_eq!(is_there, size == 512, "{size}: with fewer blocks no partition has groups");
             let table = open(disk, &data, true, CACHE).await;
-            assert!(!table.components().contains(&Component::RowFilter));
+            assert!(!table.components(disk).await.unwrap().contains(&Component::RowFilter));
             let written = if is_there { Some(bytes_of(disk, &path).await) } else { None };
             let again = write_row_filter(disk, &table, |_| {}).await.unwrap();
             assert_eq!(again, written.as_ref().map(|bytes| bytes.len() as u64));

@@ -82,32 +82,9 @@ impl EarlierLog {
         self.segments.iter().map(|(_, path)| path.as_path())
     }
 
-    /// Reads all segments, from the oldest on, and hands each record to `apply` with the position behind it, its table and
-    /// its payload, in the order in which they were appended.
-    ///
-    /// Takes the memory of one segment. What `apply` returns as an error ends it.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for a segment that is damaged, unless that is salvaged, and for one of an unknown format in any
-    /// case; [`Error::Io`] if a file cannot be read.
-    pub async fn replay(
-        &self,
-        disk: &Disk,
-        on_corruption: OnCorruption,
-        mut apply: impl AsyncFnMut(LogPosition, TableId, &[u8]) -> Result<()>,
-    ) -> Result<Replayed> {
-        let mut replayed = Replayed::default();
-        for (index, (number, path)) in self.segments.iter().enumerate() {
-            let session_of_next = match self.segments.get(index + 1) {
-                Some((_, next)) => session_of(disk, next).await?,
-                None => None,
-            };
-            let is_followed = session_of_next.is_some_and(|session| session <= *number);
-            let bytes = read(disk, path).await?;
-            let mut walk = Walk::begin(path, *number, &bytes, is_followed)?;
-            replay_segment(&mut walk, on_corruption, &mut apply, &mut replayed).await?;
-        }
-        Ok(replayed)
+    /// Goes through the segments, once or again and again.
+    pub fn reader<'a>(&'a self, disk: &'a Disk, on_corruption: OnCorruption) -> LogReader<'a> {
+        LogReader { log: self, disk, on_corruption, followed: Vec::new(), at_hand: None }
     }
 
     /// Removes the segments for good; once all of their records are in SSTables, or in a log that was opened after the
@@ -126,6 +103,59 @@ impl EarlierLog {
             }
         }
         Ok(())
+    }
+}
+
+/// Reads a log of before. Takes the memory of one segment.
+pub struct LogReader<'a> {
+    log: &'a EarlierLog,
+    disk: &'a Disk,
+    on_corruption: OnCorruption,
+    /// Of the first segments, whether a later one of the same session is there.
+    followed: Vec<bool>,
+    /// The segment that was read last, by its index: most logs have no other one.
+    at_hand: Option<(usize, Window)>,
+}
+
+impl LogReader<'_> {
+    /// Reads all segments, from the oldest on, and hands each record to `apply` with the position behind it, its table and
+    /// its payload, in the order in which they were appended. What `apply` returns as an error ends it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a segment that is damaged, unless that is salvaged, and for one of an unknown format in any
+    /// case; [`Error::Io`] if a file cannot be read.
+    pub async fn replay(
+        &mut self,
+        mut apply: impl AsyncFnMut(LogPosition, TableId, &[u8]) -> Result<()>,
+    ) -> Result<Replayed> {
+        let mut replayed = Replayed::default();
+        for (index, (number, path)) in self.log.segments.iter().enumerate() {
+            let (is_followed, on_corruption) = (self.is_followed(index).await?, self.on_corruption);
+            let bytes = self.segment(index).await?;
+            let mut walk = Walk::begin(path, *number, bytes, is_followed)?;
+            replay_segment(&mut walk, on_corruption, &mut apply, &mut replayed).await?;
+        }
+        Ok(replayed)
+    }
+
+    async fn is_followed(&mut self, index: usize) -> Result<bool> {
+        if index == self.followed.len() {
+            let segments = &self.log.segments;
+            let session_of_next = match segments.get(index + 1) {
+                Some((_, next)) => session_of(self.disk, next).await?,
+                None => None,
+            };
+            self.followed.push(session_of_next.is_some_and(|session| session <= segments[index].0));
+        }
+        Ok(self.followed[index])
+    }
+
+    async fn segment(&mut self, index: usize) -> Result<&Window> {
+        let bytes = match self.at_hand.take() {
+            Some((read, bytes)) if read == index => bytes,
+            _ => read(self.disk, &self.log.segments[index].1).await?,
+        };
+        Ok(&self.at_hand.insert((index, bytes)).1)
     }
 }
 

@@ -33,7 +33,8 @@ pub(super) async fn replay_all(
     let mut entries = Vec::new();
     let log = EarlierLog::find(disk, folder)?;
     let replayed = log
-        .replay(disk, on_corruption, async |end, table, payload: &[u8]| {
+        .reader(disk, on_corruption)
+        .replay(async |end, table, payload: &[u8]| {
             entries.push((end, table, payload.to_vec()));
             Ok(())
         })
@@ -132,12 +133,28 @@ fn an_error_of_who_replays_ends_it() {
         log.append(A, b"2").await.unwrap();
         let mut count = 0;
         let earlier = EarlierLog::find(shard.disk(), folder).unwrap();
-        let result = earlier.replay(shard.disk(), OnCorruption::Salvage, async |_, _, _: &[u8]| {
+        let mut reader = earlier.reader(shard.disk(), OnCorruption::Salvage);
+        let result = reader.replay(async |_, _, _: &[u8]| {
             count += 1;
             Err(Error::Invalid("no such table".to_owned()))
         });
         assert_eq!(result.await.unwrap_err().to_string(), "no such table");
         assert_eq!(count, 1);
+    });
+}
+
+#[test]
+fn one_segment_is_read_once_however_often_it_is_gone_through() {
+    simulated(async |shard, folder| {
+        let log = open(&shard, folder, batch(1000)).await.unwrap();
+        log.append(A, b"1").await.unwrap();
+        let earlier = EarlierLog::find(shard.disk(), folder).unwrap();
+        let mut reader = earlier.reader(shard.disk(), OnCorruption::Stop);
+        let before = shard.disk().stats().class(COMMIT_LOG_IO).requests;
+        for _ in 0..2 {
+            assert_eq!(reader.replay(async |_, _, _: &[u8]| Ok(())).await.unwrap().records, 1);
+        }
+        assert_eq!(shard.disk().stats().class(COMMIT_LOG_IO).requests - before, 1);
     });
 }
 
@@ -352,7 +369,7 @@ fn the_longest_record_is_taken_and_no_longer_one() {
             Ok(())
         };
         let earlier = EarlierLog::find(shard.disk(), folder).unwrap();
-        earlier.replay(shard.disk(), OnCorruption::Stop, count).await.unwrap();
+        earlier.reader(shard.disk(), OnCorruption::Stop).replay(count).await.unwrap();
         assert_eq!(lens, [MAX_RECORD, 4]);
     });
 }
