@@ -100,8 +100,27 @@ struct Inner {
     misses: Cell<u64>,
     inserts: Cell<u64>,
     evictions: Cell<u64>,
+    /// How many evicted values the table remembers. With each change of the room for values it is rounded down.
+    remembered: Cell<usize>,
     /// How often values have come, or the room for them has changed.
     changes: Cell<u64>,
+}
+
+/// How many values a cache of this capacity remembers after their eviction, to know what comes back: in pages of 4 KiB, as many as half
+/// of the cache holds.
+fn remembered(capacity: usize) -> usize {
+    (capacity / 4096).max(16) / 2
+}
+
+/// The table of a cache without values.
+fn empty(capacity: usize, accounts: &Accounts) -> Entries {
+    let options = OptionsBuilder::new()
+        .weight_capacity(capacity as u64)
+        .estimated_items_capacity(2 * remembered(capacity))
+        .ghost_allocation(0.5)
+        .build()
+        .expect("both capacities are set");
+    ClockPro::with_options(options, ByBytes, BuildHasherDefault::default(), accounts.clone())
 }
 
 struct Entry {
@@ -115,20 +134,12 @@ impl Cache {
 
     /// An empty cache for `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
-        let options = OptionsBuilder::new()
-            .weight_capacity(capacity as u64)
-            // Half of these are remembered after their eviction, to know what comes back: in pages of 4 KiB, as many
-            // as half of the cache holds.
-            .estimated_items_capacity((capacity / 4096).max(16))
-            .build()
-            .expect("both capacities are set");
         let accounts = Accounts::default();
-        let entries =
-            ClockPro::with_options(options, ByBytes, BuildHasherDefault::default(), accounts.clone());
         Self(Rc::new(Inner {
             capacity,
             reserved: Cell::default(),
-            entries: RefCell::new(entries),
+            entries: RefCell::new(empty(capacity, &accounts)),
+            remembered: Cell::new(remembered(capacity)),
             accounts,
             recent: Recent::new(capacity),
             hits: Cell::default(),
@@ -321,8 +332,26 @@ impl Inner {
         if left < entries.capacity() || left > entries.capacity() && is_much {
             let before = entries.len();
             count(&self.changes, 1);
-            entries.set_capacity(left);
+            self.resize(&mut entries, left);
             count(&self.evictions, (before - entries.len()) as u64);
+        }
+    }
+
+    /// Gives the values this much room, and evicts what it has to. Where the table has come to remember less than half of what it should,
+    /// the values move to a new one.
+    fn resize(&self, entries: &mut Entries, left: u64) {
+        let scaled = |remembered: usize, by: u64| match by {
+            0 => remembered,
+            by => (remembered as f64 * (left as f64 / by as f64)) as usize,
+        };
+        self.remembered.set(scaled(self.remembered.get(), entries.capacity()));
+        entries.set_capacity(left);
+        let should = scaled(remembered(self.capacity), self.capacity as u64);
+        if 2 * self.remembered.get() < should {
+            let mut old = std::mem::replace(entries, empty(self.capacity, &self.accounts));
+            entries.set_capacity(left);
+            old.drain().for_each(|(key, entry)| entries.insert(key, entry));
+            self.remembered.set(should);
         }
     }
 }
@@ -568,7 +597,11 @@ mod tests {
 
     #[test]
     fn what_comes_back_after_its_eviction_is_known_again() {
-        let cache = Cache::new(100 * (4096 + Cache::PER_VALUE));
+        comes_back(&Cache::new(100 * (4096 + Cache::PER_VALUE)));
+    }
+
+    /// Fills a cache of a hundred pages, and asks for some again that it has evicted.
+    fn comes_back(cache: &Cache) {
         let insert = |index: u64| cache.insert(key(index), Rc::new(index), 4096);
         let is_there = |index: u64| cache.find::<u64>(key(index)).is_some();
         (0..300).for_each(insert);
@@ -579,6 +612,22 @@ mod tests {
         (1000..1300).for_each(insert);
         let left = back.iter().filter(|index| is_there(**index)).count();
         assert!(left >= 8, "{left} of 10 are left");
+    }
+
+    /// What is reserved and let go of again takes nothing of what is remembered, for long.
+    #[test]
+    fn room_that_comes_and_goes_is_remembered_in() {
+        for share in [1, 2] {
+            let cache = Cache::new(100 * (4096 + Cache::PER_VALUE));
+            for round in 0..1000 {
+                drop(cache.reserve(cache.capacity() / share));
+                cache.insert(key(round), Rc::new(round), 4096);
+                assert!(cache.find::<u64>(key(round)).is_some());
+            }
+            drop(cache.reserve(cache.capacity() / share));
+            comes_back(&cache);
+            assert_eq!(cache.account(1).values, cache.stats().items);
+        }
     }
 
     #[test]

@@ -202,6 +202,9 @@ pub enum RuntimeError {
         #[source]
         source: io::Error,
     },
+    /// It cannot be told which CPUs this process may use.
+    #[error("looking for the CPUs that shards may be pinned to")]
+    Cpus(#[source] io::Error),
     /// A simulated shard was started from within a simulated shard of the same thread.
     #[error("a simulated shard is already running on this thread")]
     Nested,

@@ -16,6 +16,7 @@
 //! SingleFlight   concurrent misses of one thing become one read
 //! Signal         what waits for something to change
 //! spawn, join_all, yield_now    several futures at once, on the one thread
+//! spawn_vital    one of them without which the shard is nothing
 //! sleep, timeout, monotonic     time that passes, also where the clock stands still
 //! offload        work that takes long, on another thread
 //! allow_many_files   how many a program may have open
@@ -76,6 +77,7 @@ mod single_flight;
 mod stats;
 mod task;
 mod timer;
+mod vital;
 
 pub use ahead::Ahead;
 pub use buffer::{buffer, buffer_of, kept_bytes, reuse};
@@ -90,10 +92,11 @@ pub use new_file::NewFile;
 pub use offload::offload;
 pub use open_files::allow_many_files;
 pub use prefetch::prefetch;
-pub use shard::{Shard, ShardOptions, ShardThread, run, run_simulated, start};
+pub use shard::{Shard, ShardOptions, ShardThread, cpus, run, run_simulated, start};
 pub use signal::Signal;
 pub use sim::{SimCounters, SimDisk, SimOptions};
 pub use single_flight::SingleFlight;
 pub use stats::{IoClass, IoCount, IoStats};
 pub use task::{Task, join_all, spawn, yield_now};
 pub use timer::{monotonic, sleep, timeout};
+pub use vital::spawn_vital;

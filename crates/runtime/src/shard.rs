@@ -1,15 +1,12 @@
 //! Starts a shard: one thread, what it runs on, and the future that it runs to its end.
 
-use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::pin;
-use std::task::Poll;
 use std::thread;
 
 use compio::driver::{DriverType, ProactorBuilder};
 use compio::runtime::{Runtime, RuntimeBuilder};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 use crate::clock::{Clock, SimClock};
 use crate::disk::Disk;
@@ -18,6 +15,7 @@ use crate::error::RuntimeError;
 use crate::lending::{Lender, LenderToBe, Loan, loan};
 use crate::real::RealDisk;
 use crate::sim::{self, SimDisk, SimOptions};
+use crate::vital::main_caught;
 
 /// So many tasks may be woken by another thread before the shard sees to them. Who borrows the shard and wakes more than these would
 /// wait for the shard's thread, which waits for the floor.
@@ -37,7 +35,7 @@ pub struct ShardOptions {
     /// Whether to read past the page cache of the operating system where the file system can, and to write what
     /// [`Disk::create_direct`](crate::Disk::create_direct) makes; the default. Other writes go through it in any case.
     pub direct_io: bool,
-    /// The CPU to pin the thread to, counted from 0; `None`, the default, leaves it to the operating system.
+    /// The CPU to pin the thread to, by its number, best one of [`cpus`]; `None`, the default, leaves it to the operating system.
     pub cpu: Option<usize>,
 }
 
@@ -131,7 +129,7 @@ fn run_here<L, T>(
     };
     let drive = || {
         drive(&runtime, lender.floor(), &disk, async {
-            let result = caught(async { main(shard, lender.arrive()).await }).await;
+            let result = main_caught(async { main(shard, lender.arrive()).await }).await;
             // The kernel may still be at work on the buffers of requests that nobody waits for any more.
             disk.close().await;
             result
@@ -144,14 +142,14 @@ fn run_here<L, T>(
     Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// The output of a future, or what it panicked with.
-async fn caught<T>(future: impl Future<Output = T>) -> thread::Result<T> {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)))
-            .map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok))
-    })
-    .await
+/// The CPUs that this process may use, as its first thread tells, by their numbers.
+///
+/// # Errors
+/// [`RuntimeError::Cpus`] if the operating system does not tell.
+pub fn cpus() -> Result<Vec<usize>, RuntimeError> {
+    let process = i32::try_from(std::process::id()).ok().and_then(Pid::from_raw);
+    let allowed = sched_getaffinity(process).map_err(|error| RuntimeError::Cpus(error.into()))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect())
 }
 
 fn pin_to(cpu: usize) -> io::Result<()> {

@@ -13,9 +13,12 @@ use std::time::{Duration, Instant};
 use crate::in_place;
 use crate::sim::{try_now, try_sleep};
 
+/// No sleep is longer: there are moments that a clock does not have.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Waits for this long, from when the future is first polled; never shorter.
+/// Waits for this long, from when the future is first polled; never shorter, and never longer than a century.
 ///
 /// # Panics
 /// When polled outside of [`run`](crate::run) and [`run_simulated`](crate::run_simulated).
@@ -24,7 +27,7 @@ pub async fn sleep(duration: Duration) {
         return sleep.await;
     }
     in_place::over().await;
-    compio::time::sleep(duration).await;
+    compio::time::sleep(duration.min(LONGEST)).await;
 }
 
 /// The output of `future`, or `None` if it has not ended after this long; it is dropped then. One that has ended at
@@ -62,6 +65,11 @@ mod tests {
         run(ShardOptions::default(), &main).unwrap();
         run(ShardOptions { io_uring: false, ..ShardOptions::default() }, &main).unwrap();
         run_simulated(SimOptions::default(), &main).unwrap();
+    }
+
+    #[test]
+    fn a_sleep_may_be_for_ever() {
+        everywhere(async |_| assert!(timeout(SHORT, sleep(Duration::MAX)).await.is_none()));
     }
 
     #[test]

@@ -176,6 +176,8 @@ impl Drop for Place<'_> {
         if self.waiting.is_let_in.get() {
             drop(Permit { admission: self.admission.clone(), bytes: self.waiting.bytes });
         }
+        // Who was first, and too large, stood before others that have room.
+        self.admission.admit_waiting();
     }
 }
 
@@ -269,6 +271,30 @@ mod tests {
             assert!(admission.admit(1).await.is_ok());
         })
         .unwrap();
+    }
+
+    #[test]
+    fn who_goes_away_makes_way_for_those_behind() {
+        for is_dropped in [false, true] {
+            run_simulated(SimOptions::default(), async |_| {
+                let admission = Admission::new(options());
+                let first = admission.admit(60).await.unwrap();
+                let admit = |bytes| {
+                    let admission = admission.clone();
+                    spawn(async move { admission.admit(bytes).await })
+                };
+                let mut large = Some(admit(70));
+                runtime::sleep(Duration::from_millis(900)).await;
+                let small = admit(10);
+                if is_dropped {
+                    drop(large.take());
+                }
+                runtime::sleep(Duration::from_millis(300)).await;
+                assert_eq!((admission.stats().memory, first.bytes()), (70, 60));
+                assert_eq!(small.await.unwrap().bytes(), 10);
+            })
+            .unwrap();
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use runtime::{Clock, Disk, IoClass, IoError, Signal, Task, monotonic, spawn};
+use runtime::{Clock, Disk, IoClass, IoError, Signal, Task, monotonic, spawn_vital};
 
 use crate::{Error, Result};
 
@@ -167,7 +167,7 @@ impl CommitLog {
             progress: Signal::new(),
             growth: Signal::new(),
         });
-        let task = spawn(writer.run(Rc::clone(&inner)));
+        let task = spawn_vital(writer.run(Rc::clone(&inner)));
         Ok(CommitLog { inner, _writer: task })
     }
 
@@ -353,7 +353,7 @@ impl Inner {
         let Some(first) = self.segments.borrow_mut().take_removable() else { return };
         self.is_removing.set(true);
         let inner = Rc::clone(self);
-        spawn(async move {
+        spawn_vital(async move {
             inner.remove_all(first).await;
             inner.is_removing.set(false);
             inner.progress.notify();

@@ -120,7 +120,7 @@ impl Store {
             compactor: Compactor::new(options_of_compaction),
             tasks: RefCell::default(),
         }));
-        store.0.tasks.borrow_mut().push(runtime::spawn(store.clone().flush_by_need()));
+        store.0.tasks.borrow_mut().push(runtime::spawn_vital(store.clone().flush_by_need()));
         Ok(store)
     }
 
@@ -220,7 +220,7 @@ impl Store {
     /// and that log is removed: see the head of this module.
     pub fn begin_compactions(&self) {
         let store = self.clone();
-        let task = runtime::spawn(async move { store.0.compactor.run(|| store.tables()).await });
+        let task = runtime::spawn_vital(async move { store.0.compactor.run(|| store.tables()).await });
         self.0.tasks.borrow_mut().push(task);
     }
 

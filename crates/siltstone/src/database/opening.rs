@@ -66,9 +66,9 @@ pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>>
 
 /// The threads of a database.
 fn start(options: &Options, lock: Option<&Arc<File>>) -> Result<Vec<ShardHandle>> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpus = if options.pin { runtime::cpus()? } else { Vec::new() };
     let shard = |number: usize| {
-        let cpu = options.pin.then_some(number % cpus);
+        let cpu = cpus.get(number % cpus.len().max(1)).copied();
         let shard = ShardOptions { io_uring: options.io_uring, direct_io: options.direct_io, cpu };
         ShardHandle::start(shard, lock.cloned())
     };

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use runtime::{Shard, ShardOptions, SimOptions, join_all, run, run_simulated, sleep, timeout, yield_now};
+use runtime::{
+    Shard, ShardOptions, SimOptions, join_all, run, run_simulated, sleep, spawn, timeout, yield_now,
+};
 
 use super::*;
 

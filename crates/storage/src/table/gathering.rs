@@ -38,7 +38,7 @@ impl Table {
     /// Begins to gather whenever it pays, as long as the table is there.
     pub(super) fn begin_gathering(&self) {
         let (table, woken) = (Rc::downgrade(&self.0), self.0.gathering.0.clone());
-        runtime::spawn(async move {
+        runtime::spawn_vital(async move {
             while let Some(begun) = next(&table, &woken).await {
                 if let Some(begun) = begun {
                     gather(&table, begun).await;
