@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use async_channel::{Sender, TrySendError};
 use send_wrapper::SendWrapper;
 
-use super::pending::Pending;
+use super::pending::{Pending, is_begun_only};
 use super::question::{Question, Reply, gone, question};
 use super::serving::Served;
 use super::shards::{LocalFuture, Work, send};
@@ -68,15 +68,16 @@ pub(super) enum Begun<T, W> {
 }
 
 impl<T: Send + 'static, W> Begun<T, W> {
-    /// The answer to come; `jobs` is the queue of the shard.
+    /// The answer to come, of the shard of that number; `jobs` is its queue.
     ///
     /// # Panics
     /// If it was not begun.
-    pub(super) fn pending(self, jobs: &Sender<Question>) -> Pending<T> {
+    pub(super) fn pending(self, number: u64, jobs: &Sender<Question>) -> Pending<T> {
         match self {
             Begun::Done(done) => Pending::answered(done),
             Begun::Later(later) => {
-                Pending::new(AtHome { work: Some(Stray(Some(later))), jobs: jobs.clone(), sent: None })
+                let work = Some(Stray(Some(later)));
+                Pending::new(AtHome { work, number, jobs: jobs.clone(), sent: None })
             }
             Begun::Handed(reply) => Pending::sent(reply),
             Begun::Not(_) => panic!("it was not begun"),
@@ -84,9 +85,12 @@ impl<T: Send + 'static, W> Begun<T, W> {
     }
 }
 
-/// What was begun on the shard's own thread, and ends there: who polls it elsewhere sends it back, and waits for the answer.
+/// What was begun on the shard's own thread, and ends there. Who polls it there does the work meanwhile; who only begins it leaves that to
+/// a task of the shard, as others may wait for what it holds; and who polls it elsewhere sends it back, and waits for the answer.
 struct AtHome<T: Send + 'static> {
     work: Option<Stray<T>>,
+    /// Whose it is.
+    number: u64,
     jobs: Sender<Question>,
     sent: Option<Pending<T>>,
 }
@@ -99,7 +103,10 @@ impl<T: Send + 'static> Future for AtHome<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if let Some(work) = self.work.as_mut().and_then(Stray::at_home) {
-            return work.as_mut().poll(context);
+            let polled = work.as_mut().poll(context);
+            let Some(Place { served, .. }) = place_to_go_on(self.number, &polled) else { return polled };
+            let work = self.work.take().expect("it was polled").taken();
+            self.sent = Some(Pending::sent(served.run_to_end(work)));
         }
         if let Some(work) = self.work.take() {
             self.sent = Some(send(&self.jobs, move |_| Ok(Work::Later(work.taken()))));
@@ -209,6 +216,11 @@ where
 /// Whether this thread has the floor of the shard of that number.
 pub(super) fn is_here(number: u64) -> bool {
     HERE.with_borrow(|here| here.iter().any(|here| here.served.number == number))
+}
+
+/// Where what was polled goes on, if it has not come to its end and who polls it does not wait for that.
+fn place_to_go_on<T>(number: u64, polled: &Poll<T>) -> Option<Place> {
+    if polled.is_pending() && is_begun_only() { place_of(number) } else { None }
 }
 
 fn place_of(number: u64) -> Option<Place> {

@@ -1,5 +1,6 @@
 //! What a database will answer: a future for any executor, or a wait for a plain thread.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::mem;
 use std::pin::{Pin, pin};
@@ -41,6 +42,17 @@ enum State<T> {
     Answered(Option<Answer<T>>),
 }
 
+thread_local! {
+    /// Whether this thread begins something that it will not wait for.
+    static BEGINS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether what is polled now is only [begun](Pending::begun): who polls it may wait for something else before it comes back, and that
+/// must not wait for this.
+pub(super) fn is_begun_only() -> bool {
+    BEGINS.get()
+}
+
 /// An answer that is as small as what most are: it is moved more often than looked at.
 type Answer<T> = std::result::Result<T, Box<Error>>;
 
@@ -79,8 +91,8 @@ impl<T> Pending<T> {
 
     /// Begins what would otherwise begin when it is first polled, and does not wait for it: the shards are at work while this
     /// thread does something else, and several may be under way. Reads of what is in memory may be done when it comes back. They
-    /// are in no order: of two writes to one row, the later one is to be begun when the earlier one has answered. It goes on to its
-    /// end only if it is polled or waited for.
+    /// are in no order: of two writes to one row, the later one is to be begun when the earlier one has answered. Where it
+    /// takes several shards or steps it goes on to its end only if it is polled or waited for.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Write};
@@ -98,6 +110,13 @@ impl<T> Pending<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begun(mut self) -> Pending<T> {
+        struct Begins(bool);
+        impl Drop for Begins {
+            fn drop(&mut self) {
+                BEGINS.set(self.0);
+            }
+        }
+        let _begins = Begins(BEGINS.replace(true));
         match Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => Pending::answered(answer),
             Poll::Pending => self,

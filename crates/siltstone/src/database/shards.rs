@@ -93,7 +93,7 @@ impl ShardHandle {
         };
         match begin_here_to_end(self.number, begin) {
             Begun::Not(begin) => send(&self.jobs, move |worker| Ok(Work::Later(begin(worker)))),
-            begun => begun.pending(&self.jobs),
+            begun => begun.pending(self.number, &self.jobs),
         }
     }
 
@@ -105,7 +105,7 @@ impl ShardHandle {
     ) -> Pending<T> {
         match begin_here(self.number, work) {
             Begun::Not(work) => borrow(&self.loan, work).unwrap_or_else(|work| send(&self.jobs, work)),
-            begun => begun.pending(&self.jobs),
+            begun => begun.pending(self.number, &self.jobs),
         }
     }
 
@@ -116,7 +116,7 @@ impl ShardHandle {
     ) -> Pending<T> {
         match begin_here(self.number, work) {
             Begun::Not(work) => send(&self.jobs, work),
-            begun => begun.pending(&self.jobs),
+            begun => begun.pending(self.number, &self.jobs),
         }
     }
 
@@ -190,9 +190,15 @@ impl<T> Work<T> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::future::poll_fn;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
+    use std::task::Poll;
     use std::thread;
+    use std::time::Duration;
+
+    use runtime::Signal;
+    use send_wrapper::SendWrapper;
 
     use super::super::worker::ANSWERS_A_TURN;
     use super::*;
@@ -252,13 +258,14 @@ mod tests {
         let begin = || {
             let (inner, tells) = (shard.clone(), Tells(tells.clone()));
             let job = shard.call(async move |_| {
-                let begun = inner.call(async move |_| {
+                let mut begun = inner.call(async move |_| {
                     let _tells = tells;
                     runtime::yield_now().await;
                     runtime::yield_now().await;
                     Ok(thread::current().id())
                 });
-                Ok((thread::current().id(), begun.begun()))
+                poll_fn(|context| Poll::Ready(Pin::new(&mut begun).poll(context).is_pending())).await;
+                Ok((thread::current().id(), begun))
             });
             job.wait().unwrap()
         };
@@ -274,6 +281,43 @@ mod tests {
         shard.join().unwrap();
         assert!(matches!(late.wait(), Err(Error::Closed(_))));
         drop(dropped);
+    }
+
+    /// One that only begins something may wait for what that holds, and nobody else need poll it.
+    #[test]
+    fn what_is_begun_on_the_shard_goes_on_by_itself() {
+        let shard = Arc::new(shard());
+        let inner = shard.clone();
+        let job = shard.call(async move |_| {
+            let held = SendWrapper::new(Rc::new((Cell::new(false), Signal::new())));
+            let waited_for = held.clone();
+            let first = inner.call(async move |_| {
+                runtime::sleep(Duration::from_millis(1)).await;
+                held.0.set(true);
+                held.1.notify();
+                Ok(1)
+            });
+            let first = first.begun();
+            let second = inner.call(async move |_| {
+                waited_for.1.until(|| waited_for.0.get().then_some(())).await;
+                Ok(2)
+            });
+            let second = runtime::timeout(Duration::from_secs(10), second).await.expect("it goes on")?;
+            Ok([first.await?, second])
+        });
+        assert_eq!(job.wait().unwrap(), [1, 2]);
+        let inner = shard.clone();
+        let begin = async move |_| {
+            let work = async |_| {
+                runtime::sleep(Duration::from_millis(1)).await;
+                Ok(3)
+            };
+            Ok(inner.call(work).begun())
+        };
+        let begun = shard.call(begin).wait().unwrap();
+        shard.close();
+        shard.join().unwrap();
+        assert_eq!(begun.wait().unwrap(), 3, "it came to its end before the shard did");
     }
 
     #[test]
