@@ -138,6 +138,13 @@ fn part(value: &Value, name: &str, of: &CqlType) -> Result<Encoded> {
 }
 
 fn any_part(value: &Value, name: &str, of: &CqlType) -> Result<Encoded> {
-    let bytes = value.encode(name, of)?.map(Coded::into_encoded);
-    bytes.ok_or_else(|| Error::Usage(format!("{name} is a part of the key and cannot be null")))
+    let Some(bytes) = value.encode(name, of)?.map(Coded::into_encoded) else {
+        return Err(Error::Usage(format!("{name} is a part of the key and cannot be null")));
+    };
+    match bytes.len() {
+        ..=LONGEST_KEY => Ok(bytes),
+        len => {
+            Err(Error::Usage(format!("{name} has {len} bytes; a part of the key has at most {LONGEST_KEY}")))
+        }
+    }
 }

@@ -284,6 +284,31 @@ fn what_makes_no_sense_is_refused() {
     assert!(database.table("t2").unwrap_err().to_string().ends_with("there is no table t2, but ks.t"));
 }
 
+/// SSTables have two bytes for the length of a value of a key.
+#[test]
+fn values_of_a_key_are_no_longer_than_their_lengths_have_room_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let create = "CREATE TABLE ks.t (k text, c text, v int, PRIMARY KEY (k, c))";
+    let table = database.create_table(create).wait().unwrap();
+    let [longest, longer] = [65_535, 65_536].map(|len| "x".repeat(len));
+    table.write(Write::insert("k", &*longest).set("v", 1)).wait().unwrap();
+    let refused = [
+        table.write(Write::insert("k", &*longer).set("v", 1)).wait(),
+        table.write(Write::delete_range("k", Bound::excluding(&*longer), Bound::Open)).wait(),
+        table.write(Write::insert(&*longer, "c").set("v", 1)).wait(),
+    ];
+    for refused in refused {
+        assert!(refused.unwrap_err().to_string().contains("65535"));
+    }
+    table.flush().wait().unwrap();
+    database.close().wait().unwrap();
+    let database = open(folder.path(), 1);
+    let row = database.table("ks.t").unwrap().get("k", &*longest).wait().unwrap();
+    assert!(row.is_some());
+    database.close().wait().unwrap();
+}
+
 #[test]
 fn an_altered_table_keeps_its_rows_and_drops_columns() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,10 +6,10 @@
 //! | a deletion with a negative timestamp, of a partition or a range | `oa` |
 //! | a shadowable deletion above another one of the same row | any file for Cassandra |
 //! | a column of type vector | the versions before `nb` |
-//! | a key of more than 65535 bytes | all |
+//! | a partition key of more than 65535 bytes, or such a value of a clustering key | all |
 
 use model::time::NO_DELETION_TIME;
-use model::{Cell, CqlType, DeletionTime, Fragment, Row, Schema};
+use model::{Cell, Clustering, CqlType, DeletionTime, Fragment, Row, Schema};
 
 use super::WriteOptions;
 use crate::Version;
@@ -67,7 +67,10 @@ impl Limits {
                 self.check_deletion(&start.deletion, "a partition")
             }
             Fragment::StaticRow(row) | Fragment::Row(row) => self.check_row(row),
-            Fragment::RangeTombstone(change) => self.check_deletion(&change.deletion, "a range of rows"),
+            Fragment::RangeTombstone(change) => {
+                check_clustering(&change.position.prefix)?;
+                self.check_deletion(&change.deletion, "a range of rows")
+            }
             Fragment::PartitionEnd => Ok(()),
         }
     }
@@ -111,6 +114,7 @@ impl Limits {
     /// In words, what does not.
     #[inline]
     pub fn check_row(&self, row: &Row) -> Fits {
+        check_clustering(&row.clustering)?;
         if self.family == Family::Cassandra && !row.deletion.is_live() && row.shadowable > row.deletion {
             let what = "a row has a shadowable deletion above another one: Cassandra has one deletion a row";
             return Err(what.to_owned());
@@ -164,6 +168,15 @@ fn check_key(key: &[u8]) -> Fits {
     }
 }
 
+#[inline]
+fn check_clustering(clustering: &Clustering) -> Fits {
+    let lengths = clustering.values.iter().map(|value| value.as_ref().map_or(0, |value| value.len()));
+    match lengths.max().filter(|&longest| longest > usize::from(u16::MAX)) {
+        Some(longest) => Err(format!("a value of a clustering key has {longest} bytes, more than 65535")),
+        None => Ok(()),
+    }
+}
+
 /// The first version from this one on that has all types of a table.
 pub fn version_for(version: Version, schema: &Schema) -> Version {
     let has_vectors = types_of(schema).any(has_vector);
@@ -182,7 +195,7 @@ fn has_vector(of: &CqlType) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{Bytes, Clustering, Column, PartitionKey, PartitionStart, Position, RangeTombstoneChange};
+    use model::{Bytes, Column, PartitionKey, PartitionStart, Position, RangeTombstoneChange};
 
     use super::*;
 
@@ -249,6 +262,13 @@ mod tests {
         for version in Version::ALL {
             assert_eq!(limits(version).check(&start(65535, DeletionTime::LIVE)), Ok(()));
             assert!(limits(version).check(&start(65536, DeletionTime::LIVE)).is_err());
+            let of = |len: usize| -> Clustering { [vec![1], vec![0; len]].into_iter().collect() };
+            for (len, fits) in [(65535, true), (65536, false)] {
+                let position = Position::after(of(len));
+                let bound = RangeTombstoneChange { position, deletion: DeletionTime::LIVE };
+                assert_eq!(limits(version).check(&Fragment::RangeTombstone(bound)).is_ok(), fits);
+                assert_eq!(limits(version).check_row(&Row::new(of(len))).is_ok(), fits);
+            }
         }
     }
 

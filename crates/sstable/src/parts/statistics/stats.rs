@@ -155,8 +155,9 @@ impl Stats {
             let end_kind = if is_exclusive.1 { kind::EXCLUSIVE_END } else { kind::INCLUSIVE_END };
             put_bound(&mut bytes, end_kind, &end.prefix, clustering);
         } else {
-            put_legacy_values(&mut bytes, &start.prefix);
-            put_legacy_values(&mut bytes, &end.prefix);
+            let most = legacy_count(&start.prefix).min(legacy_count(&end.prefix));
+            put_legacy_values(&mut bytes, &start.prefix, most);
+            put_legacy_values(&mut bytes, &end.prefix, most);
         }
         self.put_end(&mut bytes, version);
         bytes
@@ -236,9 +237,17 @@ fn put_uuid(bytes: &mut Vec<u8>, uuid: Option<[u8; 16]>) {
     bytes.put(uuid.as_ref().map_or(&[], <[u8; 16]>::as_slice));
 }
 
-/// The values up to the first that is null.
-fn put_legacy_values(bytes: &mut Vec<u8>, prefix: &Clustering) {
-    let values = || prefix.values.iter().map_while(Option::as_ref);
+/// How many values can be listed at the most: those before one whose length has no room. Nobody takes such a value in, but a file that
+/// has one is told of by less, and not refused.
+fn legacy_count(prefix: &Clustering) -> usize {
+    let is_too_long =
+        |value: &Option<Bytes>| value.as_ref().is_some_and(|value| u16::try_from(value.len()).is_err());
+    prefix.values.iter().position(is_too_long).unwrap_or(usize::MAX)
+}
+
+/// The values up to the first that is null, and no more than so many.
+fn put_legacy_values(bytes: &mut Vec<u8>, prefix: &Clustering, most: usize) {
+    let values = || prefix.values.iter().take(most).map_while(Option::as_ref);
     bytes.put_u32(values().count() as u32);
     values().for_each(|value| bytes.put_short_bytes(value));
 }

@@ -41,6 +41,28 @@ fn header() -> Header {
     Header { encoding, schema }
 }
 
+#[test]
+fn too_long_a_clustering_value_is_told_of_by_less() {
+    let values = |len: usize| -> Clustering { [vec![7], vec![1; len]].into_iter().collect() };
+    let mut statistics = sample();
+    statistics.header.schema.clustering = vec![CqlType::Blob; 2];
+    for (start, end, kept) in [(65_535, 2, 2), (65_536, 2, 1), (2, 65_536, 1)] {
+        let slice = Slice { start: Position::before(values(start)), end: Position::after(values(end)) };
+        statistics.stats.covered_clustering.slice = slice;
+        let found =
+            parse(&statistics.encode(Version::Nb), Version::Nb).unwrap().stats.covered_clustering.slice;
+        assert_eq!([found.start.prefix.len(), found.end.prefix.len()], [kept; 2]);
+        let all = parse(&statistics.encode(Version::Oa), Version::Oa).unwrap().stats.covered_clustering.slice;
+        assert_eq!(
+            [
+                all.start.prefix.values[1].as_ref().unwrap().len(),
+                all.end.prefix.values[1].as_ref().unwrap().len()
+            ],
+            [start, end]
+        );
+    }
+}
+
 /// Each field of a kind differs from the others.
 fn stats() -> Stats {
     let histogram = |overflow| Histogram { offsets: [1].into(), buckets: [0, overflow].into() };
