@@ -30,7 +30,7 @@ mod ranges;
 pub mod reconcile;
 mod several;
 
-pub use columns::{ColumnMap, Mapped, MergeError, UnifiedSchema};
+pub use columns::{ColumnMap, Mapped, MergeError, UnifiedSchema, with_unknown};
 pub use compatible::holds;
 pub use reconcile::RowMerger;
 

@@ -1,16 +1,16 @@
 //! SSTables merged into new ones, without what may be forgotten: what every compaction does.
 //!
 //! The new SSTables take the place of the old ones at once, by a [`Transaction`]: in the folder, and in the set that reads
-//! begin with. Whatever fails before leaves all as it was.
+//! begin with. Whatever fails before leaves all as it was. Columns that the table does not know, as those of an older schema, stay.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use model::merge::{Direction, Mapped, Merge};
+use model::merge::{ColumnMap, Direction, Mapped, Merge, MergeError, with_unknown};
 use model::purge::{Purge, PurgeRules};
-use model::{Fragment, FragmentReader, PartitionKey};
+use model::{Fragment, FragmentReader, PartitionKey, Schema};
 use runtime::{Signal, monotonic};
 use sstable::component::Descriptor;
 use sstable::data::row::Family;
@@ -18,6 +18,7 @@ use sstable::parts::statistics::EncodingStats;
 use sstable::{SSTableWriter, Version, WriteOptions};
 
 use crate::compaction::{Job, Reason};
+use crate::definition::Definition;
 use crate::outside::Outside;
 use crate::source::{Source, share_of_compaction};
 use crate::sstable_set::Member;
@@ -230,6 +231,8 @@ struct Rewriter<'a> {
     rewrite: &'a Rewrite,
     control: &'a Control,
     options: WriteOptions,
+    /// The columns of the table, and those of the SSTables that it does not know: what they hold stays.
+    schema: Rc<Schema>,
     encoding: EncodingStats,
     writer: Option<SSTableWriter>,
     new: Vec<Descriptor>,
@@ -263,6 +266,7 @@ impl<'a> Rewriter<'a> {
             rewrite,
             control,
             options,
+            schema: table.definition().schema.clone(),
             encoding: least_encoding(&rewrite.inputs),
             writer: None,
             new: Vec::new(),
@@ -295,13 +299,14 @@ impl<'a> Rewriter<'a> {
     async fn write_all(&mut self, transaction: &mut Transaction, purged: &RefCell<Purged>) -> Result<()> {
         let definition = self.table.definition();
         let inputs = &self.rewrite.inputs;
-        let sources = inputs.iter().map(|input| {
+        let maps = self.take_columns(&definition)?;
+        let sources = inputs.iter().zip(maps).map(|(input, columns)| {
             let all = 0..input.sstable.data().file.len();
             let reader = input.sstable.scan_range(all, share_of_compaction(inputs.len()))?;
-            Ok(Source::Scan(Box::new(Mapped::new(reader, input.columns.clone()))))
+            Ok(Source::Scan(Box::new(Mapped::new(reader, columns))))
         });
         let sources = sources.collect::<Result<Vec<_>>>()?;
-        let merged = Merge::new(&definition.schema, Direction::Forward, sources);
+        let merged = Merge::new(&self.schema, Direction::Forward, sources);
         let now = self.table.context().clock.now_seconds();
         let mut rules = PurgeRules::new(now, definition.gc_grace_seconds);
         if definition.compaction.only_purge_repaired_tombstones && self.options.repaired_at == 0 {
@@ -336,6 +341,22 @@ impl<'a> Rewriter<'a> {
         self.seal().await
     }
 
+    /// Finds the columns of what is written, and how the rows of each SSTable are brought to them.
+    fn take_columns(&mut self, definition: &Definition) -> Result<Vec<ColumnMap>> {
+        let inputs = &self.rewrite.inputs;
+        let schemas: Vec<&Schema> = inputs.iter().map(|input| &**input.sstable.schema()).collect();
+        let unfit = |error: MergeError| Error::Invalid(format!("{}: {error}", self.table.folder().display()));
+        let is_dropped = |name: &[u8]| definition.dropped_at(name).is_some();
+        let Some(wider) = with_unknown(&definition.schema, &schemas, is_dropped).map_err(unfit)? else {
+            return Ok(inputs.iter().map(|input| input.columns.clone()).collect());
+        };
+        let onto =
+            |source| ColumnMap::onto(source, &wider, |name| definition.dropped_at(name)).map_err(unfit);
+        let maps = schemas.into_iter().map(onto).collect::<Result<_>>()?;
+        self.schema = Rc::new(wider);
+        Ok(maps)
+    }
+
     async fn push(&mut self, fragment: &mut Fragment, transaction: &mut Transaction) -> Result<()> {
         match fragment {
             Fragment::PartitionStart(_) => self.begin_partition(transaction).await?,
@@ -360,12 +381,11 @@ impl<'a> Rewriter<'a> {
         if self.writer.is_none() {
             let descriptor = self.table.next_descriptor(self.version);
             transaction.add(&descriptor).await?;
-            let definition = self.table.definition();
             self.options.level = self.rewrite.job.level_of_next(&self.finished);
             let (disk, options) = (&self.table.context().disk, self.options.clone());
-            let schema = &definition.schema;
+            let (descriptor_of_it, schema) = (descriptor.clone(), &self.schema);
             self.writer =
-                Some(SSTableWriter::create(disk, descriptor.clone(), schema, self.encoding, options).await?);
+                Some(SSTableWriter::create(disk, descriptor_of_it, schema, self.encoding, options).await?);
             self.new.push(descriptor);
         }
         Ok(())

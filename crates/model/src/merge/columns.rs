@@ -4,7 +4,7 @@
 //! one that can hold the old values. A cell names its column by its place in the schema of its source; a
 //! [`ColumnMap`] turns that into its place in the schema of all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::compatible::{holds, wider};
 use crate::flat::FlatRow;
@@ -40,6 +40,36 @@ pub struct UnifiedSchema {
     pub schema: Schema,
     /// One for each source.
     pub maps: Vec<ColumnMap>,
+}
+
+/// The columns of a table, and those of its sources that it does not have though nobody [dropped](ColumnMap::onto) them: whoever writes
+/// the sources anew has to keep what he does not know. `None` if there are no such columns.
+///
+/// # Errors
+/// [`MergeError::Column`] if such a column is of types that do not go together, or static in one place and not in another;
+/// [`MergeError::TooManyColumns`].
+pub fn with_unknown(
+    table: &Schema,
+    sources: &[&Schema],
+    is_dropped: impl Fn(&[u8]) -> bool,
+) -> Result<Option<Schema>, MergeError> {
+    let unknown = |of: fn(&Schema) -> &[Column]| {
+        let known: BTreeSet<&[u8]> = of(table).iter().map(|column| &*column.name).collect();
+        let is_unknown = |column: &&Column| !known.contains(&*column.name) && !is_dropped(&column.name);
+        sources.iter().flat_map(|source| of(source)).filter(is_unknown).cloned().collect::<Vec<_>>()
+    };
+    let of: [fn(&Schema) -> &[Column]; 2] = [|schema| &schema.statics, |schema| &schema.regulars];
+    let [statics, regulars] = of.map(unknown);
+    if statics.is_empty() && regulars.is_empty() {
+        return Ok(None);
+    }
+    let [statics, regulars] = [unify([&*table.statics, &statics])?, unify([&*table.regulars, &regulars])?];
+    let names: BTreeSet<&[u8]> = statics.iter().map(|column| &*column.name).collect();
+    if let Some(both) = regulars.iter().find(|column| names.contains(&*column.name)) {
+        let column = both.name_text().into_owned();
+        return Err(MergeError::Column { column, types: "one static, one not".to_owned() });
+    }
+    Ok(Some(Schema::new(table.partition_key.clone(), table.clustering.clone(), statics, regulars)))
 }
 
 /// Brings the rows of one source to the schema of all.
@@ -107,7 +137,8 @@ impl ColumnMap {
         }
     }
 
-    /// Brings the rows of a source to the columns of its table. Columns that the table does not have are left out.
+    /// Brings the rows of a source to the columns of its table. Columns that the table does not have are left out: by who reads,
+    /// while who writes anew keeps them by [`with_unknown`].
     /// `dropped` tells when a column of that name was dropped, in microseconds: what was written up to then is left
     /// out too, though the table may have such a column again; and all of it, if its type does not hold the values of before.
     ///
@@ -178,9 +209,9 @@ fn check_keys(a: &Schema, b: &Schema) -> Result<(), MergeError> {
 }
 
 /// All columns, each with a type that holds the values of all its types.
-fn unify<'a>(sources: impl Iterator<Item = &'a [Column]>) -> Result<Vec<Column>, MergeError> {
+fn unify<'a>(sources: impl IntoIterator<Item = &'a [Column]>) -> Result<Vec<Column>, MergeError> {
     let mut types: BTreeMap<&[u8], &CqlType> = BTreeMap::new();
-    for column in sources.flatten() {
+    for column in sources.into_iter().flatten() {
         let known = types.entry(&column.name).or_insert(&column.data_type);
         *known = wider(known, &column.data_type).ok_or_else(|| MergeError::Column {
             column: column.name_text().into_owned(),

@@ -20,7 +20,7 @@ use testkit::json::{self, without_members};
 
 /// Columns that were dropped and added again: when, the schemas of the fixtures do not tell, but it was after all rows
 /// with the old column had been written.
-const DROPPED: [(&str, &str); 1] = [("dropped", "a")];
+const DROPPED: [(&str, &str); 2] = [("dropped", "a"), ("dropped", "s")];
 
 /// A table of a fixture whose rows are known.
 struct Expected {
@@ -181,6 +181,31 @@ async fn compact(shard: &Shard, expected: &Expected, folder: &Path) -> Option<Pa
     let rewrite = Rewrite::into_one(table.compactable());
     let new = table.rewrite(&rewrite, &Control::default()).await.unwrap();
     new.first().map(|new| new.sstable.data().file.path().to_path_buf())
+}
+
+/// A schema that is older than the SSTables says nothing of what is to go.
+#[test]
+fn a_compaction_keeps_columns_that_the_schema_does_not_have() {
+    let tables = testkit::fixtures::sets_with_rows().into_iter().flat_map(|set| tables_of(&set));
+    let (mut tried, mut failures) = (0, Vec::new());
+    for expected in tables {
+        let Expected { folder, rows, read_at, .. } = &expected;
+        let mut older = expected.schema.clone();
+        let Some(column) = older.schema.regulars.pop().or_else(|| older.schema.statics.pop()) else {
+            continue;
+        };
+        let older = Expected { folder: folder.clone(), schema: older, rows: rows.clone(), read_at: *read_at };
+        let copy = copy(folder);
+        let options = ShardOptions { direct_io: false, ..ShardOptions::default() };
+        runtime::run(options, async |shard: Shard| compact(&shard, &older, copy.path()).await).unwrap();
+        let found = rows_of(&open(&expected, copy.path(), 2), &expected);
+        if let Some(wrong) = difference(&found, &lines(rows)) {
+            failures.push(format!("{} without {}: {wrong}", folder.display(), column.name_text()));
+        }
+        tried += 1;
+    }
+    assert!(tried > 10, "{tried} tables");
+    assert!(failures.is_empty(), "{} of {tried} fail:\n{}", failures.len(), failures.join("\n"));
 }
 
 fn has_oa(folder: &Path) -> bool {
