@@ -238,10 +238,20 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_count_of_elements_counts_the_same() {
-        let mut marked = context(&[(Local, 1, 2, 3)]);
-        marked[..2].copy_from_slice(&(-1i16).to_be_bytes());
-        assert_eq!(both_ways(&marked, &context(&[(Local, 1, 4, 5)])), context(&[(Local, 1, 6, 8)]));
+    fn shards_that_were_local_to_another_node_are_remote() {
+        let marked = |shards: &[(ShardKind, u8, i64, i64)]| {
+            let mut context = context(shards);
+            let count = i16::from_be_bytes([context[0], context[1]]);
+            context[..2].copy_from_slice(&(-count).to_be_bytes());
+            context
+        };
+        let local = context(&[(Local, 1, 4, 5)]);
+        assert_eq!(both_ways(&marked(&[(Local, 1, 2, 3)]), &local), local);
+        let [early, late] = [marked(&[(Local, 1, 2, 3)]), marked(&[(Local, 1, 7, 6)])];
+        assert_eq!(both_ways(&early, &late), late, "the later one, not their sum");
+        let globals = [(Global, 1, 1, 1), (Local, 2, 9, 9)];
+        let both = both_ways(&marked(&globals), &context(&[(Remote, 2, 8, 8), (Remote, 3, 1, 1)]));
+        assert_eq!(both, context(&[(Global, 1, 1, 1), (Remote, 2, 9, 9), (Remote, 3, 1, 1)]));
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl<'a> CounterContext<'a> {
     pub fn shards(&self) -> impl Iterator<Item = Shard> + 'a {
         let mut marks =
             self.marks.chunks_exact(2).map(|mark| i16::from_be_bytes([mark[0], mark[1]])).peekable();
-        let (shards, _) = self.shards.as_chunks::<SHARD_LEN>();
+        let (local_to_clear, (shards, _)) = (self.local_to_clear, self.shards.as_chunks::<SHARD_LEN>());
         shards.iter().enumerate().map(move |(index, shard)| {
             // An index that does not fit never matches a mark.
             let local = i16::try_from(index).ok();
@@ -85,11 +85,13 @@ impl<'a> CounterContext<'a> {
             if kind != ShardKind::Remote {
                 marks.next();
             }
-            Shard::read(shard, kind)
+            // Local to another node, from which the file came: remote here, as if the mark were cleared already.
+            let is_cleared = kind == ShardKind::Local && local_to_clear;
+            Shard::read(shard, if is_cleared { ShardKind::Remote } else { kind })
         })
     }
 
-    /// Whether the local shards are yet to be made remote, as the file came from another node.
+    /// Whether marks of local shards are yet to be cleared, as the file came from another node: these are remote.
     pub fn local_to_clear(&self) -> bool {
         self.local_to_clear
     }
