@@ -92,6 +92,14 @@ struct Settings {
     #[arg(long)]
     io_uring: bool,
 
+    /// Do not compare checksums of what is read, where there is a choice.
+    #[arg(long)]
+    unchecked: bool,
+
+    /// What is prepared is what a load leaves, where that is another thing.
+    #[arg(long)]
+    as_loaded: bool,
+
     /// KiB of a block.
     #[arg(long, default_value = "4")]
     block: u32,
@@ -167,7 +175,7 @@ fn run(command: Command) -> Result<String> {
     let began = Instant::now();
     match command {
         Command::Prepare(settings) => match settings.peer {
-            PeerName::Siltstone | PeerName::SiltstoneWithin | PeerName::Cqlite => {
+            PeerName::Siltstone | PeerName::SiltstoneWithin | PeerName::Cqlite if !settings.as_loaded => {
                 siltstone::prepare(&settings)
             }
             _ => load(&settings),

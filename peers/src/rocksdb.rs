@@ -2,7 +2,7 @@
 
 use ::rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, CompactOptions, DB, DBCompressionType, DBRawIterator,
-    FlushOptions, Options, WriteBatch,
+    FlushOptions, Options, ReadOptions, WriteBatch,
 };
 
 use crate::Settings;
@@ -12,6 +12,8 @@ use crate::work::{Peer, Result, Way};
 /// A database of RocksDB.
 pub(crate) struct Rocks {
     database: &'static DB,
+    /// Whether checksums of blocks are compared, which it does by itself.
+    checks: bool,
     /// The iterator of the case that skips, which goes on where it is.
     onward: Option<DBRawIterator<'static>>,
 }
@@ -61,27 +63,36 @@ impl Rocks {
     pub(crate) fn open(settings: &Settings) -> Result<Rocks> {
         // An iterator borrows its database, and both are needed until the process ends.
         let database = Box::leak(Box::new(DB::open(&options(settings), &settings.folder)?));
-        Ok(Rocks { database, onward: None })
+        Ok(Rocks { database, checks: !settings.unchecked, onward: None })
+    }
+}
+
+impl Rocks {
+    /// The defaults, but for what is told.
+    fn reading(&self) -> ReadOptions {
+        let mut options = ReadOptions::default();
+        options.set_verify_checksums(self.checks);
+        options
     }
 }
 
 impl Clone for Rocks {
     fn clone(&self) -> Rocks {
         // Each reader has an iterator of its own.
-        Rocks { database: self.database, onward: None }
+        Rocks { onward: None, ..*self }
     }
 }
 
 impl Peer for Rocks {
     async fn point(&mut self, clustering: i32, found: &mut Found) -> Result<()> {
-        if let Some(value) = self.database.get_pinned(key(clustering))? {
+        if let Some(value) = self.database.get_pinned_opt(key(clustering), &self.reading())? {
             found.row(clustering, &value);
         }
         Ok(())
     }
 
     async fn slice(&mut self, from: i32, rows: usize, way: Way, found: &mut Found) -> Result<()> {
-        let mut iterator = self.database.raw_iterator();
+        let mut iterator = self.database.raw_iterator_opt(self.reading());
         match way {
             Way::Forward => iterator.seek(key(from)),
             Way::Reverse => iterator.seek_for_prev(key(from)),
@@ -90,14 +101,14 @@ impl Peer for Rocks {
     }
 
     async fn skip_to(&mut self, from: i32, rows: usize, found: &mut Found) -> Result<()> {
-        let database = self.database;
-        let iterator = self.onward.get_or_insert_with(|| database.raw_iterator());
+        let (database, options) = (self.database, self.reading());
+        let iterator = self.onward.get_or_insert_with(|| database.raw_iterator_opt(options));
         iterator.seek(key(from));
         take(iterator, rows, Way::Forward, found)
     }
 
     async fn scan(&mut self, rows: usize, found: &mut Found) -> Result<()> {
-        let mut iterator = self.database.raw_iterator();
+        let mut iterator = self.database.raw_iterator_opt(self.reading());
         iterator.seek_to_first();
         take(&mut iterator, rows, Way::Forward, found)
     }

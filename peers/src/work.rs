@@ -5,8 +5,10 @@ use std::fs;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::pin;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -99,17 +101,44 @@ pub(crate) struct Measured {
     counted: Option<[u64; 2]>,
 }
 
+/// When what is measured began.
+struct Began {
+    at: Instant,
+    cpu_seconds: f64,
+}
+
+impl Began {
+    fn now() -> Began {
+        Began { at: Instant::now(), cpu_seconds: cpu_seconds() }
+    }
+}
+
 impl Plan {
     /// Opens a peer that needs nothing to wait with, and does the work. Each reader has a thread.
     pub(crate) fn run_alone<P: Peer + Send>(&self, open: impl FnOnce() -> Result<P>) -> Result<Measured> {
         ready(self.run(
             async || open(),
             async |readers| {
+                let (ready_ones, all) = (AtomicUsize::new(0), Barrier::new(readers.len() + 1));
                 thread::scope(|scope| {
-                    let start =
-                        |(plan, mut peer): (Plan, P)| scope.spawn(move || ready(plan.read(&mut peer))?);
+                    let start = |(plan, mut peer): (Plan, P)| {
+                        let (ready_ones, all) = (&ready_ones, &all);
+                        scope.spawn(move || {
+                            ready_ones.fetch_add(1, Ordering::Relaxed);
+                            all.wait();
+                            ready(plan.read(&mut peer))?
+                        })
+                    };
                     let threads: Vec<_> = readers.into_iter().map(start).collect();
-                    threads.into_iter().map(|thread| thread.join().expect("readers do not panic")).collect()
+                    // What it takes to start threads is not measured; that they are let go is.
+                    while ready_ones.load(Ordering::Relaxed) < threads.len() {
+                        thread::yield_now();
+                    }
+                    let began = Began::now();
+                    all.wait();
+                    let join = |thread: ScopedJoinHandle<'_, Result<Found>>| thread.join();
+                    let found = threads.into_iter().map(|thread| join(thread).expect("readers do not panic"));
+                    Ok((began, found.collect::<Result<_>>()?))
                 })
             },
         ))?
@@ -121,9 +150,10 @@ impl Plan {
         open: impl AsyncFnOnce() -> Result<P>,
     ) -> Result<Measured> {
         self.run(open, async |readers| {
+            let began = Began::now();
             let start = |(plan, mut peer): (Plan, P)| spawn(async move { plan.read(&mut peer).await });
             let tasks: Vec<_> = readers.into_iter().map(start).collect();
-            join_all(tasks).await.into_iter().collect()
+            Ok((began, join_all(tasks).await.into_iter().collect::<Result<_>>()?))
         })
         .await
     }
@@ -131,7 +161,7 @@ impl Plan {
     async fn run<P: Peer>(
         &self,
         open: impl AsyncFnOnce() -> Result<P>,
-        at_once: impl AsyncFnOnce(Vec<(Plan, P)>) -> Result<Vec<Found>>,
+        at_once: impl AsyncFnOnce(Vec<(Plan, P)>) -> Result<(Began, Vec<Found>)>,
     ) -> Result<Measured> {
         mark("open");
         let began = Instant::now();
@@ -142,12 +172,11 @@ impl Plan {
         self.all(&mut peer, 0..self.warm, &mut warmed).await?;
         let before = peer.counted();
         mark("begin");
-        let (began, cpu_began) = (Instant::now(), cpu_seconds());
-        let found = match self.readers {
-            1 => vec![self.read(&mut peer).await?],
+        let (began, found) = match self.readers {
+            1 => (Began::now(), vec![self.read(&mut peer).await?]),
             _ => at_once(self.shares().map(|plan| (plan, peer.clone())).collect()).await?,
         };
-        let (seconds, cpu_seconds) = (began.elapsed().as_secs_f64(), cpu_seconds() - cpu_began);
+        let (seconds, cpu_seconds) = (began.at.elapsed().as_secs_f64(), cpu_seconds() - began.cpu_seconds);
         mark("end");
         let counted =
             peer.counted().zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]);

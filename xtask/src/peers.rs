@@ -53,8 +53,9 @@ const COUNTED: usize = 3;
 const SCANNED: u32 = 100_000;
 
 /// Columns from disk, in this order.
-const FROM_DISK: [Contestant; 5] = [
+const FROM_DISK: [Contestant; 6] = [
     Contestant::SILTSTONE,
+    Contestant::AS_LOADED,
     Contestant {
         title: "Siltstone, 64 KiB blocks",
         peer: "siltstone",
@@ -68,8 +69,22 @@ const FROM_DISK: [Contestant; 5] = [
 ];
 
 /// Columns where indexes do not fit into memory.
-const OF_MANY: [Contestant; 4] =
-    [Contestant::SILTSTONE, Contestant::ROCKSDB, Contestant::ROCKSDB_BOUNDED, Contestant::FJALL];
+const OF_MANY: [Contestant; 5] = [
+    Contestant::SILTSTONE,
+    Contestant::AS_LOADED,
+    Contestant::ROCKSDB,
+    Contestant::ROCKSDB_BOUNDED,
+    Contestant::FJALL,
+];
+
+/// Columns whose instructions from disk are counted.
+const COUNTED_FROM_DISK: [Contestant; 5] = [
+    Contestant::SILTSTONE,
+    Contestant::WITHIN,
+    Contestant::ROCKSDB,
+    Contestant::ROCKSDB_UNCHECKED,
+    Contestant::FJALL,
+];
 
 /// Columns in memory.
 const IN_MEMORY: [Contestant; 4] =
@@ -117,11 +132,14 @@ const READERS: u32 = 64;
 const AT_ONCE_CASES: [DiskCase; 4] = [DISK_CASES[0], DISK_CASES[1], DISK_CASES[2], DISK_CASES[3]];
 const TIMED_AT_ONCE: u64 = 20;
 
+/// What asks no disk is done so many times as often: else it would be over in some hundredths of a second.
+const TIMED_IN_FILTERS: u64 = 25;
+
 /// What a rate is of, as the program names it, and as titles do.
 const CLOCKS: [(&str, &str); 2] = [("seconds", ""), ("cpu_seconds", ", per core")];
 
-/// So many times the operations that are traced take some hundredths of a second at least.
-const TIMED: u64 = 5;
+/// So many times the operations that are traced take a tenth of a second at least.
+const TIMED: u64 = 10;
 
 /// The cases of single rows and slices where indexes are larger than memory. What is to stay of them has been read once
 /// after so many other reads.
@@ -226,12 +244,19 @@ pub enum Part {
     Cassandra,
 }
 
+impl Options {
+    /// Where the databases are.
+    fn data(&self) -> PathBuf {
+        self.data.clone().unwrap_or_else(|| target().join("peers-data"))
+    }
+}
+
 /// Compares, and prints the tables.
 ///
 /// # Errors
 /// If a program does not build or fails, a tracer is missing, or two peers find other rows.
 pub fn run(options: &Options) -> Result<()> {
-    let data = options.data.clone().unwrap_or_else(|| target().join("peers-data"));
+    let data = options.data();
     fs::create_dir_all(&data)?;
     let data = data.canonicalize()?;
     let comparison =
@@ -375,11 +400,11 @@ impl Comparison<'_> {
     /// Instructions of one operation where most go to the disk: the difference of so many of them and of thrice as many.
     fn disk_instructions(&self, dataset: Dataset) -> Result<Table> {
         let title = format!("From disk: {dataset}, thousands of instructions");
-        let heads = IN_MEMORY.map(|contestant| contestant.title);
+        let heads = COUNTED_FROM_DISK.map(|contestant| contestant.title);
         let mut table = Table::new(title, "one read of", heads);
         for (case, name, numbers) in STEADY_CASES {
             let (mut line, mut sums) = (Vec::new(), Vec::new());
-            for contestant in IN_MEMORY {
+            for contestant in COUNTED_FROM_DISK {
                 let few = self.disk_task(contestant, dataset, case, numbers);
                 let (few, many, counted) = match case {
                     "scan" => {
@@ -438,7 +463,11 @@ impl Comparison<'_> {
     fn disk_rates(&self, dataset: Dataset) -> Result<Table> {
         let title = format!("From disk: {dataset}, thousands of rows a second");
         let tasks = STEADY_CASES.map(|(case, name, [warm, from, count])| {
-            let count = if case == "scan" { count } else { TIMED * count };
+            let count = match case {
+                "scan" => count,
+                "absent" => TIMED * TIMED_IN_FILTERS * count,
+                _ => TIMED * count,
+            };
             (name, move |contestant| self.disk_task(contestant, dataset, case, [warm, from, count]))
         });
         let contestants = those_timed(&TIMED_FROM_DISK);
@@ -453,7 +482,8 @@ impl Comparison<'_> {
             (clock, title)
         });
         let tasks = AT_ONCE_CASES.map(|(case, name, [warm, from, count])| {
-            let numbers = [warm, from, TIMED_AT_ONCE * count];
+            let often = if case == "absent" { TIMED_IN_FILTERS } else { 1 };
+            let numbers = [warm, from, TIMED_AT_ONCE * often * count];
             let task = move |contestant| Task {
                 readers: READERS,
                 ..self.disk_task(contestant, dataset, case, numbers)

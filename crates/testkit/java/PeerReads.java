@@ -4,6 +4,7 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -57,7 +58,11 @@ final class PeerReads
             if (readers == 1)
                 shares.get(0).all(from, from + count);
             else
-                atOnce(shares, from, count);
+            {
+                long[] began = atOnce(shares, from, count);
+                start = began[0];
+                cpuStart = began[1];
+            }
             double seconds = (System.nanoTime() - start) / 1e9;
             double cpuSeconds = (CPU.getProcessCpuTime() - cpuStart) / 1e9;
             if (round == 0)
@@ -71,9 +76,14 @@ final class PeerReads
         return answer;
     }
 
-    /** A thread for each share. */
-    private static void atOnce(List<PeerReads> shares, long from, long count) throws Exception
+    /** A thread for each share; the time, and that of all CPUs, at which all of them were there and let go. */
+    private static long[] atOnce(List<PeerReads> shares, long from, long count) throws Exception
     {
+        long[] began = new long[2];
+        CyclicBarrier all = new CyclicBarrier(shares.size(), () -> {
+            began[0] = System.nanoTime();
+            began[1] = CPU.getProcessCpuTime();
+        });
         ExecutorService threads = Executors.newFixedThreadPool(shares.size());
         try
         {
@@ -82,10 +92,11 @@ final class PeerReads
             {
                 PeerReads share = shares.get(reader);
                 long first = from + count * reader / shares.size(), end = from + count * (reader + 1) / shares.size();
-                work.add(() -> { share.all(first, end); return null; });
+                work.add(() -> { all.await(); share.all(first, end); return null; });
             }
             for (Future<Void> done : threads.invokeAll(work))
                 done.get();
+            return began;
         }
         finally
         {

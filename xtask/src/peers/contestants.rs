@@ -47,6 +47,14 @@ impl Contestant {
     pub const WITHIN: Contestant =
         Contestant { title: "Siltstone, `run_on`", peer: "siltstone-within", ..Contestant::SILTSTONE };
 
+    /// The same rows as its own load leaves them: in several SSTables, which follow each other.
+    pub const AS_LOADED: Contestant = Contestant {
+        title: "Siltstone, as loaded",
+        variant: "siltstone-loaded",
+        flags: &["--as-loaded"],
+        ..Contestant::SILTSTONE
+    };
+
     /// As it is by itself.
     pub const ROCKSDB: Contestant =
         Contestant { title: "RocksDB", peer: "rocksdb", variant: "rocksdb", flags: &[], memory: None };
@@ -59,6 +67,10 @@ impl Contestant {
         flags: &["--bounded-index"],
         memory: None,
     };
+
+    /// Checksums of blocks are not compared.
+    pub const ROCKSDB_UNCHECKED: Contestant =
+        Contestant { title: "RocksDB, unchecked", flags: &["--unchecked"], ..Contestant::ROCKSDB };
 
     /// As it is by itself.
     pub const FJALL: Contestant =

@@ -1,7 +1,8 @@
 //! Figures side by side.
 
-use std::fmt;
-use std::thread;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::{fmt, fs, thread};
 
 use super::Options;
 use super::contestants::ROCKSDB_VERSION;
@@ -106,11 +107,22 @@ pub fn settings(options: &Options) -> String {
         }
         false => "is built by the crate",
     };
+    let read_ahead = read_ahead_kib(&options.data()).map_or(String::new(), |kib| {
+        format!("Who reads through the page cache has up to {kib} KiB read ahead by this machine. ")
+    });
     format!(
         "```sh\ncargo xtask peers --runs {runs}{flag}{fixture} --write\n```\n\n\
          With {rows}, {large_rows} and {many_rows} rows, and from disk {memory_mib} MiB for all caches together. Rates are medians of {runs} runs in\n\
-         turn, those of loads of three at the most, on {cores} cores. RocksDB {ROCKSDB_VERSION} {rocksdb}.\n"
+         turn, those of loads of three at the most, on {cores} cores. {read_ahead}RocksDB {ROCKSDB_VERSION} {rocksdb}.\n"
     )
+}
+
+/// How far the operating system reads ahead in the files of a folder, where it tells. KiB.
+fn read_ahead_kib(folder: &Path) -> Option<u64> {
+    let device = fs::metadata(folder).ok()?.dev();
+    let device = (rustix::fs::major(device), rustix::fs::minor(device));
+    let told = fs::read_to_string(format!("/sys/class/bdi/{}:{}/read_ahead_kb", device.0, device.1)).ok()?;
+    told.trim().parse().ok()
 }
 
 #[cfg(test)]
