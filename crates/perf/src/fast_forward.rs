@@ -67,13 +67,14 @@ pub struct FastForward {
     #[arg(long)]
     populate: bool,
 
-    /// Rows of each dataset that is written.
-    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u32).range(1..=MOST_ROWS))]
-    rows: u32,
+    /// Rows of each dataset [default: 1000000]. Without --populate, as the other options of what is written, it is what the datasets that
+    /// are there must have.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_ROWS))]
+    rows: Option<u32>,
 
-    /// Bytes of the value of each row that is written.
-    #[arg(long, value_name = "BYTES", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    value_size: u32,
+    /// Bytes of the value of each row that is written [default: 200].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    value_size: Option<u32>,
 
     /// Where the datasets are, a folder each.
     #[arg(long, value_name = "DIR", default_value = "fast-forward-data")]
@@ -87,13 +88,13 @@ pub struct FastForward {
     #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',')]
     run_tests: Vec<Group>,
 
-    /// After how much of a partition the index that is written has a new block.
-    #[arg(long, value_name = "KIB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    column_index_size_in_kb: u32,
+    /// After how much of a partition the index that is written has a new block [default: 64].
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    column_index_size_in_kb: Option<u32>,
 
-    /// The version that is written.
-    #[arg(long, value_name = "VERSION", default_value = "me", value_parser = version)]
-    sstable_format: Version,
+    /// The version that is written [default: me].
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    sstable_format: Option<Version>,
 
     /// Write compressed data, with the default of the version.
     #[arg(long)]
@@ -180,15 +181,37 @@ impl FastForward {
     fn shape(&self, dataset: Dataset) -> Result<Shape> {
         let folder = dataset.folder(&self.data_directory);
         let missing = || Error::file(&folder, "there is no dataset here: --populate writes it");
-        Shape::read(&folder)?.ok_or_else(missing)
+        let shape = Shape::read(&folder)?.ok_or_else(missing)?;
+        match self.difference(&shape) {
+            None => Ok(shape),
+            Some((option, has)) => {
+                let what = format!("{}: the dataset was written with {option} {has}", folder.display());
+                Err(Error::Usage(format!("{what}; --populate writes another one")))
+            }
+        }
+    }
+
+    /// What was asked for that a dataset does not have: the option, and what it has.
+    fn difference(&self, shape: &Shape) -> Option<(&'static str, String)> {
+        let numbers = [
+            ("--rows", self.rows, shape.rows),
+            ("--value-size", self.value_size, shape.value_size),
+            ("--column-index-size-in-kb", self.column_index_size_in_kb, shape.column_index_size_in_kb),
+        ];
+        let other = numbers.into_iter().find(|(_, wanted, has)| wanted.is_some_and(|wanted| wanted != *has));
+        let other = other.map(|(option, _, has)| (option, has.to_string()));
+        let is_of_other = self.sstable_format.is_some_and(|wanted| wanted != shape.format);
+        let of_other = is_of_other.then(|| ("--sstable-format", shape.format.name().to_owned()));
+        let is_plain = self.with_compression && !shape.compression;
+        other.or(of_other).or(is_plain.then(|| ("no", "compression".to_owned())))
     }
 
     async fn populate(&self, shard: &Shard) -> Result<()> {
         let shape = Shape {
-            rows: self.rows,
-            value_size: self.value_size,
-            column_index_size_in_kb: self.column_index_size_in_kb,
-            format: self.sstable_format,
+            rows: self.rows.unwrap_or(1_000_000),
+            value_size: self.value_size.unwrap_or(200),
+            column_index_size_in_kb: self.column_index_size_in_kb.unwrap_or(64),
+            format: self.sstable_format.unwrap_or(Version::Me),
             compression: self.with_compression,
             fences: self.fences,
         };

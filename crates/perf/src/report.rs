@@ -160,7 +160,7 @@ mod tests {
             |number: f64| json!([{ "requests": number, "KiB": 4.7 }, { "requests": 0.02, "KiB": 4.3 }]);
         [
             json!({ "along": "rows", "fences": true, "points": [point(1000), point(10_000)] }),
-            json!([{ "group": "large-partition-slicing", "made_of": made_of, "fences": true, "index_search": "binary",
+            json!([{ "group": "large-partition-slicing-clustering-keys", "made_of": made_of, "fences": true, "index_search": "binary",
                 "cases": [case(0, 1), case(0, 32), case(5_000_000, 1)] }]),
             json!({ "parameters": { "mode": "read" }, "stats": { "allocs_per_op": 7.6 }, "lines": [{ "tps": 5.0 }] }),
             json!({ "rate": 7, "rows": 9, "sstables": 3,
@@ -180,7 +180,7 @@ mod tests {
         assert!(!page.contains("src=") && !page.contains("href="), "it needs nothing but itself");
         for text in [
             "A row, by rows: requests",
-            "large-partition-slicing: rows a second",
+            "large-partition-slicing-clustering-keys: rows a second",
             "published, offset 5,000,000, binary search",
             "simple-query, read: cost",
             "single-key: latency beside that of off",

@@ -100,7 +100,7 @@ pub struct SimpleQuery {
     sstable_format: Version,
 
     /// For how many seconds it is measured.
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     duration: u32,
 
     /// Measure so many operations instead, on one line.

@@ -260,6 +260,7 @@ impl Measured {
             "queries": self.latencies.len(),
             "rate": rounded(self.rate, 1),
             "latency": self.latencies.json(),
+            "curve": self.latencies.curve(),
             "ratio_to_off": ratios.collect::<serde_json::Map<String, Value>>(),
             "reads": self.touched.reads,
             "newest_first": self.touched.newest_first,

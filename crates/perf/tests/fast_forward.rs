@@ -52,6 +52,25 @@ fn number(case: &Value, column: &str) -> u64 {
 }
 
 #[test]
+fn a_dataset_has_to_be_what_is_asked_for() {
+    let folder = populated(&["--datasets", "large-part-ds1", "--column-index-size-in-kb", "4"]);
+    let test = ["--run-tests", "large-partition-slicing", "--test-case-duration", "0"];
+    for (other, told) in [
+        (&["--rows", "7"][..], "--rows 1200"),
+        (&["--value-size", "7"], "--value-size 200"),
+        (&["--column-index-size-in-kb", "64"], "--column-index-size-in-kb 4"),
+        (&["--sstable-format", "oa"], "--sstable-format me"),
+        (&["--with-compression"], "no compression"),
+    ] {
+        let output = run(folder.path(), &[&test, other].concat());
+        assert_eq!(code(&output), 2, "{other:?}");
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
+    let same = ["--rows", "1200", "--column-index-size-in-kb", "4", "--sstable-format", "me"];
+    assert_eq!(code(&run(folder.path(), &[&test, &same[..]].concat())), 0);
+}
+
+#[test]
 fn a_cold_row_is_few_requests() {
     let folder = populated(&["--datasets", "large-part-ds1", "--column-index-size-in-kb", "4"]);
     for (options, most) in

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use siltstone::Result;
 
 use crate::numbers::rounded;
@@ -114,6 +114,14 @@ impl Latencies {
         let lines = self.lines().into_iter().map(|(name, value)| (name.to_owned(), millis(value)));
         Value::Object(lines.collect())
     }
+
+    /// The curve as JSON: what one in 1, 2, 5, 10, 20, … of them exceeds, in milliseconds, as far as there are so many.
+    pub fn curve(&self) -> Value {
+        let steps = (0..).flat_map(|tens| [1, 2, 5].map(|step| step * 10_usize.pow(tens)));
+        let points = steps.take_while(|one_in| *one_in <= self.len());
+        let point = |one_in: usize| json!([one_in, millis(self.at(1.0 - 1.0 / one_in as f64))]);
+        points.map(point).collect()
+    }
 }
 
 /// Milliseconds with three decimals.
@@ -133,6 +141,12 @@ mod tests {
         let values = latencies.lines().map(|(_, value)| value.as_micros());
         assert_eq!(values, [500_500, 500_000, 950_000, 990_000, 999_000, 1_000_000]);
         assert_eq!(latencies.json()["mean"], 500.5);
+        let curve = latencies.curve();
+        assert_eq!(
+            (curve.as_array().unwrap().len(), &curve[1], &curve[9]),
+            (10, &json!([2, 500]), &json!([1000, 999]))
+        );
+        assert_eq!(Latencies::default().curve(), json!([]));
         assert_eq!(Latencies::default().lines()[5], ("max", Duration::ZERO));
     }
 

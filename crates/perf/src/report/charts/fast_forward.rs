@@ -12,6 +12,9 @@ type Measure = (&'static str, &'static str);
 /// Charts of a group have these, one each.
 const MEASURES: [Measure; 3] = [("aio", "requests"), ("(KiB)", "KiB"), ("frag/s", "rows a second")];
 
+/// The group of which slices were published.
+const OF_SLICES: &str = "large-partition-slicing-clustering-keys";
+
 /// The published ways of finding rows, with how they are named here.
 const SEARCHES: [(&str, &str); 2] = [("scan", "scan"), ("search", "binary search")];
 
@@ -46,7 +49,7 @@ impl Group<'_> {
     /// A line for each offset, by the rows that are read.
     fn slices(&self, measure: &Measure) -> Chart {
         let mut lines = self.lines("offset", "read", measure.0);
-        if self.is_cold() {
+        if self.is_cold() && self.group["group"] == OF_SLICES {
             lines.extend(self.published(SLICES, "offset", "read", measure.0));
         }
         self.chart(measure, Axis::log("rows that are read"), lines)
@@ -214,9 +217,7 @@ mod tests {
     fn slices_stand_beside_those_of_the_same_rows() {
         let case = json!({ "offset": 0, "read": 32, "aio": 2, "(KiB)": 73.0, "frag/s": 9000 });
         let made_of = |rows: u64, value_size: u64| json!({ "rows": rows, "value_size": value_size });
-        let of = |rows, value_size, is_kept| {
-            group("large-partition-slicing", &made_of(rows, value_size), is_kept, &case)
-        };
+        let of = |rows, value_size, is_kept| group(OF_SLICES, &made_of(rows, value_size), is_kept, &case);
         let charts = of(10_000_000, 2000, false);
         assert_eq!(charts.len(), 3);
         assert_eq!(charts[1].lines[0].points, [(32.0, 73.0)]);

@@ -1,4 +1,4 @@
-//! Latencies of single keys, from the mean to the greatest, and their ratios to the first case, beside what was published.
+//! Latencies of single keys, from those of most reads to those of few, and their ratios to the first case, beside what was published.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use super::super::chart::{Axis, Chart, Form, Line};
 use super::super::published::{self, SINGLE_KEY};
 use super::ours;
 
-/// What the latencies are.
-const LATENCIES: [&str; 6] =
-    ["mean", "median", "95th percentile", "99th percentile", "99.9th percentile", "max"];
+/// Percentiles, which one read in so many exceeds: what was published has no others.
+const PERCENTILES: [(&str, f64); 4] =
+    [("median", 2.0), ("95th percentile", 20.0), ("99th percentile", 100.0), ("99.9th percentile", 1000.0)];
 
 /// Ratios of these are drawn: what is above them tells of the machine rather than of the reads.
-const RATIOS: [usize; 3] = [0, 1, 2];
+const RATIOS: [&str; 3] = ["mean", "median", "95th percentile"];
 
 /// The charts of a run; `None` if it is none.
 pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
@@ -25,7 +25,7 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
     let latency = Chart {
         title: "single-key: latency".to_owned(),
         form: Form::Lines,
-        x: Axis { names: LATENCIES.map(str::to_owned).to_vec(), ..Axis::default() },
+        x: Axis::log("one read in so many takes longer"),
         y: Axis::log("ms"),
         lines: latencies(cases, &names),
         note: note.clone(),
@@ -38,20 +38,26 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
 
 /// A line for each case, and a published one where there is one of it.
 fn latencies(cases: &[Value], names: &[&str]) -> Vec<Line> {
-    let points = |case: &Value| {
-        let points = (0..).zip(LATENCIES);
-        points.filter_map(|(at, of)| Some((f64::from(at), case["latency"][of].as_f64()?))).collect()
-    };
-    let ours = cases.iter().zip(names).map(|(case, name)| ours(name, points(case)));
+    let ours = cases.iter().zip(names).map(|(case, name)| ours(name, curve(case)));
     let of_others =
-        names.iter().filter_map(|name| Some(super::published(name, points(published_case(name)?))));
+        names.iter().filter_map(|name| Some(super::published(name, percentiles(published_case(name)?))));
     ours.chain(of_others).collect()
+}
+
+/// All points of a case that was measured here.
+fn curve(case: &Value) -> Vec<(f64, f64)> {
+    let points = case["curve"].as_array().into_iter().flatten();
+    points.filter_map(|point| Some((point[0].as_f64()?, point[1].as_f64()?))).collect()
+}
+
+fn percentiles(case: &Value) -> Vec<(f64, f64)> {
+    let point = |(of, one_in)| Some((one_in, case["latency"][of].as_f64()?));
+    PERCENTILES.into_iter().filter_map(point).collect()
 }
 
 /// Bars for each case: what a latency is beside that of the first one.
 fn ratios(cases: &[Value], names: &[&str]) -> Vec<Line> {
-    let line_of = |at: usize| {
-        let of = LATENCIES[at];
+    let line_of = |of: &str| {
         let here = (0..)
             .zip(cases)
             .map(|(group, case)| Some((f64::from(group), case["ratio_to_off"][of].as_f64()?)));
@@ -79,12 +85,13 @@ mod tests {
 
     #[test]
     fn cases_stand_beside_the_published_ones() {
-        let case = |name: &str| json!({ "case": name, "latency": { "mean": 1.5, "max": 4.0 }, "ratio_to_off": { "mean": 0.5 } });
+        let curve = [[1.0, 0.5], [2.0, 1.5], [5.0, 4.0]];
+        let case = |name: &str| json!({ "case": name, "curve": curve, "ratio_to_off": { "mean": 0.5 } });
         let cases = [case("best"), case("worst-adapted")];
         let drawn = charts(&json!({ "rate": 7, "rows": 9, "sstables": 3, "cases": cases })).unwrap();
         assert_eq!(drawn[0].lines.len(), 2 + 1);
-        assert_eq!(drawn[0].lines[0].points, [(0.0, 1.5), (5.0, 4.0)]);
-        assert_eq!(drawn[0].lines[2].points[5], (5.0, 13.4));
+        assert_eq!(drawn[0].lines[0].points, curve.map(|[one_in, millis]| (one_in, millis)));
+        assert_eq!(drawn[0].lines[2].points, [(2.0, 0.6), (20.0, 1.0), (100.0, 1.2), (1000.0, 4.4)]);
         assert_eq!(drawn[1].lines[0].points, [(0.0, 0.5), (1.0, 0.5)]);
         assert_eq!(drawn[1].lines[1].points, [(0.0, 0.6 / 1.3)]);
         assert!(charts(&json!({ "cases": [{}] })).is_none());
