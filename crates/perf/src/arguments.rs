@@ -1,11 +1,15 @@
 //! Arguments that several benchmarks have.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
-use runtime::ShardOptions;
+use runtime::{Disk, ShardOptions};
+use siltstone::Error;
 use sstable::Version;
+
+use crate::room;
 
 /// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -29,6 +33,11 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Says so if reads of a folder's files do not go past the page cache, which they were to.
+    pub(crate) async fn check(self, disk: &Disk, folder: &Path) -> Result<(), Error> {
+        if self.direct_io { room::tell_if_buffered(disk, folder).await } else { Ok(()) }
+    }
+
     /// What a shard is started with.
     pub fn shard(self) -> ShardOptions {
         ShardOptions { io_uring: self.io_uring, direct_io: self.direct_io, cpu: None }

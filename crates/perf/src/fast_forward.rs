@@ -31,6 +31,7 @@ use self::dataset::{Dataset, Shape};
 use self::figures::Summary;
 use self::output::{Json, Output, Text};
 use crate::arguments::{Format, seconds, version};
+use crate::room;
 
 /// So many rows have int clustering keys, with absent ones between them.
 const MOST_ROWS: i64 = 1 << 30;
@@ -172,6 +173,7 @@ impl FastForward {
         for group in &groups {
             self.shape(group.dataset())?;
         }
+        room::tell_if_buffered(shard.disk(), &self.data_directory).await?;
         let ran = self.run_groups(shard, groups, output).await;
         output.finish()?;
         ran

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use runtime::{Disk, IoClass};
 use siltstone::{Error, Result};
 use tempfile::TempDir;
 
@@ -32,6 +33,23 @@ pub(crate) fn begin(folder: &Path, is_dataset: bool) -> Result<()> {
 /// What the operating system says, with where that is.
 pub(crate) fn temporary() -> Result<TempDir> {
     tempfile::tempdir().map_err(|error| Error::file(&std::env::temp_dir(), error.to_string()))
+}
+
+/// Says so where reads of a folder's files go through the page cache, though the shard is to read past it: they may tell of memory then.
+///
+/// # Errors
+/// What the operating system says.
+pub(crate) async fn tell_if_buffered(disk: &Disk, folder: &Path) -> Result<()> {
+    let refused = |error: std::io::Error| Error::file(folder, error.to_string());
+    let probe = tempfile::NamedTempFile::new_in(folder).map_err(refused)?;
+    let file = disk.open(probe.path(), IoClass::default()).await.map_err(sstable::Error::from)?;
+    if file.alignment() == 1 {
+        let folder = folder.display();
+        eprintln!(
+            "{folder}: requests go through the page cache of the operating system: there is no direct I/O here"
+        );
+    }
+    Ok(())
 }
 
 /// All of the dataset is there.

@@ -123,6 +123,7 @@ impl SimpleQuery {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
+            self.machine.check(shard.disk(), folder.path()).await?;
             let lines = self.measure(&shard, folder.path(), out).await?;
             if self.output_format == Format::Json {
                 writeln!(out, "{:#}", self.document(&lines))?;

@@ -110,6 +110,7 @@ impl SingleKey {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
+            self.machine.check(shard.disk(), folder.path()).await?;
             let folder = folder.path();
             for needed in 1..=SSTABLES {
                 rows::write(&shard, &dataset(folder, needed), self.sstable_format, self.rows, needed).await?;
