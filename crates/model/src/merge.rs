@@ -31,7 +31,7 @@ pub mod reconcile;
 mod several;
 
 pub use columns::{ColumnMap, Mapped, MergeError, UnifiedSchema, with_unknown};
-pub use compatible::holds;
+pub use compatible::{holds, holds_keys};
 pub use reconcile::RowMerger;
 
 use several::Several;

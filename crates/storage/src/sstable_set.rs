@@ -9,8 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::key::murmur3;
-use model::merge::ColumnMap;
-use model::types::all_alike;
+use model::merge::{ColumnMap, holds_keys};
 use model::{DeletionTime, KeyView, PartitionKey, Schema, Token};
 use runtime::Disk;
 use smallvec::SmallVec;
@@ -130,8 +129,9 @@ impl Member {
 
     fn with_facts(sstable: Rc<SSTable>, facts: SSTableFacts, definition: &Definition) -> Result<Member> {
         let (own, table) = (sstable.schema(), &definition.schema);
-        let has_same_keys = own.partition_key.is_alike(&table.partition_key)
-            && all_alike(own.clustering.iter(), table.clustering.iter());
+        let has_same_keys = holds_keys(&table.partition_key, &own.partition_key)
+            && own.clustering.len() == table.clustering.len()
+            && own.clustering.iter().zip(&table.clustering).all(|(own, table)| holds_keys(table, own));
         if !has_same_keys {
             let path = sstable.data().file.path().display();
             return Err(Error::Invalid(format!("{path}: its keys are not those of the table")));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::compatible::{holds, wider};
+use super::compatible::{holds, holds_keys, wider};
 use crate::flat::FlatRow;
 use crate::time::NO_TIMESTAMP;
 use crate::{Column, CqlType, Fragment, FragmentReader, Next, Row, Schema};
@@ -89,19 +89,16 @@ pub struct Mapped<R> {
 impl UnifiedSchema {
     /// The schema that has the columns of all of these.
     ///
-    /// Keys and clustering columns must be the same. A column of several types gets the one that holds the
+    /// Keys and clustering columns must sort alike. A column of several types gets the one that holds the
     /// values of all, as `text` does for `ascii` and `blob` for both.
     ///
     /// # Panics
     /// If there is no schema at all.
     pub fn of(schemas: &[&Schema]) -> Result<UnifiedSchema, MergeError> {
-        let first = schemas.first().expect("a merge has at least one schema");
-        for schema in schemas {
-            check_keys(first, schema)?;
-        }
+        let (partition_key, clustering) = unify_keys(schemas)?;
         let statics = unify(schemas.iter().map(|schema| &schema.statics[..]))?;
         let regulars = unify(schemas.iter().map(|schema| &schema.regulars[..]))?;
-        let schema = Schema::new(first.partition_key.clone(), first.clustering.clone(), statics, regulars);
+        let schema = Schema::new(partition_key, clustering, statics, regulars);
         let maps = schemas.iter().map(|source| ColumnMap::between(source, &schema)).collect();
         Ok(UnifiedSchema { schema, maps })
     }
@@ -198,14 +195,27 @@ impl<R: FragmentReader> FragmentReader for Mapped<R> {
     }
 }
 
-fn check_keys(a: &Schema, b: &Schema) -> Result<(), MergeError> {
-    if a.partition_key != b.partition_key {
-        return Err(MergeError::PartitionKey(a.partition_key.clone(), b.partition_key.clone()));
+/// The key, and the clustering columns, each of the type that holds the values of all and sorts them alike.
+fn unify_keys(schemas: &[&Schema]) -> Result<(CqlType, Vec<CqlType>), MergeError> {
+    let (first, others) = schemas.split_first().expect("a merge has at least one schema");
+    let (mut key, mut clustering) = (&first.partition_key, first.clustering.iter().collect::<Vec<_>>());
+    for other in others {
+        let differ = || MergeError::PartitionKey(key.clone(), other.partition_key.clone());
+        key = wider_key(key, &other.partition_key).ok_or_else(differ)?;
+        let pairs = || clustering.iter().zip(&other.clustering);
+        let wider: Option<Vec<_>> = pairs().map(|(a, b)| wider_key(a, b)).collect();
+        let wider = wider.filter(|_| clustering.len() == other.clustering.len());
+        let differ = || {
+            let known = clustering.iter().map(|&of| of.clone()).collect();
+            MergeError::Clustering(known, other.clustering.clone())
+        };
+        clustering = wider.ok_or_else(differ)?;
     }
-    if a.clustering != b.clustering {
-        return Err(MergeError::Clustering(a.clustering.clone(), b.clustering.clone()));
-    }
-    Ok(())
+    Ok((key.clone(), clustering.into_iter().cloned().collect()))
+}
+
+fn wider_key<'a>(a: &'a CqlType, b: &'a CqlType) -> Option<&'a CqlType> {
+    if holds_keys(a, b) { Some(a) } else { holds_keys(b, a).then_some(b) }
 }
 
 /// All columns, each with a type that holds the values of all its types.

@@ -30,6 +30,12 @@ fn reads_alike(new: &CqlType, old: &CqlType) -> bool {
     }
 }
 
+/// Whether a part of a key of the type `new` may take the place of one of the type `old`: it reads its values, and puts them into the same
+/// order, whichever keyspace a user defined type is of, and whatever its fields are called.
+pub fn holds_keys(new: &CqlType, old: &CqlType) -> bool {
+    new.is_alike(old) || sorts_like(new, old)
+}
+
 /// The one of two types of a column that holds the values of both; the first, where each does.
 pub(super) fn wider<'a>(a: &'a CqlType, b: &'a CqlType) -> Option<&'a CqlType> {
     if !has_same_cells(a, b) {
@@ -170,6 +176,16 @@ mod tests {
             assert!(holds(new, old), "{new:?} {old:?}");
         }
         assert!(!holds(&vector(Int, 3), &vector(Int, 4)) && !holds(&one, &two) && !holds(&Int, &Text));
+    }
+
+    #[test]
+    fn keys_stay_in_their_order() {
+        use CqlType::{Int, Text};
+        let reversed = |of| CqlType::Reversed(Box::new(of));
+        let (one, two) = (udt(&[("a", Int)], true), udt(&[("z", Int), ("b", Text)], true));
+        assert!(holds_keys(&two, &one) && !holds_keys(&one, &two), "a type has got a field");
+        assert!(holds_keys(&reversed(two), &reversed(one.clone())) && holds_keys(&Text, &CqlType::Ascii));
+        assert!(!holds_keys(&CqlType::Blob, &Int) && !holds_keys(&one, &reversed(one.clone())));
     }
 
     #[test]

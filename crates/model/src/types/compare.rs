@@ -194,36 +194,35 @@ fn is_collection(value: &[u8], per_entry: usize) -> bool {
 }
 
 /// Field by field; fields that are missing at the end are null.
-fn compare_tuples<'t>(types: impl ExactSizeIterator<Item = &'t CqlType>, a: &[u8], b: &[u8]) -> Ordering {
-    let fields = types.len();
-    compare_ranked(
-        a,
-        b,
-        |value| is_tuple(value, fields),
-        |mut a, mut b| {
-            for field in types {
-                let order = compare_parts(field, take_part(&mut a).flatten(), take_part(&mut b).flatten());
-                if order != Ordering::Equal {
-                    return order;
-                }
+/// Part by part, of which those that are missing are null. There may be more than the type has fields: it had more of them, or has by
+/// now, as a user defined type gets new ones.
+fn compare_tuples<'t>(types: impl Iterator<Item = &'t CqlType>, a: &[u8], b: &[u8]) -> Ordering {
+    compare_ranked(a, b, is_tuple, |mut a, mut b| {
+        for field in types {
+            let order = compare_parts(field, take_part(&mut a).flatten(), take_part(&mut b).flatten());
+            if order != Ordering::Equal {
+                return order;
             }
-            Ordering::Equal
-        },
-    )
+        }
+        while !(a.is_empty() && b.is_empty()) {
+            let order = take_part(&mut a).flatten().cmp(&take_part(&mut b).flatten());
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        Ordering::Equal
+    })
 }
 
-/// Whether the bytes are at most `fields` parts, and nothing else.
-fn is_tuple(value: &[u8], fields: usize) -> bool {
+/// Whether the bytes are parts, and nothing else.
+fn is_tuple(value: &[u8]) -> bool {
     let mut rest = value;
-    for _ in 0..fields {
-        if rest.is_empty() {
-            return true;
-        }
+    while !rest.is_empty() {
         if take_part(&mut rest).is_none() {
             return false;
         }
     }
-    rest.is_empty()
+    true
 }
 
 fn compare_vectors(element: &CqlType, dimension: u32, a: &[u8], b: &[u8]) -> Ordering {

@@ -446,6 +446,53 @@ fn a_dropped_table_stays_dropped() {
     assert_eq!(scanned(&database.table("ks.t").unwrap(), 10), [""; 0]);
 }
 
+/// SSTables from before a type of the clustering key got another field, or another name of one, are of the table.
+#[test]
+fn a_type_in_a_key_gets_a_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = "CREATE TYPE ks.p (a int); ";
+    let create = "CREATE TABLE ks.t (k int, c frozen<p>, v int, PRIMARY KEY (k, c))";
+    // The length of each part, and an int of it.
+    let key = |parts: &[i32]| -> Value {
+        let parts = parts.iter().flat_map(|part| [4, *part]).flat_map(i32::to_be_bytes);
+        Value::Raw(parts.collect())
+    };
+    let write = |table: &Table, keys: &[&[i32]]| {
+        for parts in keys {
+            table.write(Write::insert(1, key(parts)).set("v", parts.iter().sum::<i32>())).wait().unwrap();
+        }
+        table.flush().wait().unwrap();
+    };
+    let database = open(folder.path(), 1);
+    let table = database.create_table(&format!("{before}{create}")).wait().unwrap();
+    write(&table, &[&[1], &[2], &[3]]);
+    let schema = table.folder().join("schema.cql");
+    database.close().wait().unwrap();
+    let text = std::fs::read_to_string(&schema).unwrap();
+    let altered = text.replace("a int", "b int, more int");
+    assert_ne!(altered, text);
+    std::fs::write(&schema, altered).unwrap();
+
+    let database = open(folder.path(), 1);
+    let table = database.table("ks.t").unwrap();
+    write(&table, &[&[1, 50], &[2, 0], &[2, 70]]);
+    let found = |slice: Slice| -> Vec<i32> {
+        let page = table.slice(1, slice).wait().unwrap();
+        let number = |row: &Row| i32::from_be_bytes(row.get("v").unwrap().try_into().unwrap());
+        page.rows.iter().map(number).collect()
+    };
+    for is_compacted in [false, true] {
+        let all = found(Slice::all());
+        assert_eq!(all, [1, 51, 2, 2, 72, 3], "{is_compacted}");
+        let from = found(Slice::all().from(Bound::including(key(&[1, 50]))));
+        assert_eq!(from, all[1..]);
+        let until = found(Slice::all().to(Bound::excluding(key(&[2, 70]))));
+        assert_eq!(until, all[..4]);
+        table.compact().wait().unwrap();
+    }
+    database.close().wait().unwrap();
+}
+
 #[test]
 fn a_snapshot_opens_as_a_table() {
     let folder = tempfile::tempdir().unwrap();
