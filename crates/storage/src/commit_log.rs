@@ -201,12 +201,24 @@ impl CommitLog {
         }
         let inner = &*self.inner;
         inner.progress.until(|| inner.admits()).await?;
-        let end = inner.push(table, record);
+        let end = inner.push(table, record, Segments::record);
         placed(end);
         if inner.options.sync == SyncMode::Batch {
             inner.durable(end).await?;
         }
         Ok(end)
+    }
+
+    /// Appends a mark: a record of a table that says something of those in front of it. It is kept until a newer mark of the table is
+    /// durable, which [`CommitLog::flushed`] tells, or there is nothing in front of it.
+    ///
+    /// # Errors
+    /// Those of [`CommitLog::append`].
+    pub async fn append_mark(&self, table: TableId, mark: &[u8]) -> Result<()> {
+        let inner = &*self.inner;
+        inner.progress.until(|| inner.admits()).await?;
+        inner.push(table, mark, Segments::mark);
+        Ok(())
     }
 
     /// Waits until all is durable that was appended so far, and returns up to where that is.
@@ -220,7 +232,7 @@ impl CommitLog {
         Ok(wanted)
     }
 
-    /// All records of a table up to this position are in SSTables that are sealed, or not wanted any more. Segments that
+    /// All records of a table up to this position are in SSTables that are sealed, or not wanted any more, and its last mark is durable. Segments that
     /// no table needs are removed in the background; one that cannot be removed is tried again the next time.
     pub fn flushed(&self, table: TableId, up_to: LogPosition) {
         self.inner.segments.borrow_mut().flushed(table, up_to);
@@ -306,7 +318,12 @@ impl Inner {
         }
     }
 
-    fn push(&self, table: TableId, record: &[u8]) -> LogPosition {
+    fn push(
+        &self,
+        table: TableId,
+        record: &[u8],
+        note: fn(&mut Segments, TableId, LogPosition),
+    ) -> LogPosition {
         let now = monotonic();
         let mut queue = self.queue.borrow_mut();
         let (before, due) = (queue.end(), queue.due(now));
@@ -315,7 +332,7 @@ impl Inner {
             self.segments.borrow_mut().begin(end.segment, format::HEADER_LEN as u64);
             self.growth.notify();
         }
-        self.segments.borrow_mut().record(table, end);
+        note(&mut self.segments.borrow_mut(), table, end);
         if queue.due(now) != due {
             self.work.notify();
         }

@@ -313,7 +313,7 @@ impl Store {
     /// Tells the log what is in SSTables now, durably, and lets go of it.
     async fn mark(&self, id: TableId, up_to: LogPosition) -> Result<()> {
         let mark = Mark { first: self.0.log.first_segment(), up_to };
-        self.0.log.append(id, &mark.encode()).await?;
+        self.0.log.append_mark(id, &mark.encode()).await?;
         self.0.log.sync().await?;
         self.0.log.flushed(id, up_to);
         Ok(())

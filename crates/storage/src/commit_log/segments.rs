@@ -9,7 +9,7 @@ use super::{LogPosition, TableId};
 /// Invariants:
 /// 1. The last one is the one that is appended to; it is never sealed while the log is open, and never taken.
 /// 2. A table is in `unflushed` of a segment as long as a record of it there may be in no SSTable.
-/// 3. One in `last_words` is removed behind all before it.
+/// 3. One in `last_words`, or with the newest mark of a table, is removed behind all before it.
 #[derive(Default)]
 pub(super) struct Segments {
     segments: BTreeMap<u64, Segment>,
@@ -31,8 +31,10 @@ pub(super) struct Unneeded {
 #[derive(Default)]
 struct Segment {
     bytes: u64,
-    /// Where the last record of each table ends.
+    /// Where the last record of each table ends, but for marks.
     unflushed: HashMap<TableId, u64>,
+    /// Tables whose newest mark is here: what it says is of records in front of it, and not wanted without them.
+    marks: HashSet<TableId>,
     is_sealed: bool,
 }
 
@@ -52,6 +54,14 @@ impl Segments {
         segment.bytes = end.offset;
     }
 
+    /// A mark of a table ends at this position, the end of the log.
+    pub(super) fn mark(&mut self, table: TableId, end: LogPosition) {
+        let segment = self.segments.get_mut(&end.segment).expect("a mark goes into a segment that has begun");
+        segment.marks.insert(table);
+        self.bytes += end.offset - segment.bytes;
+        segment.bytes = end.offset;
+    }
+
     /// All of a segment is durable, and nothing comes after it.
     pub(super) fn seal(&mut self, number: u64) {
         self.segments
@@ -60,8 +70,12 @@ impl Segments {
             .is_sealed = true;
     }
 
-    /// All records of a table that end here or before are in SSTables.
+    /// All records of a table that end here or before are in SSTables, and its newest mark, which says so, is durable.
     pub(super) fn flushed(&mut self, table: TableId, up_to: LogPosition) {
+        let mut with_mark =
+            self.segments.values_mut().rev().skip_while(|segment| !segment.marks.contains(&table));
+        with_mark.next();
+        with_mark.for_each(|segment| _ = segment.marks.remove(&table));
         for (&number, segment) in self.segments.range_mut(..=up_to.segment) {
             let end = segment.unflushed.get(&table).copied();
             if end.is_some_and(|offset| LogPosition { segment: number, offset } <= up_to) {
@@ -72,7 +86,7 @@ impl Segments {
 
     /// No record of a table up to this position is wanted any more, and no more come.
     pub(super) fn forget(&mut self, table: TableId, up_to: LogPosition) {
-        let with_it = self.segments.iter().rev().find(|(_, segment)| segment.unflushed.contains_key(&table));
+        let with_it = self.segments.iter().rev().find(|(_, segment)| segment.has(table));
         if let Some((&number, _)) = with_it {
             self.last_words.insert(number);
         }
@@ -93,9 +107,10 @@ impl Segments {
         };
         let mut segments = self.segments.range(..last).map(|(&number, segment)| (number, segment));
         let (number, _) = segments.find(|&(number, segment)| is_removable(number, segment))?;
-        let Segment { bytes, .. } = self.segments.remove(&number)?;
+        let Segment { bytes, marks, .. } = self.segments.remove(&number)?;
         self.bytes -= bytes;
-        Some(Unneeded { number, bytes, is_behind_others: self.last_words.remove(&number) })
+        let is_behind_others = self.last_words.remove(&number) || !marks.is_empty();
+        Some(Unneeded { number, bytes, is_behind_others })
     }
 
     /// A segment that was taken could not be removed.
@@ -107,14 +122,15 @@ impl Segments {
         }
     }
 
-    /// Whether nothing that a segment says of tables that are gone is needed any more.
+    /// Whether nothing that a segment says of others is needed any more.
     fn is_heard(&self, number: u64) -> bool {
-        !self.last_words.contains(&number) || self.segments.range(..number).next().is_none()
+        let says_nothing = self.segments.get(&number).is_none_or(|segment| segment.marks.is_empty());
+        says_nothing && !self.last_words.contains(&number) || self.segments.range(..number).next().is_none()
     }
 
     /// Whether a table is in `unflushed` of another segment than the last one.
     pub(super) fn is_held_by(&self, table: TableId) -> bool {
-        self.segments.values().rev().skip(1).any(|segment| segment.unflushed.contains_key(&table))
+        self.segments.values().rev().skip(1).any(|segment| segment.has(table))
     }
 
     /// The bytes of all segments, also of those that are still on their way to the disk.
@@ -138,6 +154,13 @@ impl Segments {
             tables.extend(unflushed.into_iter().map(|(table, _)| *table).filter(|table| seen.insert(*table)));
         }
         tables
+    }
+}
+
+impl Segment {
+    /// Whether it has records or a mark of a table.
+    fn has(&self, table: TableId) -> bool {
+        self.unflushed.contains_key(&table) || self.marks.contains(&table)
     }
 }
 
@@ -224,6 +247,38 @@ mod tests {
         (1..=2).for_each(|number| segments.seal(number));
         assert_eq!([taken(&mut segments), taken(&mut segments)], [Some(1), Some(2)]);
         assert!(segments.is_last_flushed());
+    }
+
+    #[test]
+    fn a_mark_goes_with_the_last_of_what_it_covers() {
+        let mut segments = three();
+        (1..=2).for_each(|number| segments.seal(number));
+        segments.mark(A, at(3, 120));
+        segments.flushed(A, at(3, 70));
+        segments.flushed(C, at(3, 100));
+        assert!(!segments.is_last_flushed(), "the mark covers what the first segment has");
+        segments.flushed(B, at(2, 100));
+        assert_eq!([taken(&mut segments), taken(&mut segments)], [Some(1), Some(2)]);
+        assert!(segments.is_last_flushed(), "there is nothing that it covers");
+        segments.seal(3);
+        segments.begin(4, 40);
+        let last = segments.take_removable().unwrap();
+        assert_eq!(last, Unneeded { number: 3, bytes: 120, is_behind_others: true });
+    }
+
+    #[test]
+    fn an_older_mark_is_not_needed_behind_a_newer_one() {
+        let mut segments = three();
+        segments.flushed(C, at(3, 100));
+        segments.mark(A, at(3, 120));
+        segments.flushed(A, at(3, 70));
+        segments.begin(4, 40);
+        (1..=3).for_each(|number| segments.seal(number));
+        assert!(segments.is_held_by(A));
+        assert_eq!(taken(&mut segments), None, "B holds the first two, and the mark is behind them");
+        segments.mark(A, at(4, 60));
+        segments.flushed(A, at(4, 40));
+        assert_eq!((taken(&mut segments), segments.is_held_by(A)), (Some(3), false));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, LiveRows,
     Liveness, Mutation, PartitionKey, Position, Row, Schema, Slice, flat,
 };
-use runtime::{Shard, SimOptions, run_simulated};
+use runtime::{IoClass, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{EarlierLog, OnCorruption, SyncMode, TableId};
 use siltstone_storage::compaction::options::SizeTiered;
 use siltstone_storage::compaction::{Compaction, Strategy};
@@ -263,6 +263,40 @@ fn rows_of_a_table_that_was_dropped_are_not_those_of_one_made_again() {
         let (store, again) = open(&shard, "/d/again", "/log2").await;
         store.recover(&earlier, |_| true, OnCorruption::Stop).await.unwrap();
         assert_eq!(rows(&again, 1, Slice::all()).await, []);
+    })
+    .unwrap();
+}
+
+/// Nothing is left for the next start to read once all is in SSTables; what is not stays, with the marks of the others.
+#[test]
+fn a_log_that_is_flushed_is_closed_without_its_records() {
+    run_simulated(SimOptions::default(), async |shard| {
+        for (log, flushes_all) in [("/flushed", true), ("/held", false)] {
+            let (store, table) = open(&shard, &format!("/d{log}"), log).await;
+            let other = add_table(&shard, &store, OTHER, &format!("/other{log}")).await;
+            store.write(OTHER, row(1, 1, 1, 1)).await.unwrap();
+            for number in 0..100 {
+                store.write(TABLE, row(number, 1, 1, 1)).await.unwrap();
+            }
+            store.flush(&table).await.unwrap();
+            if flushes_all {
+                store.flush(&other).await.unwrap();
+            }
+            store.close().await.unwrap();
+            let earlier = [EarlierLog::find(shard.disk(), Path::new(log)).unwrap()];
+            let mut bytes = 0;
+            for path in earlier[0].paths() {
+                bytes += shard.disk().open(path, IoClass::default()).await.unwrap().len();
+            }
+            assert_eq!(bytes < 200, flushes_all, "{bytes} bytes");
+            let next = format!("{log}-next");
+            let (store, table) = open(&shard, &format!("/d{log}"), &next).await;
+            let other = add_table(&shard, &store, OTHER, &format!("/other{log}")).await;
+            let replayed = store.recover(&earlier, |_| true, OnCorruption::Stop).await.unwrap();
+            assert_eq!(replayed[0].records == 0, flushes_all);
+            assert_eq!(table.sstables().members().len(), 1, "what the mark covers is not there again");
+            assert_eq!(rows(&other, 1, Slice::all()).await.len(), 1);
+        }
     })
     .unwrap();
 }
