@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use model::Schema;
 use runtime::{Cache, Disk, File};
 
 use crate::component::{Component, Descriptor};
@@ -44,9 +45,10 @@ impl Opener<'_> {
         }
     }
 
-    pub(crate) async fn statistics(&self) -> Result<Statistics> {
+    /// Statistics.db; the columns of the table tell what it leaves open.
+    pub(crate) async fn statistics(&self, table: Option<&Schema>) -> Result<Statistics> {
         match self.read(&Component::Statistics).await? {
-            Some((path, bytes)) => Statistics::parse(&path, &bytes, self.descriptor.version),
+            Some((path, bytes)) => Statistics::parse_of(&path, &bytes, self.descriptor.version, table),
             None => Err(self.missing(&Component::Statistics, "it tells the columns and their types")),
         }
     }

@@ -60,6 +60,9 @@ pub struct OpenOptions {
     pub bloom_pages: bool,
     /// Whether RowFilter.db is used, if there is one, and fences are. Default true.
     pub row_filter: bool,
+    /// The columns of the table, if they are known: files of Cassandra 3.0 do not tell of columns with a user defined type that these are
+    /// frozen, and cannot be read without. Default `None`.
+    pub table: Option<Rc<Schema>>,
     /// Where the pages of filters are. Clones of these options share it. Default the cache, with some at hand.
     pub filter_pages: FilterPages,
 }
@@ -74,6 +77,7 @@ impl OpenOptions {
             fences: true,
             bloom_pages: true,
             row_filter: true,
+            table: None,
             filter_pages,
         }
     }
@@ -132,7 +136,7 @@ impl SSTable {
         let descriptor = Descriptor::parse(path)?;
         let opener = Opener { disk, descriptor: &descriptor };
         opener.check_sealed()?;
-        let statistics = opener.statistics().await?;
+        let statistics = opener.statistics(options.table.as_deref()).await?;
         let partitioner = statistics.validation.partitioner;
         let data = Rc::new(opener.data(&statistics, &options.cache).await?);
         let schema = data.schema.clone();

@@ -57,6 +57,11 @@ impl Version {
         self <= Version::Me
     }
 
+    /// Whether a user defined type of a column may be frozen without Statistics saying so: Cassandra 3.0 knew no others.
+    pub fn may_leave_frozen_out(self) -> bool {
+        self <= Version::Me
+    }
+
     /// Whether min and max clustering in Statistics can be trusted.
     pub fn has_accurate_min_max(self) -> bool {
         self >= Version::Md

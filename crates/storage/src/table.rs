@@ -516,7 +516,8 @@ impl Generations {
 fn open_options(context: &Context, definition: &Definition) -> OpenOptions {
     let cache = if definition.caches_indexes { context.cache.clone() } else { Cache::new(0) };
     let filter_pages = context.filter_pages.clone();
-    OpenOptions { filter_pages, read_buffer: MOST_AT_HAND, ..OpenOptions::new(cache) }
+    let table = Some(definition.schema.clone());
+    OpenOptions { filter_pages, read_buffer: MOST_AT_HAND, table, ..OpenOptions::new(cache) }
 }
 
 /// Opens all SSTables of a folder, a few at a time.

@@ -4,10 +4,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use model::{CqlType, Schema};
 use siltstone::Error;
 use siltstone::database::{
     Batch, Bound, Database, Folded, Options, Page, Row, RowView, Scan, Slice, Table, Value, Write,
 };
+use sstable::Version;
+use sstable::parts::statistics::Statistics;
 use storage::commit_log::{CommitLogOptions, SyncMode};
 
 use crate::scanned::{json, scanned};
@@ -488,6 +491,52 @@ fn a_type_in_a_key_gets_a_field() {
         assert_eq!(from, all[1..]);
         let until = found(Slice::all().to(Bound::excluding(key(&[2, 70]))));
         assert_eq!(until, all[..4]);
+        table.compact().wait().unwrap();
+    }
+    database.close().wait().unwrap();
+}
+
+/// Cassandra 3.0 knew user defined types only as frozen ones, and does not say in its files that they are: the schema does.
+#[test]
+fn types_of_cassandra_3_0_are_frozen_by_the_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let create = "CREATE TYPE ks.p (a int); CREATE TABLE ks.t (k int, c int, a frozen<p>, b int, s frozen<p> static, \
+                  tags set<text>, PRIMARY KEY (k, c))";
+    let table = database.create_table(create).wait().unwrap();
+    let part = |number: i32| Value::Raw([4, number].into_iter().flat_map(i32::to_be_bytes).collect());
+    for c in 0..3 {
+        let write = Write::insert(1, c).set("a", part(c)).set("b", c).set("s", part(7));
+        table.write(write.set("tags", Value::Json(Box::new(serde_json::json!(["x"]))))).wait().unwrap();
+    }
+    table.flush().wait().unwrap();
+    let files = std::fs::read_dir(table.folder()).unwrap().map(|entry| entry.unwrap().path());
+    let statistics = files.into_iter().find(|path| path.ends_with("me-1-big-Statistics.db")).unwrap();
+    database.close().wait().unwrap();
+
+    let bytes = std::fs::read(&statistics).unwrap();
+    let mut of_3_0 = Statistics::parse(&statistics, &bytes, Version::Me).unwrap();
+    let Schema { statics, regulars, .. } = &mut of_3_0.header.schema;
+    for column in statics.iter_mut().chain(regulars) {
+        if let CqlType::Udt(of) = &mut column.data_type {
+            of.frozen = false;
+        }
+    }
+    let encoded = of_3_0.encode(Version::Me);
+    assert!(encoded.len() + 2 * "org.apache.cassandra.db.marshal.FrozenType()".len() <= bytes.len());
+    std::fs::write(&statistics, encoded).unwrap();
+
+    let database = open(folder.path(), 1);
+    let table = database.table("ks.t").unwrap();
+    for is_compacted in [false, true] {
+        let page = table.slice(1, Slice::all()).wait().unwrap();
+        let rows: Vec<String> = page.rows.iter().map(|row| row.to_json().unwrap()).collect();
+        assert_eq!(rows.len(), 3, "{is_compacted}");
+        assert!(
+            rows[2].contains(r#""a":{"a":2},"b":2"#) && rows[2].contains(r#""s":{"a":7}"#),
+            "{}",
+            rows[2]
+        );
         table.compact().wait().unwrap();
     }
     database.close().wait().unwrap();

@@ -37,7 +37,7 @@ impl Components {
     /// Opens what can be opened and reports what cannot.
     pub(super) async fn open(opener: &Opener<'_>, report: &mut Report) -> Result<Components> {
         let listed = listed(opener, report).await?;
-        let statistics = report.take(opener.statistics().await)?;
+        let statistics = report.take(opener.statistics(None).await)?;
         let (data, is_readable) = data(opener, &listed, report).await?;
         // Without statistics the order of the keys is not known, and is not checked.
         let partitioner =

@@ -84,10 +84,14 @@ impl Header {
         bytes
     }
 
-    pub(super) fn decode(part: &Part, version: Version) -> Result<Header> {
+    pub(super) fn decode(part: &Part, version: Version, table: Option<&Schema>) -> Result<Header> {
         let raw = Raw::decode(part.cursor(), version).map_err(|error| part.error(error))?;
         let clustering = raw.clustering.iter().map(|text| parse_type(part, text)).collect::<Result<_>>()?;
-        let (statics, regulars) = (columns(part, &raw.statics)?, columns(part, &raw.regulars)?);
+        let (mut statics, mut regulars) = (columns(part, &raw.statics)?, columns(part, &raw.regulars)?);
+        if let Some(table) = table.filter(|_| version.may_leave_frozen_out()) {
+            freeze_as(&mut statics, &table.statics);
+            freeze_as(&mut regulars, &table.regulars);
+        }
         let schema = Schema::as_listed(parse_type(part, &raw.partition_key)?, clustering, statics, regulars);
         Ok(Header { encoding: raw.encoding, schema })
     }
@@ -167,6 +171,17 @@ fn columns(part: &Part, raw: &[RawColumn]) -> Result<Vec<Column>> {
         Ok(Column { name: raw.name.bytes.into(), data_type: parse_type(part, &raw.data_type)? })
     };
     raw.iter().map(column).collect()
+}
+
+/// Freezes the user defined types that are frozen in the table.
+fn freeze_as(columns: &mut [Column], table: &[Column]) {
+    let is_udt = |of: &CqlType| matches!(of, CqlType::Udt(_));
+    for column in columns.iter_mut().filter(|column| is_udt(&column.data_type)) {
+        let of_table = table.iter().find(|of| of.name == column.name).map(|of| &of.data_type);
+        if of_table.is_some_and(|of| is_udt(of) && !of.is_multi_cell()) {
+            column.data_type = column.data_type.clone().freeze();
+        }
+    }
 }
 
 pub(super) fn parse_type_at(part: &Part, at: usize, bytes: &[u8]) -> Result<CqlType> {

@@ -33,6 +33,8 @@ pub use histogram::{DropTimes, Histogram};
 pub use stats::{CommitLogPosition, CoveredClustering, Stats};
 pub use validation::{Partitioner, Validation};
 
+use model::Schema;
+
 use crate::decode::{Cursor, DecodeError};
 use crate::encode::Encode;
 use crate::{Error, Result, Version};
@@ -79,6 +81,20 @@ impl Statistics {
     /// Where the bytes contradict the format or their checksums; where the keys are in the order of a
     /// partitioner that is not read.
     pub fn parse(path: &Path, bytes: &[u8], version: Version) -> Result<Statistics> {
+        Statistics::parse_of(path, bytes, version, None)
+    }
+
+    /// Decodes Statistics.db of a table whose columns are known: where the version leaves open whether a user defined type is frozen,
+    /// they tell.
+    ///
+    /// # Errors
+    /// As [`Statistics::parse`].
+    pub fn parse_of(
+        path: &Path,
+        bytes: &[u8],
+        version: Version,
+        table: Option<&Schema>,
+    ) -> Result<Statistics> {
         let parts = Parts::find(path, bytes, version)?;
         // First of all: with another partitioner, the file is sound but not for us.
         let validation = Validation::decode(&parts.get(VALIDATION, "validation")?)?;
@@ -87,7 +103,7 @@ impl Statistics {
             None => Compaction::default(),
         };
         let stats = Stats::decode(&parts.get(STATS, "stats")?, version)?;
-        let header = Header::decode(&parts.get(HEADER, "header")?, version)?;
+        let header = Header::decode(&parts.get(HEADER, "header")?, version, table)?;
         Ok(Statistics { validation, compaction, stats, header })
     }
 

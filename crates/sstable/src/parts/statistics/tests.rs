@@ -300,7 +300,7 @@ fn broken_bytes_never_panic() {
             survives_corruption(&bytes, |bytes| {
                 let part = Part { path, kind, base: 0, bytes };
                 drop(Stats::decode(&part, version));
-                drop(Header::decode(&part, version));
+                drop(Header::decode(&part, version, None));
                 drop(Compaction::decode(&part).map(|compaction| compaction.estimated_partitions()));
             });
         }
