@@ -532,11 +532,7 @@ fn types_of_cassandra_3_0_are_frozen_by_the_schema() {
         let page = table.slice(1, Slice::all()).wait().unwrap();
         let rows: Vec<String> = page.rows.iter().map(|row| row.to_json().unwrap()).collect();
         assert_eq!(rows.len(), 3, "{is_compacted}");
-        assert!(
-            rows[2].contains(r#""a":{"a":2},"b":2"#) && rows[2].contains(r#""s":{"a":7}"#),
-            "{}",
-            rows[2]
-        );
+        assert!(rows[2].contains(r#""s":{"a": 7},"a":{"a": 2},"b":2"#), "{}", rows[2]);
         table.compact().wait().unwrap();
     }
     database.close().wait().unwrap();
