@@ -26,6 +26,10 @@ const REMOTE_WAKES: usize = 1024;
 /// ([0069](../../../docs/decisions/0069-the-disk-has-its-requests-early.md)).
 const TURNS: usize = 16;
 
+/// What a shard's stack may take. Programs that are built without optimization move futures from frame to frame, of which large ones need
+/// more than a megabyte; what is not used takes no memory. Bytes.
+const STACK: usize = 8 << 20;
+
 /// How a shard on the real machine is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardOptions {
@@ -83,6 +87,7 @@ pub fn run<T: Send>(
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("shard".to_owned())
+            .stack_size(STACK)
             .spawn_scoped(scope, move || {
                 let (_, lender) = loan::<()>();
                 run_here(&options, &lender, async |shard, _| main(shard).await)
@@ -104,7 +109,7 @@ pub fn start<L: 'static, T: Send + 'static>(
     main: impl AsyncFnOnce(Shard, Lender<L>) -> T + Send + 'static,
 ) -> Result<(ShardThread<T>, Loan<L>), RuntimeError> {
     let (loan, lender) = loan();
-    let named = thread::Builder::new().name("shard".to_owned());
+    let named = thread::Builder::new().name("shard".to_owned()).stack_size(STACK);
     let thread = named.spawn(move || run_here(&options, &lender, main)).map_err(RuntimeError::Thread)?;
     Ok((thread, loan))
 }

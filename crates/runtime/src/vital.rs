@@ -35,6 +35,8 @@ pub fn spawn_vital<F: Future + 'static>(future: F) -> Task<F::Output> {
         // The whole run panics by itself.
         return spawn(future);
     }
+    // It may be large, and would be moved once more.
+    let future = Box::pin(future);
     spawn(async {
         match caught(future).await {
             Ok(output) => output,

@@ -374,7 +374,12 @@ impl Table {
 
 /// Whether it is what the SSTables have that made a compaction fail, so that it would fail the next time too.
 fn will_fail_again(error: &Error) -> bool {
-    matches!(error, Error::SSTable(error) if !matches!(error, sstable::Error::Io(_)))
+    match error {
+        Error::SSTable(error) => !matches!(error, sstable::Error::Io(_)),
+        // Columns that the table does not know, and that do not go together.
+        Error::Invalid(_) => true,
+        _ => false,
+    }
 }
 
 /// Whether an error is about a file of this SSTable.

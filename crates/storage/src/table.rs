@@ -516,7 +516,8 @@ impl Generations {
 fn open_options(context: &Context, definition: &Definition) -> OpenOptions {
     let cache = if definition.caches_indexes { context.cache.clone() } else { Cache::new(0) };
     let filter_pages = context.filter_pages.clone();
-    let table = Some(definition.schema.clone());
+    // What is told of a column that was dropped, and came back, says nothing of the one before.
+    let table = Some(definition.schema.clone()).filter(|_| definition.dropped.is_empty());
     OpenOptions { filter_pages, read_buffer: MOST_AT_HAND, table, ..OpenOptions::new(cache) }
 }
 

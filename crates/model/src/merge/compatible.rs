@@ -81,7 +81,7 @@ fn holds_values_of(new: &CqlType, old: &CqlType) -> bool {
 
 /// Whether `new` can read the values of `old` and puts them into the same order.
 fn sorts_like(new: &CqlType, old: &CqlType) -> bool {
-    use CqlType::{Ascii, Blob, List, Map, Reversed, Set, Text, Tuple, Udt};
+    use CqlType::{Ascii, Blob, Composite, List, Map, Reversed, Set, Text, Tuple, Udt};
     match (new, old) {
         (new, old) if new == old => true,
         (Blob, Text | Ascii) | (Text, Ascii) => true,
@@ -98,6 +98,9 @@ fn sorts_like(new: &CqlType, old: &CqlType) -> bool {
             sorts_like(key, old_key) && sorts_like(value, old_value)
         }
         (Tuple(new), Tuple(old)) => holds_prefix(new.iter(), old.iter(), sorts_like),
+        (Composite(new), Composite(old)) => {
+            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| holds_keys(new, old))
+        }
         (Udt(new), Udt(old)) => holds_fields(new, old),
         _ => false,
     }
@@ -185,6 +188,8 @@ mod tests {
         let (one, two) = (udt(&[("a", Int)], true), udt(&[("z", Int), ("b", Text)], true));
         assert!(holds_keys(&two, &one) && !holds_keys(&one, &two), "a type has got a field");
         assert!(holds_keys(&reversed(two), &reversed(one.clone())) && holds_keys(&Text, &CqlType::Ascii));
+        let of_two = |of: &CqlType| CqlType::Composite(vec![of.clone(), Int]);
+        assert!(holds_keys(&of_two(&udt(&[("a", Int), ("b", Int)], true)), &of_two(&one)));
         assert!(!holds_keys(&CqlType::Blob, &Int) && !holds_keys(&one, &reversed(one.clone())));
     }
 

@@ -10,7 +10,7 @@ use crate::keys::composite;
 use crate::{Error, Result};
 
 /// No key is longer, in bytes.
-const LONGEST_KEY: usize = u16::MAX as usize;
+pub(super) const LONGEST_KEY: usize = u16::MAX as usize;
 
 /// The key of a row, as it can go to its shard.
 #[derive(Clone, Debug)]

@@ -109,7 +109,7 @@ impl<T> Pending<T> {
     /// # database.close().wait()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn begun(mut self) -> Pending<T> {
+    pub fn begun(self) -> Pending<T> {
         struct Begins(bool);
         impl Drop for Begins {
             fn drop(&mut self) {
@@ -117,6 +117,11 @@ impl<T> Pending<T> {
             }
         }
         let _begins = Begins(BEGINS.replace(true));
+        self.polled_once()
+    }
+
+    /// What its first poll leaves.
+    fn polled_once(mut self) -> Pending<T> {
         match Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => Pending::answered(answer),
             Poll::Pending => self,
@@ -133,7 +138,7 @@ impl<T> Pending<T> {
             // What is in memory is answered by the first look, and what has to be read may be read by this thread: nobody has
             // to be woken for either.
             state => runtime::waiting(|| {
-                let mut begun = Pending(state).begun();
+                let mut begun = Pending(state).polled_once();
                 begun.at_hand().unwrap_or_else(|| block_on(begun))
             }),
         }

@@ -4,7 +4,7 @@
 
 use model::CqlType;
 
-use super::keys::is_key;
+use super::keys::{LONGEST_KEY, is_key};
 use super::shape::Shape;
 use super::value::{Coded, NumberType, Value};
 
@@ -71,7 +71,10 @@ impl KeyColumn {
     fn bytes<'v>(&self, value: &'v Value) -> Option<Coded<'v>> {
         match value.number(self.number) {
             Some(number) => Some(Coded::Number(number)),
-            None => value.encode("", &self.data_type).ok()?,
+            // What is too long for a key is refused by who has a name for it.
+            None => {
+                value.encode("", &self.data_type).ok()?.filter(|bytes| bytes.as_ref().len() <= LONGEST_KEY)
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! columns than a header has room for and more columns than a bit map, the extremes of all times, changes of range
 //! tombstones that are redundant. Blocks and chunks are small. The whole is scanned and verified, and rows are looked up.
 
+use std::iter::repeat_with;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -511,13 +512,14 @@ fn many_partitions_without_a_filter_leave_nothing() {
 /// The first and last position of one block may be more than is kept in memory.
 #[test]
 fn partitions_of_very_long_keys_are_written() {
+    const COLUMNS: usize = 9;
     run_simulated(SimOptions::default(), async |shard| {
         let disk = shard.disk();
         disk.create_dir_all(Path::new("/t")).await.unwrap();
         let liveness = Liveness { timestamp: 1, ..Liveness::NONE };
         let row = |first: u8| {
-            let long = Bytes::from(vec![first; 600_000]);
-            Fragment::Row(Row { liveness, ..Row::new([long].into_iter().collect()) })
+            let long = || Bytes::from(vec![first; 65_535]);
+            Fragment::Row(Row { liveness, ..Row::new(repeat_with(long).take(COLUMNS).collect()) })
         };
         let mut keys: Vec<_> = (0..6_u8).map(|key| PartitionKey::new(Bytes::from(vec![key]))).collect();
         keys.sort();
@@ -528,7 +530,8 @@ fn partitions_of_very_long_keys_are_written() {
         };
         // No row, one and two of them, twice.
         let fragments: Vec<_> = (0..6).zip(keys).flat_map(partition).collect();
-        let schema = Rc::new(Schema::new(CqlType::Blob, vec![CqlType::Blob], Vec::new(), Vec::new()));
+        let schema =
+            Rc::new(Schema::new(CqlType::Blob, vec![CqlType::Blob; COLUMNS], Vec::new(), Vec::new()));
         let path = Path::new("/t/oa-1-big-Data.db");
         let (descriptor, options) = (Descriptor::parse(path).unwrap(), WriteOptions::new(Version::Oa));
         write(disk, &descriptor, &schema, options, EncodingStats::NONE, &fragments).await.unwrap();

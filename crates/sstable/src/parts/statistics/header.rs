@@ -86,13 +86,15 @@ impl Header {
 
     pub(super) fn decode(part: &Part, version: Version, table: Option<&Schema>) -> Result<Header> {
         let raw = Raw::decode(part.cursor(), version).map_err(|error| part.error(error))?;
-        let clustering = raw.clustering.iter().map(|text| parse_type(part, text)).collect::<Result<_>>()?;
+        // Types of keys are frozen, whether or not the file says so.
+        let of_key = |text| parse_type(part, text).map(frozen_key);
+        let clustering = raw.clustering.iter().map(of_key).collect::<Result<_>>()?;
         let (mut statics, mut regulars) = (columns(part, &raw.statics)?, columns(part, &raw.regulars)?);
         if let Some(table) = table.filter(|_| version.may_leave_frozen_out()) {
             freeze_as(&mut statics, &table.statics);
             freeze_as(&mut regulars, &table.regulars);
         }
-        let schema = Schema::as_listed(parse_type(part, &raw.partition_key)?, clustering, statics, regulars);
+        let schema = Schema::as_listed(of_key(&raw.partition_key)?, clustering, statics, regulars);
         Ok(Header { encoding: raw.encoding, schema })
     }
 }
@@ -171,6 +173,14 @@ fn columns(part: &Part, raw: &[RawColumn]) -> Result<Vec<Column>> {
         Ok(Column { name: raw.name.bytes.into(), data_type: parse_type(part, &raw.data_type)? })
     };
     raw.iter().map(column).collect()
+}
+
+fn frozen_key(of: CqlType) -> CqlType {
+    match of {
+        CqlType::Composite(parts) => CqlType::Composite(parts.into_iter().map(frozen_key).collect()),
+        CqlType::Reversed(of) => CqlType::Reversed(Box::new(frozen_key(*of))),
+        of => of.freeze(),
+    }
 }
 
 /// Freezes the user defined types that are frozen in the table.
