@@ -44,7 +44,7 @@ impl SSTableWriter {
         Ok(())
     }
 
-    /// What [`SSTableWriter::row`] does. There is no version that cannot hold a usual row.
+    /// What [`SSTableWriter::row`] does. Every version holds a usual row, whose clustering values were looked at when they came.
     fn usual_row(&mut self, row: &UsualValues<'_>) -> Result<()> {
         let checked = self.validator.check_row(row.clustering.iter().copied());
         checked.map_err(|error| self.unfit(error.to_string()))?;
