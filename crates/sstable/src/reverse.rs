@@ -48,6 +48,8 @@ pub struct ReverseReader {
     exit: Option<Within>,
     /// Whether the first piece is to have all that is wanted, as long as that is not known.
     is_guess: bool,
+    /// Of which kind.
+    guess: Guess,
     /// The tombstone in force below the last fragment; `None` before the first piece.
     open: Option<DeletionTime>,
     /// The most bytes of data that one request brings in.
@@ -151,6 +153,7 @@ impl ReverseReader {
             wanted,
             exit: None,
             is_guess: options.limit.is_some(),
+            guess: if options.is_among_others { Guess::ReverseShare } else { Guess::Reverse },
             open: None,
             read_buffer,
         }
@@ -225,7 +228,7 @@ impl ReverseReader {
         let pace = match end < last.end() {
             true => {
                 let first = end.saturating_sub(start).clamp(1, self.read_buffer);
-                Pace { first, guess: Some(Guess::Reverse), ..steady }
+                Pace { first, guess: Some(self.guess), ..steady }
             }
             false => steady,
         };
@@ -239,11 +242,11 @@ impl ReverseReader {
         let (slack, row) = (&self.table.data().slack, self.table.len_of_rows(1));
         let Some(exit) = self.exit.take() else {
             if std::mem::take(&mut self.is_guess) {
-                slack.fell_short(Guess::Reverse);
+                slack.fell_short(self.guess);
             }
             return Exit { at: last.end(), slack: 0, end: last.end() };
         };
-        match slack.of(Guess::Reverse, row) {
+        match slack.of(self.guess, row) {
             Some(slack) => {
                 let at = exit.row(row).end;
                 Exit { at, slack, end: at.saturating_add(slack) }

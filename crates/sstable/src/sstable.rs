@@ -108,6 +108,9 @@ pub struct ReadOptions {
     /// Whether all of the slice will be read. Forward, and where that is several requests, the next one is then under way while the rows of
     /// the last one are decoded, unless there is a limit before.
     pub reads_on: bool,
+    /// Whether rows of other SSTables come between these, so that the limit is no more than a share: how many rows are read to it in the end
+    /// says nothing of how well this SSTable is guessed at.
+    pub is_among_others: bool,
 }
 
 /// An open SSTable.
@@ -662,7 +665,11 @@ impl SSTable {
             // What is under way is not to be let go at a limit.
             return Pace { overlaps: options.reads_on && enough >= exit && len > steady.most, ..steady };
         }
-        let guess = if end.saturating_sub(entry) <= row { Guess::Row } else { Guess::Rows };
+        let guess = match options.is_among_others {
+            _ if end.saturating_sub(entry) <= row => Guess::Row,
+            false => Guess::Rows,
+            true => Guess::Share,
+        };
         let Some(slack) = self.data.slack.of(guess, row) else { return steady };
         let first = len.saturating_add(slack);
         Pace { first: first.clamp(1, steady.most), guess: Some(guess), ..steady }

@@ -15,13 +15,13 @@
 //! once all that is older is written with it. And those only that were written since the table is defined as it is: whoever changes
 //! its options and compacts it wants all of it written anew. Of an SSTable that was there before the table was opened, that is not known.
 
-use std::cmp::Ordering;
 use std::rc::Rc;
 
+use model::Schema;
 use model::time::NO_DELETION_TIME;
-use model::{PartitionKey, Position, Schema, Slice};
 
 use crate::compaction::Job;
+use crate::ends::Ends;
 use crate::sstable_set::Member;
 
 /// Large enough to be left are those of such a part of all: there are no more than so many.
@@ -32,7 +32,7 @@ const MOST_LEFT: u64 = 8;
 pub(crate) fn around_left(job: Job, members: &[Rc<Member>], schema: &Schema, least: u64) -> Vec<Job> {
     let rule = Rule::of(members, least);
     let is_of_job = |member: &&Rc<Member>| job.inputs.contains(&member.facts.generation);
-    let ends = members.iter().filter(is_of_job).map(|member| Ends::of(member, schema));
+    let ends = members.iter().filter(is_of_job).map(|member| (&**member, Ends::of(member, schema)));
     let groups = overlapping(ends.collect(), schema);
     if job.max_output_bytes.is_some() || !groups.iter().any(|group| rule.left_of(group).is_some()) {
         return vec![job];
@@ -41,7 +41,7 @@ pub(crate) fn around_left(job: Job, members: &[Rc<Member>], schema: &Schema, lea
     for group in &groups {
         match rule.left_of(group) {
             Some(_) => parts.push(Vec::new()),
-            None => parts.last_mut().expect("there is one").extend(group.iter().map(|ends| ends.member)),
+            None => parts.last_mut().expect("there is one").extend(group.iter().map(|(member, _)| *member)),
         }
     }
     // One by itself would be the same again.
@@ -84,9 +84,9 @@ impl<'a> Rule<'a> {
     }
 
     /// The SSTable of a group, if it is left.
-    fn left_of<'b>(&self, group: &[Ends<'b>]) -> Option<&'b Member> {
+    fn left_of<'b>(&self, group: &[WithEnds<'b>]) -> Option<&'b Member> {
         match group {
-            [Ends { member, .. }] if member.facts.bytes_on_disk >= self.large && self.is_settled(member) => {
+            [(member, _)] if member.facts.bytes_on_disk >= self.large && self.is_settled(member) => {
                 Some(*member)
             }
             _ => None,
@@ -100,68 +100,19 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Before and behind which positions an SSTable has nothing.
-struct Ends<'a> {
-    member: &'a Member,
-    first: &'a PartitionKey,
-    last: &'a PartitionKey,
-    /// Of the rows of its partitions; none where they may be anywhere.
-    rows: Option<&'a Slice>,
-}
-
-impl<'a> Ends<'a> {
-    fn of(member: &'a Rc<Member>, schema: &Schema) -> Ends<'a> {
-        // A static row stands in front of all others, and may be in each.
-        let rows = member.rows().filter(|rows| schema.statics.is_empty() && !is_none(rows, schema));
-        Ends { member, first: &member.first, last: &member.last, rows }
-    }
-
-    fn compare_starts(&self, other: &Ends<'_>, schema: &Schema) -> Ordering {
-        let rows = match (self.rows, other.rows) {
-            (Some(a), Some(b)) => schema.compare(&a.start, &b.start),
-            (a, b) => a.is_some().cmp(&b.is_some()),
-        };
-        self.first.cmp(other.first).then(rows)
-    }
-
-    fn is_before(&self, other: &Ends<'_>, schema: &Schema) -> bool {
-        match self.last.cmp(other.first) {
-            Ordering::Equal => match (self.rows, other.rows) {
-                (Some(a), Some(b)) => schema.compare(&a.end, &b.start).is_lt(),
-                _ => false,
-            },
-            order => order.is_lt(),
-        }
-    }
-
-    /// Whether it ends behind another one.
-    fn is_longer(&self, other: &Ends<'_>, schema: &Schema) -> bool {
-        let end = |a: &Position, b: &Position| schema.compare(a, b).is_gt();
-        match self.last.cmp(other.last) {
-            Ordering::Equal => match (self.rows, other.rows) {
-                (Some(a), Some(b)) => end(&a.end, &b.end),
-                (a, _) => a.is_none(),
-            },
-            order => order.is_gt(),
-        }
-    }
-}
-
-/// Where there are no rows, `oa` has an end before the start.
-fn is_none(rows: &Slice, schema: &Schema) -> bool {
-    schema.compare(&rows.end, &rows.start).is_lt()
-}
+/// An SSTable, and where it ends.
+type WithEnds<'a> = (&'a Member, Ends<'a>);
 
 /// Those that overlap, directly or by others between them, in the order of their starts.
-fn overlapping<'a>(mut ends: Vec<Ends<'a>>, schema: &Schema) -> Vec<Vec<Ends<'a>>> {
-    ends.sort_by(|a, b| a.compare_starts(b, schema));
-    let mut groups: Vec<Vec<Ends<'a>>> = Vec::new();
+fn overlapping<'a>(mut ends: Vec<WithEnds<'a>>, schema: &Schema) -> Vec<Vec<WithEnds<'a>>> {
+    ends.sort_by(|(_, a), (_, b)| a.compare_starts(b, schema));
+    let mut groups: Vec<Vec<WithEnds<'a>>> = Vec::new();
     // The place in the last group of the one that ends last.
     let mut longest = 0;
     for next in ends {
         match groups.last_mut() {
-            Some(group) if !group[longest].is_before(&next, schema) => {
-                if next.is_longer(&group[longest], schema) {
+            Some(group) if !group[longest].1.is_before(&next.1, schema) => {
+                if next.1.is_longer(&group[longest].1, schema) {
                     longest = group.len();
                 }
                 group.push(next);

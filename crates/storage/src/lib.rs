@@ -7,6 +7,8 @@
 //! | [`memtable`] | what has been written and is in no SSTable yet |
 //! | [`sstable_set`] | the SSTables of a table at one moment |
 //! | [`source`] | memtables and SSTables behind one face |
+//! | [`slices`], `scans` | what SSTables have of a slice of a partition, and of all partitions |
+//! | `lanes`, `chain`, `ends` | SSTables that follow each other, and how each is opened when those in front of it have been read |
 //! | [`single_key`] | single rows, newest SSTable first |
 //! | [`store`] | the tables of a shard, with their commit log |
 //! | [`commit_log`] | what is written is durable before it is in an SSTable |
@@ -22,18 +24,23 @@
 
 pub mod admission;
 mod apart;
+mod chain;
 pub mod commit_log;
 pub mod compaction;
 pub mod compactor;
 pub mod cover;
 pub mod definition;
+mod ends;
 pub mod error;
+mod lanes;
 pub mod memtable;
 mod outside;
 pub mod rewrite;
 pub mod row_cache;
+mod scans;
 pub mod shared;
 pub mod single_key;
+pub mod slices;
 pub mod source;
 pub mod sstable_set;
 pub mod store;

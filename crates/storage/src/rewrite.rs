@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use model::merge::{ColumnMap, Direction, Mapped, Merge, MergeError, with_unknown};
+use model::merge::{ColumnMap, MergeError, with_unknown};
 use model::purge::{Purge, PurgeRules};
 use model::{Fragment, FragmentReader, PartitionKey, Schema};
 use runtime::{Signal, monotonic};
@@ -20,11 +20,14 @@ use sstable::{SSTableWriter, Version, WriteOptions};
 use crate::compaction::{Job, Reason};
 use crate::definition::Definition;
 use crate::outside::Outside;
-use crate::source::{Source, share_of_compaction};
 use crate::sstable_set::Member;
 use crate::table::Table;
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result};
+
+mod inputs;
+
+use inputs::read_all;
 
 /// Partitions of more bytes than this are warned of, as Cassandra does from 100 MiB on.
 pub const LARGE_PARTITION: u64 = 100 << 20;
@@ -298,15 +301,8 @@ impl<'a> Rewriter<'a> {
 
     async fn write_all(&mut self, transaction: &mut Transaction, purged: &RefCell<Purged>) -> Result<()> {
         let definition = self.table.definition();
-        let inputs = &self.rewrite.inputs;
-        let maps = self.take_columns(&definition)?;
-        let sources = inputs.iter().zip(maps).map(|(input, columns)| {
-            let all = 0..input.sstable.data().file.len();
-            let reader = input.sstable.scan_range(all, share_of_compaction(inputs.len()))?;
-            Ok(Source::Scan(Box::new(Mapped::new(reader, columns))))
-        });
-        let sources = sources.collect::<Result<Vec<_>>>()?;
-        let merged = Merge::new(&self.schema, Direction::Forward, sources);
+        let columns = self.take_columns(&definition)?;
+        let merged = read_all(&self.rewrite.inputs, columns, &self.schema).await?;
         let now = self.table.context().clock.now_seconds();
         let mut rules = PurgeRules::new(now, definition.gc_grace_seconds);
         if definition.compaction.only_purge_repaired_tombstones && self.options.repaired_at == 0 {

@@ -21,12 +21,11 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use model::merge::Mapped;
 use model::{DeletionTime, Fragment, FragmentReader, Next, Slice};
-use sstable::{PartitionReader, ReadOptions};
 
 use crate::cover::Cover;
-use crate::source::{Source, share_of_slice};
+use crate::slices::{open, options};
+use crate::source::Source;
 use crate::sstable_set::Member;
 use crate::table::ReadRequest;
 use crate::{Error, Result};
@@ -296,7 +295,7 @@ async fn rows_of(
         };
     }
     let slices: Vec<&Slice> = requests.iter().map(|request| &request.slice).collect();
-    let (sstable, options) = (&member.sstable, options(requests[0], count));
+    let (sstable, options) = (&member.sstable, options(requests[0], count, count));
     let Some(mut rows) = sstable.read_rows(&requests[0].key, &slices, options).await? else {
         return Ok(None);
     };
@@ -304,58 +303,6 @@ async fn rows_of(
         rows.iter_mut().flatten().for_each(|fragment| member.columns.map(fragment));
     }
     Ok(Some(rows))
-}
-
-/// What each of these has of a request, of those that have the partition.
-pub(crate) async fn open_all(request: &ReadRequest, members: &[Rc<Member>]) -> Result<Vec<Source>> {
-    let opened = members.iter().map(|member| open(request, member, members.len()));
-    runtime::join_all(opened).await.into_iter().filter_map(Result::transpose).collect()
-}
-
-/// What an SSTable has of a request, one of so many, if it has the partition.
-pub(crate) async fn open(request: &ReadRequest, member: &Member, count: usize) -> Result<Option<Source>> {
-    let reader = open_reader(request, member, count).await?;
-    Ok(reader.map(Source::SSTable))
-}
-
-/// The same, known to be of an SSTable. It is one of those that may have the key: [`crate::SSTableSet::of_key`].
-pub(crate) async fn open_reader(
-    request: &ReadRequest,
-    member: &Member,
-    count: usize,
-) -> Result<Option<Mapped<PartitionReader>>> {
-    let reader = member.sstable.read(&request.key, &request.slice, options(request, count)).await?;
-    Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
-}
-
-/// What the only SSTable that may have the partition has of a request, and maybe rows in front of it.
-pub(crate) async fn open_with_neighbours(request: &ReadRequest, member: &Member) -> Result<Option<Source>> {
-    let options = ReadOptions { neighbours: true, ..options(request, 1) };
-    let reader = member.sstable.read(&request.key, &request.slice, options).await?;
-    Ok(reader.map(|reader| Source::SSTable(Mapped::new(reader, member.columns.clone()))))
-}
-
-/// How one of so many SSTables is read.
-fn options(request: &ReadRequest, count: usize) -> ReadOptions {
-    ReadOptions {
-        reverse: request.direction == model::Direction::Reverse,
-        static_row: request.static_row,
-        limit: request.limit.map(|rows| rows.div_ceil(count as u64)),
-        is_filtered: true,
-        read_buffer: Some(share_of_slice(count, request.reads_on)),
-        reads_on: request.reads_on,
-        ..ReadOptions::default()
-    }
-}
-
-/// How the only SSTable is read for a row.
-pub(crate) fn options_of_row() -> ReadOptions {
-    ReadOptions {
-        limit: Some(1),
-        is_filtered: true,
-        read_buffer: Some(share_of_slice(1, false)),
-        ..ReadOptions::default()
-    }
 }
 
 /// Reads a source to its end.

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use model::flat::FlatRow;
 use model::merge::Mapped;
 use model::{Fragment, FragmentReader, Next};
-use sstable::PartitionReader;
-use sstable::data::reader::DataReader;
 
+use crate::chain::Chain;
 use crate::memtable::MemtableReader;
 use crate::row_cache::{CachedReader, PartReader};
+use crate::scans::Scans;
+use crate::slices::SliceReader;
 use crate::table::Teaching;
 use crate::{Error, Result};
 
@@ -42,7 +43,7 @@ pub(crate) fn share_of_compaction(count: usize) -> u64 {
     share(SCAN_READ_AHEAD, count).min(SLICE_READ_AHEAD)
 }
 
-/// What so many SSTables of a slice then take of memory, in bytes: each has the rows that wait for being merged, what was
+/// What a slice then takes of memory that reads so many SSTables at once, in bytes: each has the rows that wait for being merged, what was
 /// read for the next ones, and what of that is unpacked, and if who reads it reads on, the two requests that are under way meanwhile. What is wanted begins and
 /// ends within chunks.
 pub(crate) fn slice_memory(count: usize, chunk: u64, reads_on: bool) -> usize {
@@ -59,10 +60,10 @@ pub(crate) fn scan_memory(count: usize, chunk: u64) -> usize {
 pub enum Source {
     /// A memtable of the table's columns of today, or of earlier ones.
     Memtable(Box<Mapped<MemtableReader>>),
-    /// A slice of an SSTable's partition.
-    SSTable(Mapped<PartitionReader>),
-    /// Many partitions of an SSTable.
-    Scan(Box<Mapped<DataReader>>),
+    /// A slice of a partition, of one SSTable or several that follow each other.
+    SSTable(SliceReader),
+    /// Many partitions of SSTables that follow each other.
+    Scan(Box<ScanReader>),
     /// A slice of what all SSTables say together of a partition.
     Cached(Box<CachedReader>),
     /// A slice that one stretch of the row cache has.
@@ -73,6 +74,10 @@ pub enum Source {
     Teaching(Box<Teaching>),
 }
 
+/// Many partitions of SSTables that follow each other.
+#[derive(Debug)]
+pub struct ScanReader(pub(crate) Chain<Scans>);
+
 impl FragmentReader for Source {
     type Error = Error;
 
@@ -80,8 +85,8 @@ impl FragmentReader for Source {
     fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         match self {
             Source::Memtable(reader) => reader.pop(place),
-            Source::SSTable(reader) => Ok(reader.pop(place)?),
-            Source::Scan(reader) => Ok(reader.pop(place)?),
+            Source::SSTable(reader) => reader.pop(place),
+            Source::Scan(reader) => reader.0.pop(place),
             Source::Cached(reader) => reader.pop(place),
             Source::Part(reader) => Ok(reader.pop(place)),
             Source::Held(fragments) => Ok(place.pop_from(fragments)),
@@ -95,7 +100,7 @@ impl FragmentReader for Source {
             Source::Cached(reader) => reader.pop_flat(take),
             Source::Part(reader) => reader.pop_flat(take),
             Source::SSTable(reader) => reader.pop_flat(take),
-            Source::Scan(reader) => reader.pop_flat(take),
+            Source::Scan(reader) => reader.0.pop_flat(take),
             Source::Memtable(reader) => reader.pop_flat(take),
             Source::Held(_) | Source::Teaching(_) => {}
         }
@@ -104,8 +109,8 @@ impl FragmentReader for Source {
     async fn fill(&mut self) -> Result<()> {
         match self {
             Source::Memtable(reader) => reader.fill().await,
-            Source::SSTable(reader) => Ok(reader.fill().await?),
-            Source::Scan(reader) => Ok(reader.fill().await?),
+            Source::SSTable(reader) => reader.fill().await,
+            Source::Scan(reader) => reader.0.fill().await,
             Source::Cached(reader) => reader.fill().await,
             Source::Part(_) | Source::Held(_) => Ok(()),
             Source::Teaching(reader) => reader.fill().await,

@@ -3,7 +3,7 @@
 //! A set never changes: flushes and compactions put a new one in its place, and who reads goes on with the old one,
 //! whose files stay open even when they have lost their names.
 
-use std::cell::{Cell, LazyCell};
+use std::cell::{Cell, LazyCell, OnceCell};
 use std::cmp::Reverse;
 use std::path::Path;
 use std::rc::Rc;
@@ -16,8 +16,10 @@ use smallvec::SmallVec;
 use sstable::parts::bloom_pages::Probe;
 use sstable::{OpenOptions, SSTable};
 
+use crate::chain::MOST_AT_ONCE;
 use crate::compaction::SSTableFacts;
 use crate::definition::Definition;
+use crate::lanes;
 use crate::{Error, Result};
 
 mod candidates;
@@ -87,6 +89,16 @@ pub struct SSTableSet {
     /// After how many looks it is to be planned what is gathered; [`u64::MAX`] for never.
     plans_at: Cell<u64>,
     largest_chunk: u64,
+    depth: OnceCell<Depth>,
+}
+
+/// How many SSTables are read at once at the most, those included that are read together because they are small.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Depth {
+    /// By a slice of a partition.
+    pub(crate) slice: usize,
+    /// By a scan.
+    pub(crate) scan: usize,
 }
 
 /// Where there is nothing to gather, or no room, it is looked again after as many looks as before, and no fewer than these.
@@ -195,6 +207,11 @@ impl Member {
         self.span.as_ref().is_some_and(|span| span.may_hide) && self.since.get() > sought.undeleted
     }
 
+    /// Whether it may be that a partition is deleted here, of which it is known that no SSTable does that came with this version or before.
+    pub(crate) fn may_delete_partitions(&self, undeleted: u64) -> bool {
+        self.span.as_ref().is_none_or(|span| span.may_hide) && self.since.get() > undeleted
+    }
+
     /// Whether it is asked for a slice for no other reason than that.
     fn is_beside(&self, sought: &SoughtSlice<'_>) -> bool {
         self.may_hide(sought) && !self.may_have_rows(sought)
@@ -252,12 +269,41 @@ impl SSTableSet {
         let (looks, plans_at) = if has_many { (looks, 0) } else { (0, u64::MAX) };
         let (looks, plans_at) = (Cell::new(looks), Cell::new(plans_at));
         let has_hiding = members.iter().any(|member| member.span.as_ref().is_some_and(|span| span.may_hide));
-        SSTableSet { members, runs, covered, by_rows, has_hiding, undeleted, looks, plans_at, largest_chunk }
+        SSTableSet {
+            members,
+            runs,
+            covered,
+            by_rows,
+            has_hiding,
+            undeleted,
+            looks,
+            plans_at,
+            largest_chunk,
+            depth: OnceCell::new(),
+        }
     }
 
     /// The largest chunk that any of them is compressed in, in bytes; 0 if none is compressed.
     pub fn largest_chunk(&self) -> u64 {
         self.largest_chunk
+    }
+
+    /// How many of them are read at once at the most, as rows of a table with this schema, which is that of the set.
+    pub(crate) fn depth(&self, schema: &Schema) -> Depth {
+        *self.depth.get_or_init(|| {
+            let all = self.members.len();
+            let with_small = |lanes: usize| all.min(lanes + MOST_AT_ONCE);
+            let of_tokens = (0..).zip(&self.members).map(|(place, member)| member.stretch(place));
+            let of_tokens = Runs::of(of_tokens.collect()).len();
+            let of_rows = self
+                .members
+                .first()
+                .map_or(0, |member| lanes::of_slice(&member.first, &self.members, 0, schema).len());
+            // A static row may be in each that has the partition.
+            let of_slice = if schema.statics.is_empty() { with_small(of_rows) } else { all };
+            let of_slice = of_slice.min(of_tokens);
+            Depth { slice: of_slice, scan: with_small(lanes::of_scan(&self.members, schema).len()) }
+        })
     }
 
     /// All of them, the one with the greatest timestamp first.
@@ -346,16 +392,17 @@ impl SSTableSet {
         }
     }
 
-    /// Notes of these whether some are asked only because they may delete the partition, and it is to be found out.
+    /// Notes of these whether some are asked, or not left for later, only because they may delete the partition, and it is to be found out.
     fn noting_beside(
         &self,
         mut candidates: Candidates,
         sought: Option<&SoughtSlice<'_>>,
         key: &PartitionKey,
     ) -> Candidates {
+        candidates.know_undeleted(sought.map_or(0, |sought| sought.undeleted));
         if let Some(sought) = sought
             && self.has_hiding
-            && candidates.members().iter().any(|member| member.is_beside(sought))
+            && span::asks_more_than_rows(candidates.members(), sought)
             && !self.undeleted.of(key.view()).is_somewhere
         {
             candidates.ask_beside();

@@ -228,13 +228,13 @@ impl Table {
     /// who reads asks for a permit for it.
     pub fn slice_memory(&self, reads_on: bool) -> usize {
         let set = self.0.set.borrow();
-        source::slice_memory(set.members().len(), set.largest_chunk(), reads_on)
+        source::slice_memory(set.depth(&self.definition().schema).slice, set.largest_chunk(), reads_on)
     }
 
     /// The same for a scan of all partitions.
     pub fn scan_memory(&self) -> usize {
         let set = self.0.set.borrow();
-        source::scan_memory(set.members().len(), set.largest_chunk())
+        source::scan_memory(set.depth(&self.definition().schema).scan, set.largest_chunk())
     }
 
     /// What is kept of the table's rows beside its memtables.

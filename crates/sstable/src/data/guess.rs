@@ -6,8 +6,8 @@
 //! ```
 //!
 //! So about one read of 256 goes on. Where rows are of one size and their keys evenly spaced, there is next to no slack;
-//! where guesses say little, it grows until whole blocks are read. Reads of few rows and of many, forward and in reverse, go
-//! wrong in ways of their own.
+//! where guesses say little, it grows until whole blocks are read. Reads of few rows and of many, forward and in reverse, alone and among
+//! other SSTables, go wrong in ways of their own.
 
 use std::cell::Cell;
 
@@ -29,15 +29,19 @@ pub enum Guess {
     Rows,
     /// Rows, backwards.
     Reverse,
+    /// Several rows, between which those of other SSTables come.
+    Share,
+    /// The same, backwards.
+    ReverseShare,
 }
 
 /// How much is added to guesses, in parts of a row.
 #[derive(Debug)]
-pub(crate) struct Slack([Cell<u32>; 3]);
+pub(crate) struct Slack([Cell<u32>; 5]);
 
 impl Default for Slack {
     fn default() -> Slack {
-        Slack([FIRST; 3].map(Cell::new))
+        Slack([FIRST; 5].map(Cell::new))
     }
 }
 

@@ -5,19 +5,19 @@ use std::mem;
 use std::rc::Rc;
 
 use model::flat::FlatRow;
-use model::merge::{Mapped, Merge};
+use model::merge::Merge;
 use model::{
     Clustering, DeletionTime, Direction, Fragment, FragmentReader, Next, Position, RangeTombstoneChange,
     Schema, Slice,
 };
-use sstable::PartitionReader;
 
 use super::filler::{Filler, Taken};
 use super::part::{Part, before, behind};
 use super::stretch::OWN;
-use crate::sstable_set::Member;
+use crate::Result;
+use crate::slices::{self, SliceReader};
+use crate::sstable_set::Candidates;
 use crate::table::ReadRequest;
-use crate::{Result, single_key};
 
 /// Where nothing is kept, so many fragments are given out at once, if they have to be decoded.
 const STEP: usize = 64;
@@ -34,7 +34,7 @@ const DRY: u8 = 2;
 pub(super) struct Gap {
     request: ReadRequest,
     schema: Rc<Schema>,
-    stream: Option<Merge<Mapped<PartitionReader>>>,
+    stream: Option<Merge<SliceReader>>,
     filler: Option<Filler>,
     /// Popped, and for the next step.
     held: Option<Fragment>,
@@ -115,9 +115,9 @@ impl Gap {
     }
 
     /// Reads on until there is something to give out, or the gap ends. The part that was completed, if there is one.
-    pub(super) async fn step(&mut self, members: &[Rc<Member>]) -> Result<Option<Step>> {
+    pub(super) async fn step(&mut self, members: &Candidates) -> Result<Option<Step>> {
         if self.stream.is_none() {
-            let sources = open(&self.request, members).await?;
+            let sources = slices::open_all(&self.request, members, &self.schema).await?;
             self.stream = Some(Merge::new(&self.schema, self.request.direction, sources));
         }
         self.dry = self.dry.saturating_add(1);
@@ -150,7 +150,7 @@ impl Gap {
         Some(filler.static_row(self.static_row.as_ref()))
     }
 
-    fn stream(&mut self) -> &mut Merge<Mapped<PartitionReader>> {
+    fn stream(&mut self) -> &mut Merge<SliceReader> {
         self.stream.as_mut().expect("it is opened before anything else is done")
     }
 
@@ -308,13 +308,4 @@ enum Gathered {
 pub(super) fn nowhere() -> Slice {
     let null = Clustering { values: [None].into_iter().collect() };
     Slice { start: Position::start(), end: Position::before(null) }
-}
-
-async fn open(request: &ReadRequest, members: &[Rc<Member>]) -> Result<Vec<Mapped<PartitionReader>>> {
-    let opened = members.iter().map(|member| single_key::open_reader(request, member, members.len()));
-    let mut sources = Vec::new();
-    for reader in runtime::join_all(opened).await {
-        sources.extend(reader?);
-    }
-    Ok(sources)
 }

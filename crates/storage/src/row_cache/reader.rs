@@ -21,7 +21,7 @@ use super::gap::{Gap, Step, nowhere};
 use super::part::Part;
 use super::stretch::View;
 use super::watch::Watch;
-use crate::sstable_set::{Candidates, Member, SSTableSet};
+use crate::sstable_set::{Candidates, SSTableSet};
 use crate::table::ReadRequest;
 use crate::{Error, Result};
 
@@ -216,7 +216,8 @@ impl CachedReader {
             gap.stop_filling();
         }
         self.sources.sstables |= has_members || !self.sources.cache;
-        let members = near.as_ref().map_or(&[][..], Candidates::members);
+        let none = Candidates::default();
+        let members = near.as_ref().unwrap_or(&none);
         match self.step_with_others(&mut gap, members).await? {
             Brought::Own(step) => {
                 if near.is_some_and(|near| near.asks_beside()) {
@@ -231,7 +232,7 @@ impl CachedReader {
     }
 
     /// Goes a step in the gap. Who has begun to read goes on; who has not yet waits for whoever reads the same.
-    async fn step_with_others(&self, gap: &mut Gap, members: &[Rc<Member>]) -> Result<Brought> {
+    async fn step_with_others(&self, gap: &mut Gap, members: &Candidates) -> Result<Brought> {
         let flights = self.filling.cache.flights();
         loop {
             if !gap.is_filling() {

@@ -17,8 +17,10 @@ pub struct Candidates {
     unread: Option<Box<[Rc<Member>]>>,
     /// Whether others may have the partition, but nothing of the slice.
     left_out: bool,
-    /// Whether some have nothing of the slice, unless they delete the partition.
+    /// Whether some have nothing of the slice, or nothing before others were read, unless they delete the partition.
     asks_beside: bool,
+    /// No SSTable deletes the partition that came with this version of the set, or before; 0 where that is not known.
+    undeleted: u64,
 }
 
 impl Candidates {
@@ -29,7 +31,7 @@ impl Candidates {
         left_out: bool,
     ) -> Candidates {
         let unread = if unread.is_empty() { None } else { Some(unread.into()) };
-        Candidates { members, unread, left_out, asks_beside: false }
+        Candidates { members, unread, left_out, asks_beside: false, undeleted: 0 }
     }
 
     /// Only those that may have something of a slice.
@@ -46,12 +48,22 @@ impl Candidates {
         self
     }
 
-    /// Some are asked only because they may delete the partition.
+    /// What is known of the partition's deletion.
+    pub(super) fn know_undeleted(&mut self, version: u64) {
+        self.undeleted = version;
+    }
+
+    /// No SSTable deletes the partition that came with this version of the set, or before; 0 where that is not known.
+    pub(crate) fn undeleted(&self) -> u64 {
+        self.undeleted
+    }
+
+    /// Some are asked, or not left for later, only because they may delete the partition.
     pub(super) fn ask_beside(&mut self) {
         self.asks_beside = true;
     }
 
-    /// Whether some are asked only because they may delete the partition: what all of them say of that is to be
+    /// Whether some are asked, or not left for later, only because they may delete the partition: what all of them say of that is to be
     /// [noted](crate::SSTableSet::note_deletion).
     pub(crate) fn asks_beside(&self) -> bool {
         self.asks_beside

@@ -163,6 +163,20 @@ impl ByRows {
     }
 }
 
+/// Whether some of these are asked for a slice, or are asked before others were read, only because they may delete the partition.
+pub(super) fn asks_more_than_rows(members: &[Rc<Member>], sought: &SoughtSlice<'_>) -> bool {
+    if !members.iter().any(|member| member.may_hide(sought)) {
+        return false;
+    }
+    let compare = |a: &&Position, b: &&Position| sought.schema.compare(a, b);
+    let spans = || members.iter().filter_map(|member| member.span.as_ref().map(|span| &span.slice));
+    let (first_end, last_start) =
+        (spans().map(|slice| &slice.end).min_by(compare), spans().map(|slice| &slice.start).max_by(compare));
+    let follow =
+        first_end.zip(last_start).is_some_and(|(end, start)| sought.schema.compare(end, start).is_lt());
+    follow || members.iter().any(|member| member.is_beside(sought))
+}
+
 /// A rank as a number with a sign, in the same order.
 fn on_line(rank: u64) -> i64 {
     (rank ^ 1 << 63) as i64

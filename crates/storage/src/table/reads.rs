@@ -19,9 +19,11 @@ use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
 use crate::row_cache::{Cached, Known, RowKeeper};
+use crate::scans::{self, Start};
 use crate::single_key::{self, NewestFirst, OfRow};
-use crate::source::{SCAN_READ_AHEAD, Source, share};
-use crate::sstable_set::{Candidates, Member, SSTableSet, SoughtSlice};
+use crate::slices;
+use crate::source::{ScanReader, Source};
+use crate::sstable_set::{Candidates, SSTableSet, SoughtSlice};
 
 mod one_row;
 mod teaching;
@@ -287,25 +289,22 @@ impl Table {
     /// # Errors
     /// What cannot be read.
     pub async fn scan_behind(&self, key: &PartitionKey, last: Token) -> Result<Merge<Source>> {
-        self.scan_from(Start::Behind(key), last).await
+        self.scan_from(Start::Behind(key.clone()), last).await
     }
 
-    async fn scan_from(&self, start: Start<'_>, last: Token) -> Result<Merge<Source>> {
+    async fn scan_from(&self, start: Start, last: Token) -> Result<Merge<Source>> {
         let definition = self.definition();
         let set = self.sstables();
         let mut sources = Vec::new();
         for memtable in self.memtables() {
-            let reader = match start {
-                Start::Above(after) => MemtableReader::scan(&memtable, after, last),
+            let reader = match &start {
+                Start::Above(after) => MemtableReader::scan(&memtable, *after, last),
                 Start::Behind(key) => MemtableReader::scan_behind(&memtable, key, last),
             };
             sources.push(mapped(reader, &memtable, &definition));
         }
-        let members: Vec<&Rc<Member>> =
-            set.members().iter().filter(|member| start.finds(member, last)).collect();
-        for member in &members {
-            sources.push(scan_member(member, start, last, members.len()).await?);
-        }
+        let scans = scans::open_all(&set, start, last, &definition.schema).await?;
+        sources.extend(scans.into_iter().map(|scan| Source::Scan(Box::new(ScanReader(scan)))));
         Ok(Merge::new(&definition.schema, Direction::Forward, sources))
     }
 
@@ -365,10 +364,11 @@ impl Unread<'_> {
         let (request, schema, only) = (&self.request, &self.schema, &self.members.members()[0]);
         let source = match &self.keeper {
             Some(keeper) if keeper.takes_neighbours() && self.members.are_all_of_partition() => {
-                single_key::open_with_neighbours(request, only).await?
+                slices::open_with_neighbours(request, only).await?
             }
-            _ => single_key::open(request, only, 1).await?,
+            _ => slices::open(request, only, 1).await?,
         };
+        let source = source.map(Source::SSTable);
         if source.is_none() {
             self.members.note_absent(&request.key).await?;
         }
@@ -401,7 +401,10 @@ impl Unread<'_> {
                 self.memtables.extend(memtables);
                 of_row
             }
-            None => OfRow { sstables: single_key::open_all(request, members).await?, is_all: true },
+            None => {
+                let opened = slices::open_all(request, &self.members, schema).await?;
+                OfRow { sstables: opened.into_iter().map(Source::SSTable).collect(), is_all: true }
+            }
         };
         if read.sstables.is_empty() {
             self.members.note_absent(&request.key).await?;
@@ -438,36 +441,4 @@ fn mapped(reader: MemtableReader, memtable: &Memtable, definition: &Definition) 
     let map = ColumnMap::onto(memtable.schema(), &definition.schema, |name| definition.dropped_at(name))
         .expect("a table is flushed before a column of it gets another type");
     Source::Memtable(Box::new(Mapped::new(reader, map)))
-}
-
-/// Where a scan begins.
-#[derive(Clone, Copy)]
-enum Start<'a> {
-    /// Above a token; at the first partition where there is none.
-    Above(Option<Token>),
-    /// Behind a partition.
-    Behind(&'a PartitionKey),
-}
-
-impl Start<'_> {
-    /// Whether an SSTable may have something between this and a token.
-    fn finds(self, member: &Member, last: Token) -> bool {
-        match self {
-            Start::Above(after) => member.overlaps(after, last),
-            Start::Behind(key) => member.overlaps(None, last) && member.last > *key,
-        }
-    }
-}
-
-/// Scans one of so many SSTables.
-async fn scan_member(member: &Member, start: Start<'_>, last: Token, count: usize) -> Result<Source> {
-    let sstable = &member.sstable;
-    let start = match start {
-        Start::Above(Some(after)) => sstable.data_above(after).await?,
-        Start::Above(None) => 0,
-        Start::Behind(key) => sstable.data_behind(key).await?,
-    };
-    let end = sstable.data_above(last).await?;
-    let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, count))?;
-    Ok(Source::Scan(Box::new(Mapped::new(reader, member.columns.clone()))))
 }

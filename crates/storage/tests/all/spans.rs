@@ -8,58 +8,58 @@ use model::merge::Direction;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
-    Mutation, PartitionKey, Position, RangeTombstone, Row, Schema, Slice,
+    Mutation, PartitionKey, Position, RangeTombstone, Row, Schema, Slice, Token,
 };
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::row_cache::Known;
-use siltstone_storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
+use siltstone_storage::{Caching, Context, Definition, Error, Generations, ReadRequest, Table};
 use sstable::Version;
 use testkit::generate::random::Random;
 
 const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
 
 /// Rows of a stretch.
-const STRETCH: i32 = 100;
+pub(super) const STRETCH: i32 = 100;
 
 /// How many SSTables have a stretch.
-const STRETCHES: i32 = 20;
+pub(super) const STRETCHES: i32 = 20;
 
-fn key() -> PartitionKey {
+pub(super) fn key() -> PartitionKey {
     PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]))
 }
 
-fn prefix(number: i32) -> Clustering {
+pub(super) fn prefix(number: i32) -> Clustering {
     std::iter::once(&number.to_be_bytes()[..]).collect()
 }
 
-fn between(start: i32, end: i32) -> Slice {
+pub(super) fn between(start: i32, end: i32) -> Slice {
     Slice { start: Position::before(prefix(start)), end: Position::before(prefix(end)) }
 }
 
-fn row(clustering: Clustering, timestamp: i64) -> Row {
+pub(super) fn row(clustering: Clustering, timestamp: i64) -> Row {
     let value = CellValue::Value(Bytes::from(vec![7; 100]));
     let cell =
         Cell { column: 0, ttl: 0, timestamp, local_deletion_time: NO_DELETION_TIME, path: None, value };
     Row { liveness: Liveness { timestamp, ..Liveness::NONE }, cells: vec![cell], ..Row::new(clustering) }
 }
 
-fn rows(numbers: impl IntoIterator<Item = i32>, timestamp: i64) -> Mutation {
+pub(super) fn rows(numbers: impl IntoIterator<Item = i32>, timestamp: i64) -> Mutation {
     let rows = numbers.into_iter().map(|number| row(prefix(number), timestamp)).collect();
     Mutation { rows, ..Mutation::new(key()) }
 }
 
-fn deletion(at: i64) -> DeletionTime {
+pub(super) fn deletion(at: i64) -> DeletionTime {
     DeletionTime { marked_for_delete_at: at, local_deletion_time: 1 }
 }
 
 /// A table without fences, in which an SSTable that is asked costs requests.
-async fn table(shard: &Shard, version: Version, statics: Vec<Column>) -> Table {
+pub(super) async fn table(shard: &Shard, version: Version, statics: Vec<Column>) -> Table {
     table_in(Path::new("/d"), shard, version, statics, false).await
 }
 
-async fn table_in(
+pub(super) async fn table_in(
     folder: &Path,
     shard: &Shard,
     version: Version,
@@ -77,21 +77,24 @@ async fn table_in(
 }
 
 /// Into an SSTable of its own.
-async fn write(table: &Table, mutation: Mutation) {
+pub(super) async fn write(table: &Table, mutation: Mutation) {
     table.apply(&mutation, NO_POSITION);
     table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
 }
 
 /// A stretch of one partition in each SSTable, as it is written by who measures something.
-async fn stretches(table: &Table) {
+pub(super) async fn stretches(table: &Table) {
     for number in 0..STRETCHES {
         write(table, rows(number * STRETCH..(number + 1) * STRETCH, 1 + i64::from(number))).await;
     }
 }
 
 /// The numbers of the rows of a slice that are there.
-async fn found(table: &Table, request: &ReadRequest) -> Vec<i32> {
-    let mut reader = table.read(request).await.unwrap();
+pub(super) async fn found(table: &Table, request: &ReadRequest) -> Vec<i32> {
+    numbers(table.read(request).await.unwrap()).await
+}
+
+pub(super) async fn numbers(mut reader: impl FragmentReader<Error = Error>) -> Vec<i32> {
     let (mut deleted, mut open) = (i64::MIN, i64::MIN);
     let mut numbers = Vec::new();
     while let Some(fragment) = reader.next().await.unwrap() {
@@ -116,7 +119,7 @@ async fn is_there(table: &Table, number: i32) -> bool {
     !of_slice(table, Slice::of_prefix(prefix(number))).await.is_empty()
 }
 
-fn requests(table: &Table) -> u64 {
+pub(super) fn requests(table: &Table) -> u64 {
     table.context().disk.stats().total().requests
 }
 
@@ -180,7 +183,7 @@ fn rows_are_asked_for_together_where_they_may_be() {
 }
 
 /// Rows that expire one day.
-fn expiring(numbers: impl IntoIterator<Item = i32>, timestamp: i64) -> Mutation {
+pub(super) fn expiring(numbers: impl IntoIterator<Item = i32>, timestamp: i64) -> Mutation {
     let mut mutation = rows(numbers, timestamp);
     for row in &mut mutation.rows {
         let (ttl, local_deletion_time) = (1_000_000, 2_000_000_000);
@@ -454,8 +457,10 @@ fn mutation(random: &mut Random, behind: Option<i32>) -> Mutation {
 fn request(random: &mut Random) -> ReadRequest {
     let key = PartitionKey::new(Bytes::from(&(random.below(2) as i32).to_be_bytes()[..]));
     let first = any(random);
-    let slice = match random.below(8) {
+    let slice = match random.below(10) {
         0 => Slice::all(),
+        8 => Slice { start: Position::before(prefix(first)), ..Slice::all() },
+        9 => Slice { end: Position::after(prefix(first)), ..Slice::all() },
         1..4 => between(first, first + random.between(1, 60) as i32),
         _ => Slice::of_prefix(prefix(first)),
     };
@@ -463,8 +468,15 @@ fn request(random: &mut Random) -> ReadRequest {
         direction: *random.one_of(&[Direction::Forward, Direction::Reverse]),
         caching: *random.one_of(&[Caching::Bypass, Caching::Full]),
         static_row: random.percent(20),
+        limit: random.percent(50).then(|| random.between(1, 60) as u64),
+        reads_on: random.percent(50),
         ..ReadRequest::new(key, slice)
     }
+}
+
+/// The numbers of all rows that are there behind a token, partition by partition.
+async fn scanned(table: &Table, after: Option<Token>) -> Vec<i32> {
+    numbers(table.scan(after, Token::MAX).await.unwrap()).await
 }
 
 #[test]
@@ -497,6 +509,12 @@ fn wherever_rows_lie_they_are_those_that_were_written() {
                     assert_eq!(found(&flushed, &request).await, expected, "seed {seed}: {request:?}");
                     rows += expected.len();
                 }
+                let after = random.percent(30).then(|| self::request(&mut random).key.token);
+                assert_eq!(
+                    scanned(&flushed, after).await,
+                    scanned(&in_memory, after).await,
+                    "seed {seed}: {after:?}"
+                );
             }
         })
         .unwrap();

@@ -9,7 +9,7 @@ use sstable::{OneRow, WayToRow};
 use super::Table;
 use crate::Result;
 use crate::row_cache::KeptRow;
-use crate::single_key;
+use crate::slices::{self, SliceReader};
 use crate::source::Source;
 use crate::sstable_set::{Member, SoughtSlice};
 
@@ -33,7 +33,7 @@ impl Table {
     /// What cannot be read.
     pub async fn fetch_row(&self, key: &PartitionKey, slice: &Slice) -> Result<Fetched> {
         let Some((member, way)) = self.only_member(key, slice) else { return Ok(Fetched::Unread) };
-        let read = member.sstable.read_row(way, key, slice, single_key::options_of_row()).await?;
+        let read = member.sstable.read_row(way, key, slice, slices::options_of_row()).await?;
         if !matches!(read, OneRow::Unread) {
             self.0.row_cache.count_miss();
         }
@@ -44,7 +44,7 @@ impl Table {
                 Fetched::Row(KeptRow::alone(partition_deletion, bytes))
             }
             OneRow::Reader(reader) => {
-                let source = Source::SSTable(Mapped::new(reader, member.columns.clone()));
+                let source = Source::SSTable(SliceReader::One(Mapped::new(reader, member.columns.clone())));
                 Fetched::Stream(Merge::of_one(source))
             }
         })

@@ -1,0 +1,78 @@
+//! What SSTables have of all partitions between two tokens.
+
+use std::rc::Rc;
+
+use model::merge::{Direction, Mapped};
+use model::{PartitionKey, Schema, Token};
+use sstable::data::reader::DataReader;
+
+use crate::Result;
+use crate::chain::{Chain, Opens};
+use crate::lanes;
+use crate::source::{SCAN_READ_AHEAD, share};
+use crate::sstable_set::{Member, SSTableSet};
+
+/// Where a scan begins.
+#[derive(Clone, Debug)]
+pub(crate) enum Start {
+    /// Above a token; at the first partition where there is none.
+    Above(Option<Token>),
+    /// Behind a partition.
+    Behind(PartitionKey),
+}
+
+/// How the SSTables of a scan are opened.
+#[derive(Debug)]
+pub(crate) struct Scans {
+    start: Start,
+    last: Token,
+}
+
+/// All that SSTables of a set have from a start up to a token: one stream for each lane of them.
+pub(crate) async fn open_all(
+    set: &SSTableSet,
+    start: Start,
+    last: Token,
+    schema: &Rc<Schema>,
+) -> Result<Vec<Chain<Scans>>> {
+    let members = set.members().iter().filter(|member| start.finds(member, last));
+    let lanes = lanes::of_scan(members, schema);
+    if lanes.is_empty() {
+        return Ok(Vec::new());
+    }
+    Chain::open_lanes(Rc::new(Scans { start, last }), lanes, Direction::Forward, schema).await
+}
+
+impl Start {
+    /// Whether an SSTable may have something between this and a token.
+    fn finds(&self, member: &Member, last: Token) -> bool {
+        match self {
+            Start::Above(after) => member.overlaps(*after, last),
+            Start::Behind(key) => member.overlaps(None, last) && member.last > *key,
+        }
+    }
+}
+
+impl Opens for Scans {
+    type Reader = DataReader;
+
+    async fn open(&self, member: &Rc<Member>, at_once: usize) -> Result<Option<Mapped<DataReader>>> {
+        let sstable = &member.sstable;
+        let start = match &self.start {
+            Start::Above(Some(after)) => sstable.data_above(*after).await?,
+            Start::Above(None) => 0,
+            Start::Behind(key) => sstable.data_behind(key).await?,
+        };
+        let end = sstable.data_above(self.last).await?;
+        let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, at_once))?;
+        Ok(Some(Mapped::new(reader, member.columns.clone())))
+    }
+
+    fn worth(&self, member: &Member) -> f64 {
+        member.sstable.data().file.len() as f64 / share(SCAN_READ_AHEAD, 1) as f64
+    }
+
+    fn shared(&self, before: &Member, next: &Member) -> Option<PartitionKey> {
+        (before.last == next.first).then(|| next.first.clone())
+    }
+}
