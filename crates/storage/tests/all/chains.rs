@@ -3,15 +3,18 @@
 use std::path::Path;
 
 use model::merge::Direction;
-use model::{Fragment, FragmentReader, Position, Slice, Token};
+use model::{
+    Bytes, CellValue, Clustering, Column, CqlType, Fragment, FragmentReader, Mutation, PartitionKey,
+    Position, Row, Slice, Token,
+};
 use runtime::{SimOptions, monotonic, run_simulated};
 use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::{Caching, ReadRequest, Table};
 use sstable::Version;
 
 use super::spans::{
-    STRETCH, STRETCHES, between, expiring, found, key, numbers, prefix, requests, row, rows, stretches,
-    table, table_in, write,
+    NO_POSITION, STRETCH, STRETCHES, between, expiring, found, key, numbers, prefix, requests, row, rows,
+    stretches, table, table_in, write,
 };
 
 const LAST: i32 = STRETCHES * STRETCH - 1;
@@ -122,6 +125,27 @@ fn what_hides_rows_comes_first() {
     .unwrap();
 }
 
+/// A static row stands in front of all rows, whichever SSTable has it.
+#[test]
+fn a_static_row_comes_first() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let statics = vec![Column { name: b"s"[..].into(), data_type: CqlType::Blob }];
+        let table = table(&shard, Version::Oa, statics).await;
+        write(&table, rows(0..50, 1)).await;
+        write(&table, Mutation { static_row: Some(row(Clustering::empty(), 1)), ..rows(50..100, 1) }).await;
+        let expected: Vec<i32> = [i32::MIN].into_iter().chain(0..100).collect();
+        assert_eq!(numbers(table.scan(None, Token::MAX).await.unwrap()).await, expected);
+        for (static_row, limit) in [(true, None), (true, Some(5)), (false, None), (false, Some(5))] {
+            let request = ReadRequest { static_row, limit, ..bypassing(Slice::all()) };
+            assert_eq!(found(&table, &request).await, expected[usize::from(!static_row)..]);
+        }
+        let inputs = table.sstables().members().to_vec();
+        table.rewrite(&Rewrite::into_one(inputs), &Control::default()).await.unwrap();
+        assert_eq!(numbers(table.scan(None, Token::MAX).await.unwrap()).await, expected);
+    })
+    .unwrap();
+}
+
 /// SSTables that overlap a little are as many lanes as overlap.
 #[test]
 fn ends_that_overlap_are_in_two_lanes() {
@@ -154,8 +178,8 @@ fn small_ones_are_asked_together() {
             write(&few, rows([number], 1)).await;
             // Few rows of a partition, in SSTables of large ones.
             let mut other = rows(300 * number..300 * number + 200, 1);
-            other.key = model::PartitionKey::new(model::Bytes::from(&7_i32.to_be_bytes()[..]));
-            many.apply(&other, siltstone_storage::commit_log::LogPosition { segment: 0, offset: 0 });
+            other.key = PartitionKey::new(Bytes::from(&7_i32.to_be_bytes()[..]));
+            many.apply(&other, NO_POSITION);
             write(&many, rows([300 * number], 1)).await;
         }
         let request = ReadRequest { limit: Some(200), ..bypassing(Slice::all()) };
@@ -199,8 +223,8 @@ fn scans_have_as_much_at_hand_of_many_as_of_one() {
     .unwrap();
 }
 
-fn with_value(number: i32, len: usize) -> model::Row {
+fn with_value(number: i32, len: usize) -> Row {
     let mut row = row(prefix(number), 1);
-    row.cells[0].value = model::CellValue::Value(model::Bytes::from(vec![number as u8; len]));
+    row.cells[0].value = CellValue::Value(Bytes::from(vec![number as u8; len]));
     row
 }

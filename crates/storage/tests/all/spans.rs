@@ -18,7 +18,7 @@ use siltstone_storage::{Caching, Context, Definition, Error, Generations, ReadRe
 use sstable::Version;
 use testkit::generate::random::Random;
 
-const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
+pub(super) const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
 
 /// Rows of a stretch.
 pub(super) const STRETCH: i32 = 100;
@@ -100,6 +100,8 @@ pub(super) async fn numbers(mut reader: impl FragmentReader<Error = Error>) -> V
     while let Some(fragment) = reader.next().await.unwrap() {
         match fragment {
             Fragment::PartitionStart(start) => deleted = start.deletion.marked_for_delete_at,
+            // It has no number, but its place.
+            Fragment::StaticRow(row) if row.cells[0].timestamp > deleted => numbers.push(i32::MIN),
             Fragment::RangeTombstone(change) => open = change.deletion.marked_for_delete_at,
             Fragment::Row(row) if row.liveness.timestamp > deleted.max(open) => {
                 let value = row.clustering.values[0].as_deref().unwrap();
