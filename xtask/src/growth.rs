@@ -15,13 +15,14 @@ use crate::{Result, pages};
 
 /// What grows, its sizes, and how many reads are counted; a run makes each number of them twice. To open a thousand SSTables is not to the
 /// million the same number of instructions each time, and among those that overlap reads go on while their tokens are gathered.
-const CURVES: [(&str, &[u32], u64); 6] = [
+const CURVES: [(&str, &[u32], u64); 7] = [
     ("rows", &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000], 5000),
     ("partitions", &[1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000], 5000),
     ("sstables", &[1, 10, 100, 1000], 50_000),
     ("overlapping", &[1, 10, 100, 1000], 100_000),
     ("stretches", &[1, 10, 100, 1000], 20_000),
     ("expiring", &[1, 10, 100, 1000], 20_000),
+    ("slices", &[1, 10, 100, 1000], 20_000),
 ];
 
 /// The page and the figures that `--write` writes.

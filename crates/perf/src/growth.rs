@@ -7,6 +7,7 @@
 //! overlapping  the same, each with tokens of the whole ring: as size-tiered compaction leaves them, and many flushes
 //! stretches    one partition, of which each SSTable has a stretch of 1,000 rows: as rows come that are written in their order
 //! expiring     the same of rows that all expire one day
+//! slices       the same rows, of which 100 are read from any of them on, as by `LIMIT 100`: no other end is told
 //! ```
 //!
 //! A row is read *cold* right after all was opened with empty caches, and *warm* once many others have been read. Data is
@@ -21,7 +22,8 @@ use std::rc::Rc;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 use model::{
-    Bytes, Clustering, DeletionTime, Fragment, Liveness, PartitionKey, PartitionStart, Schema, Slice,
+    Bytes, Clustering, DeletionTime, Fragment, Liveness, PartitionKey, PartitionStart, Position, Schema,
+    Slice,
 };
 use runtime::{Cache, Disk, IoStats, Shard};
 use serde_json::{Value, json};
@@ -52,6 +54,9 @@ const PARTITIONS: u32 = 1000;
 
 /// Rows of a partition that each of several SSTables has.
 const STRETCH: u32 = 1000;
+
+/// Rows of a slice.
+const SLICE: u32 = 100;
 
 /// So many cold reads are counted, each with everything opened anew.
 const COLD: u32 = 20;
@@ -130,6 +135,8 @@ enum Along {
     Stretches,
     /// The same of rows that expire one day.
     Expiring,
+    /// The same, of which some are read from a row on.
+    Slices,
 }
 
 /// Requests and bytes.
@@ -261,13 +268,14 @@ impl Along {
             Along::Overlapping => "overlapping",
             Along::Stretches => "stretches",
             Along::Expiring => "expiring",
+            Along::Slices => "slices",
         }
     }
 
     fn schema(self) -> Rc<Schema> {
         let schema = int_rows::schema();
         match self {
-            Along::Rows | Along::Stretches | Along::Expiring => schema,
+            Along::Rows | Along::Stretches | Along::Expiring | Along::Slices => schema,
             Along::Partitions | Along::Sstables | Along::Overlapping => {
                 let Schema { partition_key, regulars, .. } = &*schema;
                 Rc::new(Schema::new(partition_key.clone(), Vec::new(), Vec::new(), regulars.clone()))
@@ -277,13 +285,13 @@ impl Along {
 
     /// Whether each SSTable has a stretch of the rows of one partition.
     fn has_stretches(self) -> bool {
-        matches!(self, Along::Stretches | Along::Expiring)
+        matches!(self, Along::Stretches | Along::Expiring | Along::Slices)
     }
 
     /// How many partitions a dataset has.
     fn partitions(self, size: u32) -> u32 {
         match self {
-            Along::Rows | Along::Stretches | Along::Expiring => 1,
+            Along::Rows | Along::Stretches | Along::Expiring | Along::Slices => 1,
             Along::Partitions => size,
             Along::Sstables | Along::Overlapping => size * PARTITIONS,
         }
@@ -293,7 +301,9 @@ impl Along {
     fn rows(self, size: u32, sstable: u32) -> Option<Range<u32>> {
         match self {
             Along::Rows => Some(0..size),
-            Along::Stretches | Along::Expiring => Some(sstable * STRETCH..(sstable + 1) * STRETCH),
+            Along::Stretches | Along::Expiring | Along::Slices => {
+                Some(sstable * STRETCH..(sstable + 1) * STRETCH)
+            }
             Along::Partitions | Along::Sstables | Along::Overlapping => None,
         }
     }
@@ -308,7 +318,9 @@ impl Along {
         keys.sort_unstable();
         let files = match self {
             Along::Sstables | Along::Overlapping => size as usize,
-            Along::Rows | Along::Partitions | Along::Stretches | Along::Expiring => 1,
+            Along::Rows | Along::Partitions => 1,
+            // Each has the same partition.
+            Along::Stretches | Along::Expiring | Along::Slices => 1,
         };
         let mut sstables = vec![Vec::new(); files];
         for (at, (_, number)) in keys.into_iter().enumerate() {
@@ -356,6 +368,10 @@ impl Keys {
                 let row = int_rows::clustering(self.random.below(self.size * rows));
                 (int_rows::key(0), Slice::of_prefix(row))
             }
+            Along::Slices => {
+                let row = int_rows::clustering(self.random.below(self.size * STRETCH - SLICE));
+                (int_rows::key(0), Slice { start: Position::before(row), ..Slice::all() })
+            }
             Along::Partitions | Along::Sstables | Along::Overlapping => {
                 (int_rows::key(self.random.below(self.along.partitions(self.size))), Slice::all())
             }
@@ -363,16 +379,18 @@ impl Keys {
     }
 }
 
-/// Reads a row that is there.
+/// Reads a row that is there, or a slice.
 async fn read(table: &Table, keys: &Keys) -> Result<()> {
     let (key, slice) = keys.next();
-    let request = ReadRequest { static_row: false, caching: Caching::Bypass, ..ReadRequest::new(key, slice) };
+    let limit = (keys.along == Along::Slices).then_some(u64::from(SLICE));
+    let request =
+        ReadRequest { static_row: false, caching: Caching::Bypass, limit, ..ReadRequest::new(key, slice) };
     let mut stream = table.read(&request).await?;
-    let found = int_rows::count(&mut stream).await?;
-    if found == 1 {
+    let (wanted, found) = (limit.unwrap_or(1), int_rows::count(&mut stream, limit).await?);
+    if found == wanted {
         Ok(())
     } else {
-        Err(Error::file(table.folder(), format!("{found} rows were found, not 1")))
+        Err(Error::file(table.folder(), format!("{found} rows were found, not {wanted}")))
     }
 }
 

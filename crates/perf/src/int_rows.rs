@@ -37,14 +37,17 @@ pub(crate) fn row(clustering: Clustering, timestamp: i64, value: Bytes) -> Row {
     }
 }
 
-/// How many rows a stream gives.
-pub(crate) async fn count<R: FragmentReader>(stream: &mut R) -> Result<u64, R::Error> {
+/// How many rows a stream gives, which is read no further than to a limit.
+pub(crate) async fn count<R: FragmentReader>(stream: &mut R, limit: Option<u64>) -> Result<u64, R::Error> {
     let (mut rows, mut fragment) = (0, Fragment::default());
     loop {
         match stream.pop(&mut fragment)? {
             Next::Fragment => rows += u64::from(matches!(fragment, Fragment::Row(_))),
             Next::Fill => stream.fill().await?,
             Next::End => return Ok(rows),
+        }
+        if limit == Some(rows) {
+            return Ok(rows);
         }
     }
 }

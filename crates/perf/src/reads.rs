@@ -223,7 +223,7 @@ impl Bench {
             What::Row | What::AbsentRow | What::Slice => {}
         }
         let mut stream = self.table.read(&request).await?;
-        Ok(int_rows::count(&mut stream).await?)
+        Ok(int_rows::count(&mut stream, None).await?)
     }
 
     fn slice(&self, first: u32) -> Slice {

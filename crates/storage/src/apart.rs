@@ -9,7 +9,8 @@
 //! A read of a row asks one of them either way, and a slice of rows in a large partition finds those that
 //! it meets by halves ([`crate::sstable_set`]). What is written in the order of its rows, as time goes or as it was sorted, is a run of such
 //! SSTables once it is flushed: to write all of it once more would cost what a load costs, and win next to nothing. RocksDB moves such files
-//! too. A scan, and a slice without an end, opens all that are left in front of it, and so there are never many of them.
+//! too. Scans and slices take them one behind the other ([`crate::lanes`]). But each costs requests when a table is opened, and so there are
+//! never many of them.
 //!
 //! Left are those only in which nothing is deleted or expires, nor in another one between the same tokens: what deletes may be forgotten
 //! once all that is older is written with it. And those only that were written since the table is defined as it is: whoever changes

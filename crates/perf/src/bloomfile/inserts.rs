@@ -170,7 +170,7 @@ async fn found_by_table(table: &Table, keys: &[PartitionKey]) -> Result<u64> {
         if let Begun::Unread(unread) = begun {
             found += 1;
             let mut stream = unread.open().await?;
-            if crate::int_rows::count(&mut stream).await? > 0 {
+            if crate::int_rows::count(&mut stream, None).await? > 0 {
                 return Err(there_already());
             }
         }

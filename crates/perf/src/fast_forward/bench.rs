@@ -187,10 +187,10 @@ impl Bench {
         let Some(mut reader) = self.sstable.read_forwarding(key, &first, self.reading.search).await? else {
             return Ok(0);
         };
-        let mut found = count(&mut reader).await?;
+        let mut found = count(&mut reader, None).await?;
         for slice in slices {
             reader.fast_forward_to(&slice);
-            found += count(&mut reader).await?;
+            found += count(&mut reader, None).await?;
         }
         Ok(found)
     }
@@ -201,7 +201,7 @@ impl Bench {
         let mut found = 0;
         for slice in slices {
             if let Some(mut reader) = self.sstable.read(key, &slice, options).await? {
-                found += count(&mut reader).await?;
+                found += count(&mut reader, None).await?;
             }
         }
         Ok(found)
@@ -218,7 +218,7 @@ impl Bench {
 
     async fn read_table(&self, key: PartitionKey, slice: Slice) -> Result<u64> {
         let request = ReadRequest::new(key, slice);
-        Ok(count(&mut self.table.read(&request).await?).await?)
+        Ok(count(&mut self.table.read(&request).await?, None).await?)
     }
 
     /// A range of partitions for each stretch.
@@ -227,7 +227,7 @@ impl Bench {
         let mut found = 0;
         for stretch in stretches.among(self.shape.rows) {
             reader.fast_forward_to(self.range(&stretch).await?)?;
-            found += count(&mut reader).await?;
+            found += count(&mut reader, None).await?;
         }
         Ok(found)
     }

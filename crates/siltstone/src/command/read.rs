@@ -196,6 +196,7 @@ impl Read {
                 is_filtered: false,
                 read_buffer: None,
                 reads_on: true,
+                is_among_others: false,
             },
             limit: self.limit.map(NonZeroU64::get),
             live: self.live,

@@ -126,6 +126,7 @@ async fn questions(table: &SSTable, every: usize) -> Vec<Question> {
                 is_filtered: false,
                 read_buffer: [None, Some(1000)][i % 2],
                 reads_on: i % 4 == 0,
+                is_among_others: i % 10 == 0,
             };
             questions.push(Question { key: key.clone(), slice, options });
         }
