@@ -666,7 +666,8 @@ impl SSTable {
             return Pace { overlaps: options.reads_on && enough >= exit && len > steady.most, ..steady };
         }
         let guess = match options.is_among_others {
-            _ if end.saturating_sub(entry) <= row => Guess::Row,
+            false if end.saturating_sub(entry) <= row => Guess::Row,
+            true if exit.saturating_sub(entry) <= row => Guess::Row,
             false => Guess::Rows,
             true => Guess::Share,
         };

@@ -1,154 +1,110 @@
-//! SSTables that follow each other, as one stream: each is opened when the ones in front of it have been read.
+//! Streams that follow each other as one, as of SSTables whose rows do: each is opened when the one in front of it has been read.
 //!
 //! ```text
-//! now      ├── a ──┤
-//! next                 ├ b ┤├ c ┤              small ones together, as many as are worth a request
-//! later                            ├── d ──┤
+//! now     ├──────── a ────────┤
+//! next                         ├────── b ──────┤ …
+//!                              ^ seam: where both have the partition, its end in a and its beginning in b are left out
 //! ```
 //!
-//! Where a partition is in two that follow each other, its rows in one stand before those in the other: its end in the first one and
-//! its beginning in the second are left out. The second one does not delete it ([`crate::lanes`]).
+//! The rows that the next one has of a partition stand behind those before them, and it deletes nothing of it that was not told at its
+//! beginning.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
-use std::rc::Rc;
 
 use model::flat::FlatRow;
-use model::merge::{Direction, Mapped, Merge};
-use model::{Fragment, FragmentReader, Next, PartitionKey, Schema};
+use model::{DeletionTime, Fragment, FragmentReader, Next, PartitionKey};
 
-use crate::lanes::Lane;
-use crate::sstable_set::Member;
 use crate::{Error, Result};
 
-/// So many are opened at once at the most, however small they are.
-pub(crate) const MOST_AT_ONCE: usize = 32;
+/// Streams that follow each other, and how each is opened.
+pub(crate) trait Links {
+    /// One of them.
+    type Reader: FragmentReader<Error: Into<Error>> + fmt::Debug;
 
-/// Those that were read to their end with so few requests were small.
-const FEW_FILLS: u32 = 2;
+    /// Opens the next one that has something; `None` if none has. Who read the last one waited so often.
+    fn open_next(&mut self, fills: u32) -> impl Future<Output = Result<Option<Self::Reader>>>;
 
-/// How SSTables of chains are opened.
-pub(crate) trait Opens {
-    /// What is read of one.
-    type Reader: FragmentReader<Error = sstable::Error> + fmt::Debug;
+    /// One that has nothing.
+    fn nothing(&self) -> Self::Reader;
 
-    /// What an SSTable, one of so many that are read at once, has of what is wanted; `None` if it has nothing.
-    fn open(
-        &self,
-        member: &Rc<Member>,
-        at_once: usize,
-    ) -> impl Future<Output = Result<Option<Mapped<Self::Reader>>>>;
+    /// Whether there may be another one.
+    fn has_more(&self) -> bool;
 
-    /// How much of what is worth a read an SSTable will probably bring: those that bring 1 together are opened at once, and no more.
-    fn worth(&self, member: &Member) -> f64;
+    /// The partition in which the one that was opened last ends, and the next one begins, if there may be such a one.
+    fn shared(&self) -> Option<&PartitionKey>;
 
-    /// The partition in which one ends and the next one begins, if there may be such a one.
-    fn shared(&self, before: &Member, next: &Member) -> Option<PartitionKey>;
+    /// Whether there are static rows. Where there are none, what a stream says of one is of a column that is gone.
+    fn has_statics(&self) -> bool;
 }
 
-/// What SSTables of one lane have, one behind the other.
-pub(crate) struct Chain<O: Opens> {
+/// What streams have that follow each other.
+pub(crate) struct Chain<L: Links> {
     /// What is read now.
-    now: Merge<Mapped<O::Reader>>,
-    /// What follows, and what is left to be told of the seam: nothing for those that are the last.
-    rest: Option<Box<Rest<O>>>,
+    now: L::Reader,
+    /// What follows, and what is left to be told of the seam: nothing behind the last one.
+    rest: Option<Box<Rest<L>>>,
 }
 
-/// SSTables that were not opened yet.
-struct Rest<O> {
-    opener: Rc<O>,
-    schema: Rc<Schema>,
-    direction: Direction,
-    members: VecDeque<Rc<Member>>,
-    /// How many SSTables are read in other lanes meanwhile.
-    beside: usize,
-    /// How many are read now, how many batches there were, and how often what is read now had to wait.
-    batch: usize,
-    batches: usize,
+/// What was not opened yet.
+struct Rest<L> {
+    links: L,
+    /// How often `now` had to wait.
     fills: u32,
-    /// The partition in which `now` ends and the next one begins.
-    shared: Option<PartitionKey>,
+    /// What was told of the deletion of the partition.
+    deletion: DeletionTime,
     seam: Seam,
 }
 
-/// Where the stream is, as seen from the partition that SSTables share.
+/// Where the stream is, as seen from the partition that two of them share.
 #[derive(Debug)]
 enum Seam {
     /// Not in it.
     Outside,
     /// Among the rows that the first one has.
     Inside,
-    /// At their end, which is not told as long as the next SSTable may go on with it.
+    /// At their end, which is not told as long as the next one may go on with it.
     AtEnd(PartitionKey),
-    /// All of `now` was read, and the next one is to be opened.
+    /// All of `now` was read, and the next one is to be opened; the end that was not told.
     Opening(Option<PartitionKey>),
-    /// Another partition begins than the one whose end was told last.
+    /// The end was told, as another partition begins.
     Beginning(Fragment),
 }
 
-impl<O: Opens> Chain<O> {
-    /// Opens the first ones of each lane, all at once; none for lanes that have nothing.
+impl<L: Links> Chain<L> {
+    /// Opens the first one that has something; `None` if none has.
     ///
     /// # Errors
     /// What cannot be read.
-    pub(crate) async fn open_lanes(
-        opener: Rc<O>,
-        lanes: Vec<Lane>,
-        direction: Direction,
-        schema: &Rc<Schema>,
-    ) -> Result<Vec<Chain<O>>> {
-        let rest = |lane: Lane| Rest {
-            opener: opener.clone(),
-            schema: schema.clone(),
-            direction,
-            members: lane.into(),
-            beside: 0,
-            batch: 0,
-            batches: 0,
-            fills: 0,
-            shared: None,
-            seam: Seam::Outside,
-        };
-        let mut rests: Vec<Rest<O>> = lanes.into_iter().map(rest).collect();
-        let firsts: usize = rests.iter().map(Rest::size_of_batch).sum();
-        for rest in &mut rests {
-            rest.beside = firsts - rest.size_of_batch();
-        }
-        let chains = runtime::join_all(rests.into_iter().map(Chain::begin)).await;
-        chains.into_iter().filter_map(Result::transpose).collect()
+    pub(crate) async fn begin(mut links: L) -> Result<Option<Chain<L>>> {
+        let Some(now) = links.open_next(0).await? else { return Ok(None) };
+        let rest = Rest { links, fills: 0, deletion: DeletionTime::LIVE, seam: Seam::Outside };
+        Ok(Some(Chain { now, rest: rest.links.has_more().then(|| Box::new(rest)) }))
     }
 
-    async fn begin(mut rest: Rest<O>) -> Result<Option<Chain<O>>> {
-        let Some(now) = rest.open_next().await? else { return Ok(None) };
-        Ok(Some(Chain { now, rest: rest.has_members().then(|| Box::new(rest)) }))
-    }
-
-    /// The next fragment of several that follow each other.
-    fn pop_of_several(&mut self, place: &mut Fragment) -> Result<Next> {
-        let Some(rest) = &mut self.rest else { return Ok(self.now.pop(place)?) };
+    /// The next fragment, where there is something to follow.
+    fn pop_in_front(&mut self, place: &mut Fragment) -> Result<Next> {
+        let Some(rest) = &mut self.rest else { return self.now.pop(place).map_err(Into::into) };
         loop {
-            match mem::replace(&mut rest.seam, Seam::Outside) {
-                Seam::Opening(due) => {
-                    rest.seam = Seam::Opening(due);
-                    return Ok(Next::Fill);
-                }
-                Seam::Beginning(start) => {
-                    rest.enter(&start);
-                    *place = start;
-                    return Ok(Next::Fragment);
-                }
-                seam => rest.seam = seam,
+            if let Seam::Opening(_) = rest.seam {
+                return Ok(Next::Fill);
             }
-            let next = self.now.pop(place)?;
-            match (next, &mut *place) {
+            if let Seam::Beginning(start) = &mut rest.seam {
+                *place = mem::take(start);
+                rest.enter(place);
+                return Ok(Next::Fragment);
+            }
+            let next = self.now.pop(place).map_err(Into::into)?;
+            match (next, &*place) {
                 (Next::Fragment, Fragment::PartitionStart(_)) => {
                     if !rest.goes_on(place)? {
-                        return Ok(rest.begin_partition(place));
+                        rest.begin_partition(place);
+                        return Ok(next);
                     }
                 }
                 (Next::Fragment, Fragment::PartitionEnd) if rest.ends_shared() => {}
-                (Next::End, _) if rest.has_members() => rest.opens_next(),
+                (Next::Fragment, Fragment::StaticRow(_)) if !rest.links.has_statics() => {}
+                (Next::End, _) if rest.links.has_more() => rest.open_next(),
                 (Next::End, _) => {
                     let is_due = matches!(rest.seam, Seam::AtEnd(_));
                     self.rest = None;
@@ -156,7 +112,7 @@ impl<O: Opens> Chain<O> {
                         *place = Fragment::PartitionEnd;
                         return Ok(Next::Fragment);
                     }
-                    return Ok(Next::End);
+                    return Ok(next);
                 }
                 _ => return Ok(next),
             }
@@ -164,11 +120,7 @@ impl<O: Opens> Chain<O> {
     }
 }
 
-impl<O: Opens> Rest<O> {
-    fn has_members(&self) -> bool {
-        !self.members.is_empty()
-    }
-
+impl<L: Links> Rest<L> {
     /// Whether the partition that begins is the one whose end was not told.
     fn goes_on(&mut self, fragment: &Fragment) -> Result<bool> {
         let (Seam::AtEnd(due), Fragment::PartitionStart(start)) = (&self.seam, fragment) else {
@@ -177,22 +129,23 @@ impl<O: Opens> Rest<O> {
         if *due != start.key {
             return Ok(false);
         }
-        if !start.deletion.is_live() {
-            let what = "a partition is deleted in an SSTable whose statistics say that none is";
+        if start.deletion > self.deletion {
+            let what = "an SSTable deletes a partition, though its statistics say that it deletes none";
             return Err(Error::Invalid(what.to_owned()));
         }
+        let told = self.deletion;
         self.enter(fragment);
+        self.deletion = told;
         Ok(true)
     }
 
     /// A partition begins that is another one than before. The end of that comes first, if it was not told.
-    fn begin_partition(&mut self, place: &mut Fragment) -> Next {
+    fn begin_partition(&mut self, place: &mut Fragment) {
         if matches!(self.seam, Seam::AtEnd(_)) {
             self.seam = Seam::Beginning(mem::replace(place, Fragment::PartitionEnd));
         } else {
             self.enter(place);
         }
-        Next::Fragment
     }
 
     /// A partition begins, or goes on.
@@ -200,12 +153,13 @@ impl<O: Opens> Rest<O> {
         let Fragment::PartitionStart(start) = start else {
             unreachable!("partitions begin with their start")
         };
-        self.seam = if self.shared.as_ref() == Some(&start.key) { Seam::Inside } else { Seam::Outside };
+        self.deletion = start.deletion;
+        self.seam = if self.links.shared() == Some(&start.key) { Seam::Inside } else { Seam::Outside };
     }
 
-    /// Whether the partition that ends may go on in the next SSTable.
+    /// Whether the partition that ends may go on in the next one.
     fn ends_shared(&mut self) -> bool {
-        match (&self.seam, &self.shared) {
+        match (&self.seam, self.links.shared()) {
             (Seam::Inside, Some(key)) => {
                 self.seam = Seam::AtEnd(key.clone());
                 true
@@ -214,57 +168,24 @@ impl<O: Opens> Rest<O> {
         }
     }
 
-    fn opens_next(&mut self) {
+    /// The next one is to be opened.
+    fn open_next(&mut self) {
         let due = match mem::replace(&mut self.seam, Seam::Outside) {
             Seam::AtEnd(key) => Some(key),
             _ => None,
         };
         self.seam = Seam::Opening(due);
     }
-
-    /// Opens the next ones that have something; `None` if none has.
-    async fn open_next(&mut self) -> Result<Option<Merge<Mapped<O::Reader>>>> {
-        while self.has_members() {
-            let count = self.size_of_batch();
-            let at_once = self.beside + count;
-            let opened = self.members.iter().take(count).map(|member| self.opener.open(member, at_once));
-            let mut readers = Vec::new();
-            for reader in runtime::join_all(opened).await {
-                readers.extend(reader?);
-            }
-            let last = self.members.drain(..count).next_back().expect("no batch is empty");
-            self.shared = self.members.front().and_then(|next| self.opener.shared(&last, next));
-            (self.batch, self.batches, self.fills) = (count, self.batches + 1, 0);
-            if !readers.is_empty() {
-                return Ok(Some(Merge::new(&self.schema, self.direction, readers)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// How many are opened next: as many as are enough, by what is known of them. Where those before had less than that, twice as many, so
-    /// that there are never many waits for little. The first ones say nothing of that, as a slice may begin where they end.
-    fn size_of_batch(&self) -> usize {
-        let were_small = self.batches > 1 && self.fills <= FEW_FILLS;
-        let least = if were_small { (2 * self.batch).min(MOST_AT_ONCE) } else { 1 };
-        let mut worth = 0.0;
-        let is_wanted = |(before, member): &(usize, &Rc<Member>)| {
-            let is_wanted = *before < least || worth < 1.0;
-            worth += self.opener.worth(member);
-            is_wanted
-        };
-        (0..).zip(self.members.iter().take(MOST_AT_ONCE)).take_while(is_wanted).count()
-    }
 }
 
-impl<O: Opens> FragmentReader for Chain<O> {
+impl<L: Links> FragmentReader for Chain<L> {
     type Error = Error;
 
     #[inline]
     fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         match self.rest {
-            None => Ok(self.now.pop(place)?),
-            Some(_) => self.pop_of_several(place),
+            None => self.now.pop(place).map_err(Into::into),
+            Some(_) => self.pop_in_front(place),
         }
     }
 
@@ -277,24 +198,26 @@ impl<O: Opens> FragmentReader for Chain<O> {
     }
 
     async fn fill(&mut self) -> Result<()> {
-        let Some(rest) = &mut self.rest else { return Ok(self.now.fill().await?) };
+        let Some(rest) = &mut self.rest else { return self.now.fill().await.map_err(Into::into) };
         let Seam::Opening(due) = &rest.seam else {
             rest.fills += 1;
-            return Ok(self.now.fill().await?);
+            return self.now.fill().await.map_err(Into::into);
         };
         let due = due.clone();
-        // The next ones take a way of their own, which is longer than that of most reads.
-        if let Some(next) = Box::pin(rest.open_next()).await? {
+        // Its memory is for the next one.
+        self.now = rest.links.nothing();
+        // That takes a way of its own, which is longer than that of most reads.
+        if let Some(next) = Box::pin(rest.links.open_next(rest.fills)).await? {
             self.now = next;
         }
+        rest.fills = 0;
         rest.seam = due.map_or(Seam::Outside, Seam::AtEnd);
         Ok(())
     }
 }
 
-impl<O: Opens> fmt::Debug for Chain<O> {
+impl<L: Links> fmt::Debug for Chain<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let later = self.rest.as_ref().map_or(0, |rest| rest.members.len());
-        f.debug_struct("Chain").field("now", &self.now).field("later", &later).finish()
+        f.debug_struct("Chain").field("now", &self.now).finish_non_exhaustive()
     }
 }

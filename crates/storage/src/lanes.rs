@@ -6,9 +6,10 @@
 //!        [─── b ───)   [─── d ───)                   lane 2: b, d
 //! ```
 //!
-//! There are as few lanes as there can be: as many as SSTables overlap at one place. What is written as time goes, and what leveled
+//! There are as few lanes as there can be: as many as SSTables overlap at one place, and one for each that has to be asked first. What is written as time goes, and what leveled
 //! compaction leaves, is in few of them, however many SSTables there are.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::{PartitionKey, Schema};
@@ -52,19 +53,23 @@ fn lanes<'a>(
     let mut members: Vec<_> = members.into_iter().map(|member| (ends(member), member)).collect();
     members.sort_by(|(a, _), (b, _)| a.compare_starts(b, schema));
     let mut lanes: Vec<Lane> = Vec::new();
-    // Where each lane ends, the first to end at the front: it takes the next member, if it ends before that begins.
-    let mut open: Vec<(Ends<'_>, usize)> = Vec::new();
-    for (next, member) in members {
-        let lane = match open.first() {
-            Some((ends, _)) if ends.is_before(&next, schema) => open.remove(0).1,
+    // The last member of each lane, and the lane: the first to end at the front, which takes the next member if it ends before that begins.
+    let mut open: VecDeque<(u32, u32)> = VecDeque::new();
+    for (at, (next, member)) in (0..).zip(&members) {
+        let ends = |last: u32| &members[last as usize].0;
+        let lane = match open.front() {
+            Some(&(last, lane)) if ends(last).is_before(next, schema) => {
+                open.pop_front();
+                lane
+            }
             _ => {
                 lanes.push(Lane::new());
-                lanes.len() - 1
+                lanes.len() as u32 - 1
             }
         };
-        lanes[lane].push(member.clone());
-        let place = open.partition_point(|(ends, _)| !ends.is_longer(&next, schema));
-        open.insert(place, (next, lane));
+        lanes[lane as usize].push((*member).clone());
+        let place = open.partition_point(|(last, _)| !ends(*last).is_longer(next, schema));
+        open.insert(place, (at, lane));
     }
     lanes
 }

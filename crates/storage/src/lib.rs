@@ -8,7 +8,8 @@
 //! | [`sstable_set`] | the SSTables of a table at one moment |
 //! | [`source`] | memtables and SSTables behind one face |
 //! | [`slices`], `scans` | what SSTables have of a slice of a partition, and of all partitions |
-//! | `lanes`, `chain`, `ends` | SSTables that follow each other, and how each is opened when those in front of it have been read |
+//! | `lanes`, `ends` | which SSTables follow each other |
+//! | `batches`, `chain` | what follows each other as one stream, each opened when what is in front of it has been read |
 //! | [`single_key`] | single rows, newest SSTable first |
 //! | [`store`] | the tables of a shard, with their commit log |
 //! | [`commit_log`] | what is written is durable before it is in an SSTable |
@@ -24,6 +25,7 @@
 
 pub mod admission;
 mod apart;
+mod batches;
 mod chain;
 pub mod commit_log;
 pub mod compaction;

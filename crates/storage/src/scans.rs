@@ -7,7 +7,7 @@ use model::{PartitionKey, Schema, Token};
 use sstable::data::reader::DataReader;
 
 use crate::Result;
-use crate::chain::{Chain, Opens};
+use crate::batches::{LaneReader, Opens, open_lanes};
 use crate::lanes;
 use crate::source::{SCAN_READ_AHEAD, share};
 use crate::sstable_set::{Member, SSTableSet};
@@ -34,13 +34,10 @@ pub(crate) async fn open_all(
     start: Start,
     last: Token,
     schema: &Rc<Schema>,
-) -> Result<Vec<Chain<Scans>>> {
+) -> Result<Vec<LaneReader<Scans>>> {
     let members = set.members().iter().filter(|member| start.finds(member, last));
     let lanes = lanes::of_scan(members, schema);
-    if lanes.is_empty() {
-        return Ok(Vec::new());
-    }
-    Chain::open_lanes(Rc::new(Scans { start, last }), lanes, Direction::Forward, schema).await
+    open_lanes(Scans { start, last }, lanes, Direction::Forward, schema).await
 }
 
 impl Start {
@@ -58,18 +55,26 @@ impl Opens for Scans {
 
     async fn open(&self, member: &Rc<Member>, at_once: usize) -> Result<Option<Mapped<DataReader>>> {
         let sstable = &member.sstable;
+        // Its first and its last key are in memory.
         let start = match &self.start {
-            Start::Above(Some(after)) => sstable.data_above(*after).await?,
-            Start::Above(None) => 0,
-            Start::Behind(key) => sstable.data_behind(key).await?,
+            Start::Above(Some(after)) if member.first.token <= *after => sstable.data_above(*after).await?,
+            Start::Behind(key) if member.first <= *key => sstable.data_behind(key).await?,
+            _ => 0,
         };
-        let end = sstable.data_above(self.last).await?;
+        let end = match member.last.token <= self.last {
+            true => sstable.data().file.len(),
+            false => sstable.data_above(self.last).await?,
+        };
         let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, at_once))?;
         Ok(Some(Mapped::new(reader, member.columns.clone())))
     }
 
     fn worth(&self, member: &Member) -> f64 {
         member.sstable.data().file.len() as f64 / share(SCAN_READ_AHEAD, 1) as f64
+    }
+
+    fn is_certain(&self) -> bool {
+        true
     }
 
     fn shared(&self, before: &Member, next: &Member) -> Option<PartitionKey> {

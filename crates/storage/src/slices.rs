@@ -1,4 +1,10 @@
 //! What SSTables have of a slice of a partition.
+//!
+//! ```text
+//! one SSTable            as it is
+//! several in one lane    one behind the other
+//! more lanes             merged; where there is a limit, first a part of the slice that begins in fewer of them
+//! ```
 
 use std::rc::Rc;
 
@@ -7,27 +13,46 @@ use model::merge::{Direction, Mapped};
 use model::{Fragment, FragmentReader, Next, PartitionKey, Schema};
 use sstable::{PartitionReader, ReadOptions};
 
-use crate::chain::{Chain, Opens};
-use crate::lanes;
+use crate::batches::{LaneReader, Opens, open_lanes};
+use crate::chain::Chain;
+use crate::lanes::{self, Lane};
 use crate::source::share_of_slice;
 use crate::sstable_set::{Candidates, Member};
 use crate::table::ReadRequest;
 use crate::{Error, Result};
 
-/// What one SSTable has of a slice, or several that follow each other.
+mod parts;
+
+use parts::Parts;
+
+/// What SSTables have of a slice.
 #[derive(Debug)]
 pub enum SliceReader {
+    /// One, or one lane of them.
+    Lane(LaneSlice),
+    /// Several, first those with the first part of it.
+    Parts(Box<SliceParts>),
+}
+
+/// What one SSTable has of a slice, or several that follow each other.
+#[derive(Debug)]
+pub enum LaneSlice {
     /// One.
     One(Mapped<PartitionReader>),
     /// Several, one behind the other.
-    Chain(Box<SliceChain>),
+    Several(Box<SliceLane>),
 }
 
 /// Several SSTables that follow each other.
 #[derive(Debug)]
-pub struct SliceChain(Chain<Slices>);
+pub struct SliceLane(LaneReader<Slices>);
+
+/// A slice in two parts, of which the second may not be wanted.
+#[derive(Debug)]
+pub struct SliceParts(Chain<Parts>);
 
 /// How the SSTables of a slice are opened that is in several.
+#[derive(Debug)]
 struct Slices {
     request: ReadRequest,
     /// In how many lanes they are.
@@ -40,8 +65,7 @@ pub(crate) async fn open_all(
     candidates: &Candidates,
     schema: &Rc<Schema>,
 ) -> Result<Vec<SliceReader>> {
-    let members = candidates.members();
-    if let [only] = members {
+    if let [only] = candidates.members() {
         return Ok(open(request, only, 1).await?.into_iter().collect());
     }
     Box::pin(open_several(request, candidates, schema)).await
@@ -52,27 +76,46 @@ async fn open_several(
     candidates: &Candidates,
     schema: &Rc<Schema>,
 ) -> Result<Vec<SliceReader>> {
+    let lanes = lanes_of(request, candidates, schema);
+    if lanes.len() > 1
+        && let Some(parts) = Parts::of(request, candidates, schema)
+    {
+        let parts = Chain::begin(parts).await?;
+        return Ok(parts.map(|parts| SliceReader::Parts(Box::new(SliceParts(parts)))).into_iter().collect());
+    }
+    let opened = open_as_lanes(request, lanes, schema).await?;
+    Ok(opened.into_iter().map(SliceReader::Lane).collect())
+}
+
+/// The lanes of these, as the stream runs. Each is one of its own where the static row is wanted, which may be in any.
+fn lanes_of(request: &ReadRequest, candidates: &Candidates, schema: &Schema) -> Vec<Lane> {
     let members = candidates.members();
-    let lanes = if request.sought(schema).is_some() {
-        lanes::of_slice(&request.key, members, candidates.undeleted(), schema)
-    } else {
-        members.iter().map(|member| vec![member.clone()]).collect()
-    };
-    if lanes.len() == members.len() {
-        let opened = members.iter().map(|member| open(request, member, members.len()));
+    if request.sought(schema).is_none() {
+        return members.iter().map(|member| vec![member.clone()]).collect();
+    }
+    let mut lanes = lanes::of_slice(&request.key, members, candidates.undeleted(), schema);
+    if request.direction == Direction::Reverse {
+        lanes.iter_mut().for_each(|lane| lane.reverse());
+    }
+    lanes
+}
+
+async fn open_as_lanes(
+    request: &ReadRequest,
+    lanes: Vec<Lane>,
+    schema: &Rc<Schema>,
+) -> Result<Vec<LaneSlice>> {
+    if lanes.is_empty() {
+        return Ok(Vec::new());
+    }
+    if lanes.iter().all(|lane| lane.len() == 1) {
+        let options = options(request, lanes.len(), lanes.len());
+        let opened = lanes.iter().flatten().map(|member| open_as(request, member, options));
         return runtime::join_all(opened).await.into_iter().filter_map(Result::transpose).collect();
     }
-    let direction = request.direction;
-    let lanes = lanes.into_iter().map(|mut lane| {
-        if direction == Direction::Reverse {
-            lane.reverse();
-        }
-        lane
-    });
-    let lanes: Vec<_> = lanes.collect();
-    let opener = Slices { request: request.clone(), lanes: lanes.len() };
-    let chains = Chain::open_lanes(Rc::new(opener), lanes, direction, schema).await?;
-    Ok(chains.into_iter().map(|chain| SliceReader::Chain(Box::new(SliceChain(chain)))).collect())
+    let (opener, direction) = (Slices { request: request.clone(), lanes: lanes.len() }, request.direction);
+    let opened = open_lanes(opener, lanes, direction, schema).await?;
+    Ok(opened.into_iter().map(|lane| LaneSlice::Several(Box::new(SliceLane(lane)))).collect())
 }
 
 /// What an SSTable, one of so many, has of a request, if it has the partition. It is one of those that may have the key:
@@ -82,7 +125,8 @@ pub(crate) async fn open(
     member: &Member,
     count: usize,
 ) -> Result<Option<SliceReader>> {
-    open_as(request, member, options(request, count, count)).await
+    let opened = open_as(request, member, options(request, count, count)).await?;
+    Ok(opened.map(SliceReader::Lane))
 }
 
 /// What the only SSTable that may have the partition has of a request, and maybe rows in front of it.
@@ -90,16 +134,13 @@ pub(crate) async fn open_with_neighbours(
     request: &ReadRequest,
     member: &Member,
 ) -> Result<Option<SliceReader>> {
-    open_as(request, member, ReadOptions { neighbours: true, ..options(request, 1, 1) }).await
+    let options = ReadOptions { neighbours: true, ..options(request, 1, 1) };
+    Ok(open_as(request, member, options).await?.map(SliceReader::Lane))
 }
 
-async fn open_as(
-    request: &ReadRequest,
-    member: &Member,
-    options: ReadOptions,
-) -> Result<Option<SliceReader>> {
+async fn open_as(request: &ReadRequest, member: &Member, options: ReadOptions) -> Result<Option<LaneSlice>> {
     let reader = member.sstable.read(&request.key, &request.slice, options).await?;
-    Ok(reader.map(|reader| SliceReader::One(Mapped::new(reader, member.columns.clone()))))
+    Ok(reader.map(|reader| LaneSlice::One(Mapped::new(reader, member.columns.clone()))))
 }
 
 /// How an SSTable is read whose rows come with those of so many lanes, itself one of so many that are read at once.
@@ -126,6 +167,13 @@ pub(crate) fn options_of_row() -> ReadOptions {
     }
 }
 
+impl SliceReader {
+    /// That of one SSTable.
+    pub(crate) fn of_one(reader: Mapped<PartitionReader>) -> SliceReader {
+        SliceReader::Lane(LaneSlice::One(reader))
+    }
+}
+
 impl Opens for Slices {
     type Reader = PartitionReader;
 
@@ -138,15 +186,49 @@ impl Opens for Slices {
 
     /// By what its partitions have of rows and bytes, on average.
     fn worth(&self, member: &Member) -> f64 {
-        let partitions = member.facts.partitions.max(1) as f64;
-        let rows = member.sstable.statistics().stats.row_count as f64 / partitions;
-        let bytes = member.sstable.data().file.len() as f64 / partitions;
+        let bytes = member.sstable.data().file.len() as f64 / member.facts.partitions.max(1) as f64;
         let wanted = self.request.limit.unwrap_or(u64::MAX).max(1) as f64;
-        f64::max(rows / wanted, bytes / share_of_slice(1, self.request.reads_on) as f64)
+        f64::max(rows_of(member) / wanted, bytes / share_of_slice(1, self.request.reads_on) as f64)
+    }
+
+    fn is_certain(&self) -> bool {
+        false
     }
 
     fn shared(&self, _: &Member, _: &Member) -> Option<PartitionKey> {
         Some(self.request.key.clone())
+    }
+}
+
+/// How many rows a partition of an SSTable has, on average.
+fn rows_of(member: &Member) -> f64 {
+    member.sstable.statistics().stats.row_count as f64 / member.facts.partitions.max(1) as f64
+}
+
+impl FragmentReader for LaneSlice {
+    type Error = Error;
+
+    #[inline]
+    fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
+        match self {
+            LaneSlice::One(reader) => Ok(reader.pop(place)?),
+            LaneSlice::Several(lane) => lane.0.pop(place),
+        }
+    }
+
+    #[inline]
+    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        match self {
+            LaneSlice::One(reader) => reader.pop_flat(take),
+            LaneSlice::Several(lane) => lane.0.pop_flat(take),
+        }
+    }
+
+    async fn fill(&mut self) -> Result<()> {
+        match self {
+            LaneSlice::One(reader) => Ok(reader.fill().await?),
+            LaneSlice::Several(lane) => Box::pin(lane.0.fill()).await,
+        }
     }
 }
 
@@ -156,23 +238,23 @@ impl FragmentReader for SliceReader {
     #[inline]
     fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         match self {
-            SliceReader::One(reader) => Ok(reader.pop(place)?),
-            SliceReader::Chain(chain) => chain.0.pop(place),
+            SliceReader::Lane(reader) => reader.pop(place),
+            SliceReader::Parts(parts) => parts.0.pop(place),
         }
     }
 
     #[inline]
     fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         match self {
-            SliceReader::One(reader) => reader.pop_flat(take),
-            SliceReader::Chain(chain) => chain.0.pop_flat(take),
+            SliceReader::Lane(reader) => reader.pop_flat(take),
+            SliceReader::Parts(parts) => parts.0.pop_flat(take),
         }
     }
 
     async fn fill(&mut self) -> Result<()> {
         match self {
-            SliceReader::One(reader) => Ok(reader.fill().await?),
-            SliceReader::Chain(chain) => Box::pin(chain.0.fill()).await,
+            SliceReader::Lane(reader) => reader.fill().await,
+            SliceReader::Parts(parts) => Box::pin(parts.0.fill()).await,
         }
     }
 }

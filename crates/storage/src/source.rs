@@ -6,7 +6,7 @@ use model::flat::FlatRow;
 use model::merge::Mapped;
 use model::{Fragment, FragmentReader, Next};
 
-use crate::chain::Chain;
+use crate::batches::LaneReader;
 use crate::memtable::MemtableReader;
 use crate::row_cache::{CachedReader, PartReader};
 use crate::scans::Scans;
@@ -76,7 +76,7 @@ pub enum Source {
 
 /// Many partitions of SSTables that follow each other.
 #[derive(Debug)]
-pub struct ScanReader(pub(crate) Chain<Scans>);
+pub struct ScanReader(pub(crate) LaneReader<Scans>);
 
 impl FragmentReader for Source {
     type Error = Error;

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use sstable::parts::bloom_pages::Probe;
 use sstable::{OpenOptions, SSTable};
 
-use crate::chain::MOST_AT_ONCE;
+use crate::batches::MOST_AT_ONCE;
 use crate::compaction::SSTableFacts;
 use crate::definition::Definition;
 use crate::lanes;
@@ -209,7 +209,8 @@ impl Member {
 
     /// Whether it may be that a partition is deleted here, of which it is known that no SSTable does that came with this version or before.
     pub(crate) fn may_delete_partitions(&self, undeleted: u64) -> bool {
-        self.span.as_ref().is_none_or(|span| span.may_hide) && self.since.get() > undeleted
+        let is_known = undeleted > 0 && self.since.get() <= undeleted;
+        !is_known && self.span.as_ref().is_none_or(|span| span.may_hide)
     }
 
     /// Whether it is asked for a slice for no other reason than that.

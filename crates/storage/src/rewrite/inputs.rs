@@ -7,7 +7,7 @@ use model::{PartitionKey, Schema};
 use sstable::data::reader::DataReader;
 
 use crate::Result;
-use crate::chain::{Chain, Opens};
+use crate::batches::{LaneReader, Opens, open_lanes};
 use crate::lanes;
 use crate::source::share_of_compaction;
 use crate::sstable_set::Member;
@@ -20,11 +20,11 @@ pub(super) async fn read_all(
     inputs: &[Rc<Member>],
     columns: Vec<ColumnMap>,
     schema: &Rc<Schema>,
-) -> Result<Merge<Chain<Inputs>>> {
+) -> Result<Merge<LaneReader<Inputs>>> {
     let lanes = lanes::of_scan(inputs, schema);
-    let opener = Rc::new(Inputs(inputs.iter().cloned().zip(columns).collect()));
-    let chains = Chain::open_lanes(opener, lanes, Direction::Forward, schema).await?;
-    Ok(Merge::new(schema, Direction::Forward, chains))
+    let opener = Inputs(inputs.iter().cloned().zip(columns).collect());
+    let lanes = open_lanes(opener, lanes, Direction::Forward, schema).await?;
+    Ok(Merge::new(schema, Direction::Forward, lanes))
 }
 
 impl Opens for Inputs {
@@ -40,6 +40,10 @@ impl Opens for Inputs {
 
     fn worth(&self, member: &Member) -> f64 {
         member.sstable.data().file.len() as f64 / share_of_compaction(1) as f64
+    }
+
+    fn is_certain(&self) -> bool {
+        true
     }
 
     fn shared(&self, before: &Member, next: &Member) -> Option<PartitionKey> {

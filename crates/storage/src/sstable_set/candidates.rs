@@ -35,7 +35,7 @@ impl Candidates {
     }
 
     /// Only those that may have something of a slice.
-    pub(super) fn within(mut self, sought: &SoughtSlice<'_>) -> Candidates {
+    pub(crate) fn within(mut self, sought: &SoughtSlice<'_>) -> Candidates {
         let all = self.members.len();
         self.members.retain(|member| member.may_have(sought));
         self.asks_beside = false;

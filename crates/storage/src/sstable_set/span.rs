@@ -108,7 +108,7 @@ impl<'a> SoughtSlice<'a> {
     }
 
     /// The same of a partition that no SSTable deletes that has been in the table since this version of its set.
-    pub(super) fn undeleted_since(self, version: u64) -> SoughtSlice<'a> {
+    pub(crate) fn undeleted_since(self, version: u64) -> SoughtSlice<'a> {
         SoughtSlice { undeleted: version, ..self }
     }
 

@@ -146,17 +146,27 @@ fn a_static_row_comes_first() {
     .unwrap();
 }
 
-/// SSTables that overlap a little are as many lanes as overlap.
+/// SSTables that overlap a little are asked where their rows begin.
 #[test]
-fn ends_that_overlap_are_in_two_lanes() {
+fn ends_that_overlap_cost_nothing_elsewhere() {
     run_simulated(SimOptions::default(), async |shard| {
         let table = table(&shard, Version::Oa, Vec::new()).await;
         for number in 0..STRETCHES {
             write(&table, rows(number * STRETCH..(number + 1) * STRETCH + 5, i64::from(number))).await;
         }
         let of_one = spent(&table, &bypassing(between(520, 530)), 520, 10).await;
-        let request = ReadRequest { limit: Some(10), ..bypassing(from(520)) };
-        assert!(spent(&table, &request, 520, 10).await <= 3 * of_one);
+        let forward = ReadRequest { limit: Some(10), ..bypassing(from(520)) };
+        assert_eq!(spent(&table, &forward, 520, 10).await, of_one);
+        let direction = Direction::Reverse;
+        let reverse = ReadRequest { limit: Some(10), direction, ..bypassing(up_to(580)) };
+        assert_eq!(spent(&table, &reverse, 580, 10).await, of_one);
+        // On where two are, and from there.
+        let hundred = |request: &ReadRequest| ReadRequest { limit: Some(100), ..request.clone() };
+        let most = 5 * of_one;
+        assert!(spent(&table, &hundred(&forward), 520, 100).await <= most);
+        assert!(spent(&table, &hundred(&reverse), 580, 100).await <= most);
+        let both = ReadRequest { limit: Some(10), ..bypassing(from(601)) };
+        assert!(spent(&table, &both, 601, 10).await <= 3 * of_one);
         assert_eq!(found(&table, &bypassing(Slice::all())).await.len() as i32, LAST + 1 + 5);
     })
     .unwrap();

@@ -476,9 +476,33 @@ fn request(random: &mut Random) -> ReadRequest {
     }
 }
 
-/// The numbers of all rows that are there behind a token, partition by partition.
-async fn scanned(table: &Table, after: Option<Token>) -> Vec<i32> {
-    numbers(table.scan(after, Token::MAX).await.unwrap()).await
+/// A part of the ring, or all of it.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    after: Option<Token>,
+    /// Whether it begins behind the partition that is there, and not above a token.
+    is_behind: bool,
+    last: Token,
+}
+
+impl Part {
+    fn any(random: &mut Random) -> Part {
+        let mut token = |percent| random.percent(percent).then(|| request(random).key.token);
+        let (after, last) = (token(40), token(30).unwrap_or(Token::MAX));
+        Part { after, is_behind: random.percent(50), last }
+    }
+}
+
+/// The numbers of all rows of a part of the ring that are there, partition by partition.
+async fn scanned(table: &Table, part: Part) -> Vec<i32> {
+    let Part { after, is_behind, last } = part;
+    let keys = [0, 1].map(|number: i32| PartitionKey::new(Bytes::from(&number.to_be_bytes()[..])));
+    let key = keys.iter().find(|key| Some(key.token) == after).filter(|_| is_behind);
+    let scan = match key {
+        Some(key) => table.scan_behind(key, last).await,
+        None => table.scan(after, last).await,
+    };
+    numbers(scan.unwrap()).await
 }
 
 #[test]
@@ -497,6 +521,16 @@ fn wherever_rows_lie_they_are_those_that_were_written() {
             let is_in_order = random.percent(50);
             for number in 0..random.between(5, 50) as i32 {
                 let mut mutation = mutation(&mut random, is_in_order.then_some(40 * number));
+                // Sometimes with the other partition, or with what deletes this one beside its rows.
+                if random.percent(20) {
+                    let mut other = self::mutation(&mut random, is_in_order.then_some(40 * number));
+                    other.static_row = other.static_row.filter(|_| has_statics);
+                    in_memory.apply(&other, NO_POSITION);
+                    flushed.apply(&other, NO_POSITION);
+                }
+                if random.percent(3) {
+                    mutation.deletion = lasting(random.below(20) as i64);
+                }
                 mutation.static_row = mutation.static_row.filter(|_| has_statics);
                 in_memory.apply(&mutation, NO_POSITION);
                 write(&flushed, mutation).await;
@@ -511,12 +545,9 @@ fn wherever_rows_lie_they_are_those_that_were_written() {
                     assert_eq!(found(&flushed, &request).await, expected, "seed {seed}: {request:?}");
                     rows += expected.len();
                 }
-                let after = random.percent(30).then(|| self::request(&mut random).key.token);
-                assert_eq!(
-                    scanned(&flushed, after).await,
-                    scanned(&in_memory, after).await,
-                    "seed {seed}: {after:?}"
-                );
+                let part = Part::any(&mut random);
+                let expected = scanned(&in_memory, part).await;
+                assert_eq!(scanned(&flushed, part).await, expected, "seed {seed}: {part:?}");
             }
         })
         .unwrap();

@@ -44,7 +44,8 @@ impl Table {
                 Fetched::Row(KeptRow::alone(partition_deletion, bytes))
             }
             OneRow::Reader(reader) => {
-                let source = Source::SSTable(SliceReader::One(Mapped::new(reader, member.columns.clone())));
+                let source =
+                    Source::SSTable(SliceReader::of_one(Mapped::new(reader, member.columns.clone())));
                 Fetched::Stream(Merge::of_one(source))
             }
         })

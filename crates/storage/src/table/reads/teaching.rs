@@ -1,4 +1,4 @@
-//! A read that asks SSTables only because they may delete the partition: what they say of that is noted on the way, and asked once.
+//! A read that asks SSTables, or asks them first, only because they may delete the partition: what they say of that is noted on the way, and asked once.
 
 use std::fmt;
 use std::rc::Rc;
