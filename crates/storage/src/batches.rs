@@ -110,8 +110,9 @@ impl<O: Opens> Links for Batches<O> {
     async fn open_next(&mut self, fills: u32) -> Result<Option<Self::Reader>> {
         while self.has_more() {
             self.batch = self.size_of_next(fills);
-            // Small ones of other lanes have no more at hand together than a large one.
-            let at_once = self.lanes - 1 + self.batch;
+            // Small ones of other lanes have no more at hand together than a large one, if it is certain that they are small.
+            let at_once =
+                if self.opener.is_certain() { self.lanes - 1 + self.batch } else { self.lanes * self.batch };
             let opened = self.members.iter().take(self.batch).map(|member| self.opener.open(member, at_once));
             let mut readers = Vec::new();
             for reader in runtime::join_all(opened).await {

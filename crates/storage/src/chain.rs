@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The rows that the next one has of a partition stand behind those before them, and it deletes nothing of it that was not told at its
-//! beginning.
+//! beginning. What was told there may hide rows that come later: that is for who reads them.
 
 use std::fmt;
 use std::mem;
@@ -130,8 +130,10 @@ impl<L: Links> Rest<L> {
             return Ok(false);
         }
         if start.deletion > self.deletion {
-            let what = "an SSTable deletes a partition, though its statistics say that it deletes none";
-            return Err(Error::Invalid(what.to_owned()));
+            let token = start.key.token;
+            let what =
+                format!("an SSTable deletes the partition of token {token}, which it was known not to do");
+            return Err(Error::Invalid(what));
         }
         let told = self.deletion;
         self.enter(fragment);

@@ -78,7 +78,7 @@ async fn open_several(
 ) -> Result<Vec<SliceReader>> {
     let lanes = lanes_of(request, candidates, schema);
     if lanes.len() > 1
-        && let Some(parts) = Parts::of(request, candidates, schema)
+        && let Some(parts) = Parts::of(request, candidates, lanes.len(), schema)
     {
         let parts = Chain::begin(parts).await?;
         return Ok(parts.map(|parts| SliceReader::Parts(Box::new(SliceParts(parts)))).into_iter().collect());

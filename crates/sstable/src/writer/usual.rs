@@ -31,7 +31,7 @@ impl SSTableWriter {
         if row.is_usual() && !self.has_counters {
             let mut values = UsualValues::default();
             row.visit(&mut values).expect(GIVEN);
-            if self.codec.can_put_usual(values.cells.len()) {
+            if self.codec.can_put_usual(values.cells.len()) && has_short_keys(&values) {
                 return self.usual_row(&values);
             }
         }
@@ -44,7 +44,7 @@ impl SSTableWriter {
         Ok(())
     }
 
-    /// What [`SSTableWriter::row`] does. Every version holds a usual row, whose clustering values were looked at when they came.
+    /// What [`SSTableWriter::row`] does. Every version holds a usual row.
     fn usual_row(&mut self, row: &UsualValues<'_>) -> Result<()> {
         let checked = self.validator.check_row(row.clustering.iter().copied());
         checked.map_err(|error| self.unfit(error.to_string()))?;
@@ -61,4 +61,9 @@ impl SSTableWriter {
         self.end_item();
         Ok(())
     }
+}
+
+/// Whether files can hold the values of a row's clustering key. They are looked at when they come, but not by those who wrote the logs of old.
+fn has_short_keys(row: &UsualValues<'_>) -> bool {
+    row.clustering.iter().flatten().all(|value| value.len() <= usize::from(u16::MAX))
 }

@@ -75,12 +75,13 @@ impl Span {
         &self.slice
     }
 
-    /// Whether rows or range tombstones of a slice may be here.
+    /// Whether rows or range tombstones of a slice may be here. Both begin and end beside rows: where one begins as the other ends, they
+    /// share nothing.
     #[inline]
     pub(super) fn meets(&self, sought: &SoughtSlice<'_>) -> bool {
         let ([first, last], [start, end]) = (self.ranks, sought.ranks);
         let is_before = |a: &Position, a_rank: u64, b: &Position, b_rank: u64| match a_rank.cmp(&b_rank) {
-            Ordering::Equal => sought.schema.compare(a, b).is_lt(),
+            Ordering::Equal => sought.schema.compare(a, b).is_le(),
             order => order.is_lt(),
         };
         // An end before the start is nowhere, even where all is sought.

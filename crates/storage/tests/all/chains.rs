@@ -154,6 +154,17 @@ fn ends_that_overlap_cost_nothing_elsewhere() {
         for number in 0..STRETCHES {
             write(&table, rows(number * STRETCH..(number + 1) * STRETCH + 5, i64::from(number))).await;
         }
+        // The first time, each in another SSTable, whose index is not in memory.
+        let first = async |request: &ReadRequest, number| {
+            let before = requests(&table);
+            take(&table, request, number, 10).await;
+            requests(&table) - before
+        };
+        let limited = |slice| ReadRequest { limit: Some(10), ..bypassing(slice) };
+        let of_one = first(&bypassing(between(320, 330)), 320).await;
+        assert!(first(&limited(from(720)), 720).await <= of_one);
+        let reverse = ReadRequest { direction: Direction::Reverse, ..limited(up_to(980)) };
+        assert!(first(&reverse, 980).await <= of_one + 1);
         let of_one = spent(&table, &bypassing(between(520, 530)), 520, 10).await;
         let forward = ReadRequest { limit: Some(10), ..bypassing(from(520)) };
         assert_eq!(spent(&table, &forward, 520, 10).await, of_one);

@@ -7,11 +7,11 @@ use std::time::Duration;
 use model::{
     Bytes, Clustering, CqlType, FragmentReader, Liveness, Mutation, PartitionKey, Row, Schema, Token, flat,
 };
-use runtime::{IoClass, Shard, SimOptions, run_simulated, sleep, timeout};
-use siltstone_storage::commit_log::{EarlierLog, OnCorruption, SyncMode, TableId};
+use runtime::{Cache, IoClass, Shard, SimOptions, run_simulated, sleep, timeout};
+use siltstone_storage::commit_log::{EarlierLog, LogPosition, OnCorruption, SyncMode, TableId};
 use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::table::clean_folder;
-use siltstone_storage::{Definition, Generations, Result, Store, StoreOptions, Table};
+use siltstone_storage::{Context, Definition, Generations, Result, Store, StoreOptions, Table};
 use sstable::Version;
 
 const A: TableId = TableId([1; 16]);
@@ -258,4 +258,28 @@ async fn bytes(shard: &Shard, folders: &[&str]) -> u64 {
         bytes += shard.disk().open(&path, IoClass::default()).await.unwrap().len();
     }
     bytes
+}
+
+/// As the logs of old may have one.
+#[test]
+fn a_key_that_no_file_holds_is_told_by_the_flush() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(1 << 20));
+        let folder = Path::new("/d");
+        shard.disk().create_dir_all(folder).await.unwrap();
+        let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Blob], Vec::new(), Vec::new()));
+        let definition = Definition::new(A, &schema, Version::Oa);
+        let table = Table::open(&context, folder, definition, &Generations::default()).await.unwrap();
+        for (len, is_held) in [(65_535, true), (65_536, false)] {
+            let clustering = std::iter::once(&vec![7; len][..]).collect::<Clustering>();
+            let row = Row { liveness: Liveness { timestamp: 1, ..Liveness::NONE }, ..Row::new(clustering) };
+            let key = PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]));
+            let mutation = Mutation { rows: vec![row], ..Mutation::new(key) };
+            table.apply(&mutation, LogPosition { segment: 0, offset: 0 });
+            let flushed = table.flush(LogPosition::default, async |_, _| Ok(())).await;
+            assert_eq!(flushed.is_ok(), is_held);
+            assert!(flushed.err().is_none_or(|error| error.to_string().contains("has 65536 bytes")));
+        }
+    })
+    .unwrap();
 }

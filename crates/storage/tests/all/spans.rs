@@ -89,6 +89,19 @@ pub(super) async fn stretches(table: &Table) {
     }
 }
 
+/// Whether a slice is read in two parts, and has two changes of what is deleted at one place, as where it is parted.
+async fn is_parted(table: &Table, request: &ReadRequest) -> [bool; 2] {
+    let mut reader = table.read(request).await.unwrap();
+    let is_parted = format!("{reader:?}").contains("Parts(");
+    let (mut last, mut meet) = (None, false);
+    while let Some(fragment) = reader.next().await.unwrap() {
+        if let Fragment::RangeTombstone(change) = fragment {
+            meet |= last.replace(change.position.clone()) == Some(change.position);
+        }
+    }
+    [is_parted, is_parted && meet]
+}
+
 /// The numbers of the rows of a slice that are there.
 pub(super) async fn found(table: &Table, request: &ReadRequest) -> Vec<i32> {
     numbers(table.read(request).await.unwrap()).await
@@ -446,12 +459,14 @@ fn mutation(random: &mut Random, behind: Option<i32>) -> Mutation {
     match random.below(25) {
         0 => Mutation { deletion: lasting(timestamp), ..nothing },
         1 => Mutation { static_row: Some(row(Clustering::empty(), timestamp)), ..nothing },
-        2 | 3 => {
-            let (start, end) = (Position::before(prefix(first)), Position::after(prefix(first + len)));
+        kind @ 2..5 => {
+            let end = first + random.between(1, 200) as i32;
+            let (start, end) = (Position::before(prefix(first)), Position::after(prefix(end)));
             let range = RangeTombstone { start, end, deletion: lasting(timestamp) };
-            Mutation { range_tombstones: vec![range], ..nothing }
+            let rows = if kind == 2 { Vec::new() } else { rows(first..first + len, timestamp).rows };
+            Mutation { range_tombstones: vec![range], rows, ..nothing }
         }
-        4..10 => Mutation { key, ..expiring((first..first + len).step_by(random.between(1, 3)), timestamp) },
+        5..10 => Mutation { key, ..expiring((first..first + len).step_by(random.between(1, 3)), timestamp) },
         _ => Mutation { key, ..rows((first..first + len).step_by(random.between(1, 3)), timestamp) },
     }
 }
@@ -459,18 +474,20 @@ fn mutation(random: &mut Random, behind: Option<i32>) -> Mutation {
 fn request(random: &mut Random) -> ReadRequest {
     let key = PartitionKey::new(Bytes::from(&(random.below(2) as i32).to_be_bytes()[..]));
     let first = any(random);
-    let slice = match random.below(10) {
+    let slice = match random.below(14) {
         0 => Slice::all(),
-        8 => Slice { start: Position::before(prefix(first)), ..Slice::all() },
-        9 => Slice { end: Position::after(prefix(first)), ..Slice::all() },
+        8 | 10 | 11 => Slice { start: Position::before(prefix(first)), ..Slice::all() },
+        9 | 12 | 13 => Slice { end: Position::after(prefix(first)), ..Slice::all() },
         1..4 => between(first, first + random.between(1, 60) as i32),
         _ => Slice::of_prefix(prefix(first)),
     };
+    let most = *random.one_of(&[3, 10, 60]);
+    let limit = random.between(1, most) as u64;
     ReadRequest {
         direction: *random.one_of(&[Direction::Forward, Direction::Reverse]),
         caching: *random.one_of(&[Caching::Bypass, Caching::Full]),
         static_row: random.percent(20),
-        limit: random.percent(50).then(|| random.between(1, 60) as u64),
+        limit: random.percent(60).then_some(limit),
         reads_on: random.percent(50),
         ..ReadRequest::new(key, slice)
     }
@@ -507,7 +524,7 @@ async fn scanned(table: &Table, part: Part) -> Vec<i32> {
 
 #[test]
 fn wherever_rows_lie_they_are_those_that_were_written() {
-    let mut rows = 0;
+    let (mut rows, mut parted, mut met) = (0, 0, 0);
     for seed in 0..100 {
         run_simulated(SimOptions { seed, ..SimOptions::default() }, async |shard| {
             let mut random = Random::new(seed);
@@ -518,12 +535,14 @@ fn wherever_rows_lie_they_are_those_that_were_written() {
             let fences = random.percent(50);
             let flushed = table_in(Path::new("/d"), &shard, version, statics.clone(), fences).await;
             let in_memory = table_in(Path::new("/e"), &shard, version, statics, fences).await;
-            let is_in_order = random.percent(50);
+            // In their order, with gaps between SSTables, or as windows that overlap, or anywhere.
+            let step = *random.one_of(&[None, None, Some(40), Some(15)]);
             for number in 0..random.between(5, 50) as i32 {
-                let mut mutation = mutation(&mut random, is_in_order.then_some(40 * number));
+                let behind = step.map(|step| step * number);
+                let mut mutation = mutation(&mut random, behind);
                 // Sometimes with the other partition, or with what deletes this one beside its rows.
                 if random.percent(20) {
-                    let mut other = self::mutation(&mut random, is_in_order.then_some(40 * number));
+                    let mut other = self::mutation(&mut random, behind);
                     other.static_row = other.static_row.filter(|_| has_statics);
                     in_memory.apply(&other, NO_POSITION);
                     flushed.apply(&other, NO_POSITION);
@@ -544,6 +563,8 @@ fn wherever_rows_lie_they_are_those_that_were_written() {
                     let expected = found(&in_memory, &request).await;
                     assert_eq!(found(&flushed, &request).await, expected, "seed {seed}: {request:?}");
                     rows += expected.len();
+                    let [is_parted, has_met] = is_parted(&flushed, &request).await;
+                    (parted, met) = (parted + usize::from(is_parted), met + usize::from(has_met));
                 }
                 let part = Part::any(&mut random);
                 let expected = scanned(&in_memory, part).await;
@@ -552,5 +573,5 @@ fn wherever_rows_lie_they_are_those_that_were_written() {
         })
         .unwrap();
     }
-    assert!(rows > 10_000, "{rows}");
+    assert!(rows > 10_000 && parted > 300 && met > 10, "{rows} {parted} {met}");
 }
