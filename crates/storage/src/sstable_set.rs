@@ -189,6 +189,11 @@ impl Member {
         self.span.as_ref().map(Span::slice)
     }
 
+    /// The same, with the [ranks](Schema::rank) of both ends.
+    pub(crate) fn ranked_rows(&self) -> Option<(&model::Slice, [u64; 2])> {
+        self.span.as_ref().map(Span::ranked)
+    }
+
     /// Whether something of a slice may be here, or what hides it, in whatever partition.
     #[inline]
     fn may_have(&self, sought: &SoughtSlice<'_>) -> bool {

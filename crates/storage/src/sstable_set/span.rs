@@ -75,6 +75,11 @@ impl Span {
         &self.slice
     }
 
+    /// The same, and the [ranks](Schema::rank) of its ends.
+    pub(super) fn ranked(&self) -> (&Slice, [u64; 2]) {
+        (&self.slice, self.ranks)
+    }
+
     /// Whether rows or range tombstones of a slice may be here. Both begin and end beside rows: where one begins as the other ends, they
     /// share nothing.
     #[inline]
