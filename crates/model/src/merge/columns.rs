@@ -105,6 +105,9 @@ impl UnifiedSchema {
 }
 
 impl ColumnMap {
+    /// Rows stay as they are.
+    pub const IDENTITY: ColumnMap = ColumnMap { statics: Places::IDENTITY, regulars: Places::IDENTITY };
+
     /// Whether rows stay as they are.
     pub fn is_identity(&self) -> bool {
         self.statics.is_identity && self.regulars.is_identity

@@ -438,7 +438,13 @@ impl fmt::Debug for Unread<'_> {
 
 /// A memtable's rows with the table's columns.
 fn mapped(reader: MemtableReader, memtable: &Memtable, definition: &Definition) -> Source {
-    let map = ColumnMap::onto(memtable.schema(), &definition.schema, |name| definition.dropped_at(name))
-        .expect("a table is flushed before a column of it gets another type");
+    // Nearly always: each read would compare the types of all columns else.
+    let is_as_defined = Rc::ptr_eq(memtable.schema(), &definition.schema) && definition.dropped.is_empty();
+    let map = if is_as_defined {
+        ColumnMap::IDENTITY
+    } else {
+        ColumnMap::onto(memtable.schema(), &definition.schema, |name| definition.dropped_at(name))
+            .expect("a table is flushed before a column of it gets another type")
+    };
     Source::Memtable(Box::new(Mapped::new(reader, map)))
 }
