@@ -289,7 +289,7 @@ async fn rows_of(
     count: usize,
 ) -> Result<Option<Vec<VecDeque<Fragment>>>> {
     if let [request] = requests {
-        return match open(request, member, count).await? {
+        return match open(request, member, count).await?.map(Source::SSTable) {
             Some(mut source) => Ok(Some(vec![gather(&mut source).await?])),
             None => Ok(None),
         };

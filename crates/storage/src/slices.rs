@@ -28,18 +28,18 @@ use parts::Parts;
 /// What SSTables have of a slice.
 #[derive(Debug)]
 pub enum SliceReader {
-    /// One, or one lane of them.
-    Lane(LaneSlice),
+    /// One.
+    One(Mapped<PartitionReader>),
+    /// Several, one behind the other.
+    Several(Box<SliceLane>),
     /// Several, first those with the first part of it.
     Parts(Box<SliceParts>),
 }
 
-/// What one SSTable has of a slice, or several that follow each other.
+/// What one SSTable has of a part of a slice, or several that follow each other.
 #[derive(Debug)]
-pub enum LaneSlice {
-    /// One.
+enum LaneSlice {
     One(Mapped<PartitionReader>),
-    /// Several, one behind the other.
     Several(Box<SliceLane>),
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn open_all(
     schema: &Rc<Schema>,
 ) -> Result<Vec<SliceReader>> {
     if let [only] = candidates.members() {
-        return Ok(open(request, only, 1).await?.into_iter().collect());
+        return Ok(open(request, only, 1).await?.map(SliceReader::One).into_iter().collect());
     }
     Box::pin(open_several(request, candidates, schema)).await
 }
@@ -84,7 +84,7 @@ async fn open_several(
         return Ok(parts.map(|parts| SliceReader::Parts(Box::new(SliceParts(parts)))).into_iter().collect());
     }
     let opened = open_as_lanes(request, lanes, schema).await?;
-    Ok(opened.into_iter().map(SliceReader::Lane).collect())
+    Ok(opened.into_iter().map(SliceReader::from).collect())
 }
 
 /// The lanes of these, as the stream runs. Each is one of its own where the static row is wanted, which may be in any.
@@ -109,9 +109,9 @@ async fn open_as_lanes(
         return Ok(Vec::new());
     }
     if lanes.iter().all(|lane| lane.len() == 1) {
-        let options = options(request, lanes.len(), lanes.len());
-        let opened = lanes.iter().flatten().map(|member| open_as(request, member, options));
-        return runtime::join_all(opened).await.into_iter().filter_map(Result::transpose).collect();
+        let opened = lanes.iter().flatten().map(|member| open(request, member, lanes.len()));
+        let opened = runtime::join_all(opened).await.into_iter().filter_map(Result::transpose);
+        return opened.map(|reader| reader.map(LaneSlice::One)).collect();
     }
     let (opener, direction) = (Slices { request: request.clone(), lanes: lanes.len() }, request.direction);
     let opened = open_lanes(opener, lanes, direction, schema).await?;
@@ -124,23 +124,19 @@ pub(crate) async fn open(
     request: &ReadRequest,
     member: &Member,
     count: usize,
-) -> Result<Option<SliceReader>> {
-    let opened = open_as(request, member, options(request, count, count)).await?;
-    Ok(opened.map(SliceReader::Lane))
+) -> Result<Option<Mapped<PartitionReader>>> {
+    let reader = member.sstable.read(&request.key, &request.slice, options(request, count, count)).await?;
+    Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
 }
 
 /// What the only SSTable that may have the partition has of a request, and maybe rows in front of it.
 pub(crate) async fn open_with_neighbours(
     request: &ReadRequest,
     member: &Member,
-) -> Result<Option<SliceReader>> {
+) -> Result<Option<Mapped<PartitionReader>>> {
     let options = ReadOptions { neighbours: true, ..options(request, 1, 1) };
-    Ok(open_as(request, member, options).await?.map(SliceReader::Lane))
-}
-
-async fn open_as(request: &ReadRequest, member: &Member, options: ReadOptions) -> Result<Option<LaneSlice>> {
     let reader = member.sstable.read(&request.key, &request.slice, options).await?;
-    Ok(reader.map(|reader| LaneSlice::One(Mapped::new(reader, member.columns.clone()))))
+    Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
 }
 
 /// How an SSTable is read whose rows come with those of so many lanes, itself one of so many that are read at once.
@@ -167,10 +163,12 @@ pub(crate) fn options_of_row() -> ReadOptions {
     }
 }
 
-impl SliceReader {
-    /// That of one SSTable.
-    pub(crate) fn of_one(reader: Mapped<PartitionReader>) -> SliceReader {
-        SliceReader::Lane(LaneSlice::One(reader))
+impl From<LaneSlice> for SliceReader {
+    fn from(lane: LaneSlice) -> SliceReader {
+        match lane {
+            LaneSlice::One(reader) => SliceReader::One(reader),
+            LaneSlice::Several(lane) => SliceReader::Several(lane),
+        }
     }
 }
 
@@ -238,7 +236,8 @@ impl FragmentReader for SliceReader {
     #[inline]
     fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         match self {
-            SliceReader::Lane(reader) => reader.pop(place),
+            SliceReader::One(reader) => Ok(reader.pop(place)?),
+            SliceReader::Several(lane) => lane.0.pop(place),
             SliceReader::Parts(parts) => parts.0.pop(place),
         }
     }
@@ -246,14 +245,16 @@ impl FragmentReader for SliceReader {
     #[inline]
     fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         match self {
-            SliceReader::Lane(reader) => reader.pop_flat(take),
+            SliceReader::One(reader) => reader.pop_flat(take),
+            SliceReader::Several(lane) => lane.0.pop_flat(take),
             SliceReader::Parts(parts) => parts.0.pop_flat(take),
         }
     }
 
     async fn fill(&mut self) -> Result<()> {
         match self {
-            SliceReader::Lane(reader) => reader.fill().await,
+            SliceReader::One(reader) => Ok(reader.fill().await?),
+            SliceReader::Several(lane) => Box::pin(lane.0.fill()).await,
             SliceReader::Parts(parts) => Box::pin(parts.0.fill()).await,
         }
     }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use model::flat::FlatRow;
 use model::merge::Mapped;
 use model::{Fragment, FragmentReader, Next};
+use sstable::PartitionReader;
 
 use crate::batches::LaneReader;
 use crate::memtable::MemtableReader;
@@ -60,8 +61,10 @@ pub(crate) fn scan_memory(count: usize, chunk: u64) -> usize {
 pub enum Source {
     /// A memtable of the table's columns of today, or of earlier ones.
     Memtable(Box<Mapped<MemtableReader>>),
-    /// A slice of a partition, of one SSTable or several that follow each other.
-    SSTable(SliceReader),
+    /// A slice of an SSTable's partition.
+    SSTable(Mapped<PartitionReader>),
+    /// A slice of a partition in several SSTables, of which not all are open.
+    Slices(Box<SliceReader>),
     /// Many partitions of SSTables that follow each other.
     Scan(Box<ScanReader>),
     /// A slice of what all SSTables say together of a partition.
@@ -72,6 +75,15 @@ pub enum Source {
     Held(VecDeque<Fragment>),
     /// What is noted of on the way.
     Teaching(Box<Teaching>),
+}
+
+impl From<SliceReader> for Source {
+    fn from(reader: SliceReader) -> Source {
+        match reader {
+            SliceReader::One(reader) => Source::SSTable(reader),
+            several => Source::Slices(Box::new(several)),
+        }
+    }
 }
 
 /// Many partitions of SSTables that follow each other.
@@ -85,7 +97,8 @@ impl FragmentReader for Source {
     fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
         match self {
             Source::Memtable(reader) => reader.pop(place),
-            Source::SSTable(reader) => reader.pop(place),
+            Source::SSTable(reader) => Ok(reader.pop(place)?),
+            Source::Slices(reader) => reader.pop(place),
             Source::Scan(reader) => reader.0.pop(place),
             Source::Cached(reader) => reader.pop(place),
             Source::Part(reader) => Ok(reader.pop(place)),
@@ -100,6 +113,7 @@ impl FragmentReader for Source {
             Source::Cached(reader) => reader.pop_flat(take),
             Source::Part(reader) => reader.pop_flat(take),
             Source::SSTable(reader) => reader.pop_flat(take),
+            Source::Slices(reader) => reader.pop_flat(take),
             Source::Scan(reader) => reader.0.pop_flat(take),
             Source::Memtable(reader) => reader.pop_flat(take),
             Source::Held(_) | Source::Teaching(_) => {}
@@ -109,7 +123,8 @@ impl FragmentReader for Source {
     async fn fill(&mut self) -> Result<()> {
         match self {
             Source::Memtable(reader) => reader.fill().await,
-            Source::SSTable(reader) => reader.fill().await,
+            Source::SSTable(reader) => Ok(reader.fill().await?),
+            Source::Slices(reader) => Box::pin(reader.fill()).await,
             Source::Scan(reader) => reader.0.fill().await,
             Source::Cached(reader) => reader.fill().await,
             Source::Part(_) | Source::Held(_) => Ok(()),

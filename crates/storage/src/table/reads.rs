@@ -403,7 +403,7 @@ impl Unread<'_> {
             }
             None => {
                 let opened = slices::open_all(request, &self.members, schema).await?;
-                OfRow { sstables: opened.into_iter().map(Source::SSTable).collect(), is_all: true }
+                OfRow { sstables: opened.into_iter().map(Source::from).collect(), is_all: true }
             }
         };
         if read.sstables.is_empty() {

@@ -9,7 +9,7 @@ use sstable::{OneRow, WayToRow};
 use super::Table;
 use crate::Result;
 use crate::row_cache::KeptRow;
-use crate::slices::{self, SliceReader};
+use crate::slices;
 use crate::source::Source;
 use crate::sstable_set::{Member, SoughtSlice};
 
@@ -44,8 +44,7 @@ impl Table {
                 Fetched::Row(KeptRow::alone(partition_deletion, bytes))
             }
             OneRow::Reader(reader) => {
-                let source =
-                    Source::SSTable(SliceReader::of_one(Mapped::new(reader, member.columns.clone())));
+                let source = Source::SSTable(Mapped::new(reader, member.columns.clone()));
                 Fetched::Stream(Merge::of_one(source))
             }
         })
