@@ -119,7 +119,7 @@ async fn open_as_lanes(
 }
 
 /// What an SSTable, one of so many, has of a request, if it has the partition. It is one of those that may have the key:
-/// [`crate::SSTableSet::of_key`].
+/// [`crate::sstable_set::SSTableSet::of_key`].
 pub(crate) async fn open(
     request: &ReadRequest,
     member: &Member,
