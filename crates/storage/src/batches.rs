@@ -87,9 +87,9 @@ pub(crate) async fn open_lanes<O: Opens>(
 }
 
 impl<O: Opens> Batches<O> {
-    /// How many are opened next: as many as are worth a read, by what is known of them. Where that is little for certain, and those before were read
-    /// with hardly more waits than SSTables, they were smaller than that, and twice as many come next, so that there are never many waits for
-    /// little. The first ones say nothing, as a slice may begin where they end.
+    /// How many are opened next: as many as are worth a read, by what is known of them. Where that is an average, and those before were read
+    /// with hardly more waits than SSTables, they were smaller than it said, and twice as many come next, so that there are never many
+    /// waits for little. The first ones say nothing, as a slice may begin where they end.
     fn size_of_next(&self, fills: u32) -> usize {
         let were_small = !self.opener.is_certain() && self.batches > 1 && fills as usize <= self.batch + 1;
         let most = (MOST_AT_ONCE / self.lanes).max(1);
