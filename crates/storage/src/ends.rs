@@ -71,8 +71,8 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// A position, and its rank.
-type Ranked<'a> = (u64, &'a Position);
+/// A position, and its [rank](Schema::rank).
+pub(crate) type Ranked<'a> = (u64, &'a Position);
 
 impl<'a> Rows<'a> {
     /// Those of an SSTable, if it is certain where they are. Where there are none, `oa` has an end before the start.
@@ -91,7 +91,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn compare(schema: &Schema, (a_rank, a): Ranked<'_>, (b_rank, b): Ranked<'_>) -> Ordering {
+/// Which of two stands before the other.
+pub(crate) fn compare(schema: &Schema, (a_rank, a): Ranked<'_>, (b_rank, b): Ranked<'_>) -> Ordering {
     a_rank.cmp(&b_rank).then_with(|| schema.compare(a, b))
 }
 

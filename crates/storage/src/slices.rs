@@ -17,7 +17,7 @@ use crate::batches::{LaneReader, Opens, open_lanes};
 use crate::chain::Chain;
 use crate::lanes::{self, Lane};
 use crate::source::share_of_slice;
-use crate::sstable_set::{Candidates, Member};
+use crate::sstable_set::{Candidates, Member, Rest};
 use crate::table::ReadRequest;
 use crate::{Error, Result};
 
@@ -65,7 +65,7 @@ pub(crate) async fn open_all(
     candidates: &Candidates,
     schema: &Rc<Schema>,
 ) -> Result<Vec<SliceReader>> {
-    if let [only] = candidates.members() {
+    if let ([only], None) = (candidates.members(), candidates.rest()) {
         return Ok(open(request, only, 1).await?.map(SliceReader::One).into_iter().collect());
     }
     Box::pin(open_several(request, candidates, schema)).await
@@ -77,14 +77,24 @@ async fn open_several(
     schema: &Rc<Schema>,
 ) -> Result<Vec<SliceReader>> {
     let lanes = lanes_of(request, candidates, schema);
+    if let Some(Rest { set, at }) = candidates.rest() {
+        let [beginning, rest] = request.parted(at);
+        let parts = Parts::of(&beginning, candidates, lanes.len(), schema);
+        let parts = parts.unwrap_or_else(|| Parts::of_one(beginning, candidates.clone(), schema));
+        return open_parts(parts.and(rest, set.clone())).await;
+    }
     if lanes.len() > 1
         && let Some(parts) = Parts::of(request, candidates, lanes.len(), schema)
     {
-        let parts = Chain::begin(parts).await?;
-        return Ok(parts.map(|parts| SliceReader::Parts(Box::new(SliceParts(parts)))).into_iter().collect());
+        return open_parts(parts).await;
     }
     let opened = open_as_lanes(request, lanes, schema).await?;
     Ok(opened.into_iter().map(SliceReader::from).collect())
+}
+
+async fn open_parts(parts: Parts) -> Result<Vec<SliceReader>> {
+    let parts = Chain::begin(parts).await?;
+    Ok(parts.map(|parts| SliceReader::Parts(Box::new(SliceParts(parts)))).into_iter().collect())
 }
 
 /// The lanes of these, as the stream runs. Each is one of its own where the static row is wanted, which may be in any.
@@ -186,7 +196,7 @@ impl Opens for Slices {
     fn worth(&self, member: &Member) -> f64 {
         let bytes = member.sstable.data().file.len() as f64 / member.facts.partitions.max(1) as f64;
         let wanted = self.request.limit.unwrap_or(u64::MAX).max(1) as f64;
-        f64::max(rows_of(member) / wanted, bytes / share_of_slice(1, self.request.reads_on) as f64)
+        f64::max(member.rows_of_partition() / wanted, bytes / share_of_slice(1, self.request.reads_on) as f64)
     }
 
     fn is_certain(&self) -> bool {
@@ -196,11 +206,6 @@ impl Opens for Slices {
     fn shared(&self, _: &Member, _: &Member) -> Option<PartitionKey> {
         Some(self.request.key.clone())
     }
-}
-
-/// How many rows a partition of an SSTable has, on average.
-fn rows_of(member: &Member) -> f64 {
-    member.sstable.statistics().stats.row_count as f64 / member.facts.partitions.max(1) as f64
 }
 
 impl FragmentReader for LaneSlice {

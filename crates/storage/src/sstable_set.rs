@@ -20,8 +20,10 @@ use crate::batches::MOST_AT_ONCE;
 use crate::compaction::SSTableFacts;
 use crate::definition::Definition;
 use crate::lanes;
+use crate::table::ReadRequest;
 use crate::{Error, Result};
 
+mod beginning;
 mod candidates;
 mod gathered;
 mod maplet;
@@ -32,6 +34,7 @@ mod span;
 mod undeleted;
 
 pub use candidates::Candidates;
+pub(crate) use candidates::Rest;
 pub(crate) use gathered::{Gathered, Gatherer};
 pub use maplet_memory::MapletMemory;
 pub(crate) use plan::Room;
@@ -212,6 +215,11 @@ impl Member {
         self.span.as_ref().is_some_and(|span| span.may_hide) && self.since.get() > sought.undeleted
     }
 
+    /// How many rows a partition has here, on average.
+    pub(crate) fn rows_of_partition(&self) -> f64 {
+        self.sstable.statistics().stats.row_count as f64 / self.facts.partitions.max(1) as f64
+    }
+
     /// Whether it may be that a partition is deleted here, of which it is known that no SSTable does that came with this version or before.
     pub(crate) fn may_delete_partitions(&self, undeleted: u64) -> bool {
         let is_known = undeleted > 0 && self.since.get() <= undeleted;
@@ -324,10 +332,16 @@ impl SSTableSet {
 
     /// The same, but only those that may have something of a slice.
     pub(crate) fn of_slice(&self, key: &PartitionKey, sought: Option<SoughtSlice<'_>>) -> Candidates {
+        let sought = sought.map(|sought| self.knowing(sought, key));
+        let candidates = self.of_known(key, sought);
+        self.noting_beside(candidates, sought.as_ref(), key)
+    }
+
+    /// The same with what is known of the partition.
+    fn of_known(&self, key: &PartitionKey, sought: Option<SoughtSlice<'_>>) -> Candidates {
         if self.members.is_empty() {
             return Candidates::default();
         }
-        let sought = sought.map(|sought| self.knowing(sought, key));
         let hash = murmur3(&key.bytes);
         let (mut found, mut unread) = (SmallVec::<[u32; 8]>::new(), Vec::new());
         let (mut looks, mut left_out) = (0, false);
@@ -344,7 +358,7 @@ impl SSTableSet {
             }
         };
         if let (Some(by_rows), Some(sought)) = (&self.by_rows, &sought)
-            && (sought.undeleted > 0 || !self.has_hiding)
+            && self.finds_by_rows(sought)
         {
             left_out = true;
             let member = |place: &u32| &*self.members[*place as usize];
@@ -368,8 +382,34 @@ impl SSTableSet {
         }
         let member = |place| self.members[place as usize].clone();
         let (found, unread) = (found.into_iter().map(member), unread.into_iter().map(member));
-        let candidates = Candidates::new(found.collect(), unread.collect(), left_out);
-        self.noting_beside(candidates, sought.as_ref(), key)
+        Candidates::new(found.collect(), unread.collect(), left_out)
+    }
+
+    /// Those that may have something of what is requested; where it has a limit, maybe those alone that may have something of its beginning,
+    /// and what to do for [others](Candidates::rest).
+    pub(crate) fn of_request(self: &Rc<Self>, request: &ReadRequest, schema: &Schema) -> Candidates {
+        let all = || self.of_slice(&request.key, request.sought(schema));
+        self.of_beginning(request, schema).unwrap_or_else(all)
+    }
+
+    /// Those that may have something of the beginning of what is requested, if there are any, and it pays to ask no others yet.
+    pub(crate) fn of_beginning(
+        self: &Rc<Self>,
+        request: &ReadRequest,
+        schema: &Schema,
+    ) -> Option<Candidates> {
+        let at = self.cut(request, schema)?;
+        let [beginning, _] = request.parted(&at);
+        let candidates = self.of_slice(&request.key, beginning.sought(schema));
+        (!candidates.is_empty()).then(|| candidates.with_rest(self.clone(), at))
+    }
+
+    /// Those of a slice behind its beginning, for which all were asked that may delete the partition.
+    pub(crate) fn of_rest(&self, request: &ReadRequest, schema: &Schema) -> Candidates {
+        let sought = request.sought(schema).map(|sought| self.knowing(sought, &request.key));
+        let mut rest = self.of_known(&request.key, sought.map(|sought| sought.undeleted_since(u64::MAX)));
+        rest.know_undeleted(sought.map_or(0, |sought| sought.undeleted));
+        rest
     }
 
     /// Only those that may have something of a slice, of those that may have a partition.
@@ -396,6 +436,12 @@ impl SSTableSet {
         } else {
             sought
         }
+    }
+
+    /// Whether those that have rows around a slice are found by halves: it has to be known which of the others hide them.
+    #[inline]
+    fn finds_by_rows(&self, sought: &SoughtSlice<'_>) -> bool {
+        sought.undeleted > 0 || !self.has_hiding
     }
 
     /// Notes of these whether some are asked, or not left for later, only because they may delete the partition, and it is to be found out.

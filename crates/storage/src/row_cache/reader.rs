@@ -123,6 +123,13 @@ impl CachedReader {
     /// The SSTables that may have something of a gap, as far as their filters tell.
     async fn members_near(&mut self, gap: &Gap) -> Result<Candidates> {
         let (key, sought) = (&self.request.key, self.request.sought(&self.schema));
+        if self.members.is_none()
+            && !gap.is_of_head
+            && let Some(mut beginning) = self.set.of_beginning(gap.request(), &self.schema)
+        {
+            beginning.ask_all(key).await?;
+            return Ok(beginning);
+        }
         let members = self.members.get_or_insert_with(|| self.set.of_slice(key, sought));
         members.ask_all(key).await?;
         let sought = gap.request().sought(&self.schema).filter(|_| !gap.is_of_head);

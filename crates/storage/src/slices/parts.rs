@@ -18,10 +18,10 @@ use std::rc::Rc;
 use model::merge::{Direction, Merge};
 use model::{PartitionKey, Position, Schema, Slice};
 
-use super::{LaneSlice, lanes_of, open_as_lanes, rows_of};
+use super::{LaneSlice, lanes_of, open_as_lanes};
 use crate::Result;
 use crate::chain::Links;
-use crate::sstable_set::{Candidates, Member, SoughtSlice};
+use crate::sstable_set::{Candidates, Member, SSTableSet, SoughtSlice};
 use crate::table::ReadRequest;
 
 /// The first part has so many times the rows that are wanted, as far as can be told, as some may be elsewhere.
@@ -34,6 +34,8 @@ const TRIED: usize = 4;
 #[derive(Debug)]
 pub(super) struct Parts {
     parts: VecDeque<(ReadRequest, Candidates)>,
+    /// What is behind them, and who has it, which is not gathered yet.
+    rest: Option<(ReadRequest, Rc<SSTableSet>)>,
     schema: Rc<Schema>,
     direction: Direction,
 }
@@ -48,21 +50,40 @@ impl Parts {
     ) -> Option<Parts> {
         request.sought(schema)?;
         let at = place_to_part(request, candidates, schema)?;
-        let Slice { start, end } = request.slice.clone();
-        let pieces = match request.direction {
-            Direction::Forward => [Slice { start, end: at.clone() }, Slice { start: at, end }],
-            Direction::Reverse => [Slice { start: at.clone(), end }, Slice { start, end: at }],
-        };
         // What may delete the partition is asked for the first one, and then has told it.
-        let parts = [(0, candidates.undeleted()), (1, u64::MAX)].map(|(number, undeleted)| {
-            let slice: Slice = pieces[number].clone();
-            let sought = SoughtSlice::new(&slice, schema).undeleted_since(undeleted);
+        let [first, second] = request.parted(&at);
+        let parts = [(first, candidates.undeleted()), (second, u64::MAX)].map(|(request, undeleted)| {
+            let sought = SoughtSlice::new(&request.slice, schema).undeleted_since(undeleted);
             let candidates = candidates.clone().within(&sought);
-            (ReadRequest { slice, ..request.clone() }, candidates)
+            (request, candidates)
         });
         let [(first, of_first), _] = &parts;
         let pays = lanes_of(first, of_first, schema).len() < lanes;
-        pays.then(|| Parts { parts: parts.into(), schema: schema.clone(), direction: request.direction })
+        pays.then(|| Parts::new(parts.into(), schema, request.direction))
+    }
+
+    /// A slice as it is.
+    pub(super) fn of_one(request: ReadRequest, candidates: Candidates, schema: &Rc<Schema>) -> Parts {
+        let direction = request.direction;
+        Parts::new(VecDeque::from([(request, candidates)]), schema, direction)
+    }
+
+    /// The same, and behind it another one, of which these have something.
+    pub(super) fn and(self, request: ReadRequest, set: Rc<SSTableSet>) -> Parts {
+        Parts { rest: Some((request, set)), ..self }
+    }
+
+    fn new(parts: VecDeque<(ReadRequest, Candidates)>, schema: &Rc<Schema>, direction: Direction) -> Parts {
+        Parts { parts, rest: None, schema: schema.clone(), direction }
+    }
+
+    /// Gathers who has something of what is left.
+    async fn gather_rest(&mut self) -> Result<()> {
+        let Some((request, set)) = &self.rest else { return Ok(()) };
+        let mut candidates = set.of_rest(request, &self.schema);
+        candidates.settle(&request.key).await?;
+        self.parts.extend(self.rest.take().map(|(request, _)| (request, candidates)));
+        Ok(())
     }
 }
 
@@ -71,7 +92,7 @@ fn place_to_part(request: &ReadRequest, candidates: &Candidates, schema: &Schema
     // What may delete the partition is asked first in any case, and may have rows anywhere.
     let is_settled = |member: &&Rc<Member>| !member.may_delete_partitions(candidates.undeleted());
     let spans = candidates.members().iter().filter(is_settled);
-    let spans = spans.filter_map(|member| Some((member.rows()?, rows_of(member))));
+    let spans = spans.filter_map(|member| Some((member.rows()?, member.rows_of_partition())));
     let run = Run { slice: &request.slice, direction: request.direction, schema };
     run.place_to_part(&spans.collect::<Vec<_>>(), request.limit? as f64 * SURE)
 }
@@ -133,7 +154,11 @@ impl Links for Parts {
     type Reader = Merge<LaneSlice>;
 
     async fn open_next(&mut self, _: u32) -> Result<Option<Merge<LaneSlice>>> {
-        while let Some((request, candidates)) = self.parts.front() {
+        while self.has_more() {
+            if self.parts.is_empty() {
+                self.gather_rest().await?;
+            }
+            let Some((request, candidates)) = self.parts.front() else { break };
             let lanes = lanes_of(request, candidates, &self.schema);
             let opened = open_as_lanes(request, lanes, &self.schema).await?;
             self.parts.pop_front();
@@ -149,11 +174,12 @@ impl Links for Parts {
     }
 
     fn has_more(&self) -> bool {
-        !self.parts.is_empty()
+        !self.parts.is_empty() || self.rest.is_some()
     }
 
     fn shared(&self) -> Option<&PartitionKey> {
-        self.parts.front().map(|(request, _)| &request.key)
+        let rest = self.rest.as_ref().map(|(request, _)| &request.key);
+        self.parts.front().map(|(request, _)| &request.key).or(rest)
     }
 
     /// They are not wanted, or there are none.

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use model::PartitionKey;
 use model::key::murmur3;
+use model::{PartitionKey, Position};
 use smallvec::SmallVec;
 
-use super::{Member, SoughtSlice};
+use super::{Member, SSTableSet, SoughtSlice};
 use crate::Result;
 
 /// The SSTables that may have a partition, the one with the greatest timestamp first.
@@ -21,6 +21,17 @@ pub struct Candidates {
     asks_beside: bool,
     /// No SSTable deletes the partition that came with this version of the set, or before; 0 where that is not known.
     undeleted: u64,
+    /// Who may have something of the slice behind its beginning, which these are of.
+    rest: Option<Box<Rest>>,
+}
+
+/// What is left of a slice behind its beginning, of which nobody was asked yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Rest {
+    /// The SSTables among which they are.
+    pub(crate) set: Rc<SSTableSet>,
+    /// Where it begins, as the stream runs.
+    pub(crate) at: Position,
 }
 
 impl Candidates {
@@ -31,7 +42,7 @@ impl Candidates {
         left_out: bool,
     ) -> Candidates {
         let unread = if unread.is_empty() { None } else { Some(unread.into()) };
-        Candidates { members, unread, left_out, asks_beside: false, undeleted: 0 }
+        Candidates { members, unread, left_out, asks_beside: false, undeleted: 0, rest: None }
     }
 
     /// Only those that may have something of a slice.
@@ -46,6 +57,16 @@ impl Candidates {
             self.unread = if unread.is_empty() { None } else { Some(unread.into()) };
         }
         self
+    }
+
+    /// The same of the beginning of a slice up to here, as the stream runs.
+    pub(super) fn with_rest(self, set: Rc<SSTableSet>, at: Position) -> Candidates {
+        Candidates { left_out: true, rest: Some(Box::new(Rest { set, at })), ..self }
+    }
+
+    /// What these are not of, as they are of the beginning of a slice alone.
+    pub(crate) fn rest(&self) -> Option<&Rest> {
+        self.rest.as_deref()
     }
 
     /// What is known of the partition's deletion.
@@ -112,7 +133,7 @@ impl Candidates {
 
     /// Whether no SSTable can have it.
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.members.is_empty() && self.rest.is_none()
     }
 
     /// Whether these are all that may have the partition, be it beside the slice.

@@ -81,6 +81,27 @@ impl Runs {
         self.alone.iter().filter(meets).chain(in_runs).map(|stretch| stretch.place)
     }
 
+    /// The same, but so many of each run at the most: the first ones, or the last ones. Whether there are more.
+    pub(super) fn nearest(
+        &self,
+        [first, last]: [Token; 2],
+        is_forward: bool,
+        most: usize,
+    ) -> (Vec<u32>, bool) {
+        let alone = self.alone.iter().filter(|stretch| stretch.first <= last && first <= stretch.last);
+        let mut near: Vec<u32> = alone.map(|stretch| stretch.place).collect();
+        let mut has_more = false;
+        for run in &self.runs {
+            let meeting = &run[run.partition_point(|stretch| stretch.last < first)..];
+            let meeting = &meeting[..meeting.partition_point(|stretch| stretch.first <= last)];
+            let few = meeting.len().min(most);
+            let some = if is_forward { &meeting[..few] } else { &meeting[meeting.len() - few..] };
+            near.extend(some.iter().map(|stretch| stretch.place));
+            has_more |= meeting.len() > most;
+        }
+        (near, has_more)
+    }
+
     /// How many there are: a token is looked for in each.
     pub(super) fn len(&self) -> usize {
         self.alone.len() + self.runs.len()
@@ -142,7 +163,16 @@ mod tests {
                 let mut met: Vec<u32> = runs.meeting(token, last).collect();
                 met.sort_unstable();
                 let meeting = members.iter().filter(|other| other.first <= last && token <= other.last);
-                assert!(meeting.map(|stretch| stretch.place).eq(met), "{seed}: {token} to {last}");
+                assert!(
+                    meeting.map(|stretch| stretch.place).eq(met.iter().copied()),
+                    "{seed}: {token} to {last}"
+                );
+                for (is_forward, most) in [(true, 2), (false, 2), (true, 100)] {
+                    let (mut near, has_more) = runs.nearest([token, last], is_forward, most);
+                    near.sort_unstable();
+                    let is_all = near == met;
+                    assert!(near.iter().all(|place| met.contains(place)) && is_all != has_more, "{seed}");
+                }
             }
             assert_eq!(
                 runs.all().count(),

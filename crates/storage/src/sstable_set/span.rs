@@ -158,6 +158,15 @@ impl ByRows {
         told.chain(self.anywhere.iter().copied())
     }
 
+    /// The same, but so many of each run at the most, those nearest to one of the ends. Whether there are more.
+    pub(super) fn nearest(&self, ranks: [u64; 2], is_forward: bool, most: usize) -> (Vec<u32>, bool) {
+        let line = ranks.map(on_line);
+        let (mut near, has_more) = self.runs.nearest(line, is_forward, most);
+        let (hiding, has_more_hiding) = self.hiding.nearest(line, is_forward, most);
+        near.extend(hiding);
+        (near, has_more || has_more_hiding)
+    }
+
     /// The members that may hide rows wherever these are, and came into the table behind a version of its set.
     pub(super) fn hiding_behind(&self, version: u64) -> impl Iterator<Item = u32> {
         let newer = self.newest_hiding.iter().take_while(move |(since, _)| *since > version);

@@ -118,6 +118,16 @@ impl ReadRequest {
         (!wants_static_row && !schema.clustering.is_empty()).then(|| SoughtSlice::new(&self.slice, schema))
     }
 
+    /// The same up to a place in the slice, as the stream runs, and from there on.
+    pub(crate) fn parted(&self, at: &Position) -> [ReadRequest; 2] {
+        let Slice { start, end } = self.slice.clone();
+        let pieces = match self.direction {
+            Direction::Forward => [Slice { start, end: at.clone() }, Slice { start: at.clone(), end }],
+            Direction::Reverse => [Slice { start: at.clone(), end }, Slice { start, end: at.clone() }],
+        };
+        pieces.map(|slice| ReadRequest { slice, ..self.clone() })
+    }
+
     /// Where it ends, as the stream runs.
     pub(crate) fn end(&self) -> &Position {
         if self.direction == Direction::Forward { &self.slice.end } else { &self.slice.start }
@@ -264,7 +274,7 @@ impl Table {
                 return Begun::Ready(Merge::new(schema, request.direction, sources));
             }
             Some(Cached::Row(members, keeper)) => (members, keeper),
-            None => (known.unwrap_or_else(|| set.of_slice(&request.key, request.sought(schema))), None),
+            None => (known.unwrap_or_else(|| set.of_request(&request, schema)), None),
         };
         if members.is_empty() {
             return Begun::Ready(Merge::new(schema, request.direction, sources));
@@ -391,7 +401,7 @@ impl Unread<'_> {
     async fn open_several(&mut self) -> Result<Merge<Source>> {
         let (request, schema) = (&self.request, &self.schema);
         let (adaptive, members) = (&self.table.0.adaptive, self.members.members());
-        if members.is_empty() {
+        if self.members.is_empty() {
             return Ok(Merge::new(schema, request.direction, mem::take(&mut self.memtables)));
         }
         let memtables = &mut self.memtables;

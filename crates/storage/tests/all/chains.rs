@@ -7,14 +7,15 @@ use model::{
     Bytes, CellValue, Clustering, Column, CqlType, Fragment, FragmentReader, Mutation, PartitionKey,
     Position, Row, Slice, Token,
 };
-use runtime::{SimOptions, monotonic, run_simulated};
+use runtime::{Cache, SimOptions, monotonic, run_simulated};
 use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::{Caching, ReadRequest, Table};
 use sstable::Version;
+use sstable::component::Component;
 
 use super::spans::{
     NO_POSITION, STRETCH, STRETCHES, between, expiring, found, key, numbers, prefix, requests, row, rows,
-    stretches, table, table_in, write,
+    stretches, table, table_beside, table_in, write,
 };
 
 const LAST: i32 = STRETCHES * STRETCH - 1;
@@ -81,6 +82,45 @@ fn a_slice_asks_those_that_it_comes_to() {
                 let most = 3 * of_one * STRETCHES as u64;
                 assert!(spent(&table, &all, 0, LAST + 1).await <= most, "{version:?}: {limit:?}");
             }
+        })
+        .unwrap();
+    }
+}
+
+/// Nor are those asked that it does not come to whether they have the partition at all.
+#[test]
+fn filters_are_asked_of_those_that_a_slice_comes_to() {
+    for caching in [Caching::Bypass, Caching::Full] {
+        run_simulated(SimOptions::default(), async |shard| {
+            let written = table(&shard, Version::Oa, Vec::new()).await;
+            for number in 0..STRETCHES {
+                // Of so many partitions that a filter has pages, which come to memory as they are asked.
+                let (first, end) = (number * STRETCH, (number + 1) * STRETCH);
+                for other in 1000..6000_i32 {
+                    let key = PartitionKey::new(Bytes::from(&other.to_be_bytes()[..]));
+                    written.apply(&Mutation { key, ..rows([first, end - 1], 1) }, NO_POSITION);
+                }
+                write(&written, rows(first..end, 1)).await;
+            }
+            // Nothing is in memory, nor do filters stay there.
+            let (small, folder) = (Cache::new(256 << 10), Path::new("/d"));
+            let table = table_beside(small, folder, &shard, Version::Oa, Vec::new(), false).await;
+            assert_eq!(table.sstables().members().len() as i32, STRETCHES);
+            let asked = async |slice, direction, number, count: i32| {
+                let limit = Some(count as u64);
+                let request = ReadRequest { limit, direction, caching, ..ReadRequest::new(key(), slice) };
+                let of_filters =
+                    || table.context().disk.stats().class(Component::BloomPages.io_class()).requests;
+                let before = of_filters();
+                take(&table, &request, number, count).await;
+                of_filters() - before
+            };
+            let forward = asked(from(150), Direction::Forward, 150, 2).await;
+            let reverse = asked(up_to(1850), Direction::Reverse, 1850, 2).await;
+            assert!(forward <= 3 && reverse <= 3, "{caching:?}: {forward}, {reverse}");
+            // Where there are fewer rows than were to be expected, it goes on.
+            let count = LAST + 1 - 450;
+            assert!(asked(from(450), Direction::Forward, 450, count).await >= 10);
         })
         .unwrap();
     }

@@ -66,7 +66,19 @@ pub(super) async fn table_in(
     statics: Vec<Column>,
     fences: bool,
 ) -> Table {
-    let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(4 << 20));
+    table_beside(Cache::new(4 << 20), folder, shard, version, statics, fences).await
+}
+
+/// The same with this cache.
+pub(super) async fn table_beside(
+    cache: Cache,
+    folder: &Path,
+    shard: &Shard,
+    version: Version,
+    statics: Vec<Column>,
+    fences: bool,
+) -> Table {
+    let context = Context::new(shard.disk().clone(), shard.clock().clone(), cache);
     shard.disk().create_dir_all(folder).await.unwrap();
     let value = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
     let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], statics, vec![value]));

@@ -128,7 +128,8 @@ impl Work {
     /// The heap, and what cassandra.yaml has besides.
     fn setup(self) -> (&'static [&'static str], &'static str) {
         match self {
-            Work::Questions => (&["-Xmx2g"], QUESTIONS),
+            // In huge pages, as those have their memory who are timed beside it.
+            Work::Questions => (&["-Xmx2g", "-XX:+UseTransparentHugePages"], QUESTIONS),
             Work::Flushes => (&["-Xmx8g"], FLUSHES),
             Work::Reads => (&["-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch"], READS),
         }
