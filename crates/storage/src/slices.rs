@@ -32,7 +32,7 @@ pub enum SliceReader {
     One(Mapped<PartitionReader>),
     /// Several, one behind the other.
     Several(Box<SliceLane>),
-    /// Several, first those with the first part of it.
+    /// Of parts of it, one behind the other.
     Parts(Box<SliceParts>),
 }
 
@@ -47,7 +47,7 @@ enum LaneSlice {
 #[derive(Debug)]
 pub struct SliceLane(LaneReader<Slices>);
 
-/// A slice in two parts, of which the second may not be wanted.
+/// A slice in parts, of which those behind the first may not be wanted.
 #[derive(Debug)]
 pub struct SliceParts(Chain<Parts>);
 
@@ -81,7 +81,7 @@ async fn open_several(
         let [beginning, rest] = request.parted(at);
         let parts = Parts::of(&beginning, candidates, lanes.len(), schema);
         let parts = parts.unwrap_or_else(|| Parts::of_one(beginning, candidates.clone(), schema));
-        return open_parts(parts.and(rest, set.clone())).await;
+        return open_parts(parts.and(rest, set.clone(), candidates.undeleted())).await;
     }
     if lanes.len() > 1
         && let Some(parts) = Parts::of(request, candidates, lanes.len(), schema)

@@ -404,11 +404,11 @@ impl SSTableSet {
         (!candidates.is_empty()).then(|| candidates.with_rest(self.clone(), at))
     }
 
-    /// Those of a slice behind its beginning, for which all were asked that may delete the partition.
-    pub(crate) fn of_rest(&self, request: &ReadRequest, schema: &Schema) -> Candidates {
-        let sought = request.sought(schema).map(|sought| self.knowing(sought, &request.key));
-        let mut rest = self.of_known(&request.key, sought.map(|sought| sought.undeleted_since(u64::MAX)));
-        rest.know_undeleted(sought.map_or(0, |sought| sought.undeleted));
+    /// Those of a slice behind its beginning, for which all were asked that may delete the partition, of which that was known.
+    pub(crate) fn of_rest(&self, request: &ReadRequest, undeleted: u64, schema: &Schema) -> Candidates {
+        let sought = request.sought(schema).map(|sought| sought.undeleted_since(u64::MAX));
+        let mut rest = self.of_known(&request.key, sought);
+        rest.know_undeleted(undeleted);
         rest
     }
 

@@ -1,4 +1,4 @@
-//! A slice that has a limit, in two parts: SSTables that begin behind the first one are not asked unless that has too little.
+//! A slice that has a limit, in parts: SSTables that begin behind the first one are not asked unless that has too little.
 //!
 //! ```text
 //! rows ────────────────────────────────────────────►
@@ -35,9 +35,18 @@ const TRIED: usize = 4;
 pub(super) struct Parts {
     parts: VecDeque<(ReadRequest, Candidates)>,
     /// What is behind them, and who has it, which is not gathered yet.
-    rest: Option<(ReadRequest, Rc<SSTableSet>)>,
+    rest: Option<Rest>,
     schema: Rc<Schema>,
     direction: Direction,
+}
+
+/// What is left of a slice, of which nobody was gathered yet.
+#[derive(Debug)]
+struct Rest {
+    request: ReadRequest,
+    set: Rc<SSTableSet>,
+    /// What was known of the partition's deletion: [`Candidates::undeleted`].
+    undeleted: u64,
 }
 
 impl Parts {
@@ -69,8 +78,8 @@ impl Parts {
     }
 
     /// The same, and behind it another one, of which these have something.
-    pub(super) fn and(self, request: ReadRequest, set: Rc<SSTableSet>) -> Parts {
-        Parts { rest: Some((request, set)), ..self }
+    pub(super) fn and(self, request: ReadRequest, set: Rc<SSTableSet>, undeleted: u64) -> Parts {
+        Parts { rest: Some(Rest { request, set, undeleted }), ..self }
     }
 
     fn new(parts: VecDeque<(ReadRequest, Candidates)>, schema: &Rc<Schema>, direction: Direction) -> Parts {
@@ -79,10 +88,10 @@ impl Parts {
 
     /// Gathers who has something of what is left.
     async fn gather_rest(&mut self) -> Result<()> {
-        let Some((request, set)) = &self.rest else { return Ok(()) };
-        let mut candidates = set.of_rest(request, &self.schema);
+        let Some(Rest { request, set, undeleted }) = &self.rest else { return Ok(()) };
+        let mut candidates = set.of_rest(request, *undeleted, &self.schema);
         candidates.settle(&request.key).await?;
-        self.parts.extend(self.rest.take().map(|(request, _)| (request, candidates)));
+        self.parts.extend(self.rest.take().map(|rest| (rest.request, candidates)));
         Ok(())
     }
 }
@@ -178,7 +187,7 @@ impl Links for Parts {
     }
 
     fn shared(&self) -> Option<&PartitionKey> {
-        let rest = self.rest.as_ref().map(|(request, _)| &request.key);
+        let rest = self.rest.as_ref().map(|rest| &rest.request.key);
         self.parts.front().map(|(request, _)| &request.key).or(rest)
     }
 

@@ -7,7 +7,7 @@
 //!       |                   ^ b has enough: c, d, e … are gathered if rows are missing there
 //! ```
 //!
-//! So a page of a partition in a thousand SSTables looks at a few of them, whichever they are.
+//! So a page of a partition in a thousand SSTables looks at as many of them as may have its rows.
 
 use model::merge::Direction;
 use model::{Position, Schema, Slice};
@@ -55,7 +55,7 @@ impl SSTableSet {
                 Some(Piece { start, end, rows: member.rows_of_partition() })
             });
             let run = Run { schema, is_forward };
-            let cut = run.cut(pieces.collect(), request.beginning(), wanted);
+            let cut = run.cut(pieces.collect(), [request.beginning(), request.end()], wanted);
             if cut.is_some() || !has_more {
                 return cut;
             }
@@ -72,10 +72,15 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Where one of these begins in front of which there are so many rows, of those that are in the slice as a whole from its beginning on.
-    fn cut(self, mut pieces: Vec<Piece<'_>>, beginning: &Position, wanted: f64) -> Option<Position> {
-        let beginning = (self.schema.rank(beginning), beginning);
-        pieces.retain(|piece| self.is_before(beginning, piece.start));
+    /// Where one of these begins, between the ends of the slice, in front of which there are so many rows, of those that begin behind the
+    /// slice's beginning and have ended. What is near by its rank may be behind the slice.
+    fn cut(self, mut pieces: Vec<Piece<'_>>, ends: [&Position; 2], wanted: f64) -> Option<Position> {
+        let [beginning, end] = ends.map(|position| (self.schema.rank(position), position));
+        let is_inside = |at: ends::Ranked<'_>| self.is_before(beginning, at) && self.is_before(at, end);
+        pieces.retain(|piece| is_inside(piece.start));
+        if pieces.iter().map(|piece| piece.rows).sum::<f64>() < wanted {
+            return None;
+        }
         let mut by_end = pieces.clone();
         pieces.sort_by(|a, b| self.compare(a.start, b.start));
         by_end.sort_by(|a, b| self.compare(a.end, b.end));
@@ -110,6 +115,9 @@ mod tests {
         std::iter::once(&number.to_be_bytes()[..]).collect()
     }
 
+    /// Slices end here, or at the same below zero.
+    const LAST: i32 = 950;
+
     /// Where a slice from this number on is cut of which so many rows are wanted, of SSTables with these rows.
     fn cut(from: i32, is_forward: bool, spans: &[(i32, i32)], wanted: f64) -> Option<Position> {
         let schema = Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), Vec::new());
@@ -120,8 +128,11 @@ mod tests {
             let (start, end) = if is_forward { (start, end) } else { (end, start) };
             Piece { start: ranked(start), end: ranked(end), rows: f64::from(last - first + 1) }
         });
-        let beginning = if is_forward { Position::before(at(from)) } else { Position::after(at(from)) };
-        Run { schema: &schema, is_forward }.cut(pieces.collect(), &beginning, wanted)
+        let (start, end) = match is_forward {
+            true => (Position::before(at(from)), Position::after(at(LAST))),
+            false => (Position::after(at(from)), Position::before(at(-LAST))),
+        };
+        Run { schema: &schema, is_forward }.cut(pieces.collect(), [&start, &end], wanted)
     }
 
     #[test]
@@ -133,6 +144,9 @@ mod tests {
         assert_eq!(cut(20, true, &windows, 101.0), start(300));
         assert_eq!(cut(20, true, &windows, 1000.0), None);
         assert_eq!(cut(-5, true, &windows, 100.0), start(100), "it begins in front of all");
+        assert_eq!(cut(-5, true, &windows, 900.0), start(900));
+        assert_eq!(cut(-5, true, &[(0, 900), (LAST + 1, 2000)], 10.0), None, "that begins behind the end");
+        assert_eq!(cut(-5, true, &[(0, 900), (LAST, 2000)], 10.0), start(LAST));
         assert_eq!(cut(980, false, &windows, 100.0), end(799));
         assert_eq!(cut(980, false, &windows, 101.0), end(699));
     }

@@ -96,7 +96,7 @@ impl Candidates {
     /// # Errors
     /// What cannot be read.
     pub async fn settle(&mut self, key: &PartitionKey) -> Result<()> {
-        if self.members.len() > 1 { self.ask_all(key).await } else { Ok(()) }
+        if self.members.len() > 1 || self.rest.is_some() { self.ask_all(key).await } else { Ok(()) }
     }
 
     /// Asks all filters that were not in memory, at once.

@@ -15,7 +15,7 @@ use sstable::component::Component;
 
 use super::spans::{
     NO_POSITION, STRETCH, STRETCHES, between, expiring, found, key, numbers, prefix, requests, row, rows,
-    stretches, table, table_beside, table_in, write,
+    stretches, table, table_beside, table_by, table_in, write,
 };
 
 const LAST: i32 = STRETCHES * STRETCH - 1;
@@ -124,6 +124,46 @@ fn filters_are_asked_of_those_that_a_slice_comes_to() {
         })
         .unwrap();
     }
+}
+
+/// Rows whose first value is the same are apart by the second one alone: what begins behind a slice is no place to cut it.
+#[test]
+fn a_slice_ends_where_it_ends() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let at = |day: i32, time: i32| {
+            [&day.to_be_bytes()[..], &time.to_be_bytes()].into_iter().collect::<Clustering>()
+        };
+        let rows = |day, times: std::ops::Range<i32>| {
+            let rows = times.map(|time| row(at(day, time), 1)).collect();
+            Mutation { rows, ..Mutation::new(key()) }
+        };
+        let table = table_by(&shard, vec![CqlType::Int; 2]).await;
+        for day in 1..=10 {
+            write(&table, rows(day, 500..501)).await;
+        }
+        for first in [100, 200] {
+            write(&table, rows(10, first..first + 100)).await;
+            write(&table, rows(1, first + 500..first + 600)).await;
+        }
+        let slice = Slice { start: Position::before(at(1, 900)), end: Position::after(at(10, 3)) };
+        for direction in [Direction::Forward, Direction::Reverse] {
+            for (caching, limit) in
+                [(Caching::Bypass, None), (Caching::Bypass, Some(20)), (Caching::Full, Some(20))]
+            {
+                let request = ReadRequest {
+                    direction,
+                    caching,
+                    limit,
+                    static_row: false,
+                    ..ReadRequest::new(key(), slice.clone())
+                };
+                let mut days = found(&table, &request).await;
+                days.sort_unstable();
+                assert!(days.into_iter().eq(2..10), "{direction:?}, {caching:?}, {limit:?}");
+            }
+        }
+    })
+    .unwrap();
 }
 
 /// Through the row cache the same are asked, and what it has is asked for nowhere.
