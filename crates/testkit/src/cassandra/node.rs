@@ -110,6 +110,11 @@ pub enum Writes {
     Oa,
 }
 
+/// In huge pages, as those have their memory who are timed beside it. Where the kernel has none Java warns of it, which must not stand among
+/// answers.
+const QUESTIONS_HEAP: [&str; 4] =
+    ["-Xmx2g", "-XX:+UseTransparentHugePages", "-Xlog:disable", "-Xlog:all=warning:stderr"];
+
 /// The values of a row, as bytes; `None` is null.
 pub type Values = Vec<Option<Bytes>>;
 
@@ -128,8 +133,7 @@ impl Work {
     /// The heap, and what cassandra.yaml has besides.
     fn setup(self) -> (&'static [&'static str], &'static str) {
         match self {
-            // In huge pages, as those have their memory who are timed beside it.
-            Work::Questions => (&["-Xmx2g", "-XX:+UseTransparentHugePages"], QUESTIONS),
+            Work::Questions => (&QUESTIONS_HEAP, QUESTIONS),
             Work::Flushes => (&["-Xmx8g"], FLUSHES),
             Work::Reads => (&["-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch"], READS),
         }
