@@ -33,6 +33,7 @@ mod runs;
 mod span;
 mod undeleted;
 
+pub(crate) use beginning::SURE;
 pub use candidates::Candidates;
 pub(crate) use candidates::Rest;
 pub(crate) use gathered::{Gathered, Gatherer};

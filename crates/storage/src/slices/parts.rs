@@ -21,11 +21,8 @@ use model::{PartitionKey, Position, Schema, Slice};
 use super::{LaneSlice, lanes_of, open_as_lanes};
 use crate::Result;
 use crate::chain::Links;
-use crate::sstable_set::{Candidates, Member, SSTableSet, SoughtSlice};
+use crate::sstable_set::{Candidates, Member, SSTableSet, SURE, SoughtSlice};
 use crate::table::ReadRequest;
-
-/// The first part has so many times the rows that are wanted, as far as can be told, as some may be elsewhere.
-const SURE: f64 = 2.0;
 
 /// So many places to part a slice are looked at.
 const TRIED: usize = 4;

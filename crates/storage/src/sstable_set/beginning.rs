@@ -20,7 +20,7 @@ use crate::table::ReadRequest;
 const NEAR: usize = 4;
 
 /// There are so many times the rows that are wanted in front of the cut, as far as can be told, as some may be elsewhere.
-const SURE: f64 = 2.0;
+pub(crate) const SURE: f64 = 2.0;
 
 /// Where an SSTable begins and ends, as the stream runs, and how many rows it has.
 #[derive(Clone, Copy, Debug)]

@@ -90,7 +90,7 @@ impl Candidates {
         self.asks_beside
     }
 
-    /// Asks those filters that were not in memory before SSTables are read. That of the only SSTable there is is not asked: it
+    /// Asks those filters that were not in memory before SSTables are read. That of the only SSTable there is, with no rest behind it, is not asked: it
     /// would cost a request, and spare no more than the index does, which tells for sure.
     ///
     /// # Errors

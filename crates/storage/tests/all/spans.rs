@@ -78,16 +78,13 @@ pub(super) async fn table_beside(
     statics: Vec<Column>,
     fences: bool,
 ) -> Table {
-    let value = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
-    let schema = Schema::new(CqlType::Int, vec![CqlType::Int], statics, vec![value]);
-    table_of(cache, folder, shard, (version, fences), schema).await
+    table_of(cache, folder, shard, (version, fences), (vec![CqlType::Int], statics)).await
 }
 
 /// One with these clustering columns.
 pub(super) async fn table_by(shard: &Shard, clustering: Vec<CqlType>) -> Table {
-    let value = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
-    let schema = Schema::new(CqlType::Int, clustering, Vec::new(), vec![value]);
-    table_of(Cache::new(4 << 20), Path::new("/d"), shard, (Version::Oa, false), schema).await
+    let columns = (clustering, Vec::new());
+    table_of(Cache::new(4 << 20), Path::new("/d"), shard, (Version::Oa, false), columns).await
 }
 
 async fn table_of(
@@ -95,11 +92,12 @@ async fn table_of(
     folder: &Path,
     shard: &Shard,
     (version, fences): (Version, bool),
-    schema: Schema,
+    (clustering, statics): (Vec<CqlType>, Vec<Column>),
 ) -> Table {
     let context = Context::new(shard.disk().clone(), shard.clock().clone(), cache);
     shard.disk().create_dir_all(folder).await.unwrap();
-    let schema = Rc::new(schema);
+    let value = Column { name: b"v"[..].into(), data_type: CqlType::Blob };
+    let schema = Rc::new(Schema::new(CqlType::Int, clustering, statics, vec![value]));
     let mut definition = Definition::new(TableId([0; 16]), &schema, version);
     definition.write.column_index_size = 512;
     definition.write.fences = fences;
