@@ -34,6 +34,12 @@ pub struct CacheKey {
 /// In so many steps values make room for what is reserved.
 const STEPS: usize = 128;
 
+/// This share of the capacity is for values, whatever is reserved.
+const FLOOR_SHARE: usize = 32;
+
+/// So many bytes are as well, where they are no more than half of it: two windows of an index, and what is parsed of them.
+const FLOOR: usize = 128 << 10;
+
 /// A cache is full once less than this share of it is free.
 const FREE_SHARE: usize = 64;
 
@@ -60,9 +66,9 @@ pub struct CacheStats {
 /// account for. Dropping a value must not call the cache, save for dropping a [`Reserved`].
 ///
 /// Invariants:
-/// 1. The weights of all values together and all that is reserved are never above the capacity, unless what is reserved
-///    alone is: then no value is kept.
-/// 2. A value that is heavier than 97 % of what is not reserved is not kept; so a capacity of 0 keeps nothing.
+/// 1. The weights of all values together and all that is reserved are never above the capacity, unless more is reserved than leaves a
+///    32nd of it, or 128 KiB if that is no more than half of it: these are for values in any case.
+/// 2. A value that is heavier than 97 % of what is left to values is not kept; so a capacity of 0 keeps nothing.
 #[derive(Clone)]
 pub struct Cache(Rc<Inner>);
 
@@ -110,6 +116,12 @@ struct Inner {
 /// of the cache holds.
 fn remembered(capacity: usize) -> usize {
     (capacity / 4096).max(16) / 2
+}
+
+/// What values have in any case, in bytes: enough for the pages that a search goes back to. Without it each of its steps would be a
+/// request again.
+fn floor(capacity: usize) -> usize {
+    (capacity / FLOOR_SHARE).max(FLOOR.min(capacity / 2))
 }
 
 /// The table of a cache without values.
@@ -262,7 +274,8 @@ impl Cache {
         self.0.accounts.of(owner)
     }
 
-    /// Takes this much of the budget for what has to stay in memory, however much is left, and evicts what it has to.
+    /// Takes this much of the budget for what has to stay in memory, however much is left, and evicts what it has to, but for a little
+    /// that is left to values in any case.
     pub fn reserve(&self, bytes: usize) -> Reserved {
         self.0.reserved.set(self.0.reserved.get() + bytes);
         self.0.keep_to_budget();
@@ -274,7 +287,7 @@ impl Cache {
         self.0.reserved.get()
     }
 
-    /// The weight of all values together, in bytes; never above [`Cache::capacity`] less [`Cache::reserved`].
+    /// The weight of all values together, in bytes.
     pub fn used(&self) -> usize {
         self.0.entries.borrow().weight() as usize
     }
@@ -326,7 +339,7 @@ impl Inner {
     fn keep_to_budget(&self) {
         let step = self.capacity.div_ceil(STEPS).max(1);
         let reserved = self.reserved.get().next_multiple_of(step);
-        let left = self.capacity.saturating_sub(reserved) as u64;
+        let left = self.capacity.saturating_sub(reserved).max(floor(self.capacity)) as u64;
         let mut entries = self.entries.borrow_mut();
         let is_much = left >= entries.capacity() + 2 * step as u64 || reserved == 0;
         if left < entries.capacity() || left > entries.capacity() && is_much {
@@ -537,23 +550,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_not_for_values() {
-        let cache = Cache::new(10_000);
-        let fill = || (0..100).for_each(|index| cache.insert(key(index), Rc::new(index), 100));
-        fill();
-        assert!(cache.used() > 9000);
-        let (most, some) = (cache.reserve(7000), cache.reserve(1000));
-        assert!(cache.used() <= 2000 && cache.stats().items == cache.used() / (100 + Cache::PER_VALUE));
-        let all = cache.reserve(5000);
-        fill();
-        assert_eq!((cache.used(), cache.stats().items, cache.reserved()), (0, 0, 13_000));
-        drop((most, all));
-        fill();
-        assert!(cache.used() <= 9000 && cache.used() > 7500, "{}", cache.used());
-        drop(some);
-        assert_eq!((cache.reserved(), cache.capacity()), (0, 10_000));
-        let stats = cache.stats();
-        assert_eq!(stats.inserts - stats.evictions, stats.items as u64);
+    fn what_is_reserved_is_not_for_values_but_for_a_little() {
+        for (capacity, floor) in [(10_000, 5000), (1 << 20, 128 << 10), (100 << 20, (100 << 20) / 32)] {
+            let cache = Cache::new(capacity);
+            let weight = capacity / 200;
+            let mut next = 0..;
+            let mut fill = || {
+                next.by_ref().take(300).for_each(|index| cache.insert(key(index), Rc::new(index), weight));
+            };
+            fill();
+            assert!(cache.used() > capacity / 10 * 9);
+            let (some, more) = (cache.reserve(capacity / 10), cache.reserve(capacity / 5));
+            let left = capacity - cache.reserved();
+            let items = cache.used() / (weight + Cache::PER_VALUE);
+            assert!(cache.used() <= left.max(floor) && cache.stats().items == items);
+            let all = cache.reserve(capacity);
+            assert!(cache.used() <= floor);
+            fill();
+            assert!(cache.used() <= floor && cache.used() > floor / 5 * 3, "{}", cache.used());
+            drop((more, all));
+            fill();
+            assert!(cache.used() <= capacity / 10 * 9 && cache.used() > capacity / 4 * 3, "{}", cache.used());
+            drop(some);
+            assert_eq!((cache.reserved(), cache.capacity()), (0, capacity));
+            let stats = cache.stats();
+            assert_eq!(stats.inserts - stats.evictions, stats.items as u64);
+        }
     }
 
     #[test]

@@ -56,7 +56,11 @@ async fn read(shard: &Shard, table: &Rc<SSTable>, row: i32, options: ReadOptions
 }
 
 async fn open(shard: &Shard, path: &Path) -> Rc<SSTable> {
-    SSTable::open(shard.disk(), path, &OpenOptions::new(Cache::new(64 << 20))).await.unwrap()
+    open_beside(Cache::new(64 << 20), shard, path).await
+}
+
+async fn open_beside(cache: Cache, shard: &Shard, path: &Path) -> Rc<SSTable> {
+    SSTable::open(shard.disk(), path, &OpenOptions::new(cache)).await.unwrap()
 }
 
 /// The most bytes that may be read for one index block: the block, or the chunks that hold it, both
@@ -125,6 +129,29 @@ fn a_row_in_the_middle_costs_a_handful_of_requests() {
 #[test]
 fn so_it_does_without_direct_io() {
     check(ShardOptions { direct_io: false, ..ShardOptions::default() });
+}
+
+/// However much of it is reserved, a cache has room for what a search goes back to.
+#[test]
+fn a_cache_that_is_reserved_makes_no_search_longer() {
+    runtime::run(ShardOptions::default(), async |shard: Shard| {
+        for (path, [row, _]) in tables() {
+            for reverse in [false, true] {
+                let options = ReadOptions { reverse, ..ReadOptions::default() };
+                let roomy = read(&shard, &open(&shard, &path).await, row, options).await;
+                let cache = Cache::new(256 << 10);
+                let _reserved = cache.reserve(cache.capacity());
+                let narrow = read(&shard, &open_beside(cache, &shard, &path).await, row, options).await;
+                let name = path.display();
+                assert_eq!(
+                    (narrow.rows, narrow.data, narrow.index),
+                    (roomy.rows, roomy.data, roomy.index),
+                    "{name}"
+                );
+            }
+        }
+    })
+    .unwrap();
 }
 
 /// Statistics.db, Summary.db, Filter.db, and where chunks stand, if there are any. Nothing is read that says nothing about where rows
