@@ -8,7 +8,7 @@ use model::merge::Direction;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
-    Mutation, PartitionKey, Position, RangeTombstone, Row, Schema, Slice, Token,
+    Mutation, PartitionKey, Position, RangeTombstone, Row, Schema, Slice,
 };
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
@@ -16,7 +16,6 @@ use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::row_cache::Known;
 use siltstone_storage::{Caching, Context, Definition, Error, Generations, ReadRequest, Table};
 use sstable::Version;
-use testkit::generate::random::Random;
 
 pub(super) const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
 
@@ -87,7 +86,8 @@ pub(super) async fn table_by(shard: &Shard, clustering: Vec<CqlType>) -> Table {
     table_of(Cache::new(4 << 20), Path::new("/d"), shard, (Version::Oa, false), columns).await
 }
 
-async fn table_of(
+/// With all of this.
+pub(super) async fn table_of(
     cache: Cache,
     folder: &Path,
     shard: &Shard,
@@ -117,41 +117,36 @@ pub(super) async fn stretches(table: &Table) {
     }
 }
 
-/// Whether a slice is read in two parts, and has two changes of what is deleted at one place, as where it is parted.
-async fn is_parted(table: &Table, request: &ReadRequest) -> [bool; 2] {
-    let mut reader = table.read(request).await.unwrap();
-    let is_parted = format!("{reader:?}").contains("Parts(");
-    let (mut last, mut meet) = (None, false);
-    while let Some(fragment) = reader.next().await.unwrap() {
-        if let Fragment::RangeTombstone(change) = fragment {
-            meet |= last.replace(change.position.clone()) == Some(change.position);
-        }
-    }
-    [is_parted, is_parted && meet]
-}
-
 /// The numbers of the rows of a slice that are there.
 pub(super) async fn found(table: &Table, request: &ReadRequest) -> Vec<i32> {
     numbers(table.read(request).await.unwrap()).await
 }
 
-pub(super) async fn numbers(mut reader: impl FragmentReader<Error = Error>) -> Vec<i32> {
+pub(super) async fn numbers(reader: impl FragmentReader<Error = Error>) -> Vec<i32> {
+    let number = |clustering: Clustering| match &clustering.values[..] {
+        // A static row has no number, but its place.
+        [] => i32::MIN,
+        values => i32::from_be_bytes(values[0].as_deref().unwrap().try_into().unwrap()),
+    };
+    clusterings(reader).await.into_iter().map(number).collect()
+}
+
+/// The clustering keys of the rows that are there; a static row has none.
+pub(super) async fn clusterings(mut reader: impl FragmentReader<Error = Error>) -> Vec<Clustering> {
     let (mut deleted, mut open) = (i64::MIN, i64::MIN);
-    let mut numbers = Vec::new();
+    let mut clusterings = Vec::new();
     while let Some(fragment) = reader.next().await.unwrap() {
         match fragment {
             Fragment::PartitionStart(start) => deleted = start.deletion.marked_for_delete_at,
-            // It has no number, but its place.
-            Fragment::StaticRow(row) if row.cells[0].timestamp > deleted => numbers.push(i32::MIN),
+            Fragment::StaticRow(row) if row.cells[0].timestamp > deleted => clusterings.push(row.clustering),
             Fragment::RangeTombstone(change) => open = change.deletion.marked_for_delete_at,
             Fragment::Row(row) if row.liveness.timestamp > deleted.max(open) => {
-                let value = row.clustering.values[0].as_deref().unwrap();
-                numbers.push(i32::from_be_bytes(value.try_into().unwrap()));
+                clusterings.push(row.clustering);
             }
             _ => {}
         }
     }
-    numbers
+    clusterings
 }
 
 async fn of_slice(table: &Table, slice: Slice) -> Vec<i32> {
@@ -463,143 +458,4 @@ fn a_static_row_may_be_in_any() {
         }
     })
     .unwrap();
-}
-
-/// Rows of `any` number up to this.
-const ROWS: usize = 2000;
-
-fn any(random: &mut Random) -> i32 {
-    random.below(ROWS) as i32
-}
-
-/// A deletion that no compaction purges.
-fn lasting(at: i64) -> DeletionTime {
-    DeletionTime { marked_for_delete_at: at, local_deletion_time: 2_000_000_000 }
-}
-
-/// Mostly some rows near each other, behind those before if there is a place for that; or what hides rows, there or anywhere, or a
-/// static row.
-fn mutation(random: &mut Random, behind: Option<i32>) -> Mutation {
-    let (first, len) = (behind.unwrap_or_else(|| any(random)), random.between(1, 40) as i32);
-    let timestamp = random.below(50) as i64;
-    let key = PartitionKey::new(Bytes::from(&(random.below(2) as i32).to_be_bytes()[..]));
-    let nothing = Mutation::new(key.clone());
-    match random.below(25) {
-        0 => Mutation { deletion: lasting(timestamp), ..nothing },
-        1 => Mutation { static_row: Some(row(Clustering::empty(), timestamp)), ..nothing },
-        kind @ 2..5 => {
-            let end = first + random.between(1, 200) as i32;
-            let (start, end) = (Position::before(prefix(first)), Position::after(prefix(end)));
-            let range = RangeTombstone { start, end, deletion: lasting(timestamp) };
-            let rows = if kind == 2 { Vec::new() } else { rows(first..first + len, timestamp).rows };
-            Mutation { range_tombstones: vec![range], rows, ..nothing }
-        }
-        5..10 => Mutation { key, ..expiring((first..first + len).step_by(random.between(1, 3)), timestamp) },
-        _ => Mutation { key, ..rows((first..first + len).step_by(random.between(1, 3)), timestamp) },
-    }
-}
-
-fn request(random: &mut Random) -> ReadRequest {
-    let key = PartitionKey::new(Bytes::from(&(random.below(2) as i32).to_be_bytes()[..]));
-    let first = any(random);
-    let slice = match random.below(14) {
-        0 => Slice::all(),
-        8 | 10 | 11 => Slice { start: Position::before(prefix(first)), ..Slice::all() },
-        9 | 12 | 13 => Slice { end: Position::after(prefix(first)), ..Slice::all() },
-        1..4 => between(first, first + random.between(1, 60) as i32),
-        _ => Slice::of_prefix(prefix(first)),
-    };
-    let most = *random.one_of(&[3, 10, 60]);
-    let limit = random.between(1, most) as u64;
-    ReadRequest {
-        direction: *random.one_of(&[Direction::Forward, Direction::Reverse]),
-        caching: *random.one_of(&[Caching::Bypass, Caching::Full]),
-        static_row: random.percent(20),
-        limit: random.percent(60).then_some(limit),
-        reads_on: random.percent(50),
-        ..ReadRequest::new(key, slice)
-    }
-}
-
-/// A part of the ring, or all of it.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    after: Option<Token>,
-    /// Whether it begins behind the partition that is there, and not above a token.
-    is_behind: bool,
-    last: Token,
-}
-
-impl Part {
-    fn any(random: &mut Random) -> Part {
-        let mut token = |percent| random.percent(percent).then(|| request(random).key.token);
-        let (after, last) = (token(40), token(30).unwrap_or(Token::MAX));
-        Part { after, is_behind: random.percent(50), last }
-    }
-}
-
-/// The numbers of all rows of a part of the ring that are there, partition by partition.
-async fn scanned(table: &Table, part: Part) -> Vec<i32> {
-    let Part { after, is_behind, last } = part;
-    let keys = [0, 1].map(|number: i32| PartitionKey::new(Bytes::from(&number.to_be_bytes()[..])));
-    let key = keys.iter().find(|key| Some(key.token) == after).filter(|_| is_behind);
-    let scan = match key {
-        Some(key) => table.scan_behind(key, last).await,
-        None => table.scan(after, last).await,
-    };
-    numbers(scan.unwrap()).await
-}
-
-#[test]
-fn wherever_rows_lie_they_are_those_that_were_written() {
-    let (mut rows, mut parted, mut met) = (0, 0, 0);
-    for seed in 0..100 {
-        run_simulated(SimOptions { seed, ..SimOptions::default() }, async |shard| {
-            let mut random = Random::new(seed);
-            let version = *random.one_of(&[Version::Me, Version::Oa, Version::Oa]);
-            let statics = vec![Column { name: b"s"[..].into(), data_type: CqlType::Blob }];
-            let statics = if random.percent(50) { statics } else { Vec::new() };
-            let has_statics = !statics.is_empty();
-            let fences = random.percent(50);
-            let flushed = table_in(Path::new("/d"), &shard, version, statics.clone(), fences).await;
-            let in_memory = table_in(Path::new("/e"), &shard, version, statics, fences).await;
-            // In their order, with gaps between SSTables, or as windows that overlap, or anywhere.
-            let step = *random.one_of(&[None, None, Some(40), Some(15)]);
-            for number in 0..random.between(5, 50) as i32 {
-                let behind = step.map(|step| step * number);
-                let mut mutation = mutation(&mut random, behind);
-                // Sometimes with the other partition, or with what deletes this one beside its rows.
-                if random.percent(20) {
-                    let mut other = self::mutation(&mut random, behind);
-                    other.static_row = other.static_row.filter(|_| has_statics);
-                    in_memory.apply(&other, NO_POSITION);
-                    flushed.apply(&other, NO_POSITION);
-                }
-                if random.percent(3) {
-                    mutation.deletion = lasting(random.below(20) as i64);
-                }
-                mutation.static_row = mutation.static_row.filter(|_| has_statics);
-                in_memory.apply(&mutation, NO_POSITION);
-                write(&flushed, mutation).await;
-                if random.percent(15) {
-                    let all = flushed.sstables().members().to_vec();
-                    let some = all.into_iter().filter(|_| random.percent(40)).collect();
-                    flushed.rewrite(&Rewrite::into_one(some), &Control::default()).await.unwrap();
-                }
-                for _ in 0..6 {
-                    let request = request(&mut random);
-                    let expected = found(&in_memory, &request).await;
-                    assert_eq!(found(&flushed, &request).await, expected, "seed {seed}: {request:?}");
-                    rows += expected.len();
-                    let [is_parted, has_met] = is_parted(&flushed, &request).await;
-                    (parted, met) = (parted + usize::from(is_parted), met + usize::from(has_met));
-                }
-                let part = Part::any(&mut random);
-                let expected = scanned(&in_memory, part).await;
-                assert_eq!(scanned(&flushed, part).await, expected, "seed {seed}: {part:?}");
-            }
-        })
-        .unwrap();
-    }
-    assert!(rows > 10_000 && parted > 300 && met > 10, "{rows} {parted} {met}");
 }
