@@ -4,10 +4,11 @@ pub(crate) mod block_walk;
 mod bracket;
 pub mod entry;
 mod fenced;
+mod front;
 pub(crate) mod onward;
 mod packed_blocks;
 pub mod promoted_cursor;
-mod ruler;
+pub(crate) mod ruler;
 pub(crate) mod spool;
 pub(crate) mod writer;
 

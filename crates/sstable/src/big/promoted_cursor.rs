@@ -7,7 +7,7 @@
 //! prefix  kind, [u16 number of columns, unless it is a row's], values
 //! ```
 //!
-//! The binary search, see `bracket`, goes through the offset map. Both the map and the blocks are
+//! What begins in the first block is found in the page with the entry, see `front`. Else the binary search, see `bracket`, goes through the offset map. Both the map and the blocks are
 //! read by pages that all readers of the file share; once the blocks that remain lie within a few pages,
 //! these are read with one request. Parsed blocks are shared too, under the same budget, so that memory stays bounded
 //! however far a scan walks.
@@ -341,6 +341,9 @@ impl<'a> PromotedCursor<'a> {
     }
 
     async fn find_by_halves(&self, slice: &Slice) -> Result<Found> {
+        if let Some(found) = self.find_at_front(slice) {
+            return Ok(found);
+        }
         let lower = self.first_ending_at_or_after(&slice.start).await?;
         let open = self.open_before(lower).await?;
         if lower == self.promoted.count {

@@ -52,7 +52,7 @@ pub(super) fn share_of(
 }
 
 /// The same of numbers, by their ranks.
-pub(super) fn share_of_ranks(low: u64, high: u64, rank: u64) -> Option<f64> {
+pub(crate) fn share_of_ranks(low: u64, high: u64, rank: u64) -> Option<f64> {
     let rank = rank.clamp(low, high.max(low));
     (low < high).then(|| (rank - low) as f64 / (high - low) as f64)
 }

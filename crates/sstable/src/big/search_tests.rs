@@ -211,6 +211,16 @@ async fn most_requests(shard: &Shard, partition: &Partition<'_>, samples: u64, w
     most
 }
 
+/// Where nothing is found, nothing is read: what matters is which tombstone is open.
+fn assert_same(found: &Found, expected: &Found, slice: &Slice) {
+    let same = if expected.blocks.is_empty() {
+        (&found.blocks, found.open) == (&expected.blocks, expected.open) && found.bytes.is_empty()
+    } else {
+        found == expected
+    };
+    assert!(same, "{slice:?}\n{found:?}\n{expected:?}");
+}
+
 /// So many slices between any two rows or gaps: what is found is what a scan finds, however it is searched for.
 async fn agrees(shard: &Shard, partition: &Partition<'_>, samples: u64) {
     let scan = Opened::new(shard, partition, false).await;
@@ -242,16 +252,46 @@ async fn agrees(shard: &Shard, partition: &Partition<'_>, samples: u64) {
         let cold_fenced = Opened::new(shard, partition, true).await;
         for opened in [&cold, &scan, &cold_fenced, &fenced] {
             let found = opened.find(&slice, Search::Binary).await;
-            // Where nothing is found, nothing is read: what matters is which tombstone is open.
-            let same = if expected.blocks.is_empty() {
-                (&found.blocks, found.open) == (&expected.blocks, expected.open) && found.bytes.is_empty()
-            } else {
-                found == expected
-            };
-            assert!(same, "{slice:?}\n{found:?}\n{expected:?}");
+            assert_same(&found, &expected, &slice);
         }
         assert!(matches!(fenced.index.fencing.state(), Usage::InUse { .. }));
     }
+}
+
+/// What begins in the first block is found in the page with the entry, as far as that tells where it ends.
+#[test]
+fn the_first_rows_cost_nothing() {
+    for (count, of_all) in [(1, true), (9, true), (10_000, false)] {
+        let partition = move || (schema(vec![CqlType::Int]), count, ints(|row| row as i64 * 10));
+        with_index(&partition, async |shard, partition| {
+            let at = |number: i32| std::iter::once(&number.to_be_bytes()[..]).collect::<Clustering>();
+            let last = 20 * count as i32 - 10;
+            let ends = [-5, 0, 5, 10, 15, 20, 100, 155, 290].map(|end| end.min(last + 5));
+            let starts = [Position::start(), Position::before(at(-7)), Position::before(at(-1))];
+            let starts = starts.into_iter().chain([0, 1, 10].map(|number| Position::before(at(number))));
+            for (start, end) in starts.flat_map(|start| ends.map(|end| (start.clone(), end))) {
+                let slice = Slice { start, end: Position::after(at(end)) };
+                if partition.schema.is_empty_slice(&slice) {
+                    continue;
+                }
+                let opened = Opened::new(shard, partition, false).await;
+                let (found, requests) = opened.counted(&slice).await;
+                assert_eq!(requests, 0, "{count}: {slice:?}");
+                assert_same(&found, &opened.find(&slice, Search::Scan).await, &slice);
+            }
+            let others = [between_rows(at(0), at(400)), between_rows(at(11), at(35))];
+            for slice in others {
+                let opened = Opened::new(shard, partition, false).await;
+                let (found, requests) = opened.counted(&slice).await;
+                assert_eq!(requests == 0, of_all, "{count}: {slice:?}");
+                assert_same(&found, &opened.find(&slice, Search::Scan).await, &slice);
+            }
+        });
+    }
+}
+
+fn between_rows(first: Clustering, last: Clustering) -> Slice {
+    Slice { start: Position::before(first), end: Position::after(last) }
 }
 
 /// 10 million rows of 2000 bytes in blocks of 64 KiB: 7 MB of blocks.

@@ -119,15 +119,36 @@ impl Node {
         Ok(self.bytes.slice(self.range(number)?))
     }
 
-    /// How many entries come before the first one that `is_after` says true of.
+    /// How many entries come before the first one that `is_after` says true of: looked for by halves, or from an entry on that is said to
+    /// be near it, in steps that double.
     #[inline]
-    pub(super) fn count_until(&self, mut is_after: impl FnMut(&[u8]) -> Decoded<bool>) -> Decoded<usize> {
-        let (mut low, mut high) = (0, self.count);
+    pub(super) fn count_until(
+        &self,
+        near: Option<usize>,
+        mut is_after: impl FnMut(&[u8]) -> Decoded<bool>,
+    ) -> Decoded<usize> {
         let (ends, entries) = self.parts();
+        let (mut low, mut high) = (0, self.count);
+        let (mut probe, mut step) = near.map_or((high / 2, 0), |near| (near.min(high - 1), 1));
+        let mut way = None;
         while low < high {
-            let middle = low.midpoint(high);
-            let Some(entry) = entries.get(range(ends, middle)) else { return Err(self.out_of_order()) };
-            if is_after(entry)? { high = middle } else { low = middle + 1 }
+            let Some(entry) = entries.get(range(ends, probe)) else { return Err(self.out_of_order()) };
+            let is_down = is_after(entry)?;
+            if is_down {
+                high = probe
+            } else {
+                low = probe + 1
+            }
+            // It was passed by: what is left lies within the last step.
+            if way.is_some_and(|way| way != is_down) {
+                step = 0;
+            }
+            probe = match (high - low > step && step > 0, is_down) {
+                (false, _) => low.midpoint(high),
+                (true, true) => high - step,
+                (true, false) => low + step - 1,
+            };
+            (way, step) = (Some(is_down), 2 * step);
         }
         Ok(low)
     }
@@ -284,10 +305,35 @@ mod tests {
             let node = Node::decode(&Bytes::from(&file[..]), at, 1, 2).unwrap();
             let found: Vec<_> = (0..node.len()).map(|i| node.entry(i).unwrap()).collect();
             assert!(found.iter().map(|entry| &**entry).eq(entries.iter().copied()));
-            assert_eq!(
-                node.count_until(|entry| Ok(*entry > b"b"[..])),
-                Ok(if at == 0 && entries.len() == 3 { 2 } else { 0 })
-            );
+            for near in [None, Some(0), Some(2), Some(9)] {
+                let count = node.count_until(near, |entry| Ok(*entry > b"b"[..]));
+                assert_eq!(count, Ok(if at == 0 && entries.len() == 3 { 2 } else { 0 }));
+            }
+        }
+    }
+
+    /// From wherever it is looked for, the same is found; and soon, where that is near.
+    #[test]
+    fn entries_are_found_from_near_them() {
+        for count in 1..=200_u8 {
+            let mut pages = Pages::default();
+            let entries: Vec<[u8; 1]> = (0..count).map(|entry| [entry]).collect();
+            pages.add(&mut node(&entries.iter().map(|entry| &entry[..]).collect::<Vec<_>>()));
+            let node = Node::decode(&Bytes::from(&pages.take()[..]), 0, 1, 2).unwrap();
+            for wanted in 0..=count {
+                for near in [None].into_iter().chain((0..count + 3).step_by(7).map(Some)) {
+                    let mut looks = 0;
+                    let found = node.count_until(near.map(usize::from), |entry| {
+                        looks += 1;
+                        Ok(entry[0] >= wanted)
+                    });
+                    assert_eq!(found, Ok(usize::from(wanted)));
+                    let halves = count.ilog2() + 1;
+                    let distance = near.map(|near| wanted.abs_diff(near.min(count - 1)));
+                    let most = distance.map_or(halves, |distance| 2 * (u32::from(distance) + 1).ilog2() + 2);
+                    assert!(looks <= most, "{count} {wanted} {near:?}: {looks} looks");
+                }
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use runtime::{Cache, File};
 use super::TREES;
 use super::builder::{GROUPS, KEYS, PLACES, TOKENS};
 use super::entries::{Group, GroupHead, Large, Near, TokenFence, compare_key};
-use super::group_ranks::GroupRanks;
+use super::group_ranks::{AtRoot, GroupRanks};
 use super::page::Node;
 use super::top::Top;
 use super::trailer::{Told, decode_trailer};
@@ -218,26 +218,26 @@ impl Fences {
         ordinal: u64,
         sought: &Sought<'_>,
     ) -> Result<(Option<Group>, Option<Group>)> {
-        let at_root = self.count_at_root(ordinal, sought);
+        let at_root = self.place_at_root(ordinal, sought);
         self.groups(ordinal, at_root, |group| sought.compare_prefix(group.first(self.version)?)).await
     }
 
-    /// How many entries of the groups' root are not after a position, where they are numbers.
+    /// Where a position is among the entries of the groups' root, where they are numbers.
     #[inline]
-    fn count_at_root(&self, ordinal: u64, sought: &Sought<'_>) -> Option<usize> {
+    fn place_at_root(&self, ordinal: u64, sought: &Sought<'_>) -> Option<AtRoot> {
         let ranks = self.group_ranks.get_or_init(|| {
             let root = self.roots[usize::from(GROUPS)].as_ref()?;
             let descent = Descent::new(GROUPS, &self.trees[usize::from(GROUPS)])?;
             GroupRanks::of(root, &descent, self.version, sought.codec())
         });
-        ranks.as_ref()?.count(ordinal, sought)
+        ranks.as_ref()?.place(ordinal, sought)
     }
 
     /// Where in the partition's blocks the group is that has a row if any has: in bytes from the first one, and empty where the row is
     /// before them all. `None` if that is not in memory. What is wrong is not told here; who reads finds it.
     pub(crate) fn group_of_row_at_hand(&self, ordinal: u64, row: &Sought<'_>) -> Option<Range<u64>> {
         let is_after = is_group_after(ordinal, |group| row.compare_prefix(group.first(self.version)?));
-        let at_root = self.count_at_root(ordinal, row);
+        let at_root = self.place_at_root(ordinal, row);
         let Landed { floor, next } = self.begin_behind(GROUPS, at_root, &is_after).ok()?.break_value()?;
         let floor = floor.as_ref().map(|floor| GroupHead::decode(floor)).transpose().ok()?;
         let Some(floor) = floor.filter(|group| group.ordinal == ordinal) else { return Some(0..0) };
@@ -278,7 +278,7 @@ impl Fences {
     async fn groups(
         &self,
         ordinal: u64,
-        at_root: Option<usize>,
+        at_root: Option<AtRoot>,
         compare: impl Fn(GroupHead<'_>) -> Decoded<Ordering>,
     ) -> Result<(Option<Group>, Option<Group>)> {
         let is_after = is_group_after(ordinal, compare);
@@ -331,12 +331,12 @@ impl Fences {
         }
     }
 
-    /// From the root of a tree down, as far as nodes are in memory; with how many of the root's entries are not after what is looked
-    /// for, where that is known.
+    /// From the root of a tree down, as far as nodes are in memory; with where it is among the root's entries what is looked for, if that
+    /// is known.
     fn begin_behind(
         &self,
         number: u8,
-        at_root: Option<usize>,
+        at_root: Option<AtRoot>,
         is_after: &impl Fn(&[u8]) -> Decoded<bool>,
     ) -> Result<ControlFlow<Landed, Descent>> {
         let Some(descent) = Descent::new(number, &self.trees[usize::from(number)]) else {
@@ -345,9 +345,12 @@ impl Fences {
         let stepped = match (&self.roots[usize::from(number)], at_root) {
             (None, _) => ControlFlow::Continue(descent),
             (Some(root), None) => self.step(descent, root, is_after)?,
-            (Some(root), Some(count)) => {
+            (Some(root), Some(AtRoot { count, share })) => {
                 let start = descent.page() * PAGE as u64;
-                descent.step_behind(root, count).map_err(|error| self.corrupt(start, error))?
+                descent
+                    .at_share(share)
+                    .step_behind(root, count)
+                    .map_err(|error| self.corrupt(start, error))?
             }
         };
         match stepped {

@@ -114,6 +114,8 @@ pub(super) struct Descent {
     place: u64,
     level: u8,
     next: Option<Bytes>,
+    /// How far from the first entry of the next node to its last one what is looked for seems to be, between 0 and 1.
+    share: Option<f64>,
 }
 
 /// Where a descent ended.
@@ -133,7 +135,12 @@ impl Descent {
 
     /// At a node of a tree, which is at this place and of this level. Leaves are of level 0.
     pub(super) fn at(number: u8, place: u64, level: u8) -> Descent {
-        Descent { tree: number, place, level, next: None }
+        Descent { tree: number, place, level, next: None, share: None }
+    }
+
+    /// The same, which looks for its goal about here in the next node.
+    pub(super) fn at_share(self, share: Option<f64>) -> Descent {
+        Descent { share, ..self }
     }
 
     /// Where in the file the next node is.
@@ -155,12 +162,13 @@ impl Descent {
     /// looked for.
     #[inline]
     pub(super) fn step(
-        self,
+        mut self,
         node: &Node,
         mut is_after: impl FnMut(&[u8]) -> Decoded<bool>,
     ) -> Decoded<ControlFlow<Landed, Descent>> {
         // One place where it is called, so that it can stand there.
-        let count = node.count_until(|entry| is_after(self.key(entry)?))?;
+        let near = self.share.take().map(|share| (share * node.len() as f64) as usize);
+        let count = node.count_until(near, |entry| is_after(self.key(entry)?))?;
         self.step_behind(node, count)
     }
 
