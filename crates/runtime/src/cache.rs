@@ -37,7 +37,7 @@ const STEPS: usize = 128;
 /// This share of the capacity is for values, whatever is reserved.
 const FLOOR_SHARE: usize = 32;
 
-/// So many bytes are as well, where they are no more than half of it: two windows of an index, and what is parsed of them.
+/// So many bytes are at least, but no more than half of the capacity: two windows of an index, and what is parsed of them.
 const FLOOR: usize = 128 << 10;
 
 /// A cache is full once less than this share of it is free.
@@ -66,8 +66,8 @@ pub struct CacheStats {
 /// account for. Dropping a value must not call the cache, save for dropping a [`Reserved`].
 ///
 /// Invariants:
-/// 1. The weights of all values together and all that is reserved are never above the capacity, unless more is reserved than leaves a
-///    32nd of it, or 128 KiB if that is no more than half of it: these are for values in any case.
+/// 1. The weights of all values together are never above what is left of the capacity by what is reserved, or above a 32nd of it, or the
+///    lesser of 128 KiB and half of it, whichever of the three is most: the last two are for values in any case.
 /// 2. A value that is heavier than 97 % of what is left to values is not kept; so a capacity of 0 keeps nothing.
 #[derive(Clone)]
 pub struct Cache(Rc<Inner>);

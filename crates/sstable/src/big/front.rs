@@ -5,21 +5,21 @@
 //! slice                                              ├────────────────────┤  found: nothing is read for it
 //! ```
 //!
-//! So a slice that begins in the first block needs neither the offset map nor a search, as long as the page tells where it ends.
+//! So a slice that begins in the first block needs neither the offset map nor a search, if it ends soon, as far as the page tells.
 
 use model::{Bytes, DeletionTime, Position, Slice};
 
 use super::promoted_cursor::{Found, PromotedCursor};
 use crate::cache::cached_file::PAGE;
 
-/// So many blocks are walked over at the most: behind them, a search takes fewer instructions.
+/// So many blocks are walked over at the most. A search for the end of a longer slice costs more than what is walked over in vain then.
 const MOST: u32 = 16;
 
 impl PromotedCursor<'_> {
     /// The blocks of a slice that begins in the first one, or before it, if what is at hand tells all of them. What is wrong there is told
     /// by who searches.
     pub(super) fn find_at_front(&self, slice: &Slice) -> Option<Found> {
-        if slice.end == Position::end() {
+        if slice.end == Position::end() && self.promoted().count > MOST {
             return None;
         }
         let bytes = self.front_at_hand()?;
@@ -45,10 +45,10 @@ impl PromotedCursor<'_> {
 
     /// What is at hand of the page that the first block begins in.
     fn front_at_hand(&self) -> Option<Bytes> {
-        let (start, end) = (self.promoted().blocks.start, self.promoted().map);
-        let page = self.index().file.at_hand(start / PAGE)?;
-        let begin = start - start % PAGE;
-        let last = (end - begin).min(page.len() as u64);
-        Some(page.slice((start - begin) as usize..last as usize))
+        let (blocks, map) = (self.promoted().blocks.start, self.promoted().map);
+        let page = self.index().file.at_hand(blocks / PAGE)?;
+        let page_start = blocks - blocks % PAGE;
+        let end = (map - page_start).min(page.len() as u64);
+        Some(page.slice((blocks - page_start) as usize..end as usize))
     }
 }

@@ -7,7 +7,8 @@
 //! prefix  kind, [u16 number of columns, unless it is a row's], values
 //! ```
 //!
-//! What begins in the first block is found in the page with the entry, see `front`. Else the binary search, see `bracket`, goes through the offset map. Both the map and the blocks are
+//! What begins in the first block and ends soon is found in the page with the entry, see `front`. Else the binary search, see
+//! `bracket`, goes through the offset map. Both the map and the blocks are
 //! read by pages that all readers of the file share; once the blocks that remain lie within a few pages,
 //! these are read with one request. Parsed blocks are shared too, under the same budget, so that memory stays bounded
 //! however far a scan walks.

@@ -33,12 +33,21 @@ struct Partition<'a> {
     keys: &'a dyn Fn(u64) -> Clustering,
     /// Every so many blocks a tombstone is open at the end.
     tombstones: u32,
+    /// Bytes of the key of the partition in front of it.
+    in_front: usize,
 }
 
 impl<'a> Partition<'a> {
     fn new(schema: &'a Schema, count: u32, keys: &'a dyn Fn(u64) -> Clustering) -> Partition<'a> {
         let minima = Minima { timestamp: 0, local_deletion_time: 0, ttl: 0 };
-        Partition { schema, codec: RowCodec::new(schema, minima, VERSION), count, keys, tombstones: 7 }
+        Partition {
+            schema,
+            codec: RowCodec::new(schema, minima, VERSION),
+            count,
+            keys,
+            tombstones: 7,
+            in_front: LOW.len(),
+        }
     }
 
     fn end_open(&self, block: u32) -> DeletionTime {
@@ -62,8 +71,9 @@ impl<'a> Partition<'a> {
         put_deletion_time(&DeletionTime::LIVE, VERSION, &mut head);
         head.put_vint(u64::from(self.count));
         let mut index = Vec::new();
-        for (key, data, promoted) in [(LOW, 0, false), (KEY, 9, true), (HIGH, 1 << 50, false)] {
-            index.put_short_bytes(&key);
+        let low = [&LOW[..], &vec![0; self.in_front - LOW.len()]].concat();
+        for (key, data, promoted) in [(&low[..], 0, false), (&KEY, 9, true), (&HIGH, 1 << 50, false)] {
+            index.put_short_bytes(key);
             index.put_vint(data);
             if promoted {
                 index.put_vint((head.len() + blocks.len() + map.len()) as u64);
@@ -292,6 +302,49 @@ fn the_first_rows_cost_nothing() {
 
 fn between_rows(first: Clustering, last: Clustering) -> Slice {
     Slice { start: Position::before(first), end: Position::after(last) }
+}
+
+/// Wherever among the first blocks the page ends that has the entry, and however few values an end has: what is found is what a scan finds.
+#[test]
+fn the_first_rows_are_those_that_a_scan_finds() {
+    let types = [
+        vec![CqlType::Text, CqlType::BigInt],
+        vec![CqlType::Text, CqlType::Reversed(Box::new(CqlType::BigInt))],
+    ];
+    for (types, descends) in types.into_iter().zip([false, true]) {
+        let key = move |row: u64| {
+            let within = if descends { 6 - row % 7 } else { row % 7 };
+            [vec![b'a' + (row / 7) as u8], within.to_be_bytes().to_vec()].into_iter().collect::<Clustering>()
+        };
+        let partition = move || -> (Schema, u32, Box<dyn Fn(u64) -> Clustering>) {
+            (schema(types.clone()), 40, Box::new(key))
+        };
+        with_index(&partition, async |shard, partition| {
+            let beginning = |row: u64| Clustering { values: key(row).values.into_iter().take(1).collect() };
+            let mut free = 0;
+            for in_front in (3300..4100).step_by(13) {
+                let padded = Partition { in_front, ..Partition::new(partition.schema, 40, partition.keys) };
+                shard.disk().as_simulated().unwrap().add_file(INDEX, padded.index());
+                for (first, last) in [(0, 0), (0, 9), (1, 13), (0, 40), (2, 5)] {
+                    for slice in [
+                        between_rows(key(first), key(last)),
+                        between_rows(beginning(first), key(last)),
+                        between_rows(key(first), beginning(last)),
+                        Slice { start: Position::start(), end: Position::before(key(last)) },
+                        Slice { start: Position::after(key(first)), end: Position::end() },
+                    ] {
+                        let opened = Opened::new(shard, &padded, false).await;
+                        let (found, requests) = opened.counted(&slice).await;
+                        free += usize::from(requests == 0);
+                        let expected =
+                            Opened::new(shard, &padded, false).await.find(&slice, Search::Scan).await;
+                        assert_same(&found, &expected, &slice);
+                    }
+                }
+            }
+            assert!((300..1400).contains(&free), "{free} cost no request");
+        });
+    }
 }
 
 /// 10 million rows of 2000 bytes in blocks of 64 KiB: 7 MB of blocks.

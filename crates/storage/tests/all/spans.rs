@@ -86,7 +86,7 @@ pub(super) async fn table_by(shard: &Shard, clustering: Vec<CqlType>) -> Table {
     table_of(Cache::new(4 << 20), Path::new("/d"), shard, (Version::Oa, false), columns).await
 }
 
-/// With all of this.
+/// One beside this cache, with these clustering and static columns.
 pub(super) async fn table_of(
     cache: Cache,
     folder: &Path,

@@ -24,7 +24,7 @@ pub(super) struct GroupRanks {
 pub(super) struct AtRoot {
     /// How many are not after it.
     pub(super) count: usize,
-    /// How far it seems to be from the last of these to the next one, between 0 and 1.
+    /// How far it is from the last of these to the next one, between 0 and 1.
     pub(super) share: Option<f64>,
 }
 
@@ -65,5 +65,77 @@ impl GroupRanks {
     /// Bytes of memory that so many entries take at the most.
     pub(super) fn memory_bytes(entries: usize) -> usize {
         entries * size_of::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use model::{Bytes, CqlType, DeletionTime, Position, Schema};
+
+    use super::super::builder::GROUPS;
+    use super::super::entries::put_group;
+    use super::super::page::Pages;
+    use super::super::tree::TreeBuilder;
+    use super::*;
+    use crate::data::row::Minima;
+    use crate::parts::sealed_page::PAGE;
+
+    const VERSION: Version = Version::Oa;
+
+    /// Each group of the partition begins with so many times its number.
+    const GAP: i32 = 350;
+
+    /// Where rows are spread evenly, two or three entries of a leaf are looked at in the place of eight.
+    #[test]
+    fn ranks_tell_where_in_a_leaf_a_position_is() {
+        let schema = Schema::new(CqlType::Int, vec![CqlType::Int], vec![], vec![]);
+        let minima = Minima { timestamp: 0, local_deletion_time: 0, ttl: 0 };
+        let codec = RowCodec::new(&schema, minima, VERSION);
+        let at = |number: i32| std::iter::once(&number.to_be_bytes()[..]).collect::<model::Clustering>();
+        let (mut pages, mut builder) = (Pages::default(), TreeBuilder::new(GROUPS));
+        for number in 0..2000 {
+            let (mut first, mut entry) = (Vec::new(), Vec::new());
+            codec.put_row_prefix(&at(number * GAP), &mut first);
+            let place = (0, number as u32 * 180, number as u64 * 4090);
+            put_group(place, &DeletionTime::LIVE, &first, VERSION, &mut entry);
+            builder.push(&entry, &entry, &mut pages);
+        }
+        let tree = builder.finish(&mut pages);
+        let file = pages.finish(|_| Vec::new(), 0);
+        let node_of = |descent: &Descent| {
+            let start = descent.page() as usize * PAGE;
+            descent.node_in(&Bytes::from(&file[start..start + PAGE])).unwrap()
+        };
+        let descent = || Descent::new(GROUPS, &tree).unwrap();
+        let root = node_of(&descent());
+        let ranks = GroupRanks::of(&root, &descent(), VERSION, &codec).expect("they are numbers");
+
+        let (mut looks, mut searches) = (0, 0);
+        for number in (0..2000 * GAP).step_by(97) {
+            let position = Position::at(at(number));
+            let sought = Sought::new(&codec, &schema, &position);
+            let place = ranks.place(0, &sought).expect("it is a number");
+            // Nothing tells where the last leaf ends.
+            assert_eq!(place.share.is_none(), place.count == root.len());
+            let ControlFlow::Continue(below) = descent().step_behind(&root, place.count).unwrap() else {
+                panic!("there are leaves below");
+            };
+            if place.share.is_none() {
+                continue;
+            }
+            let (leaf, mut count) = (node_of(&below), 0);
+            let landed = below.at_share(place.share).step(&leaf, |entry| {
+                count += 1;
+                Ok(sought.compare_prefix(GroupHead::decode(entry)?.first(VERSION)?)?.is_gt())
+            });
+            let ControlFlow::Break(landed) = landed.unwrap() else { panic!("it is a leaf") };
+            let floor = GroupHead::decode(&landed.floor.unwrap()).unwrap().number().unwrap();
+            assert_eq!(floor, (number / GAP) as u32 * 180);
+            (looks, searches) = (looks + count, searches + 1);
+        }
+        assert!(searches > 5000, "{searches} searches");
+        assert!(looks <= 3 * searches, "{looks} looks in {searches} searches");
     }
 }

@@ -120,7 +120,7 @@ impl Node {
     }
 
     /// How many entries come before the first one that `is_after` says true of: looked for by halves, or from an entry on that is said to
-    /// be near it, in steps that double.
+    /// be near it, in steps that double until it is passed by. Far from there that looks at twice as many as halves do.
     #[inline]
     pub(super) fn count_until(
         &self,
@@ -139,16 +139,17 @@ impl Node {
             } else {
                 low = probe + 1
             }
-            // It was passed by: what is left lies within the last step.
-            if way.is_some_and(|way| way != is_down) {
-                step = 0;
+            probe = low.midpoint(high);
+            if step == 0 {
+                continue;
             }
-            probe = match (high - low > step && step > 0, is_down) {
-                (false, _) => low.midpoint(high),
-                (true, true) => high - step,
-                (true, false) => low + step - 1,
-            };
-            (way, step) = (Some(is_down), 2 * step);
+            let is_passed_by = way.replace(is_down).is_some_and(|way| way != is_down);
+            if is_passed_by || high - low <= step {
+                step = 0;
+            } else {
+                probe = if is_down { high - step } else { low + step - 1 };
+                step *= 2;
+            }
         }
         Ok(low)
     }
@@ -359,6 +360,10 @@ mod tests {
                 let mut page = page.clone();
                 page[at] ^= flip;
                 let Ok(node) = Node::decode(&Bytes::from(page), 0, 1, 2) else { continue };
+                for near in [None, Some(0), Some(1), Some(usize::MAX)] {
+                    let count = node.count_until(near, |entry| Ok(*entry > b"d"[..]));
+                    assert!(count.is_err() || count.is_ok_and(|count| count <= node.len()));
+                }
                 (0..node.len()).for_each(|number| drop(node.entry(number)));
             }
         }

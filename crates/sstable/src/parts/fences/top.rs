@@ -57,13 +57,9 @@ impl Top {
     /// if all entries are above the token.
     pub(super) fn find(&self, token: Token) -> Option<(Descent, Option<TokenFence>)> {
         let behind = self.leaves.partition_point(|leaf| leaf.token <= token);
-        let leaf = &self.leaves[behind.checked_sub(1)?];
-        let next = self.leaves.get(behind);
-        // Tokens are spread evenly.
-        let distance = |to: Token| to.wrapping_sub(leaf.token) as u64 as f64;
-        let share = next.map(|next| distance(token) / distance(next.token));
-        let next = next.map(|leaf| TokenFence { token: leaf.token, at: leaf.lead });
-        Some((Descent::at(self.tree, leaf.place, 0).at_share(share), next))
+        let place = self.leaves[behind.checked_sub(1)?].place;
+        let next = self.leaves.get(behind).map(|leaf| TokenFence { token: leaf.token, at: leaf.lead });
+        Some((Descent::at(self.tree, place, 0), next))
     }
 
     /// Bytes of memory that it takes.

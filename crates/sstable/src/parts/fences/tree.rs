@@ -114,7 +114,8 @@ pub(super) struct Descent {
     place: u64,
     level: u8,
     next: Option<Bytes>,
-    /// How far from the first entry of the next node to its last one what is looked for seems to be, between 0 and 1.
+    /// How far through the entries of the next node what is looked for seems to be: 0 at the first one, 1 behind the last one. It may be
+    /// anything where a file makes no sense.
     share: Option<f64>,
 }
 
@@ -167,6 +168,7 @@ impl Descent {
         mut is_after: impl FnMut(&[u8]) -> Decoded<bool>,
     ) -> Decoded<ControlFlow<Landed, Descent>> {
         // One place where it is called, so that it can stand there.
+        // What is no share becomes a number all the same, and one behind the last entry is looked for from there.
         let near = self.share.take().map(|share| (share * node.len() as f64) as usize);
         let count = node.count_until(near, |entry| is_after(self.key(entry)?))?;
         self.step_behind(node, count)
@@ -232,13 +234,13 @@ mod tests {
     }
 
     /// Floor and next by the tree, and how many nodes were read.
-    fn find(file: &[u8], tree: &Tree, wanted: &[u8]) -> (Landed, usize) {
+    fn find(file: &[u8], tree: &Tree, wanted: &[u8], share: Option<f64>) -> (Landed, usize) {
         let Some(mut descent) = Descent::new(7, tree) else { return (Landed::default(), 0) };
         for reads in 1.. {
             let start = descent.place() as usize / PAGE * PAGE;
             let page = Bytes::from(&file[start..start + PAGE]);
             let node = descent.node_in(&page).unwrap();
-            match descent.step(&node, |entry| Ok(&key(entry)?[..] > wanted)).unwrap() {
+            match descent.at_share(share).step(&node, |entry| Ok(&key(entry)?[..] > wanted)).unwrap() {
                 ControlFlow::Break(landed) => return (landed, reads),
                 ControlFlow::Continue(further) => descent = further,
             }
@@ -249,7 +251,17 @@ mod tests {
     fn check(entries: &BTreeMap<Vec<u8>, Vec<u8>>, wanted: &[u8], take: bool) {
         let (file, tree) = build(entries, take);
         assert_eq!(tree.entries, entries.len() as u64);
-        let (landed, reads) = find(&file, &tree, wanted);
+        for share in [None, Some(0.4), Some(1.0), Some(-3.0), Some(f64::NAN), Some(f64::INFINITY)] {
+            check_landed(entries, wanted, find(&file, &tree, wanted, share), &tree);
+        }
+    }
+
+    fn check_landed(
+        entries: &BTreeMap<Vec<u8>, Vec<u8>>,
+        wanted: &[u8],
+        (landed, reads): (Landed, usize),
+        tree: &Tree,
+    ) {
         let floor = entries.range::<[u8], _>((Bound::Unbounded, Bound::Included(wanted))).next_back();
         let next = entries.range::<[u8], _>((Bound::Excluded(wanted), Bound::Unbounded)).next();
         let of = |entry: Option<Bytes>| entry.map(|entry| key(&entry).unwrap());
