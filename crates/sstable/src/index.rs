@@ -56,6 +56,13 @@ pub struct Place {
     next_entry: Option<u64>,
 }
 
+impl Place {
+    /// Whether it is known where the partition ends.
+    pub(crate) fn has_end(&self) -> bool {
+        self.end.get().is_some()
+    }
+}
+
 impl Index {
     /// The key with what the partitioner makes of it. Tables of a secondary index have no tokens: their
     /// partitions stand in the order of the key's type.

@@ -13,6 +13,7 @@
 //! | [`big`] | the BIG format's index: entries, and the search in a large partition |
 //! | [`cache`] | what is kept of an index between reads |
 //! | [`reader`], [`reverse`] | a slice of a partition, in either direction |
+//! | `pacing` | how much of the data a read asks for at first, and whether it has to know where the partition ends |
 //! | [`forwarding`], [`ranges`] | slices of one partition, and ranges of partitions, that follow each other |
 //! | [`rows`] | several rows of one partition at once |
 //! | [`one_row`] | one row of a large partition, with one request |
@@ -36,6 +37,7 @@ pub mod index;
 pub mod key_filter;
 pub mod one_row;
 mod opener;
+mod pacing;
 pub mod parts;
 pub mod ranges;
 pub mod reader;

@@ -1,4 +1,4 @@
-//! A small partition, looked for in the data itself: fences tell where each one without blocks begins.
+//! A partition that is looked for in the data itself: fences tell where each one begins.
 //!
 //! ```text
 //! token ──► fences: the place before it, and of each partition there two bytes of its token and where it begins
@@ -6,7 +6,8 @@
 //!             one does                                its key is compared: mostly it is the one, else Index.db is asked
 //! ```
 //!
-//! So such a partition is one request, and nothing of Index.db has to be read or kept.
+//! So a small partition is one request, and nothing of Index.db has to be read or kept. Of one with blocks all of it is: such a one has a
+//! fence of its own, and there is one behind it.
 
 use std::ops::Range;
 
@@ -23,6 +24,8 @@ pub(crate) enum Sought {
     There(Box<DataReader>),
     /// It is in none of the SSTable's data.
     Absent,
+    /// One with blocks, or another of the same token, begins where this range does, and ends in it.
+    WithBlocks(Range<u64>),
     /// Index.db is to be asked: the fences do not say where it would be, or are of no use.
     Unknown,
 }
@@ -47,7 +50,9 @@ impl SSTable {
             Err(error) => return fencing.give_up(error).map(|()| Sought::Unknown),
         };
         if near.fence.has_blocks {
-            return Ok(Sought::Unknown);
+            let is_here = near.fence.token == key.token;
+            let range = near.fence.data..near.end.unwrap_or_else(|| self.data().file.len());
+            return Ok(if is_here { Sought::WithBlocks(range) } else { Sought::Unknown });
         }
         let ranges = || near.ranges(key.token, self.data().file.len());
         for range in ranges() {
@@ -66,15 +71,15 @@ impl SSTable {
         Ok(Sought::Unknown)
     }
 
-    /// The reader of the partition that has this range, if it is that of the key, and its beginning is sound.
-    async fn at(
+    /// The reader of the partition that begins where this range does, if it is that of the key, and its beginning is sound.
+    pub(crate) async fn at(
         &self,
         key: &PartitionKey,
         range: Range<u64>,
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<Option<Box<DataReader>>> {
-        if range.is_empty() || range.end > self.data().file.len() {
+        if range.start >= range.end || range.end > self.data().file.len() {
             return Ok(None);
         }
         let mut reader = self.forward(key, range, slice, options);

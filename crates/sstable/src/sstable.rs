@@ -9,12 +9,11 @@ use model::{Bytes, KeyView, PartitionKey, PartitionStart, Position, Schema, Slic
 use runtime::{Cache, Disk, File, Reserved, SingleFlight};
 
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
-use crate::big::promoted_cursor::{Block, BlockIndex, Found, Search};
+use crate::big::promoted_cursor::{Block, BlockIndex, Search};
 use crate::cache::cached_file::{CachedFile, PageStats};
 use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::component::{Component, Descriptor};
-use crate::data::read_ahead::PAGE;
-use crate::data::reader::{Blocks, Data, DataReader, Guess, Pace};
+use crate::data::reader::{Blocks, Data, DataReader, Pace};
 use crate::forwarding::ForwardingReader;
 use crate::index::{Index, Place, token_for};
 use crate::key_filter::KeyFilter;
@@ -385,7 +384,8 @@ impl SSTable {
     /// A slice of one partition; `None` if the partition is not there, or the slice ends before it begins.
     ///
     /// Reads the index as far as it must, or the beginning of the partition if it is a small one; of the data, as the result
-    /// is read, only the blocks that can hold rows of the slice.
+    /// is read, only the blocks that can hold rows of the slice. Where a limit is expected to be met long before the partition ends, it is not
+    /// asked where that is: who reads on to there may bring in what stands behind it.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.
@@ -427,7 +427,12 @@ impl SSTable {
             match self.seek(key, slice, options).await? {
                 Sought::There(reader) => return Ok(Some(PartitionReader::Forward(reader))),
                 Sought::Absent => return Ok(None),
-                Sought::Unknown => {}
+                Sought::WithBlocks(range) if whole => {
+                    if let Some(reader) = self.at(key, range, slice, options).await? {
+                        return Ok(Some(PartitionReader::Forward(reader)));
+                    }
+                }
+                Sought::WithBlocks(_) | Sought::Unknown => {}
             }
         }
         let Some(place) = self.index.look_up(key).await? else {
@@ -465,8 +470,7 @@ impl SSTable {
         }
         let range = self.index.range(&place).await?;
         self.check_range(&range)?;
-        let pace = Pace { first: FIRST_GUESS.min(self.read_buffer), ..Pace::steady(self.read_buffer, false) };
-        let reader = DataReader::partition(self.data.clone(), range, pace, Slice::all());
+        let reader = DataReader::partition(self.data.clone(), range, self.pace_of_first(), Slice::all());
         let reader = reader.expecting(key).to_its_end().without_static_row();
         Ok(Some(ForwardingReader::whole(self, key, reader, None, slice, search)))
     }
@@ -560,7 +564,10 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<PartitionReader> {
-        let range = self.index.range(&place).await?;
+        let range = match self.is_beginning(&place, options).await? {
+            true => self.from(place.start)?,
+            false => self.index.range(&place).await?,
+        };
         self.check_range(&range)?;
         if options.reverse {
             let reader = ReverseReader::whole(self.clone(), key.clone(), range, slice.clone(), options);
@@ -591,9 +598,13 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Result<PartitionReader> {
-        let cursor = self.index.cursor(&self.data.codec, &promoted).with_rows();
+        let enough = self.enough(options);
+        let cursor = self.index.cursor(&self.data.codec, &promoted).with_rows().without_end(enough);
         let found = cursor.find(slice, options.search).await?;
-        let bytes = self.part_of_partition(partition, found.bytes.clone())?;
+        let bytes = match found.is_open_ended() {
+            true => self.from(partition.saturating_add(found.bytes.start))?,
+            false => self.part_of_partition(partition, found.bytes.clone())?,
+        };
         let head = self.part_of_partition(partition, 0..promoted.head_len)?;
         let start = PartitionStart { key: key.clone(), deletion: promoted.deletion };
         let wants_head = options.static_row && self.data.codec.has_static_row();
@@ -621,15 +632,8 @@ impl SSTable {
         } else {
             DataReader::head_and_blocks(data, head, blocks, pace, slice.clone()).expecting(key)
         };
+        let reader = if found.is_open_ended() { reader.to_its_end() } else { reader };
         Ok(PartitionReader::forward(reader.noting(absences)))
-    }
-
-    /// Whether a slice of one row is worth to be read from the beginning of its block on.
-    fn has_near_neighbours(&self, found: &Found, slice: &Slice) -> bool {
-        let row = self.len_of_rows(1).max(1);
-        let before = found.entry.row(row).start.saturating_sub(found.bytes.start);
-        let is_near = before <= MOST_BEFORE && before / row <= MOST_ROWS_BEFORE;
-        is_near && found.open.is_live() && self.schema().row_of(slice).is_some()
     }
 
     /// What wants to know whether the row of a slice is there, if the slice is of one.
@@ -638,53 +642,16 @@ impl SSTable {
         self.schema().row_of(slice).map(|_| rows.absences().clone())
     }
 
-    /// The wanted rows may begin anywhere.
-    fn pace_of_whole(&self, options: ReadOptions) -> Pace {
-        let most = self.read_buffer(options);
-        let first = match options.limit {
-            None => most,
-            // A request ends at the multiple of a page before where it may.
-            Some(rows) => {
-                FIRST_GUESS.saturating_add(self.len_of_rows(rows.saturating_sub(1))).saturating_add(PAGE - 1)
-            }
-        };
-        let overlaps = options.reads_on && options.limit.is_none();
-        Pace { first: first.min(most), overlaps, ..Pace::steady(most, false) }
-    }
-
-    /// From `start` on, counted as the blocks that were found are, as far as the wanted rows seem to reach.
-    pub(crate) fn pace(&self, options: ReadOptions, start: u64, found: &Found) -> Pace {
-        let steady = Pace::steady(self.read_buffer(options), false);
-        let row = self.len_of_rows(1);
-        let (entry, exit) = (found.entry.row(row).start, found.exit.row(row).end);
-        let enough =
-            options.limit.map_or(u64::MAX, |rows| entry.saturating_add(self.len_of_rows(rows.max(1))));
-        let end = exit.min(enough);
-        let len = end.saturating_sub(start);
-        if end >= found.bytes.end || len >= steady.most {
-            // What is under way is not to be let go at a limit.
-            return Pace { overlaps: options.reads_on && enough >= exit && len > steady.most, ..steady };
-        }
-        let guess = match options.is_among_others {
-            false if end.saturating_sub(entry) <= row => Guess::Row,
-            true if exit.saturating_sub(entry) <= row => Guess::Row,
-            false => Guess::Rows,
-            true => Guess::Share,
-        };
-        let Some(slack) = self.data.slack.of(guess, row) else { return steady };
-        let first = len.saturating_add(slack);
-        Pace { first: first.clamp(1, steady.most), guess: Some(guess), ..steady }
-    }
-
-    /// How many bytes of data so many rows take, going by the mean of all.
-    pub(crate) fn len_of_rows(&self, rows: u64) -> u64 {
-        let (len, count) = (self.data.file.len(), self.statistics.stats.row_count.max(1));
-        rows.checked_mul(len).map_or_else(|| rows.saturating_mul(len / count), |all| all / count)
-    }
-
     /// A range that is relative to a partition's start. What the index says must lie within the data.
     pub(crate) fn part_of_partition(&self, partition: u64, part: Range<u64>) -> Result<Range<u64>> {
         let range = partition.saturating_add(part.start)..partition.saturating_add(part.end);
+        self.check_range(&range)?;
+        Ok(range)
+    }
+
+    /// All data from there on, for who sees where a partition ends.
+    pub(crate) fn from(&self, start: u64) -> Result<Range<u64>> {
+        let range = start..self.data.file.len().max(start);
         self.check_range(&range)?;
         Ok(range)
     }
@@ -708,14 +675,6 @@ impl SSTable {
         options.read_buffer.map_or(self.read_buffer, |most| most.clamp(1, self.read_buffer))
     }
 }
-
-/// How much of a partition without index blocks to read where little may be wanted. Bytes.
-const FIRST_GUESS: u64 = 16 << 10;
-
-/// How many bytes in front of a row may be rows that are given out with it: a block of a database.
-const MOST_BEFORE: u64 = 4 << 10;
-/// And how many these may be: they are decoded, which is to cost less than a request.
-const MOST_ROWS_BEFORE: u64 = 32;
 
 /// The components of our own, or what became of them.
 struct Own {

@@ -24,6 +24,9 @@ use crate::parts::row_filter::hash_of;
 /// Most edges have no more bytes.
 const EDGE: usize = 64;
 
+/// Blocks of data are hardly ever smaller. Bytes.
+const SMALL_BLOCK: u64 = 4 << 10;
+
 /// The blocks of a group, at hand.
 struct Blocks {
     /// The number of the first one.
@@ -61,7 +64,11 @@ impl PromotedCursor<'_> {
                 return Ok(Found::nothing(group.number, self.promoted().head_len, DeletionTime::LIVE));
             }
             (Some(group), next) => {
-                self.prefetch_both(fenced, &group, next.as_ref(), &sought.end).await?;
+                // Where it does not matter where the slice ends, the next group is not asked.
+                let is_beginning = |next: &Group| self.has_enough(next.number, SMALL_BLOCK, &slice.end);
+                if !next.as_ref().is_some_and(is_beginning) {
+                    self.prefetch_both(fenced, &group, next.as_ref(), &sought.end).await?;
+                }
                 let mut blocks = self.blocks(fenced, &group, next.as_ref()).await?;
                 let number = self.count_while(&mut blocks, Edge::Last, &sought.start, Ordering::is_lt)?;
                 if number < blocks.packed.len() {
@@ -157,6 +164,9 @@ impl PromotedCursor<'_> {
         let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
             && slice.start.prefix == slice.end.prefix;
         let (upper, exit, bytes_end) = match self.order_of(&mut blocks, number, Edge::Last, end)?.is_lt() {
+            true if self.has_enough(lower, first.end - first.start, &slice.end) => {
+                (self.promoted().count - 1, Within::nowhere(), u64::MAX)
+            }
             true => self.last_of(fenced, (blocks, next), (end, &slice.end)).await?,
             false if is_of_row => (lower, entry.clone(), first.end),
             false => (lower, self.within(&mut blocks, number, (end, &slice.end))?, first.end),

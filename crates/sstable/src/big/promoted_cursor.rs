@@ -98,7 +98,7 @@ pub(super) fn decode_tail(cursor: &mut Cursor<'_>, version: Version) -> Decoded<
     let Some(width) = cursor.signed_vint()?.checked_add(WIDTH_BASE).filter(|&width| width >= 0) else {
         return cursor.invalid("a block's width is impossible");
     };
-    if offset.checked_add(width as u64).is_none() {
+    if offset.checked_add(width as u64).is_none_or(|end| end == u64::MAX) {
         return cursor.invalid("a block's offset is impossible");
     }
     let end_open = match cursor.u8()? {
@@ -130,11 +130,12 @@ pub(super) fn put_block_tail(
 pub struct Found {
     /// Their numbers; empty where the index proves that nothing is there.
     pub blocks: Range<u32>,
-    /// Where they are, in bytes from the partition's start.
+    /// Where they are, in bytes from the partition's start; up to [`u64::MAX`] where they end with the partition, and it was not asked where
+    /// that is.
     pub bytes: Range<u64>,
     /// Where in the first of them the slice seems to begin.
     pub entry: Within,
-    /// Where in the last of them it seems to end.
+    /// Where in the last of them it seems to end; behind everything where it was not asked.
     pub exit: Within,
     /// The range tombstone that is open at their start.
     pub open: DeletionTime,
@@ -156,6 +157,28 @@ impl Found {
             exit: Within::of(schema, last, &slice.end),
             open,
         }
+    }
+
+    /// From a block on all of so many.
+    fn open_ended(
+        (lower, first): (u32, &Block),
+        count: u32,
+        schema: &Schema,
+        slice: &Slice,
+        open: DeletionTime,
+    ) -> Found {
+        Found {
+            blocks: lower..count,
+            bytes: first.offset..u64::MAX,
+            entry: Within::of(schema, first, &slice.start),
+            exit: Within::nowhere(),
+            open,
+        }
+    }
+
+    /// Whether it was not asked where they end, which is with the partition.
+    pub(crate) fn is_open_ended(&self) -> bool {
+        self.bytes.end == u64::MAX
     }
 
     /// This block as well, which is the next one.
@@ -189,6 +212,11 @@ impl Within {
     pub(super) fn new(block: Range<u64>, share: Option<f64>) -> Within {
         let share = share.map_or(SHARES, |share| (share * SHARES as f64) as u64);
         Within { block, share }
+    }
+
+    /// Behind all that may be wanted.
+    pub(super) fn nowhere() -> Within {
+        Within::new(u64::MAX..u64::MAX, None)
     }
 
     fn of(schema: &Schema, block: &Block, position: &Position) -> Within {
@@ -250,6 +278,8 @@ pub struct PromotedCursor<'a> {
     promoted: &'a Promoted,
     /// What tells of single rows, for who begins to read where the blocks of the slice do.
     rows: Option<&'a RowFilter>,
+    /// So many bytes from the first block on have all that is wanted, and where others end does not matter.
+    enough: Option<u64>,
 }
 
 impl<'a> PromotedCursor<'a> {
@@ -260,13 +290,25 @@ impl<'a> PromotedCursor<'a> {
         schema: &'a Schema,
         promoted: &'a Promoted,
     ) -> PromotedCursor<'a> {
-        PromotedCursor { index, codec, schema, promoted, rows: None }
+        PromotedCursor { index, codec, schema, promoted, rows: None, enough: None }
     }
 
     /// The same, which answers that there is nothing where a single row is known not to be there. It does not say then where the row
     /// would be, nor what is open there, which a reader that comes from elsewhere has to know.
     pub(crate) fn with_rows(self) -> PromotedCursor<'a> {
         PromotedCursor { rows: self.index.rows.as_ref().ok(), ..self }
+    }
+
+    /// The same for who has all that is wanted in so many bytes of the slice, if that is known, and sees where the partition ends: where a
+    /// slice with more ends with it, the last of its blocks is not looked for.
+    pub(crate) fn without_end(self, enough: Option<u64>) -> PromotedCursor<'a> {
+        PromotedCursor { enough, ..self }
+    }
+
+    /// Whether where a slice ends does not matter, if blocks from this one on have so many bytes each.
+    pub(super) fn has_enough(&self, lower: u32, width: u64, end: &Position) -> bool {
+        let left = u64::from(self.promoted.count.saturating_sub(lower)).saturating_mul(width);
+        *end == Position::end() && self.enough.is_some_and(|enough| enough <= left)
     }
 
     /// The blocks that can hold rows of the slice.
@@ -354,6 +396,9 @@ impl<'a> PromotedCursor<'a> {
         let first = self.block(lower).await?;
         if self.schema.compare(&first.first, &slice.end).is_gt() {
             return Ok(Found::nothing(lower, first.offset, open));
+        }
+        if self.has_enough(lower, first.width, &slice.end) {
+            return Ok(Found::open_ended((lower, &first), self.promoted.count, self.schema, slice, open));
         }
         let upper = self.last_beginning_at_or_before(lower, &first, &slice.end).await?;
         let last = if upper == lower { first.clone() } else { self.block(upper).await? };

@@ -136,7 +136,7 @@ pub struct DataReader {
     ready: VecDeque<Fragment>,
     /// The key that the index promised.
     expected: Option<PartitionKey>,
-    /// Whether the range ends with the partition, whose end was not seen yet.
+    /// Whether the partition ends in the range, and its end was not seen yet.
     is_whole: bool,
     /// Whether there may be more of the slice behind the range.
     is_open_ended: bool,
@@ -252,7 +252,7 @@ impl DataReader {
         self
     }
 
-    /// The range is said to end with the partition: it is an error if the partition goes on behind it.
+    /// The partition is said to end in the range, which is read no further: it is an error if the partition goes on behind the range.
     pub fn to_its_end(mut self) -> DataReader {
         self.is_whole = true;
         self

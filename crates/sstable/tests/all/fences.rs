@@ -34,13 +34,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn tables() -> impl Iterator<Item = (PathBuf, i32)> {
+pub(super) fn tables() -> impl Iterator<Item = (PathBuf, i32)> {
     let paths = TABLES.map(|(path, rows)| (root().join(path), rows));
     paths.into_iter().filter(|(path, _)| path.exists())
 }
 
 /// Runs over a disk in memory, with the files of the table's folder.
-fn with_table<T: Send>(path: &Path, test: impl AsyncFnOnce(&Shard, &Path) -> T + Send) -> T {
+pub(super) fn with_table<T: Send>(path: &Path, test: impl AsyncFnOnce(&Shard, &Path) -> T + Send) -> T {
     let options = SimOptions { seed: 3, short_read_chance: 0.05, alignment: 512, ..SimOptions::default() };
     runtime::run_simulated(options, async |shard: Shard| {
         for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
@@ -52,13 +52,13 @@ fn with_table<T: Send>(path: &Path, test: impl AsyncFnOnce(&Shard, &Path) -> T +
     .unwrap()
 }
 
-async fn open(disk: &Disk, path: &Path, fences: bool, cache: usize) -> Rc<SSTable> {
+pub(super) async fn open(disk: &Disk, path: &Path, fences: bool, cache: usize) -> Rc<SSTable> {
     let options = OpenOptions { fences, ..OpenOptions::new(Cache::new(cache)) };
     SSTable::open(disk, path, &options).await.unwrap()
 }
 
 /// Builds fences for the table; their path and bytes.
-async fn build(disk: &Disk, path: &Path) -> (PathBuf, Vec<u8>) {
+pub(super) async fn build(disk: &Disk, path: &Path) -> (PathBuf, Vec<u8>) {
     let table = open(disk, path, false, 1 << 20).await;
     let len = write_fences(disk, &table, |_| {}).await.unwrap().expect("fences are of use here");
     let path = table.descriptor().path_of(&Component::Fences);
@@ -72,7 +72,7 @@ fn is_in_use(table: &SSTable) -> bool {
     matches!(table.fences_state(), Usage::InUse { .. })
 }
 
-async fn all(mut reader: impl FragmentReader<Error = siltstone_sstable::Error>) -> Vec<Fragment> {
+pub(super) async fn all(mut reader: impl FragmentReader<Error = siltstone_sstable::Error>) -> Vec<Fragment> {
     let mut fragments = Vec::new();
     while let Some(fragment) = reader.next().await.unwrap() {
         fragments.push(fragment);

@@ -12,6 +12,7 @@ mod forwarding;
 mod guesses;
 mod identity;
 mod large_partition;
+mod limits;
 mod places;
 mod requests;
 mod row_filter;

@@ -1,0 +1,112 @@
+//! How much of the data a read asks for at first, and how far it may go: by how many rows are wanted, and how long rows are.
+//!
+//! ```text
+//! data    ···[ partition                                                    end ]···
+//!               ├─ rows that are wanted, about ─┤
+//!            [──── about so far at least, by its blocks ────]
+//! ```
+//!
+//! Where a partition has more than what is wanted, its end is not looked for in the index, which may take requests of its own: a
+//! partition says itself where it ends, if it is read so far.
+
+use model::Slice;
+
+use crate::Result;
+use crate::big::promoted_cursor::Found;
+use crate::data::read_ahead::PAGE;
+use crate::data::reader::{Guess, Pace};
+use crate::index::Place;
+use crate::sstable::{ReadOptions, SSTable};
+
+/// How much of a partition to read from its head on where little may be wanted. Bytes.
+const FIRST_GUESS: u64 = 16 << 10;
+
+/// How many bytes in front of a row may be rows that are given out with it: a block of a database.
+const MOST_BEFORE: u64 = 4 << 10;
+/// And how many these may be: they are decoded, which is to cost less than a request.
+const MOST_ROWS_BEFORE: u64 = 32;
+
+/// A block has about as many bytes, or more, where it is not known. Where they are smaller, about as much as is wanted may be read behind the
+/// partition.
+const BLOCK: u64 = 4 << 10;
+
+impl SSTable {
+    /// Whether a slice of one row is worth to be read from the beginning of its block on.
+    pub(crate) fn has_near_neighbours(&self, found: &Found, slice: &Slice) -> bool {
+        let row = self.len_of_rows(1).max(1);
+        let before = found.entry.row(row).start.saturating_sub(found.bytes.start);
+        let is_near = before <= MOST_BEFORE && before / row <= MOST_ROWS_BEFORE;
+        is_near && found.open.is_live() && self.schema().row_of(slice).is_some()
+    }
+
+    /// The wanted rows may begin anywhere.
+    pub(crate) fn pace_of_whole(&self, options: ReadOptions) -> Pace {
+        let most = self.read_buffer(options);
+        let first = match options.limit {
+            None => most,
+            // A request ends at the multiple of a page before where it may.
+            Some(rows) => {
+                FIRST_GUESS.saturating_add(self.len_of_rows(rows.saturating_sub(1))).saturating_add(PAGE - 1)
+            }
+        };
+        let overlaps = options.reads_on && options.limit.is_none();
+        Pace { first: first.min(most), overlaps, ..Pace::steady(most, false) }
+    }
+
+    /// From `start` on, counted as the blocks that were found are, as far as the wanted rows seem to reach.
+    pub(crate) fn pace(&self, options: ReadOptions, start: u64, found: &Found) -> Pace {
+        let steady = Pace::steady(self.read_buffer(options), false);
+        let row = self.len_of_rows(1);
+        let (entry, exit) = (found.entry.row(row).start, found.exit.row(row).end);
+        let enough =
+            options.limit.map_or(u64::MAX, |rows| entry.saturating_add(self.len_of_rows(rows.max(1))));
+        let end = exit.min(enough);
+        let len = end.saturating_sub(start);
+        if end >= found.bytes.end || len >= steady.most {
+            // What is under way is not to be let go at a limit.
+            return Pace { overlaps: options.reads_on && enough >= exit && len > steady.most, ..steady };
+        }
+        let guess = match options.is_among_others {
+            false if end.saturating_sub(entry) <= row => Guess::Row,
+            true if exit.saturating_sub(entry) <= row => Guess::Row,
+            false => Guess::Rows,
+            true => Guess::Share,
+        };
+        // Behind that the partition may end.
+        let known = match self.enough(options).filter(|_| found.is_open_ended()) {
+            Some(enough) => entry.saturating_sub(start).saturating_add(enough),
+            None => u64::MAX,
+        };
+        let Some(slack) = self.data().slack.of(guess, row) else {
+            return Pace { first: known.clamp(1, steady.most), ..steady };
+        };
+        let first = len.saturating_add(slack).min(known);
+        Pace { first: first.clamp(1, steady.most), guess: Some(guess), ..steady }
+    }
+
+    /// How many bytes of data so many rows take, going by the mean of all.
+    pub(crate) fn len_of_rows(&self, rows: u64) -> u64 {
+        let (len, count) = (self.data().file.len(), self.statistics().stats.row_count.max(1));
+        rows.checked_mul(len).map_or_else(|| rows.saturating_mul(len / count), |all| all / count)
+    }
+
+    /// So many bytes from where a slice begins have all rows of it that are wanted, if rows are about as long as others are. `None` where
+    /// all may be wanted, or rows from the end on.
+    pub(crate) fn enough(&self, options: ReadOptions) -> Option<u64> {
+        let rows = options.limit.filter(|_| !options.reverse)?;
+        Some(FIRST_GUESS.saturating_add(self.len_of_rows(rows)))
+    }
+
+    /// Whether what is wanted of a partition is its beginning, of which it need not be known where it ends, and is not.
+    pub(crate) async fn is_beginning(&self, place: &Place, options: ReadOptions) -> Result<bool> {
+        let Some(enough) = self.enough(options).filter(|_| !place.has_end()) else { return Ok(false) };
+        let promoted = self.index().promoted(place).await?;
+        Ok(promoted.is_some_and(|promoted| enough <= u64::from(promoted.count) * BLOCK))
+    }
+
+    /// The pace of a partition without blocks, of which little may be wanted.
+    pub(crate) fn pace_of_first(&self) -> Pace {
+        let most = self.read_buffer(ReadOptions::default());
+        Pace { first: FIRST_GUESS.min(most), ..Pace::steady(most, false) }
+    }
+}

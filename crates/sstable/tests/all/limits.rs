@@ -1,0 +1,99 @@
+//! Where few rows are wanted of a large partition, where it ends is not looked for; and nothing is missed by that.
+
+use std::rc::Rc;
+
+use model::{Bytes, Fragment, PartitionKey, Position, Slice};
+use runtime::{Shard, SimOptions};
+use siltstone_sstable::component::{DATA_IO, FENCES_IO, INDEX_IO};
+use siltstone_sstable::{ReadOptions, SSTable};
+
+use super::fences::{all, build, open, tables, with_table};
+
+fn key(table: &SSTable) -> PartitionKey {
+    table.key(Bytes::from(1_i32.to_be_bytes().to_vec()))
+}
+
+/// From the row of this number on.
+fn from(row: i32) -> Slice {
+    let clustering = std::iter::once(row.to_be_bytes().to_vec()).collect();
+    Slice { start: Position::before(clustering), end: Position::end() }
+}
+
+/// What is read of the data for so few rows has no more bytes: about two chunks, and the guess where rows may begin anywhere.
+const MOST_BYTES: u64 = (2 * 64 + 24) << 10;
+
+/// Requests to the index, the fences and the data for some rows of a slice.
+async fn requests(shard: &Shard, table: &Rc<SSTable>, slice: &Slice, rows: u64) -> [u64; 3] {
+    let before = shard.disk().stats();
+    let options = ReadOptions { limit: Some(rows), ..ReadOptions::default() };
+    let mut reader = table.read(&key(table), slice, options).await.unwrap().expect("it is there");
+    let mut left = rows;
+    while left > 0 {
+        match model::FragmentReader::next(&mut reader).await.unwrap() {
+            Some(Fragment::Row(_)) => left -= 1,
+            fragment => assert!(fragment.is_some(), "the partition has more rows"),
+        }
+    }
+    let stats = shard.disk().stats().since(&before);
+    assert!(stats.class(DATA_IO).bytes <= MOST_BYTES, "{stats:?}");
+    [INDEX_IO, FENCES_IO, DATA_IO].map(|class| stats.class(class).requests)
+}
+
+#[test]
+fn the_first_rows_cost_no_look_at_the_end() {
+    for (path, rows) in tables() {
+        with_table(&path, async |shard, path| {
+            let disk = shard.disk();
+            disk.as_simulated().unwrap().set_options(SimOptions { alignment: 512, ..SimOptions::default() });
+            let name = path.display();
+            let cold = async |fences| open(disk, path, fences, 64 << 20).await;
+            assert_eq!(requests(shard, &cold(false).await, &Slice::all(), 9).await, [1, 0, 1], "{name}");
+            build(disk, path).await;
+            assert_eq!(requests(shard, &cold(true).await, &Slice::all(), 9).await, [0, 0, 1], "{name}");
+            // All of it without a limit is no look at the index either.
+            let table = cold(true).await;
+            let opened = disk.stats();
+            let whole = table.read(&key(&table), &Slice::all(), ReadOptions::default()).await.unwrap();
+            let found = all(whole.expect("it is there")).await;
+            assert!(found.len() > rows as usize / 2, "{name}: {} fragments", found.len());
+            assert_eq!(disk.stats().since(&opened).class(INDEX_IO).requests, 0, "{name}");
+            for row in [100, rows / 2] {
+                let of_slice = requests(shard, &cold(true).await, &from(row), 9).await;
+                assert_eq!(of_slice, [1, 0, 1], "{name}: {row}");
+            }
+        });
+    }
+}
+
+/// A limit is what is expected, and no promise.
+#[test]
+fn who_reads_on_behind_a_limit_gets_all() {
+    for (path, rows) in tables().filter(|(_, rows)| *rows <= 20_000) {
+        with_table(&path, async |shard, path| {
+            let disk = shard.disk();
+            build(disk, path).await;
+            let slices = [Slice::all(), from(0), from(rows / 3), from(rows - 700), from(rows + 9)];
+            for slice in &slices {
+                for (static_row, reads_on, is_among_others) in [(false, false, true), (true, true, false)] {
+                    let options = ReadOptions { static_row, reads_on, ..ReadOptions::default() };
+                    let whole = ReadOptions { is_among_others, ..options };
+                    let table = open(disk, path, false, 1 << 20).await;
+                    let expected = all(table.read(&key(&table), slice, whole).await.unwrap().unwrap()).await;
+                    for (fences, limit, read_buffer) in [
+                        (true, 1, None),
+                        (false, 1, Some(3000)),
+                        (true, 100, Some(20_000)),
+                        (false, 100, None),
+                        (true, 5000, None),
+                    ] {
+                        let options = ReadOptions { limit: Some(limit), read_buffer, ..whole };
+                        let table = open(disk, path, fences, 1 << 20).await;
+                        let found =
+                            all(table.read(&key(&table), slice, options).await.unwrap().unwrap()).await;
+                        assert!(found == expected, "{}: {slice:?} {options:?}", path.display());
+                    }
+                }
+            }
+        });
+    }
+}
