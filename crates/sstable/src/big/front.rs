@@ -5,7 +5,8 @@
 //! slice                                              ├────────────────────┤  found: nothing is read for it
 //! ```
 //!
-//! So a slice that begins in the first block needs neither the offset map nor a search, if it ends soon, as far as the page tells.
+//! So a slice that begins in the first block needs neither the offset map nor a search, if it ends soon, as far as the page tells, or where it
+//! ends does not matter.
 
 use model::{Bytes, DeletionTime, Position, Slice};
 
@@ -19,9 +20,6 @@ impl PromotedCursor<'_> {
     /// The blocks of a slice that begins in the first one, or before it, if what is at hand tells all of them. What is wrong there is told
     /// by who searches.
     pub(super) fn find_at_front(&self, slice: &Slice) -> Option<Found> {
-        if slice.end == Position::end() && self.promoted().count > MOST {
-            return None;
-        }
         let bytes = self.front_at_hand()?;
         let (schema, mut at) = (self.schema(), 0);
         let mut found: Option<Found> = None;
@@ -34,6 +32,17 @@ impl PromotedCursor<'_> {
             match &mut found {
                 Some(found) => found.take(&block, schema, slice),
                 None if schema.compare(&block.last, &slice.start).is_lt() => return None,
+                None if self.has_enough(number, block.width, &slice.end) => {
+                    let count = self.promoted().count;
+                    return Some(Found::open_ended(
+                        (number, &block),
+                        count,
+                        schema,
+                        slice,
+                        DeletionTime::LIVE,
+                    ));
+                }
+                None if slice.end == Position::end() && self.promoted().count > MOST => return None,
                 None => {
                     let first = (number, &block);
                     found = Some(Found::between(first, first, schema, slice, DeletionTime::LIVE));

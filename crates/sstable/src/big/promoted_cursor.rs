@@ -160,7 +160,7 @@ impl Found {
     }
 
     /// From a block on all of so many.
-    fn open_ended(
+    pub(super) fn open_ended(
         (lower, first): (u32, &Block),
         count: u32,
         schema: &Schema,

@@ -48,6 +48,10 @@ fn the_first_rows_cost_no_look_at_the_end() {
             let name = path.display();
             let cold = async |fences| open(disk, path, fences, 64 << 20).await;
             assert_eq!(requests(shard, &cold(false).await, &Slice::all(), 9).await, [1, 0, 1], "{name}");
+            // In front of all rows, which may descend.
+            let descends = path.to_string_lossy().contains("large_rev");
+            let front = from(if descends { i32::MAX } else { -7 });
+            assert_eq!(requests(shard, &cold(false).await, &front, 9).await, [1, 0, 1], "{name}");
             build(disk, path).await;
             assert_eq!(requests(shard, &cold(true).await, &Slice::all(), 9).await, [0, 0, 1], "{name}");
             // All of it without a limit is no look at the index either.
@@ -72,7 +76,15 @@ fn who_reads_on_behind_a_limit_gets_all() {
         with_table(&path, async |shard, path| {
             let disk = shard.disk();
             build(disk, path).await;
-            let slices = [Slice::all(), from(0), from(rows / 3), from(rows - 700), from(rows + 9)];
+            let slices = [
+                Slice::all(),
+                from(-7),
+                from(i32::MAX),
+                from(0),
+                from(rows / 3),
+                from(rows - 700),
+                from(rows + 9),
+            ];
             for slice in &slices {
                 for (static_row, reads_on, is_among_others) in [(false, false, true), (true, true, false)] {
                     let options = ReadOptions { static_row, reads_on, ..ReadOptions::default() };
