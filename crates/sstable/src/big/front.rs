@@ -21,35 +21,26 @@ impl PromotedCursor<'_> {
     /// by who searches.
     pub(super) fn find_at_front(&self, slice: &Slice) -> Option<Found> {
         let bytes = self.front_at_hand()?;
-        let (schema, mut at) = (self.schema(), 0);
-        let mut found: Option<Found> = None;
-        for number in 0..self.promoted().count.min(MOST) {
+        let (schema, count, open) = (self.schema(), self.promoted().count, DeletionTime::LIVE);
+        let (mut at, mut found) = (0, None::<Found>);
+        for number in 0..count.min(MOST) {
             let (block, len) = self.decode(&bytes.slice(at..bytes.len())).ok()?;
             at += len;
             if schema.compare(&block.first, &slice.end).is_gt() {
-                return Some(found.unwrap_or_else(|| Found::nothing(0, block.offset, DeletionTime::LIVE)));
+                return Some(found.unwrap_or_else(|| Found::nothing(0, block.offset, open)));
             }
+            let first = (number, &block);
             match &mut found {
                 Some(found) => found.take(&block, schema, slice),
                 None if schema.compare(&block.last, &slice.start).is_lt() => return None,
                 None if self.has_enough(number, block.width, &slice.end) => {
-                    let count = self.promoted().count;
-                    return Some(Found::open_ended(
-                        (number, &block),
-                        count,
-                        schema,
-                        slice,
-                        DeletionTime::LIVE,
-                    ));
+                    return Some(Found::open_ended(first, count, schema, slice, open));
                 }
-                None if slice.end == Position::end() && self.promoted().count > MOST => return None,
-                None => {
-                    let first = (number, &block);
-                    found = Some(Found::between(first, first, schema, slice, DeletionTime::LIVE));
-                }
+                None if slice.end == Position::end() && count > MOST => return None,
+                None => found = Some(Found::between(first, first, schema, slice, open)),
             }
         }
-        found.filter(|found| found.blocks.end == self.promoted().count)
+        found.filter(|found| found.blocks.end == count)
     }
 
     /// What is at hand of the page that the first block begins in.
