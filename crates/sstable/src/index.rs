@@ -57,9 +57,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether it is known where the partition ends.
+    /// Whether it is known where the partition ends: the last one does where the data does.
     pub(crate) fn has_end(&self) -> bool {
-        self.end.get().is_some()
+        self.end.get().is_some() || self.next_entry.is_none()
     }
 }
 

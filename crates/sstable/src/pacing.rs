@@ -80,8 +80,10 @@ impl SSTable {
         let Some(slack) = self.data().slack.of(guess, row) else {
             return Pace { first: known.clamp(1, steady.most), ..steady };
         };
-        let first = len.saturating_add(slack).min(known);
-        Pace { first: first.clamp(1, steady.most), guess: Some(guess), ..steady }
+        let first = len.saturating_add(slack);
+        // What was cut is no guess that could be wrong.
+        let guess = Some(guess).filter(|_| first <= known);
+        Pace { first: first.min(known).clamp(1, steady.most), guess, ..steady }
     }
 
     /// How many bytes of data so many rows take, going by the mean of all.

@@ -24,7 +24,7 @@ pub(crate) enum Sought {
     There(Box<DataReader>),
     /// It is in none of the SSTable's data.
     Absent,
-    /// One with blocks, or another of the same token, begins where this range does, and ends in it.
+    /// A partition of this token begins where this range does, and ends in it: mostly one with blocks, of which it is all.
     WithBlocks(Range<u64>),
     /// Index.db is to be asked: the fences do not say where it would be, or are of no use.
     Unknown,
@@ -50,7 +50,8 @@ impl SSTable {
             Err(error) => return fencing.give_up(error).map(|()| Sought::Unknown),
         };
         if near.fence.has_blocks {
-            let is_here = near.fence.token == key.token;
+            // Where it ends nothing else compares: that takes more than two lengths to be believed.
+            let is_here = near.fence.token == key.token && fences.has_digest();
             let range = near.fence.data..near.end.unwrap_or_else(|| self.data().file.len());
             return Ok(if is_here { Sought::WithBlocks(range) } else { Sought::Unknown });
         }

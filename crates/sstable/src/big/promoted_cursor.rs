@@ -305,10 +305,11 @@ impl<'a> PromotedCursor<'a> {
         PromotedCursor { enough, ..self }
     }
 
-    /// Whether where a slice ends does not matter, if blocks from this one on have so many bytes each.
+    /// Whether where a slice ends does not matter, if blocks from this one on have so many bytes each. Of the last one it is known.
     pub(super) fn has_enough(&self, lower: u32, width: u64, end: &Position) -> bool {
         let left = u64::from(self.promoted.count.saturating_sub(lower)).saturating_mul(width);
-        *end == Position::end() && self.enough.is_some_and(|enough| enough <= left)
+        let is_last = lower.saturating_add(1) >= self.promoted.count;
+        *end == Position::end() && !is_last && self.enough.is_some_and(|enough| enough <= left)
     }
 
     /// The blocks that can hold rows of the slice.
