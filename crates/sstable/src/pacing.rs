@@ -12,7 +12,7 @@
 use model::Slice;
 
 use crate::Result;
-use crate::big::promoted_cursor::Found;
+use crate::big::promoted_cursor::{Found, USUAL_BLOCK};
 use crate::data::read_ahead::PAGE;
 use crate::data::reader::{Guess, Pace};
 use crate::index::Place;
@@ -25,10 +25,6 @@ const FIRST_GUESS: u64 = 16 << 10;
 const MOST_BEFORE: u64 = 4 << 10;
 /// And how many these may be: they are decoded, which is to cost less than a request.
 const MOST_ROWS_BEFORE: u64 = 32;
-
-/// A block has about as many bytes, or more, where it is not known. Where they are smaller, about as much as is wanted may be read behind the
-/// partition.
-const BLOCK: u64 = 4 << 10;
 
 impl SSTable {
     /// Whether a slice of one row is worth to be read from the beginning of its block on.
@@ -103,7 +99,7 @@ impl SSTable {
     pub(crate) async fn is_beginning(&self, place: &Place, options: ReadOptions) -> Result<bool> {
         let Some(enough) = self.enough(options).filter(|_| !place.has_end()) else { return Ok(false) };
         let promoted = self.index().promoted(place).await?;
-        Ok(promoted.is_some_and(|promoted| enough <= u64::from(promoted.count) * BLOCK))
+        Ok(promoted.is_some_and(|promoted| enough <= u64::from(promoted.count) * USUAL_BLOCK))
     }
 
     /// The pace of a partition without blocks, of which little may be wanted.

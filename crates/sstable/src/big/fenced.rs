@@ -14,7 +14,7 @@ use model::{DeletionTime, Position, Slice};
 use runtime::CacheKey;
 
 use super::packed_blocks::{Edge, PackedBlocks};
-use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL, Within};
+use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL, USUAL_BLOCK, Within};
 use super::ruler;
 use crate::Result;
 use crate::data::row::{Sought, Values};
@@ -23,9 +23,6 @@ use crate::parts::row_filter::hash_of;
 
 /// Most edges have no more bytes.
 const EDGE: usize = 64;
-
-/// Blocks of data are hardly ever smaller. Bytes.
-const SMALL_BLOCK: u64 = 4 << 10;
 
 /// The blocks of a group, at hand.
 struct Blocks {
@@ -65,7 +62,7 @@ impl PromotedCursor<'_> {
             }
             (Some(group), next) => {
                 // Where it does not matter where the slice ends, the next group is not asked.
-                let is_beginning = |next: &Group| self.has_enough(next.number, SMALL_BLOCK, &slice.end);
+                let is_beginning = |next: &Group| self.has_enough(next.number, USUAL_BLOCK, &slice.end);
                 if !next.as_ref().is_some_and(is_beginning) {
                     self.prefetch_both(fenced, &group, next.as_ref(), &sought.end).await?;
                 }

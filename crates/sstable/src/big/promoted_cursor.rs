@@ -44,6 +44,10 @@ const WIDTH_BASE: i64 = 64 << 10;
 /// Where what may hold the answer fits into this many bytes of the index, it is read as a whole.
 pub(super) const SMALL: u64 = 8 * PAGE;
 
+/// A block has about as many bytes of data, or more, where it is not known. Where they are smaller, about as much as is wanted may be read
+/// behind the partition. Bytes.
+pub(crate) const USUAL_BLOCK: u64 = 4 << 10;
+
 /// How blocks are searched for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Search {
