@@ -69,12 +69,11 @@ impl SSTable {
             true => Guess::Share,
         };
         // Behind that the partition may end.
-        let known = match self.enough(options).filter(|_| found.is_open_ended()) {
-            Some(enough) => entry.saturating_sub(start).saturating_add(enough),
-            None => u64::MAX,
-        };
+        let known = found.known_end().saturating_sub(start);
         let Some(slack) = self.data().slack.of(guess, row) else {
-            return Pace { first: known.clamp(1, steady.most), ..steady };
+            let enough = self.enough(options).filter(|_| found.is_open_ended());
+            let first = enough.map_or(known, |enough| entry.saturating_sub(start).saturating_add(enough));
+            return Pace { first: first.min(known).clamp(1, steady.most), ..steady };
         };
         let first = len.saturating_add(slack);
         // What was cut is no guess that could be wrong.

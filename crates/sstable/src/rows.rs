@@ -61,7 +61,7 @@ impl SSTable {
         let reader = match self.seek(key, &all, whole).await? {
             Sought::There(reader) => reader,
             Sought::Absent => return Ok(None),
-            Sought::WithBlocks(_) | Sought::Unknown => {
+            Sought::Unknown => {
                 let Some(place) = self.index().look_up(key).await? else { return Ok(None) };
                 if let Some(promoted) = self.index().promoted(&place).await? {
                     return self.rows_of_blocks(key, (place.start, promoted), rows, options).await.map(Some);

@@ -6,8 +6,8 @@
 //!             one does                                its key is compared: mostly it is the one, else Index.db is asked
 //! ```
 //!
-//! So a small partition is one request, and nothing of Index.db has to be read or kept. Of one with blocks all of it is: such a one has a
-//! fence of its own, and there is one behind it.
+//! So a small partition is one request, and nothing of Index.db has to be read or kept. So is one with blocks, if all of it is wanted: it has
+//! a fence of its own, and there is one behind it.
 
 use std::ops::Range;
 
@@ -24,8 +24,6 @@ pub(crate) enum Sought {
     There(Box<DataReader>),
     /// It is in none of the SSTable's data.
     Absent,
-    /// A partition of this token begins where this range does, and ends in it: mostly one with blocks, of which it is all.
-    WithBlocks(Range<u64>),
     /// Index.db is to be asked: the fences do not say where it would be, or are of no use.
     Unknown,
 }
@@ -49,13 +47,14 @@ impl SSTable {
             Ok(None) => return Ok(fences.if_absent()),
             Err(error) => return fencing.give_up(error).map(|()| Sought::Unknown),
         };
-        if near.fence.has_blocks {
-            // Where it ends nothing else compares: that takes more than two lengths to be believed.
-            let is_here = near.fence.token == key.token && fences.has_digest();
-            let range = near.fence.data..near.end.unwrap_or_else(|| self.data().file.len());
-            return Ok(if is_here { Sought::WithBlocks(range) } else { Sought::Unknown });
+        let data_len = self.data().file.len();
+        // Where one with blocks ends nothing else compares: that takes more than two lengths to be believed.
+        let is_whole = slice.is_all() && fences.has_digest();
+        let with_blocks = near.with_blocks(key.token, data_len).filter(|_| is_whole);
+        if near.fence.has_blocks && with_blocks.is_none() {
+            return Ok(Sought::Unknown);
         }
-        let ranges = || near.ranges(key.token, self.data().file.len());
+        let ranges = || with_blocks.clone().into_iter().chain(near.ranges(key.token, data_len));
         for range in ranges() {
             if let Some(reader) = self.at(key, range, slice, options).await? {
                 return Ok(Sought::There(reader));
@@ -66,7 +65,7 @@ impl SSTable {
         }
         // Another token ends as this one does, or the data is damaged, or the fences lie: Index.db knows.
         let place = self.index().look_up(key).await?;
-        if place.is_some_and(|place| ranges().all(|range| range.start != place.start)) {
+        if place.is_some_and(|place| !near.has(key.token, place.start)) {
             fencing.give_up(fences.wrong("a partition is not where the fences send a reader"))?;
         }
         Ok(Sought::Unknown)

@@ -427,12 +427,7 @@ impl SSTable {
             match self.seek(key, slice, options).await? {
                 Sought::There(reader) => return Ok(Some(PartitionReader::Forward(reader))),
                 Sought::Absent => return Ok(None),
-                Sought::WithBlocks(range) if whole => {
-                    if let Some(reader) = self.at(key, range, slice, options).await? {
-                        return Ok(Some(PartitionReader::Forward(reader)));
-                    }
-                }
-                Sought::WithBlocks(_) | Sought::Unknown => {}
+                Sought::Unknown => {}
             }
         }
         let Some(place) = self.index.look_up(key).await? else {

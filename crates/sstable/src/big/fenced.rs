@@ -161,7 +161,8 @@ impl PromotedCursor<'_> {
         let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
             && slice.start.prefix == slice.end.prefix;
         let (upper, exit, bytes_end) = match self.order_of(&mut blocks, number, Edge::Last, end)?.is_lt() {
-            true if self.has_enough(lower, first.end - first.start, &slice.end) => {
+            // Of the last group it is at hand.
+            true if next.is_some() && self.has_enough(lower, first.end - first.start, &slice.end) => {
                 (self.promoted().count - 1, Within::nowhere(), u64::MAX)
             }
             true => self.last_of(fenced, (blocks, next), (end, &slice.end)).await?,

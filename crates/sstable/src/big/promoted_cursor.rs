@@ -185,6 +185,16 @@ impl Found {
         self.bytes.end == u64::MAX
     }
 
+    /// Up to where they have data, going by the width of the first one where it was not asked; in bytes from the partition's start.
+    pub(crate) fn known_end(&self) -> u64 {
+        let Range { start, end } = self.entry.block;
+        let count = u64::from(self.blocks.end - self.blocks.start);
+        match self.is_open_ended() {
+            true => start.saturating_add(end.saturating_sub(start).saturating_mul(count)),
+            false => self.bytes.end,
+        }
+    }
+
     /// This block as well, which is the next one.
     pub(super) fn take(&mut self, block: &Block, schema: &Schema, slice: &Slice) {
         self.blocks.end += 1;

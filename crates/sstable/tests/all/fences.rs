@@ -68,7 +68,22 @@ pub(super) async fn build(disk: &Disk, path: &Path) -> (PathBuf, Vec<u8>) {
     (path, bytes)
 }
 
-fn is_in_use(table: &SSTable) -> bool {
+/// Where the trailer of fences begins.
+pub(super) fn trailer(fences: &[u8]) -> usize {
+    fences.len() - 4 - 112
+}
+
+/// Fences with a bit of a byte changed, and the checksum that they have to have then.
+pub(super) fn lying(fences: &[u8], at: usize, bit: usize) -> Vec<u8> {
+    let mut lying = fences.to_vec();
+    lying[at] ^= 1 << bit;
+    let page = at / 4096 * 4096;
+    let sum = crc32fast::hash(&lying[page..page + 4092]);
+    lying[page + 4092..page + 4096].copy_from_slice(&sum.to_be_bytes());
+    lying
+}
+
+pub(super) fn is_in_use(table: &SSTable) -> bool {
     matches!(table.fences_state(), Usage::InUse { .. })
 }
 
@@ -249,15 +264,10 @@ fn fences_that_lie_are_given_up_where_blocks_contradict() {
         let questions = few(&plain).await;
         let expected = answers(&plain, &questions).await;
         let (fences, bytes) = build(disk, path).await;
-        let trailer = bytes.len() - 4 - 112;
+        let trailer = trailer(&bytes);
         let (mut given_up, mut differ) = (0, 0);
         for at in (0..trailer).filter(|at| bytes[*at] != 0) {
-            let mut lying = bytes.clone();
-            lying[at] ^= 1 << (at % 8);
-            let page = at / 4096 * 4096;
-            let sum = crc32fast::hash(&lying[page..page + 4092]);
-            lying[page + 4092..page + 4096].copy_from_slice(&sum.to_be_bytes());
-            disk.as_simulated().unwrap().add_file(&fences, lying);
+            disk.as_simulated().unwrap().add_file(&fences, lying(&bytes, at, at % 8));
             let table = open(disk, path, true, 64 << 20).await;
             let mut answers = Vec::new();
             for Question { key, slice, options } in &questions {

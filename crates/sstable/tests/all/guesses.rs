@@ -34,14 +34,14 @@ fn even() -> Vec<Shape> {
     (0..ROWS as i32).map(|number| (2 * number, 200)).collect()
 }
 
-/// Rows of 1 to 800 bytes, at distances of 1 to 2048, here and there much more.
-fn uneven() -> Vec<Shape> {
+/// Rows of 1 to so many bytes, at distances of 1 to 2048, here and there much more.
+fn uneven(longest: usize) -> Vec<Shape> {
     let mut key = 0;
     let row = |number| {
         let random = mixed(number);
         let far = if random.is_multiple_of(50) { 40_000 } else { 0 };
         key += 1 + (random >> 8 & 0x7ff) as i32 + far;
-        (key, 1 + (random >> 32) as usize % 800)
+        (key, 1 + (random >> 32) as usize % longest)
     };
     (0..ROWS).map(row).collect()
 }
@@ -162,7 +162,7 @@ const READS: usize = 1000;
 
 #[test]
 fn where_guesses_are_right_half_a_block_is_left_out() {
-    for block in [4096, 65_536] {
+    for block in [1024, 4096, 65_536] {
         run(&even(), block, |way, row, cost| {
             assert!(cost.requests <= READS as u64 * 101 / 100, "{way:?}: {cost:?}");
             let rows = match way {
@@ -178,8 +178,8 @@ fn where_guesses_are_right_half_a_block_is_left_out() {
 
 #[test]
 fn where_they_are_not_hardly_a_read_goes_on() {
-    for block in [4096, 65_536] {
-        run(&uneven(), block, |way, _, cost| {
+    for (longest, block) in [(800, 4096), (800, 65_536), (3000, 65_536)] {
+        run(&uneven(longest), block, |way, _, cost| {
             assert!(cost.requests <= READS as u64 * 102 / 100, "{way:?}: {cost:?}");
         });
     }

@@ -7,7 +7,7 @@ use runtime::{Shard, SimOptions};
 use siltstone_sstable::component::{DATA_IO, FENCES_IO, INDEX_IO};
 use siltstone_sstable::{ReadOptions, SSTable};
 
-use super::fences::{all, build, open, tables, with_table};
+use super::fences::{all, build, is_in_use, lying, open, tables, trailer, with_table};
 
 fn key(table: &SSTable) -> PartitionKey {
     table.key(Bytes::from(1_i32.to_be_bytes().to_vec()))
@@ -108,4 +108,35 @@ fn who_reads_on_behind_a_limit_gets_all() {
             }
         });
     }
+}
+
+/// Where fences send who wants all of a partition elsewhere, that is a request in vain, but not each time.
+#[test]
+fn where_fences_lead_astray_they_are_given_up() {
+    let (path, _) = tables().next().unwrap();
+    with_table(&path, async |shard, path| {
+        let disk = shard.disk();
+        let simulated = disk.as_simulated().unwrap();
+        simulated.set_options(SimOptions { alignment: 512, ..SimOptions::default() });
+        let (fences, bytes) = build(disk, path).await;
+        let mut given_up = 0;
+        let told = (0..trailer(&bytes)).filter(|at| bytes[*at] != 0);
+        for (at, bit) in told.flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            simulated.add_file(&fences, lying(&bytes, at, bit));
+            let table = open(disk, path, true, 64 << 20).await;
+            for is_first in [true, false] {
+                let before = disk.stats();
+                let mut reader =
+                    table.read(&key(&table), &Slice::all(), ReadOptions::default()).await.unwrap();
+                // That there is no such token is believed.
+                let Some(reader) = &mut reader else { continue };
+                let start = model::FragmentReader::next(reader).await.unwrap();
+                assert!(matches!(start, Some(Fragment::PartitionStart(_))), "{at}: {start:?}");
+                let requests = disk.stats().since(&before).class(DATA_IO).requests;
+                assert!(requests == 1 || is_first, "{at}: {requests} requests");
+            }
+            given_up += usize::from(!is_in_use(&table));
+        }
+        assert!(given_up > 0, "nothing of the fences was looked at");
+    });
 }

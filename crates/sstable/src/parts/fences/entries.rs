@@ -142,7 +142,14 @@ impl Near {
         found.is_ok_and(|number| Spot::decode(spots[number]).tag == Spot::tag(token))
     }
 
-    /// The ranges of the partitions that can be of a token, in data of so many bytes: none, or mostly one.
+    /// Where a partition of a token begins, in data of so many bytes, if it is the first one of those for which Index.db has to be
+    /// asked, and where they end: mostly it alone, and it has blocks.
+    pub(crate) fn with_blocks(&self, token: Token, data_len: u64) -> Option<Range<u64>> {
+        let PlaceFence { token: first, data, has_blocks } = self.fence;
+        (has_blocks && first == token).then(|| data..self.end.unwrap_or(data_len))
+    }
+
+    /// The ranges of those without blocks that can be of a token, in data of so many bytes: none, or mostly one.
     pub(crate) fn ranges(&self, token: Token, data_len: u64) -> impl Iterator<Item = Range<u64>> {
         let spots = self.spots.as_chunks().0;
         let start = |bytes: &[u8; 4]| self.fence.data + u64::from(Spot::decode(*bytes).at);
