@@ -21,6 +21,9 @@ use crate::sstable::{ReadOptions, SSTable};
 /// How much of a partition to read from its head on where little may be wanted. Bytes.
 const FIRST_GUESS: u64 = 16 << 10;
 
+/// The same beside the rows, where these are the first ones: for the head, a static row, and rows that are longer than others. Bytes.
+const LEAST_GUESS: u64 = 4 << 10;
+
 /// How many bytes in front of a row may be rows that are given out with it: a block of a database.
 const MOST_BEFORE: u64 = 4 << 10;
 /// And how many these may be: they are decoded, which is to cost less than a request.
@@ -35,14 +38,16 @@ impl SSTable {
         is_near && found.open.is_live() && self.schema().row_of(slice).is_some()
     }
 
-    /// The wanted rows may begin anywhere.
-    pub(crate) fn pace_of_whole(&self, options: ReadOptions) -> Pace {
+    /// From a partition's head on. The rows of a slice may begin anywhere.
+    pub(crate) fn pace_of_whole(&self, slice: &Slice, options: ReadOptions) -> Pace {
         let most = self.read_buffer(options);
         let first = match options.limit {
             None => most,
             // A request ends at the multiple of a page before where it may.
             Some(rows) => {
-                FIRST_GUESS.saturating_add(self.len_of_rows(rows.saturating_sub(1))).saturating_add(PAGE - 1)
+                let len = self.len_of_rows(rows.saturating_sub(1));
+                let more = if slice.is_all() { len.clamp(LEAST_GUESS, FIRST_GUESS) } else { FIRST_GUESS };
+                len.saturating_add(more).saturating_add(PAGE - 1)
             }
         };
         let overlaps = options.reads_on && options.limit.is_none();

@@ -6,9 +6,10 @@ use std::rc::Rc;
 
 use model::key::murmur3;
 use model::{Bytes, KeyView, PartitionKey, PartitionStart, Position, Schema, Slice, Token};
-use runtime::{Cache, Disk, File, Reserved, SingleFlight};
+use runtime::{Cache, Disk, File, Reserved};
 
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
+use crate::big::groups::GroupReads;
 use crate::big::promoted_cursor::{Block, BlockIndex, Search};
 use crate::cache::cached_file::{CachedFile, PageStats};
 use crate::cache::partition_index_cache::PartitionIndexCache;
@@ -170,7 +171,7 @@ impl SSTable {
                 owner: disk.unique_id(),
                 version: descriptor.version,
                 groups: disk.unique_id(),
-                flights: SingleFlight::new(),
+                reads: GroupReads::new(),
                 fencing,
                 rows: own.row_filter,
             },
@@ -579,7 +580,7 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Box<DataReader> {
-        let pace = self.pace_of_whole(options);
+        let pace = self.pace_of_whole(slice, options);
         let reader = DataReader::partition(self.data.clone(), range, pace, slice.clone());
         let reader = reader.expecting(key).to_its_end().without_more();
         Box::new(if options.static_row { reader } else { reader.without_static_row() })

@@ -11,10 +11,9 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use model::{DeletionTime, Position, Slice};
-use runtime::CacheKey;
 
 use super::packed_blocks::{Edge, PackedBlocks};
-use super::promoted_cursor::{Block, Found, PromotedCursor, SMALL, USUAL_BLOCK, Within};
+use super::promoted_cursor::{Block, Found, PromotedCursor, USUAL_BLOCK, Within};
 use super::ruler;
 use crate::Result;
 use crate::data::row::{Sought, Values};
@@ -35,6 +34,12 @@ struct Blocks {
     edge: Vec<u8>,
     /// The other edge of that block, where both are.
     other: Vec<u8>,
+}
+
+impl Blocks {
+    fn new(group: &Group, packed: Rc<PackedBlocks>) -> Blocks {
+        Blocks { number: group.number, open: group.open, packed, edge: Vec::new(), other: Vec::new() }
+    }
 }
 
 /// The ends of a slice, for all that is compared with them.
@@ -61,12 +66,14 @@ impl PromotedCursor<'_> {
                 return Ok(Found::nothing(group.number, self.promoted().head_len, DeletionTime::LIVE));
             }
             (Some(group), next) => {
-                // Where it does not matter where the slice ends, the next group is not asked.
-                let is_beginning = |next: &Group| self.has_enough(next.number, USUAL_BLOCK, &slice.end);
-                if !next.as_ref().is_some_and(is_beginning) {
-                    self.prefetch_both(fenced, &group, next.as_ref(), &sought.end).await?;
-                }
-                let mut blocks = self.blocks(fenced, &group, next.as_ref()).await?;
+                let count = match &next {
+                    // Where it does not matter where the slice ends, the next group is not asked.
+                    Some(next) if self.has_enough(next.number, USUAL_BLOCK, &slice.end) => 1,
+                    Some(next) if !self.is_behind(fenced, next, &sought.end)? => 2,
+                    _ => 1,
+                };
+                let packed = self.groups_from(fenced, &group, next.as_ref(), count).await?;
+                let mut blocks = Blocks::new(&group, packed);
                 let number = self.count_while(&mut blocks, Edge::Last, &sought.start, Ordering::is_lt)?;
                 if number < blocks.packed.len() {
                     return self.found(fenced, (blocks, next), number, (slice, &sought)).await;
@@ -239,94 +246,8 @@ impl PromotedCursor<'_> {
         order.map(Ordering::is_gt).map_err(|error| fenced.fences.wrong(error.what()))
     }
 
-    /// Where the slice reaches into the next group, brings both into the cache with one request.
-    async fn prefetch_both(
-        &self,
-        fenced: Fenced<'_>,
-        group: &Group,
-        next: Option<&Group>,
-        end: &Sought<'_>,
-    ) -> Result<()> {
-        let Some(next) = next else { return Ok(()) };
-        if self.is_behind(fenced, next, end)? {
-            return Ok(());
-        }
-        let (_, behind) = fenced.fences.group_of(fenced.ordinal, next.number).await?;
-        let (start, middle) = (self.place_of(group), self.place_of(next));
-        let end = behind.as_ref().map_or(self.promoted().map, |group| self.place_of(group));
-        let is_small = start < middle && middle < end && end - start <= SMALL && end <= self.promoted().map;
-        let keys = [start, middle].map(|at| self.key_of(at));
-        if !is_small || keys.iter().any(|key| self.index().cache.get::<PackedBlocks>(*key).is_some()) {
-            return Ok(());
-        }
-        let bytes = self.index().file.read_once(start..end).await?;
-        let split = (middle - start) as usize;
-        self.keep_group(keys[0], self.pack(fenced, group, Some(next), &bytes[..split])?);
-        self.keep_group(keys[1], self.pack(fenced, next, behind.as_ref(), &bytes[split..])?);
-        Ok(())
-    }
-
-    /// Where in Index.db a group is.
-    fn place_of(&self, group: &Group) -> u64 {
-        self.promoted().blocks.start.saturating_add(group.at)
-    }
-
-    /// The blocks of a group, from the cache or from Index.db.
     async fn blocks(&self, fenced: Fenced<'_>, group: &Group, next: Option<&Group>) -> Result<Blocks> {
-        let start = self.place_of(group);
-        let packed = match self.index().cache.get(self.key_of(start)) {
-            Some(packed) => packed,
-            None => self.index().flights.run(start, || self.load(fenced, group, next)).await?,
-        };
-        Ok(Blocks { number: group.number, open: group.open, packed, edge: Vec::new(), other: Vec::new() })
-    }
-
-    fn key_of(&self, group: u64) -> CacheKey {
-        CacheKey { owner: self.index().groups, index: group }
-    }
-
-    fn keep_group(&self, key: CacheKey, packed: PackedBlocks) -> Rc<PackedBlocks> {
-        let (memory, packed) = (packed.memory(), Rc::new(packed));
-        self.index().cache.insert(key, Rc::clone(&packed), memory);
-        packed
-    }
-
-    async fn load(
-        &self,
-        fenced: Fenced<'_>,
-        group: &Group,
-        next: Option<&Group>,
-    ) -> Result<Rc<PackedBlocks>> {
-        let start = self.place_of(group);
-        let end = next.map_or(self.promoted().map, |next| self.place_of(next));
-        if start >= end || end > self.promoted().map {
-            return Err(fenced.fences.wrong("the groups of a partition are out of order"));
-        }
-        let bytes = self.index().file.read_once(start..end).await?;
-        Ok(self.keep_group(self.key_of(start), self.pack(fenced, group, next, &bytes)?))
-    }
-
-    /// The blocks that are these bytes, if they are what the fences say of the group and of the next one.
-    fn pack(
-        &self,
-        fenced: Fenced<'_>,
-        group: &Group,
-        next: Option<&Group>,
-        bytes: &[u8],
-    ) -> Result<PackedBlocks> {
-        let wrong = |what| Err(fenced.fences.wrong(what));
-        if !bytes.starts_with(&group.first) {
-            return wrong("a group begins elsewhere than it should");
-        }
-        let Ok(packed) = PackedBlocks::new(self.codec(), self.index().version, bytes) else {
-            return wrong("a group does not end where it should");
-        };
-        let end_number = next.map_or(self.promoted().count, |next| next.number);
-        let is_as_told = end_number.checked_sub(group.number) == u32::try_from(packed.len()).ok();
-        if !is_as_told || next.is_some_and(|next| next.open != packed.end_open(packed.len() - 1)) {
-            return wrong("a group has other blocks than it should");
-        }
-        Ok(packed)
+        Ok(Blocks::new(group, self.groups_from(fenced, group, next, 1).await?))
     }
 
     /// How many blocks of a group come before the first one whose edge does not stand like this to a position.

@@ -5,6 +5,7 @@ mod bracket;
 pub mod entry;
 mod fenced;
 mod front;
+pub(crate) mod groups;
 pub(crate) mod onward;
 mod packed_blocks;
 pub mod promoted_cursor;

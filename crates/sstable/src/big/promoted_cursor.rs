@@ -21,13 +21,13 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::{Bytes, DeletionTime, Position, Schema, Slice, Weight};
-use runtime::{Cache, CacheKey, SingleFlight};
+use runtime::{Cache, CacheKey};
 
 use super::bracket::Goal;
 use super::entry::{OFFSET, Promoted};
 use super::fenced::Fenced;
+use super::groups::GroupReads;
 use super::onward::Onward;
-use super::packed_blocks::PackedBlocks;
 use super::ruler;
 use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
@@ -266,16 +266,13 @@ pub struct BlockIndex {
     pub version: Version,
     /// Whose the groups of blocks are that fences tell of, in the cache.
     pub(crate) groups: u64,
-    /// Who reads which of them.
-    pub(crate) flights: GroupFlights,
+    /// How they are read.
+    pub(crate) reads: GroupReads,
     /// What is told of the blocks besides.
     pub(crate) fencing: Rc<Fencing>,
     /// And of their rows; otherwise why nothing is.
     pub(crate) rows: std::result::Result<RowFilter, Usage>,
 }
-
-/// Reads of groups that are under way, by their places in Index.db.
-pub(crate) type GroupFlights = SingleFlight<u64, Result<Rc<PackedBlocks>>>;
 
 impl std::fmt::Debug for BlockIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

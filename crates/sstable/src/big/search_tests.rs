@@ -4,9 +4,10 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::{Clustering, CqlType, DeletionTime, Position, Schema, Slice};
-use runtime::{Cache, IoClass, Shard, SimOptions, SingleFlight, run_simulated};
+use runtime::{Cache, IoClass, Shard, SimOptions, run_simulated};
 
 use super::entry::{EntryScanner, IndexSource, Promoted};
+use super::groups::GroupReads;
 use super::promoted_cursor::{BlockIndex, Found, PromotedCursor, Search, put_block_tail};
 use super::ruler;
 use crate::Version;
@@ -135,7 +136,7 @@ impl<'a> Opened<'a> {
             owner: 1 << 40,
             version: VERSION,
             groups: 1 << 41,
-            flights: SingleFlight::new(),
+            reads: GroupReads::new(),
             rows: Err(crate::parts::usage::Usage::Absent),
             fencing,
         };
@@ -362,6 +363,34 @@ fn ten_million_rows() {
         assert!(len <= 40_000, "{len} bytes of fences");
         assert_eq!(most_requests(shard, partition, 60, true).await, 1);
         agrees(shard, partition, 60).await;
+    });
+}
+
+/// Who goes through a partition by a row here and there has several groups of blocks with a request, and who comes from its end one: the
+/// bytes are the same, all told.
+#[test]
+fn groups_that_follow_each_other_come_together() {
+    let partition = || (schema(vec![CqlType::Int]), 20_000, ints(|row| row as i64));
+    with_index(&partition, async |shard, partition| {
+        build_fences(shard, partition).await;
+        let cost = async |rows: &mut dyn Iterator<Item = u64>| {
+            let opened = Opened::new(shard, partition, true).await;
+            let before = shard.disk().stats();
+            for row in rows {
+                let found = opened.find(&Slice::of_prefix((partition.keys)(row)), Search::Binary).await;
+                assert_eq!(u64::from(found.blocks.start), row / 2);
+            }
+            shard.disk().stats().since(&before).class(IoClass::new(2))
+        };
+        let rows = || (0..570_u64).map(|number| 70 * number);
+        let (forward, back) = (cost(&mut rows()).await, cost(&mut rows().rev()).await);
+        let groups = back.requests;
+        assert!(groups > 90, "{groups} groups");
+        assert!(forward.requests <= groups / 6, "{} requests for {groups} groups", forward.requests);
+        assert!(forward.bytes <= back.bytes, "{forward:?} {back:?}");
+        // Every third group: none is behind the one before.
+        let far = cost(&mut (0..40_000).step_by(3 * 40_000 / groups as usize)).await;
+        assert!(far.bytes < back.bytes / 2, "{far:?} {back:?}");
     });
 }
 

@@ -48,6 +48,12 @@ fn the_first_rows_cost_no_look_at_the_end() {
             let name = path.display();
             let cold = async |fences| open(disk, path, fences, 64 << 20).await;
             assert_eq!(requests(shard, &cold(false).await, &Slice::all(), 9).await, [1, 0, 1], "{name}");
+            if path.to_string_lossy().contains("large_none") {
+                let before = disk.stats();
+                requests(shard, &cold(false).await, &Slice::all(), 1).await;
+                let bytes = disk.stats().since(&before).class(DATA_IO).bytes;
+                assert!(bytes <= 8 << 10, "{name}: {bytes} bytes for the first row");
+            }
             // In front of all rows, which may descend.
             let descends = path.to_string_lossy().contains("large_rev");
             let front = from(if descends { i32::MAX } else { -7 });
