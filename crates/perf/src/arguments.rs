@@ -65,7 +65,13 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
         _ => (text, 0),
     };
     let number = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
-    number.ok_or_else(|| "a number of bytes was expected, such as 200M".to_owned())
+    number.ok_or_else(|| "a number of bytes was expected, such as 200M; units are K, M and G".to_owned())
+}
+
+/// The memory of a store, which has room for a memtable: with less each row would be an SSTable of its own.
+pub(crate) fn memory(text: &str) -> Result<usize, String> {
+    const LEAST: usize = 96 << 10;
+    bytes(text).and_then(|bytes| if bytes < LEAST { Err("96K is the least".to_owned()) } else { Ok(bytes) })
 }
 
 /// A number of seconds, and not none.
@@ -77,12 +83,8 @@ pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
 
 /// How many operations a second, within what a machine does.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    let rate = positive(text)?;
-    if (1.0..=1e7).contains(&rate) {
-        Ok(rate)
-    } else {
-        Err("a number between 1 and 10,000,000 was expected".to_owned())
-    }
+    let rate = positive(text).ok().filter(|rate| (1.0..=1e7).contains(rate));
+    rate.ok_or_else(|| "a number between 1 and 10,000,000 was expected".to_owned())
 }
 
 /// A number above 0.
@@ -112,6 +114,7 @@ mod tests {
         assert_eq!(positive("0.0005"), Ok(0.0005));
         assert!(some_seconds("0").is_err() && some_seconds("0.1").is_ok());
         assert!(rate("1e-20").is_err() && rate("1e12").is_err() && rate("4000").is_ok());
+        assert!(memory("95k").is_err() && memory("96k") == Ok(96 << 10));
         assert!(positive("0").is_err() && positive("inf").is_err() && positive("NaN").is_err());
         assert_eq!(version("oa").map(Version::name), Ok("oa"));
         assert!(version("zz").unwrap_err().contains("me"));

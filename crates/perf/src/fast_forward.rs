@@ -49,12 +49,13 @@ const MOST_ROWS: i64 = 1 << 30;
 /// which counts that in the published program too). allocs, allocations of the shard's thread; tasks, how often the shard turned to the read;
 /// insns/f, instructions of that thread for each row, by the counters of the processor where it has any; cpu, the share
 /// of the time that the thread was on a processor; mem, bytes that the caches have at the end; held, bytes that the
-/// thread has then beyond what it had at first, what the caches account for, and buffers for its next requests. What is
-/// not known is -.
+/// thread has then beyond what it had at first, what the caches account for, and buffers for its next requests: below 0 where
+/// the caches account for a little more than they take. What is not known is -.
 ///
 /// large-partition-single-key-slice is about what one case has left in the row cache for the next: there the cache is
 /// always on, empty before the first case and kept from case to case, each of which is run once. Requests for rows that
-/// the cache must have are an error.
+/// the cache must have are an error: rows of up to 32 KiB, as many as take an eighth of it at the most, as a longer read does
+/// not push out all else.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -101,16 +102,18 @@ pub struct FastForward {
     #[arg(long)]
     with_compression: bool,
 
-    /// Whether fences are written, and used. Reads of a table, which --enable-cache, single-key-reader and
-    /// single-key-slice make, use them wherever they are.
-    #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
-    fences: bool,
+    /// Whether fences are written, and used [default: true, where they were written]. Reads of a table, which --enable-cache,
+    /// single-key-reader and single-key-slice make, use them wherever they are.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    fences: Option<bool>,
 
     /// How the rows of a large partition are found; reads of a table search by halves.
     #[arg(long, value_enum, default_value = "binary", value_name = "HOW")]
     index_search: SearchArg,
 
-    /// Make every slice a read of the table, through its row cache, as large-partition-single-key-slice always does.
+    /// Make every slice a read of the table, through its row cache, as large-partition-single-key-slice always does. Each
+    /// stretch between two skips, and each small partition, is a read of its own then, which has nothing of what was read for
+    /// the one before but what the caches keep.
     #[arg(long)]
     enable_cache: bool,
 
@@ -205,7 +208,9 @@ impl FastForward {
         let is_of_other = self.sstable_format.is_some_and(|wanted| wanted != shape.format);
         let of_other = is_of_other.then(|| ("--sstable-format", shape.format.name().to_owned()));
         let is_plain = self.with_compression && !shape.compression;
-        other.or(of_other).or(is_plain.then(|| ("no", "compression".to_owned())))
+        let is_without = self.fences == Some(true) && !shape.fences;
+        let other = other.or(of_other).or(is_plain.then(|| ("no", "compression".to_owned())));
+        other.or(is_without.then(|| ("--fences", "false".to_owned())))
     }
 
     async fn populate(&self, shard: &Shard) -> Result<()> {
@@ -215,7 +220,7 @@ impl FastForward {
             column_index_size_in_kb: self.column_index_size_in_kb.unwrap_or(64),
             format: self.sstable_format.unwrap_or(Version::Me),
             compression: self.with_compression,
-            fences: self.fences,
+            fences: self.fences.unwrap_or(true),
         };
         for dataset in self.datasets() {
             let folder = dataset.folder(&self.data_directory);
@@ -282,7 +287,7 @@ impl FastForward {
                 SearchArg::Scan if !is_of_table => Search::Scan,
                 SearchArg::Binary | SearchArg::Scan => Search::Binary,
             },
-            fences: self.fences || is_of_table,
+            fences: self.fences.unwrap_or(true) || is_of_table,
             row_cache: self.enable_cache || group.is_of_row_cache(),
             cache: usize::from(self.cache_mib.get()) << 20,
             keeps_cache: self.keep_cache_across_test_cases || group.is_of_row_cache(),

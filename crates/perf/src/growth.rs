@@ -236,7 +236,7 @@ impl Growth {
     }
 
     async fn populate(&self, disk: &Disk, size: u32, folder: &Path) -> Result<()> {
-        room::begin(folder, folder.join(WHOLE).exists())?;
+        room::begin(folder, WHOLE)?;
         let write = WriteOptions { compression: None, fences: self.fences, ..WriteOptions::new(VERSION) };
         for (some, generation) in self.along.sstables(size).into_iter().zip(1_u32..) {
             let name = format!("{}-{generation}-big-{}", VERSION.name(), Component::Data.name());

@@ -6,6 +6,7 @@
 //!
 //! The page needs nothing but itself: the charts are in it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,13 @@ impl Report {
     pub fn run(&self, out: &mut dyn Write) -> Result<()> {
         let mut charts = Vec::new();
         for path in &self.results {
-            charts.extend(read(path)?);
+            charts.extend(read(path)?.into_iter().map(|chart| (path, chart)));
+        }
+        let charts = told_apart(charts);
+        let out_file = self.out.canonicalize().ok();
+        if out_file.is_some() && self.results.iter().any(|path| path.canonicalize().ok() == out_file) {
+            let what = format!("{}: --out would write over the results in it", self.out.display());
+            return Err(Error::Usage(what));
         }
         let drawn: Vec<String> = charts.iter().map(|chart| chart.svg(false)).collect();
         write(&self.out, page(&charts, &drawn).as_bytes())?;
@@ -72,6 +79,22 @@ impl Report {
         writeln!(out, "{}: {} charts", self.out.display(), charts.len())?;
         Ok(())
     }
+}
+
+/// The charts of these files: where several have one title, it tells the file too.
+fn told_apart(charts: Vec<(&PathBuf, Chart)>) -> Vec<Chart> {
+    let mut titles = BTreeMap::<String, usize>::new();
+    for (_, chart) in &charts {
+        *titles.entry(chart.title.clone()).or_default() += 1;
+    }
+    let title = |path: &Path, title: String| match titles[&title] {
+        1 => title,
+        _ => format!("{title} ({})", path.display()),
+    };
+    charts
+        .into_iter()
+        .map(|(path, chart)| Chart { title: title(path, chart.title.clone()), ..chart })
+        .collect()
 }
 
 /// The charts of a file.
@@ -204,6 +227,18 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_one_benchmark_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let [_, _, simple_query, single_key, _] = documents();
+        let report = report(folder.path(), &[simple_query.clone(), simple_query, single_key]);
+        report.run(&mut Vec::new()).unwrap();
+        let page = fs::read_to_string(&report.out).unwrap();
+        for text in ["/0.json)</h2>", "/1.json)</h2>", "single-key: latency</h2>"] {
+            assert!(page.contains(text), "{text}");
+        }
+    }
+
+    #[test]
     fn the_figures_that_are_kept_can_be_drawn() {
         let folder = tempfile::tempdir().unwrap();
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/performance");
@@ -219,6 +254,9 @@ mod tests {
     #[test]
     fn other_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
+        let mut over_itself = report(folder.path(), &documents()[..1]);
+        over_itself.out = folder.path().join("../").join(folder.path().file_name().unwrap()).join("0.json");
+        assert!(matches!(over_itself.run(&mut Vec::new()), Err(Error::Usage(_))));
         assert!(report(folder.path(), &[json!({ "what": 1 })]).run(&mut Vec::new()).is_err());
         assert!(!folder.path().join("page.html").exists());
     }

@@ -1,6 +1,6 @@
 //! Room for a dataset that is written: only what was written as one before, be it whole or not, makes room for it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use runtime::{Disk, IoClass};
@@ -10,29 +10,77 @@ use tempfile::TempDir;
 /// Beside a dataset until all of it is there.
 const BEGUN: &str = "begun";
 
-/// An empty folder, in the place of a dataset that was there, `is_dataset`, or of one that was begun.
+/// Of a temporary folder that somebody uses the file that is locked.
+const IN_USE: &str = "in-use";
+
+/// How names of temporary folders begin.
+const TEMPORARY: &str = "siltstone-perf-";
+
+/// An empty folder, in the place of a dataset that was there, which has a file of that name, or of one that was begun.
 ///
 /// # Errors
 /// A folder that holds something else; what the operating system says.
-pub(crate) fn begin(folder: &Path, is_dataset: bool) -> Result<()> {
+pub(crate) fn begin(folder: &Path, description: &str) -> Result<()> {
     let refused = |error: std::io::Error| Error::file(folder, error.to_string());
-    if is_dataset || folder.join(BEGUN).exists() {
-        fs::remove_dir_all(folder).map_err(refused)?;
-    }
     fs::create_dir_all(folder).map_err(refused)?;
-    if fs::read_dir(folder).map_err(refused)?.next().is_some() {
-        let what = "something is here that is no dataset: remove it, or choose another --data-directory";
-        return Err(Error::file(folder, what));
+    let is_dataset = folder.join(description).exists() || folder.join(BEGUN).exists();
+    let entries: Vec<fs::DirEntry> = fs::read_dir(folder).and_then(Iterator::collect).map_err(refused)?;
+    let is_of_dataset = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let is_component = name.to_string_lossy().contains("-big-");
+        is_dataset
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && (is_component || name == description || name == BEGUN)
+    };
+    if let Some(other) = entries.iter().find(|entry| !is_of_dataset(entry)) {
+        let what = "this is no part of a dataset: remove it, or choose another --data-directory";
+        return Err(Error::file(&other.path(), what));
     }
-    fs::write(folder.join(BEGUN), "").map_err(refused)
+    // There first: what is cut off here is one that was begun.
+    fs::write(folder.join(BEGUN), "").map_err(refused)?;
+    for entry in entries.iter().filter(|entry| entry.file_name() != BEGUN) {
+        fs::remove_file(entry.path()).map_err(refused)?;
+    }
+    Ok(())
 }
 
-/// A folder that goes with its handle, where the operating system wants such.
+/// A folder that goes with its handle.
+pub(crate) struct Temporary {
+    folder: TempDir,
+    /// As long as somebody has it. It is closed with the process, however that ends.
+    _in_use: File,
+}
+
+impl Temporary {
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// A folder that goes with its handle, where the operating system wants such. Those of runs that were interrupted go now.
 ///
 /// # Errors
 /// What the operating system says, with where that is.
-pub(crate) fn temporary() -> Result<TempDir> {
-    tempfile::tempdir().map_err(|error| Error::file(&std::env::temp_dir(), error.to_string()))
+pub(crate) fn temporary() -> Result<Temporary> {
+    let all = std::env::temp_dir();
+    let refused = |error: std::io::Error| Error::file(&all, error.to_string());
+    for folder in fs::read_dir(&all).map_err(refused)?.flatten() {
+        let is_ours = folder.file_name().to_string_lossy().starts_with(TEMPORARY);
+        if is_ours && is_left(&folder.path()) {
+            // That of somebody else stays.
+            drop(fs::remove_dir_all(folder.path()));
+        }
+    }
+    let folder = tempfile::Builder::new().prefix(TEMPORARY).tempdir().map_err(refused)?;
+    let in_use = File::create(folder.path().join(IN_USE)).map_err(refused)?;
+    in_use.lock().map_err(refused)?;
+    Ok(Temporary { folder, _in_use: in_use })
+}
+
+/// Whether nobody uses a temporary folder any more. One that was only just made has nothing to be locked yet.
+fn is_left(folder: &Path) -> bool {
+    File::open(folder.join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Says so where reads of a folder's files go through the page cache, though the shard is to read past it: they may tell of memory then.
@@ -69,22 +117,43 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("letter.txt");
         fs::write(&file, "dear").unwrap();
-        assert!(begin(folder.path(), false).is_err());
-        assert!(file.exists());
+        assert!(begin(folder.path(), "whole").is_err());
+        // Nor does one with something else beside it.
+        fs::write(folder.path().join("whole"), "").unwrap();
+        fs::write(folder.path().join("me-1-big-Data.db"), "rows").unwrap();
+        assert!(begin(folder.path(), "whole").unwrap_err().to_string().contains("letter.txt"));
+        assert!(file.exists() && folder.path().join("me-1-big-Data.db").exists());
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert!(begin(folder.path(), "whole").is_err(), "a folder is no part of it");
+        fs::remove_dir(&file).unwrap();
+        begin(folder.path(), "whole").unwrap();
     }
 
     #[test]
     fn one_that_was_begun_is_begun_again() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("set");
-        begin(&folder, false).unwrap();
-        fs::write(folder.join("half"), "of it").unwrap();
-        begin(&folder, false).unwrap();
-        assert!(!folder.join("half").exists());
+        begin(&folder, "whole").unwrap();
+        fs::write(folder.join("me-1-big-Data.db.tmp"), "half of it").unwrap();
+        begin(&folder, "whole").unwrap();
+        assert!(!folder.join("me-1-big-Data.db.tmp").exists());
         end(&folder).unwrap();
+        fs::write(folder.join("me-1-big-Data.db"), "").unwrap();
+        assert!(begin(&folder, "whole").is_err(), "it might be anything");
         fs::write(folder.join("whole"), "").unwrap();
-        assert!(begin(&folder, false).is_err(), "it might be anything");
-        begin(&folder, true).unwrap();
-        assert!(!folder.join("whole").exists());
+        begin(&folder, "whole").unwrap();
+        assert!(!folder.join("whole").exists() && !folder.join("me-1-big-Data.db").exists());
+    }
+
+    #[test]
+    fn temporary_folders_that_nobody_uses_go() {
+        let used = temporary().unwrap();
+        let left = tempfile::Builder::new().prefix(TEMPORARY).tempdir().unwrap();
+        drop(temporary().unwrap());
+        assert!(left.path().exists(), "it may have been made this moment");
+        fs::write(left.path().join(IN_USE), "").unwrap();
+        drop(temporary().unwrap());
+        assert!(!left.path().exists() && used.path().exists());
     }
 }

@@ -20,7 +20,7 @@ use siltstone::{Error, Result};
 use sstable::Version;
 
 use self::bench::{Bench, Mode, Setup};
-use crate::arguments::{Format, Machine, bytes, positive, version};
+use crate::arguments::{Format, Machine, memory, positive, version};
 use crate::room;
 use crate::throughput::{self, Line, Summary, Until};
 
@@ -75,8 +75,8 @@ pub struct SimpleQuery {
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     concurrency: u32,
 
-    /// Memory of the store: a half for caches, a third for memtables, a sixth for reads under way.
-    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = bytes)]
+    /// Memory of the store, from 96K on: a half for caches, a third for memtables, a sixth for reads under way.
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = memory)]
     memory: usize,
 
     /// Whether rows are kept in memory.

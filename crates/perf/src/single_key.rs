@@ -93,6 +93,9 @@ const ROUND: Duration = Duration::from_millis(100);
 /// A case that comes to less than this share of the rate does not sustain it.
 const SUSTAINED: f64 = 0.9;
 
+/// Of so much time it is told, or of all.
+const LONG_ENOUGH: Duration = Duration::from_secs(1);
+
 /// What a case came to.
 struct Measured {
     case: Case,
@@ -120,13 +123,6 @@ impl SingleKey {
                 None => self.constant_rate(&shard, folder).await?,
             };
             let all = self.measure(&shard, folder, rate).await?;
-            for case in all.iter().filter(|case| case.rate < rate * SUSTAINED) {
-                eprintln!(
-                    "{}: {:.0} reads a second came to their end where {rate:.0} were due: its latencies are those of queues",
-                    case.case.name(),
-                    case.rate
-                );
-            }
             match self.output_format {
                 Format::Text => out.write_all(self.text(rate, &all).as_bytes())?,
                 Format::Json => writeln!(out, "{:#}", self.document(rate, &all))?,
@@ -152,10 +148,10 @@ impl SingleKey {
         let table = self.open(shard, folder, case).await?;
         let operation = Rc::new(self.reads(&table, case));
         let meters = Meters { disk: shard.disk().clone(), cache: Cache::new(0) };
-        let time = self.duration.min(Duration::from_secs(2));
+        let time = self.duration.clamp(ROUND, Duration::from_secs(2));
         let line = throughput::run(&operation, CONCURRENCY, Until::Elapsed(time), &meters).await;
         match line.errors {
-            0 => Ok(line.rate()),
+            0 => Ok(line.rate().max(1.0)),
             wrong => Err(Error::file(folder, format!("{wrong} reads went wrong"))),
         }
     }
@@ -174,9 +170,19 @@ impl SingleKey {
         // One read at the least is due in a round.
         let round = ROUND.max(Duration::from_secs_f64(1.0 / rate));
         let rounds = self.duration.div_duration_f64(round).ceil().max(1.0) as u32;
-        for _ in 0..rounds {
-            for (_, _, _, operation, run) in &mut benches {
+        for round in 1..=rounds {
+            for (case, _, _, operation, run) in &mut benches {
+                let was_judged = run.time >= LONG_ENOUGH;
                 run.extend(at_rate(operation, rate, self.duration / rounds).await?);
+                let is_judged = run.time >= LONG_ENOUGH || round == rounds;
+                if is_judged && !was_judged && run.rate() < rate * SUSTAINED {
+                    let (name, sustained) = (case.name(), run.rate());
+                    eprintln!(
+                        "{name}: {sustained:.0} reads a second come to their end where {rate:.0} are due: its latencies are those of \
+                         queues, and it takes {:.0} times as long",
+                        rate / sustained
+                    );
+                }
             }
         }
         let measured = benches.into_iter().map(|(case, before, table, _, run)| Measured {

@@ -224,6 +224,6 @@ fn what_is_not_there_is_said() {
     std::fs::write(folder.path().join("small-part/letter.txt"), "dear").unwrap();
     let output = run(folder.path(), &["--populate", "--datasets", "small-part", "--rows", "1"]);
     assert_eq!(code(&output), 1);
-    assert!(stderr(&output).contains("no dataset"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("letter.txt: this is no part of a dataset"), "{}", stderr(&output));
     assert_eq!(code(&run(folder.path(), &["--run-tests", "all"])), 2);
 }

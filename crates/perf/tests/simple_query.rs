@@ -112,6 +112,7 @@ fn wrong_arguments_are_refused() {
         &["simple-query", "--write", "--delete"][..],
         &["simple-query", "--counters", "--delete"],
         &["simple-query", "--memory", "much"],
+        &["simple-query", "--memory", "1"],
         &["simple-query", "--sstable-summary-ratio", "0"],
         &["simple-query", "--operations", "5", "--duration", "5"],
         &["reads", "--from", "disk"],

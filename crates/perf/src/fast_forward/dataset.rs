@@ -21,7 +21,7 @@ use sstable::Version;
 use sstable::component::Component;
 
 /// What it was made of, beside the SSTable.
-const DESCRIPTION: &str = "dataset.json";
+pub const DESCRIPTION: &str = "dataset.json";
 
 /// The key of the large partition.
 const LARGE_KEY: i32 = 0;

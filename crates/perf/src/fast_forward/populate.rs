@@ -10,7 +10,7 @@ use sstable::parts::statistics::EncodingStats;
 use sstable::writer::Written;
 use sstable::{SSTableWriter, WriteOptions};
 
-use super::dataset::{Dataset, Shape, clustering, key};
+use super::dataset::{DESCRIPTION, Dataset, Shape, clustering, key};
 use crate::{int_rows, room};
 
 /// Microseconds since the epoch. All rows have the same, so that the same options give the same files.
@@ -24,7 +24,7 @@ const VALUES: u32 = 1024;
 /// # Errors
 /// A folder that holds something else; what the operating system says.
 pub async fn populate(disk: &Disk, dataset: Dataset, shape: &Shape, folder: &Path) -> Result<Written> {
-    room::begin(folder, Shape::read(folder)?.is_some())?;
+    room::begin(folder, DESCRIPTION)?;
     let descriptor = Descriptor::parse(&shape.data_file(folder))?;
     let default = WriteOptions::new(shape.format);
     let options = WriteOptions {

@@ -45,11 +45,27 @@ pub(super) struct Line {
     pub(super) is_published: bool,
 }
 
+/// Where what bars tell reaches over more than so many times the least, steps are tens.
+const FAR: f64 = 100.0;
+
 impl Chart {
-    /// Bars: groups with names, and what is measured.
-    pub(super) fn bars(title: String, groups: Vec<String>, y: Axis, lines: Vec<Line>) -> Chart {
+    /// Bars: groups with names, and the unit of what is measured. Where they are far apart, the note says how they are drawn.
+    pub(super) fn bars(
+        title: String,
+        groups: Vec<String>,
+        unit: &str,
+        lines: Vec<Line>,
+        mut note: String,
+    ) -> Chart {
+        let values =
+            || lines.iter().flat_map(|line| &line.points).map(|point| point.1).filter(|value| *value > 0.0);
+        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+        let y = if most > FAR * least { Axis::log(unit) } else { Axis::linear(unit) };
+        if y.is_log {
+            note += " Each step is ten times the one before: heights are not in proportion.";
+        }
         let x = Axis { names: groups, ..Axis::default() };
-        Chart { title, form: Form::Bars, x, y, lines, note: String::new() }
+        Chart { title, form: Form::Bars, x, y, lines, note }
     }
 
     /// The chart as SVG, with its title or without.
@@ -175,7 +191,14 @@ mod tests {
     fn bars_stand_in_their_groups() {
         let bars = Line { points: vec![(0.0, 3.0), (1.0, 5.0)], ..Line::default() };
         let groups = vec!["a".to_owned(), "b".to_owned()];
-        let chart = Chart::bars("Requests, by case".to_owned(), groups, Axis::linear(""), vec![bars]);
+        let of = |bars| {
+            let title = "Requests, by case".to_owned();
+            Chart::bars(title, groups.clone(), "requests", vec![bars], "Cold.".to_owned())
+        };
+        let far = of(Line { points: vec![(0.0, 3.0), (1.0, 500.0)], ..bars.clone() });
+        assert!(far.y.is_log && far.note.contains("ten times"), "{}", far.note);
+        let chart = of(bars);
+        assert!(!chart.y.is_log && chart.note == "Cold.");
         assert_eq!(chart.x_range(), -0.5..1.5);
         assert!(chart.y_range().start == 0.0 && chart.y_range().end > 5.0);
         assert_eq!(chart.file_name(), "requests-by-case");

@@ -89,7 +89,7 @@ impl Group<'_> {
     fn bars(&self, measure: &Measure, name: impl Fn(&Value) -> String, lines: Vec<Line>) -> Chart {
         let names = self.cases.iter().map(name).collect();
         let chart = self.chart(measure, Axis::default(), lines);
-        Chart { form: Form::Bars, x: Axis { names, ..Axis::default() }, ..chart }
+        Chart::bars(chart.title, names, measure.1, chart.lines, chart.note)
     }
 
     /// A point for each case that has a value, by its place.
@@ -158,11 +158,20 @@ impl Group<'_> {
     }
 }
 
-/// What tells a case from the others, where that is text.
+/// What tells a case from the others, where that is text; of several the first one without its name.
 fn labels(case: &Value) -> Option<String> {
-    let labels = case.as_object()?.iter().filter_map(|(name, label)| Some((name, label.as_str()?)));
-    let all: Vec<String> = labels.map(|(name, label)| format!("{name} {label}")).collect();
-    (!all.is_empty()).then(|| all.join(", "))
+    // That was measured, and is text for its sign.
+    let told = case.as_object()?.iter().filter(|(name, _)| *name != "cpu");
+    let labels = told.filter_map(|(name, label)| Some((name, label.as_str()?)));
+    let labels: Vec<(&String, &str)> = labels.collect();
+    let named = |(name, label): &(&String, &str)| format!("{name} {label}");
+    match &labels[..] {
+        [] => None,
+        [one] => Some(named(one)),
+        [(_, first), others @ ..] => {
+            Some(others.iter().fold((*first).to_owned(), |text, other| text + ", " + &named(other)))
+        }
+    }
 }
 
 fn told(number: &Value) -> String {

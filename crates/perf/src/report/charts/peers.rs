@@ -2,11 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::chart::{Axis, Chart};
+use super::super::chart::Chart;
 use super::ours;
-
-/// Where what is told reaches over more than so many times the least, steps are tens.
-const FAR: f64 = 100.0;
 
 /// The charts of a table; `None` if it is none.
 pub(super) fn charts(table: &Value) -> Option<Vec<Chart>> {
@@ -52,19 +49,10 @@ impl Table<'_> {
             cells.flatten().collect::<Vec<_>>()
         };
         let bars: Vec<_> = (0..).zip(&self.columns).map(|(at, column)| ours(column, of(at))).collect();
-        let values = || bars.iter().flat_map(|line| &line.points).map(|point| point.1);
-        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-        let y = if most > FAR * least { Axis::log(measure) } else { Axis::linear(measure) };
         let groups = lines.iter().map(|line| line["of"].as_str().unwrap_or_default().to_owned()).collect();
         let is_rate = measure.ends_with("a second");
         let better = if is_rate { "More is better; good for large ratios only." } else { "Less is better." };
-        let steps = if y.is_log {
-            " Each step is ten times the one before: heights are not in proportion."
-        } else {
-            ""
-        };
-        let title = format!("{}: {measure}", self.title);
-        Chart { note: format!("{better}{steps}"), ..Chart::bars(title, groups, y, bars) }
+        Chart::bars(format!("{}: {measure}", self.title), groups, measure, bars, better.to_owned())
     }
 }
 

@@ -26,23 +26,20 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
     let rates = beside(ours("here", rates), others, of_others);
     let of_another = if others.is_some() { " What is published is of another machine." } else { "" };
     let costs = costs(&results["stats"], others);
-    let chart = |title: String, x: Axis, y: Axis, lines: Vec<Line>| {
-        let note = format!(
-            "{} partitions, {} at a time, {} bytes of memory; {} requests an operation.{of_another}",
-            parameters["partitions"],
-            parameters["concurrency"],
-            parameters["memory"],
-            results["stats"]["requests_per_op"],
-        );
-        Chart { title, form: Form::Lines, x, y, lines, note }
-    };
+    let note = format!(
+        "{} partitions, {} at a time, {} bytes of memory; {} requests an operation.{of_another}",
+        parameters["partitions"],
+        parameters["concurrency"],
+        parameters["memory"],
+        results["stats"]["requests_per_op"],
+    );
     let unit = "operations a second";
-    let mut charts = vec![chart(title(unit), Axis::linear("second"), Axis::linear(unit), rates)];
+    let (x, y) = (Axis::linear("second"), Axis::linear(unit));
+    let mut charts =
+        vec![Chart { title: title(unit), form: Form::Lines, x, y, lines: rates, note: note.clone() }];
     if costs.iter().any(|line| !line.points.is_empty()) {
         let names = COSTS.iter().map(|(name, ..)| (*name).to_owned()).collect();
-        let x = Axis { names, ..Axis::default() };
-        let bars = chart(title("cost"), x, Axis::log("an operation"), costs);
-        charts.push(Chart { form: Form::Bars, ..bars });
+        charts.push(Chart::bars(title("cost"), names, "an operation", costs, note));
     }
     Some(charts)
 }

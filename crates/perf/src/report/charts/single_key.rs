@@ -31,8 +31,8 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
         note: note.clone(),
     };
     let groups = names.iter().map(|name| (*name).to_owned()).collect();
-    let (title, y) = ("single-key: latency beside that of off".to_owned(), Axis::linear("ratio"));
-    let ratio = Chart { note, ..Chart::bars(title, groups, y, ratios(cases, &names)) };
+    let title = "single-key: latency beside that of off".to_owned();
+    let ratio = Chart::bars(title, groups, "ratio", ratios(cases, &names), note);
     Some(vec![latency, ratio])
 }
 
