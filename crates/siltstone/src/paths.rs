@@ -38,21 +38,30 @@ pub fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<Descript
     };
     let unsealed = sstable::writer::unsealed(&files);
     let is_whole = |file: &PathBuf| Descriptor::parse(file).map_or(true, |name| !unsealed.contains(&name));
-    let data = files
-        .into_iter()
-        .filter(is_whole)
-        .filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db"));
+    let data = files.iter().filter(|file| is_whole(file) && is_data(file));
     let mut found: Vec<(PathBuf, Result<Descriptor>)> =
-        data.map(|file| (file.clone(), Descriptor::parse(&file).map_err(Error::from))).collect();
+        data.map(|file| (file.clone(), Descriptor::parse(file).map_err(Error::from))).collect();
     if found.is_empty() {
-        let error = Error::file(path, "there is no SSTable in this folder");
-        return vec![(path.to_path_buf(), Err(error))];
+        let has_some = |folder: &&PathBuf| {
+            disk.is_dir(folder) && disk.list(folder).is_ok_and(|files| files.iter().any(|file| is_data(file)))
+        };
+        let what = match files.iter().find(has_some) {
+            Some(folder) => {
+                format!("there is no SSTable in this folder itself, but in {} there is", folder.display())
+            }
+            None => "there is no SSTable in this folder".to_owned(),
+        };
+        return vec![(path.to_path_buf(), Err(Error::file(path, what)))];
     }
     found.sort_by(|(_, a), (_, b)| match (a, b) {
         (Ok(a), Ok(b)) => order(a).cmp(&order(b)),
         (a, b) => a.is_err().cmp(&b.is_err()),
     });
     found
+}
+
+fn is_data(file: &Path) -> bool {
+    file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db")
 }
 
 /// The SSTable that a path which is no folder names.
@@ -210,6 +219,8 @@ mod tests {
     fn what_names_nothing_is_an_error() {
         let error = |files: &[&str], path: &str| names_of(files, path).unwrap_err();
         assert_eq!(error(&["/t/a"], "/t"), "/t: there is no SSTable in this folder");
+        let inside = error(&["/t/a", "/t/s/me-1-big-Data.db"], "/t");
+        assert_eq!(inside, "/t: there is no SSTable in this folder itself, but in /t/s there is");
         assert_eq!(error(&["/t/a"], "/u"), "/u: there is no such file or folder");
         assert!(error(&["/t/ab-1-big-Data.db"], "/t").starts_with("/t/ab-1-big-Data.db: "));
     }

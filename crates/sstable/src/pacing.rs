@@ -6,8 +6,8 @@
 //!            [──── about so far at least, by its blocks ────]
 //! ```
 //!
-//! Where a partition has more than what is wanted, its end is not looked for in the index, which may take requests of its own: a
-//! partition says itself where it ends, if it is read so far.
+//! Where a slice has more than what is wanted, its end is not looked for in the index, which may take requests of its own: a
+//! partition says itself where it ends, and a row where the slice does, if they are read so far.
 
 use model::Slice;
 

@@ -36,7 +36,7 @@ pub(super) struct Shape {
 
     /// The chance that the bloom filter lets a key pass that is not there; 1 for no filter. Default that of the first
     /// source or of the schema.
-    #[arg(long, value_name = "CHANCE")]
+    #[arg(long, value_name = "CHANCE", value_parser = chance)]
     bloom_filter_fp_chance: Option<f64>,
 
     /// Every how many partitions the summary of the index has one. Default that of the first source or of the
@@ -85,6 +85,12 @@ enum CompressionArg {
     /// ZstdCompressor: from na on, and ScyllaDB.
     #[value(alias = "ZstdCompressor")]
     Zstd,
+}
+
+/// What a share of reads may be.
+fn chance(text: &str) -> std::result::Result<f64, String> {
+    let chance = text.parse().ok().filter(|chance| *chance > 0.0 && *chance <= 1.0);
+    chance.ok_or_else(|| "a number above 0, and 1 at the most, was expected".to_owned())
 }
 
 impl Shape {

@@ -37,13 +37,14 @@ fn statics() -> Option<PathBuf> {
 
 #[test]
 fn wrong_arguments_exit_with_2() {
-    let nothing: [&[&str]; 6] = [
+    let nothing: [&[&str]; 7] = [
         &[],
         &["sstable"],
         &["sstable", "dump"],
         &["sstable", "fold", "x"],
         &["sstable", "dump", "x", "--format", "yaml"],
         &["sstable", "read", "x"],
+        &["sstable", "convert", "--to", "oa", "--bloom-filter-fp-chance", "0", "x", "y"],
     ];
     for arguments in nothing {
         assert_eq!(code(&run(arguments)), 2, "{arguments:?}");

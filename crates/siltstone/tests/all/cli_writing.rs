@@ -171,7 +171,6 @@ fn rows_that_cannot_be_written_leave_nothing() {
         1,
         "does not read version oa",
     );
-    refused(&["--schema", "@schema", "--in", "@rows", "--bloom-filter-fp-chance", "2"], 1, "2");
     refused(&["--schema", "@schema"], 2, "--in");
 }
 

@@ -168,8 +168,10 @@ impl PromotedCursor<'_> {
         let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
             && slice.start.prefix == slice.end.prefix;
         let (upper, exit, bytes_end) = match self.order_of(&mut blocks, number, Edge::Last, end)?.is_lt() {
-            // Of the last group it is at hand.
-            true if next.is_some() && self.has_enough(lower, first.end - first.start, &slice.end) => {
+            true if self
+                .reaches_enough(fenced, (&mut blocks, next.as_ref()), number, (slice, end))
+                .await? =>
+            {
                 (self.promoted().count - 1, Within::nowhere(), u64::MAX)
             }
             true => self.last_of(fenced, (blocks, next), (end, &slice.end)).await?,
@@ -177,6 +179,42 @@ impl PromotedCursor<'_> {
             false => (lower, self.within(&mut blocks, number, (end, &slice.end))?, first.end),
         };
         Ok(Found { blocks: lower..upper + 1, bytes: first.start..bytes_end, entry, exit, open })
+    }
+
+    /// Whether all that is wanted of a slice, which begins in the block `number` of a group, is in front of its end, as far as that is known
+    /// without another request to the index. In a partition's last group the end itself is known.
+    async fn reaches_enough(
+        &self,
+        fenced: Fenced<'_>,
+        (blocks, next): (&mut Blocks, Option<&Group>),
+        number: usize,
+        (slice, end): (&Slice, &Sought<'_>),
+    ) -> Result<bool> {
+        let (reach, lower) = (blocks.packed.reach(number), blocks.number + number as u32);
+        let Some(next) = next else { return Ok(false) };
+        if self.has_enough(lower, reach.end - reach.start, &slice.end) {
+            return Ok(true);
+        }
+        match self.behind_enough(lower, reach.end - reach.start) {
+            None => Ok(false),
+            Some(behind) if behind >= next.number => self.has_group(fenced, behind, end).await,
+            Some(behind) => {
+                let behind = (behind - blocks.number) as usize;
+                Ok(self.order_of(blocks, behind, Edge::First, end)?.is_le())
+            }
+        }
+    }
+
+    /// Whether a slice reaches to a group that begins at or behind this block.
+    async fn has_group(&self, fenced: Fenced<'_>, block: u32, end: &Sought<'_>) -> Result<bool> {
+        if block >= self.promoted().count {
+            return Ok(false);
+        }
+        let (group, next) = fenced.fences.group_of(fenced.ordinal, block).await?;
+        match Some(group).filter(|group| group.number == block).or(next) {
+            Some(group) => Ok(!self.is_behind(fenced, &group, end)?),
+            None => Ok(false),
+        }
     }
 
     /// Where in a block a position seems to be.

@@ -22,7 +22,7 @@ impl PromotedCursor<'_> {
     pub(super) fn find_at_front(&self, slice: &Slice) -> Option<Found> {
         let bytes = self.front_at_hand()?;
         let (schema, count, open) = (self.schema(), self.promoted().count, DeletionTime::LIVE);
-        let (mut at, mut found) = (0, None::<Found>);
+        let (mut at, mut found, mut behind) = (0, None::<Found>, None);
         for number in 0..count.min(MOST) {
             let (block, len) = self.decode(&bytes.slice(at..bytes.len())).ok()?;
             at += len;
@@ -31,13 +31,17 @@ impl PromotedCursor<'_> {
             }
             let first = (number, &block);
             match &mut found {
-                Some(found) => found.take(&block, schema, slice),
+                Some(begins) if behind == Some(number) => return found.map(|found| found.open_ended(count)),
+                Some(begins) => begins.take(&block, schema, slice),
                 None if schema.compare(&block.last, &slice.start).is_lt() => return None,
                 None if self.has_enough(number, block.width, &slice.end) => {
-                    return Some(Found::open_ended(first, count, schema, slice, open));
+                    return Some(Found::between(first, first, schema, slice, open).open_ended(count));
                 }
                 None if slice.end == Position::end() && count > MOST => return None,
-                None => found = Some(Found::between(first, first, schema, slice, open)),
+                None => {
+                    behind = self.behind_enough(number, block.width);
+                    found = Some(Found::between(first, first, schema, slice, open));
+                }
             }
         }
         found.filter(|found| found.blocks.end == count)

@@ -105,7 +105,7 @@ impl PromotedCursor<'_> {
             let bytes = &bytes[(range.start - start) as usize..(range.end - start) as usize];
             let packed = self.pack(fenced, group, next.as_ref(), bytes)?;
             let (memory, packed) = (packed.memory(), Rc::new(packed));
-            self.index().cache.insert(self.key_of(range.start), Rc::clone(&packed), memory);
+            self.index().cache.insert_to_stay(self.key_of(range.start), Rc::clone(&packed), memory);
             first.get_or_insert(packed);
         }
         Ok(first.expect("the group itself was read"))

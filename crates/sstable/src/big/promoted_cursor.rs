@@ -134,8 +134,7 @@ pub(super) fn put_block_tail(
 pub struct Found {
     /// Their numbers; empty where the index proves that nothing is there.
     pub blocks: Range<u32>,
-    /// Where they are, in bytes from the partition's start; up to [`u64::MAX`] where they end with the partition, and it was not asked where
-    /// that is.
+    /// Where they are, in bytes from the partition's start; up to [`u64::MAX`] where it was not asked where they end.
     pub bytes: Range<u64>,
     /// Where in the first of them the slice seems to begin.
     pub entry: Within,
@@ -163,24 +162,13 @@ impl Found {
         }
     }
 
-    /// From a block on all of so many.
-    pub(super) fn open_ended(
-        (lower, first): (u32, &Block),
-        count: u32,
-        schema: &Schema,
-        slice: &Slice,
-        open: DeletionTime,
-    ) -> Found {
-        Found {
-            blocks: lower..count,
-            bytes: first.offset..u64::MAX,
-            entry: Within::of(schema, first, &slice.start),
-            exit: Within::nowhere(),
-            open,
-        }
+    /// All from the first of them on, of a partition of so many: where the slice ends was not asked.
+    pub(super) fn open_ended(self, count: u32) -> Found {
+        let (blocks, bytes) = (self.blocks.start..count, self.bytes.start..u64::MAX);
+        Found { blocks, bytes, exit: Within::nowhere(), ..self }
     }
 
-    /// Whether it was not asked where they end, which is with the partition.
+    /// Whether it was not asked where they end: in the partition, or with it.
     pub(crate) fn is_open_ended(&self) -> bool {
         self.bytes.end == u64::MAX
     }
@@ -316,11 +304,17 @@ impl<'a> PromotedCursor<'a> {
         PromotedCursor { enough, ..self }
     }
 
-    /// Whether where a slice ends does not matter, if blocks from this one on have so many bytes each. Of the last one it is known.
+    /// The first block that is not needed for what is wanted from `lower` on, if blocks have so many bytes each and it is known how much
+    /// that is: a slice that reaches as far has all of it, and where it ends does not matter.
+    pub(super) fn behind_enough(&self, lower: u32, width: u64) -> Option<u32> {
+        let blocks = self.enough?.div_ceil(width.max(1));
+        u32::try_from(blocks).ok()?.max(2).checked_add(lower)
+    }
+
+    /// Whether a slice that ends with the partition reaches as far. Of its last block it is known where it ends.
     pub(super) fn has_enough(&self, lower: u32, width: u64, end: &Position) -> bool {
-        let left = u64::from(self.promoted.count.saturating_sub(lower)).saturating_mul(width);
-        let is_last = lower.saturating_add(1) >= self.promoted.count;
-        *end == Position::end() && !is_last && self.enough.is_some_and(|enough| enough <= left)
+        *end == Position::end()
+            && self.behind_enough(lower, width).is_some_and(|behind| behind <= self.promoted.count)
     }
 
     /// The blocks that can hold rows of the slice.
@@ -409,12 +403,15 @@ impl<'a> PromotedCursor<'a> {
         if self.schema.compare(&first.first, &slice.end).is_gt() {
             return Ok(Found::nothing(lower, first.offset, open));
         }
+        let begins = |last| Found::between((lower, &first), last, self.schema, slice, open);
         if self.has_enough(lower, first.width, &slice.end) {
-            return Ok(Found::open_ended((lower, &first), self.promoted.count, self.schema, slice, open));
+            return Ok(begins((lower, &first)).open_ended(self.promoted.count));
         }
-        let upper = self.last_beginning_at_or_before(lower, &first, &slice.end).await?;
+        let Some(upper) = self.last_beginning_at_or_before(lower, &first, &slice.end).await? else {
+            return Ok(begins((lower, &first)).open_ended(self.promoted.count));
+        };
         let last = if upper == lower { first.clone() } else { self.block(upper).await? };
-        Ok(Found::between((lower, &first), (upper, &last), self.schema, slice, open))
+        Ok(begins((upper, &last)))
     }
 
     /// The first block whose last position is not before `position`.
@@ -425,32 +422,37 @@ impl<'a> PromotedCursor<'a> {
         self.first_not_before(Goal::End(position), 0, self.promoted.count).await
     }
 
-    /// The last block, from `lower` on, whose first position is not after `position`. Looks next to
-    /// `lower` first: most slices end soon after they begin.
+    /// The last block, from `lower` on, whose first position is not after `position`; `None` if all that is wanted is in front of it.
+    /// Looks next to `lower` first: most slices end soon after they begin.
     async fn last_beginning_at_or_before(
         &self,
         lower: u32,
         first: &Block,
         position: &Position,
-    ) -> Result<u32> {
+    ) -> Result<Option<u32>> {
         let count = self.promoted.count;
         if self.schema.compare(&first.last, position).is_ge() {
-            return Ok(lower);
+            return Ok(Some(lower));
         }
         if *position == Position::end() {
-            return Ok(count - 1);
+            return Ok(Some(count - 1));
         }
         let goal = Goal::Begin(position);
+        let behind = self.behind_enough(lower, first.width).unwrap_or(u32::MAX);
         let mut low = lower;
-        for probe in
-            [lower.saturating_add(1), lower.saturating_add(5)].into_iter().filter(|probe| *probe < count)
-        {
+        for probe in [lower.saturating_add(1), lower.saturating_add(5), behind] {
+            if probe <= low || probe >= count {
+                continue;
+            }
             if self.schema.compare(&self.block(probe).await?.first, position).is_gt() {
-                return Ok(self.first_not_before(goal, low + 1, probe).await? - 1);
+                return Ok(Some(self.first_not_before(goal, low + 1, probe).await? - 1));
+            }
+            if probe >= behind {
+                return Ok(None);
             }
             low = probe;
         }
-        Ok(self.first_not_before(goal, low + 1, count).await? - 1)
+        Ok(Some(self.first_not_before(goal, low + 1, count).await? - 1))
     }
 
     /// Reads the map and the blocks that are left, each with one request, if they are small.

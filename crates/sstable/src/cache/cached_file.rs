@@ -230,7 +230,12 @@ impl CachedFile {
             if self.0.is_sound.is_some_and(|is_sound| !is_sound(page)) {
                 return Err(Error::corrupt(self.path(), number * PAGE, "the checksum of a page is wrong"));
             }
-            self.0.cache.insert(self.key(number), Rc::clone(page), weight(page));
+            let (key, page, weight) = (self.key(number), Rc::clone(page), weight(page));
+            match self.0.is_sound {
+                // Of Index.db pages come along that nobody asks for.
+                None => self.0.cache.insert(key, page, weight),
+                Some(_) => self.0.cache.insert_to_stay(key, page, weight),
+            }
         }
         window.let_go();
         Ok(pages)

@@ -19,6 +19,12 @@ fn from(row: i32) -> Slice {
     Slice { start: Position::before(clustering), end: Position::end() }
 }
 
+/// From the row of this number on, to another one.
+fn between(row: i32, last: i32) -> Slice {
+    let clustering = std::iter::once(last.to_be_bytes().to_vec()).collect();
+    Slice { end: Position::after(clustering), ..from(row) }
+}
+
 /// What is read of the data for so few rows has no more bytes: about two chunks, and the guess where rows may begin anywhere.
 const MOST_BYTES: u64 = (2 * 64 + 24) << 10;
 
@@ -56,8 +62,13 @@ fn the_first_rows_cost_no_look_at_the_end() {
             }
             // In front of all rows, which may descend.
             let descends = path.to_string_lossy().contains("large_rev");
-            let front = from(if descends { i32::MAX } else { -7 });
-            assert_eq!(requests(shard, &cold(false).await, &front, 9).await, [1, 0, 1], "{name}");
+            let fronts = match descends {
+                true => [from(i32::MAX), between(i32::MAX, rows / 2)],
+                false => [from(-7), between(-7, rows / 2)],
+            };
+            for front in fronts {
+                assert_eq!(requests(shard, &cold(false).await, &front, 9).await, [1, 0, 1], "{name}");
+            }
             build(disk, path).await;
             assert_eq!(requests(shard, &cold(true).await, &Slice::all(), 9).await, [0, 0, 1], "{name}");
             // All of it without a limit is no look at the index either.
@@ -68,8 +79,12 @@ fn the_first_rows_cost_no_look_at_the_end() {
             assert!(found.len() > rows as usize / 2, "{name}: {} fragments", found.len());
             assert_eq!(disk.stats().since(&opened).class(INDEX_IO).requests, 0, "{name}");
             for row in [100, rows / 2] {
-                let of_slice = requests(shard, &cold(true).await, &from(row), 9).await;
-                assert_eq!(of_slice, [1, 0, 1], "{name}: {row}");
+                // An end that is far away is none.
+                let far = between(row, if descends { row / 9 } else { row + rows / 3 });
+                for slice in [from(row), far] {
+                    let of_slice = requests(shard, &cold(true).await, &slice, 9).await;
+                    assert_eq!(of_slice, [1, 0, 1], "{name}: {slice:?}");
+                }
             }
         });
     }
@@ -91,7 +106,11 @@ fn who_reads_on_behind_a_limit_gets_all() {
                 from(rows - 700),
                 from(rows + 9),
             ];
-            for slice in &slices {
+            let ends = [0, 50, 300, 1000, rows / 2].map(|far| between(rows / 3, rows / 3 + far));
+            let descending = [50, 300, 1000].map(|far| between(rows / 3, rows / 3 - far));
+            let schema = open(disk, path, false, 1 << 20).await.schema().clone();
+            let between = ends.iter().chain(&descending).filter(|slice| !schema.is_empty_slice(slice));
+            for slice in slices.iter().chain(between) {
                 for (static_row, reads_on, is_among_others) in [(false, false, true), (true, true, false)] {
                     let options = ReadOptions { static_row, reads_on, ..ReadOptions::default() };
                     let whole = ReadOptions { is_among_others, ..options };
