@@ -5,6 +5,7 @@ use std::path::Path;
 
 use runtime::{Disk, IoClass};
 use siltstone::{Error, Result};
+use sstable::component::Descriptor;
 use tempfile::TempDir;
 
 /// Beside a dataset until all of it is there.
@@ -26,11 +27,13 @@ pub(crate) fn begin(folder: &Path, description: &str) -> Result<()> {
     let is_dataset = folder.join(description).exists() || folder.join(BEGUN).exists();
     let entries: Vec<fs::DirEntry> = fs::read_dir(folder).and_then(Iterator::collect).map_err(refused)?;
     let is_of_dataset = |entry: &fs::DirEntry| {
-        let name = entry.file_name();
-        let is_component = name.to_string_lossy().contains("-big-");
+        let (name, path) = (entry.file_name(), entry.path());
+        // What is not whole yet has one more name.
+        let component =
+            if path.extension().is_some_and(|is| is == "tmp") { path.with_extension("") } else { path };
         is_dataset
             && entry.file_type().is_ok_and(|kind| kind.is_file())
-            && (is_component || name == description || name == BEGUN)
+            && (name == description || name == BEGUN || Descriptor::parse(&component).is_ok())
     };
     if let Some(other) = entries.iter().find(|entry| !is_of_dataset(entry)) {
         let what = "this is no part of a dataset: remove it, or choose another --data-directory";
@@ -47,8 +50,9 @@ pub(crate) fn begin(folder: &Path, description: &str) -> Result<()> {
 /// A folder that goes with its handle.
 pub(crate) struct Temporary {
     folder: TempDir,
-    /// As long as somebody has it. It is closed with the process, however that ends.
-    _in_use: File,
+    /// As long as somebody has it. It is closed with the process, however that ends. `None` where files cannot be locked: then the folder stays if
+    /// the process is cut off.
+    _in_use: Option<File>,
 }
 
 impl Temporary {
@@ -73,12 +77,20 @@ pub(crate) fn temporary() -> Result<Temporary> {
         }
     }
     let folder = tempfile::Builder::new().prefix(TEMPORARY).tempdir().map_err(refused)?;
-    let in_use = File::create(folder.path().join(IN_USE)).map_err(refused)?;
-    in_use.lock().map_err(refused)?;
+    let in_use = lock_in(folder.path()).ok();
     Ok(Temporary { folder, _in_use: in_use })
 }
 
-/// Whether nobody uses a temporary folder any more. One that was only just made has nothing to be locked yet.
+/// The file that says that a folder is in use, which has its name once it is locked.
+fn lock_in(folder: &Path) -> std::io::Result<File> {
+    let new = folder.join("new");
+    let in_use = File::create(&new)?;
+    in_use.try_lock()?;
+    fs::rename(&new, folder.join(IN_USE))?;
+    Ok(in_use)
+}
+
+/// Whether nobody uses a temporary folder any more. One that was only just made has no such file yet.
 fn is_left(folder: &Path) -> bool {
     File::open(folder.join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok())
 }
@@ -122,6 +134,9 @@ mod tests {
         fs::write(folder.path().join("whole"), "").unwrap();
         fs::write(folder.path().join("me-1-big-Data.db"), "rows").unwrap();
         assert!(begin(folder.path(), "whole").unwrap_err().to_string().contains("letter.txt"));
+        fs::rename(&file, folder.path().join("a-big-letter.txt")).unwrap();
+        assert!(begin(folder.path(), "whole").unwrap_err().to_string().contains("a-big-letter.txt"));
+        fs::rename(folder.path().join("a-big-letter.txt"), &file).unwrap();
         assert!(file.exists() && folder.path().join("me-1-big-Data.db").exists());
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();

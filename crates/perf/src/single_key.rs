@@ -170,16 +170,16 @@ impl SingleKey {
         // One read at the least is due in a round.
         let round = ROUND.max(Duration::from_secs_f64(1.0 / rate));
         let rounds = self.duration.div_duration_f64(round).ceil().max(1.0) as u32;
+        let mut told = BTreeSet::new();
         for round in 1..=rounds {
             for (case, _, _, operation, run) in &mut benches {
-                let was_judged = run.time >= LONG_ENOUGH;
                 run.extend(at_rate(operation, rate, self.duration / rounds).await?);
                 let is_judged = run.time >= LONG_ENOUGH || round == rounds;
-                if is_judged && !was_judged && run.rate() < rate * SUSTAINED {
-                    let (name, sustained) = (case.name(), run.rate());
+                if is_judged && run.rate() < rate * SUSTAINED && told.insert(case.name()) {
+                    let (name, sustained) = (case.name(), run.rate().max(1.0));
                     eprintln!(
                         "{name}: {sustained:.0} reads a second come to their end where {rate:.0} are due: its latencies are those of \
-                         queues, and it takes {:.0} times as long",
+                         queues, and it takes {:.1} times as long",
                         rate / sustained
                     );
                 }

@@ -9,6 +9,8 @@
 //! Where a slice has more than what is wanted, its end is not looked for in the index, which may take requests of its own: a
 //! partition says itself where it ends, and a row where the slice does, if they are read so far.
 
+use std::ops::Range;
+
 use model::Slice;
 
 use crate::Result;
@@ -38,16 +40,19 @@ impl SSTable {
         is_near && found.open.is_live() && self.schema().row_of(slice).is_some()
     }
 
-    /// From a partition's head on. The rows of a slice may begin anywhere.
-    pub(crate) fn pace_of_whole(&self, slice: &Slice, options: ReadOptions) -> Pace {
+    /// From the head on of the partition that has this range. The rows of a slice may begin anywhere.
+    pub(crate) fn pace_of_whole(&self, range: &Range<u64>, slice: &Slice, options: ReadOptions) -> Pace {
         let most = self.read_buffer(options);
-        let first = match options.limit {
+        let is_small = range.end.saturating_sub(range.start) <= FIRST_GUESS;
+        let first = match options.limit.filter(|_| !is_small) {
             None => most,
             // A request ends at the multiple of a page before where it may.
+            Some(rows) if slice.is_all() && !options.is_among_others => {
+                let len = self.len_of_rows(rows.max(1));
+                len.saturating_add(len.clamp(LEAST_GUESS, FIRST_GUESS)).saturating_add(PAGE - 1)
+            }
             Some(rows) => {
-                let len = self.len_of_rows(rows.saturating_sub(1));
-                let more = if slice.is_all() { len.clamp(LEAST_GUESS, FIRST_GUESS) } else { FIRST_GUESS };
-                len.saturating_add(more).saturating_add(PAGE - 1)
+                FIRST_GUESS.saturating_add(self.len_of_rows(rows.saturating_sub(1))).saturating_add(PAGE - 1)
             }
         };
         let overlaps = options.reads_on && options.limit.is_none();

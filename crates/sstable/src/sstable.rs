@@ -385,7 +385,7 @@ impl SSTable {
     /// A slice of one partition; `None` if the partition is not there, or the slice ends before it begins.
     ///
     /// Reads the index as far as it must, or the beginning of the partition if it is a small one; of the data, as the result
-    /// is read, only the blocks that can hold rows of the slice. Where a limit is expected to be met long before the partition ends, it is not
+    /// is read, only the blocks that can hold rows of the slice. Where a limit is expected to be met long before the slice ends, it is not
     /// asked where that is: who reads on to there may bring in what stands behind it.
     ///
     /// # Errors
@@ -580,7 +580,7 @@ impl SSTable {
         slice: &Slice,
         options: ReadOptions,
     ) -> Box<DataReader> {
-        let pace = self.pace_of_whole(slice, options);
+        let pace = self.pace_of_whole(&range, slice, options);
         let reader = DataReader::partition(self.data.clone(), range, pace, slice.clone());
         let reader = reader.expecting(key).to_its_end().without_more();
         Box::new(if options.static_row { reader } else { reader.without_static_row() })

@@ -67,8 +67,8 @@ impl PromotedCursor<'_> {
             }
             (Some(group), next) => {
                 let count = match &next {
-                    // Where it does not matter where the slice ends, the next group is not asked.
-                    Some(next) if self.has_enough(next.number, USUAL_BLOCK, &slice.end) => 1,
+                    // Where the slice ends with the partition, and it does not matter where that is, the next group is not asked.
+                    Some(next) if self.has_enough(next.number, &(0..USUAL_BLOCK), &slice.end).is_some() => 1,
                     Some(next) if !self.is_behind(fenced, next, &sought.end)? => 2,
                     _ => 1,
                 };
@@ -167,54 +167,63 @@ impl PromotedCursor<'_> {
         let entry = self.within(&mut blocks, number, (start, &slice.start))?;
         let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
             && slice.start.prefix == slice.end.prefix;
-        let (upper, exit, bytes_end) = match self.order_of(&mut blocks, number, Edge::Last, end)?.is_lt() {
-            true if self
-                .reaches_enough(fenced, (&mut blocks, next.as_ref()), number, (slice, end))
-                .await? =>
-            {
-                (self.promoted().count - 1, Within::nowhere(), u64::MAX)
-            }
-            true => self.last_of(fenced, (blocks, next), (end, &slice.end)).await?,
-            false if is_of_row => (lower, entry.clone(), first.end),
-            false => (lower, self.within(&mut blocks, number, (end, &slice.end))?, first.end),
+        let begins = |blocks, exit, end| {
+            let bytes = first.start..end;
+            Found { blocks, bytes, entry: entry.clone(), exit, open, known_end: end }
         };
-        Ok(Found { blocks: lower..upper + 1, bytes: first.start..bytes_end, entry, exit, open })
+        if self.order_of(&mut blocks, number, Edge::Last, end)?.is_ge() {
+            let exit = match is_of_row {
+                true => entry.clone(),
+                false => self.within(&mut blocks, number, (end, &slice.end))?,
+            };
+            return Ok(begins(lower..lower + 1, exit, first.end));
+        }
+        let known_end = match self.has_enough(lower, &first, &slice.end).filter(|_| next.is_some()) {
+            None => self.reaches_enough(fenced, (&mut blocks, next.as_ref()), number, end).await?,
+            known_end => known_end,
+        };
+        if let Some(known_end) = known_end {
+            let found = begins(lower..lower + 1, Within::nowhere(), first.end);
+            return Ok(found.open_ended(self.promoted().count, known_end));
+        }
+        let (upper, exit, bytes_end) = self.last_of(fenced, (blocks, next), (end, &slice.end)).await?;
+        Ok(begins(lower..upper + 1, exit, bytes_end))
     }
 
-    /// Whether all that is wanted of a slice, which begins in the block `number` of a group, is in front of its end, as far as that is known
-    /// without another request to the index. In a partition's last group the end itself is known.
+    /// For a slice that begins in the block `number` of a group, a place that it reaches to, if all that is wanted is in front of that, as far
+    /// as the group and the fences tell. In a partition's last group the end itself is known.
     async fn reaches_enough(
         &self,
         fenced: Fenced<'_>,
         (blocks, next): (&mut Blocks, Option<&Group>),
         number: usize,
-        (slice, end): (&Slice, &Sought<'_>),
-    ) -> Result<bool> {
-        let (reach, lower) = (blocks.packed.reach(number), blocks.number + number as u32);
-        let Some(next) = next else { return Ok(false) };
-        if self.has_enough(lower, reach.end - reach.start, &slice.end) {
-            return Ok(true);
+        end: &Sought<'_>,
+    ) -> Result<Option<u64>> {
+        let (reach, count) = (|number| blocks.packed.reach(number), blocks.packed.len());
+        let (first, last) = (reach(number), reach(count - 1));
+        let enough_at = self.enough_at(first.end);
+        let Some(next) = next.filter(|_| enough_at < u64::MAX) else { return Ok(None) };
+        let within = halve(count, |number| Ok(reach(number).start < enough_at))?;
+        if within < count {
+            let known_end = reach(within).start;
+            return Ok(self.order_of(blocks, within, Edge::First, end)?.is_le().then_some(known_end));
         }
-        match self.behind_enough(lower, reach.end - reach.start) {
-            None => Ok(false),
-            Some(behind) if behind >= next.number => self.has_group(fenced, behind, end).await,
-            Some(behind) => {
-                let behind = (behind - blocks.number) as usize;
-                Ok(self.order_of(blocks, behind, Edge::First, end)?.is_le())
-            }
+        if self.is_behind(fenced, next, end)? {
+            return Ok(None);
         }
-    }
-
-    /// Whether a slice reaches to a group that begins at or behind this block.
-    async fn has_group(&self, fenced: Fenced<'_>, block: u32, end: &Sought<'_>) -> Result<bool> {
-        if block >= self.promoted().count {
-            return Ok(false);
+        if last.end >= enough_at {
+            return Ok(Some(last.end));
         }
-        let (group, next) = fenced.fences.group_of(fenced.ordinal, block).await?;
-        match Some(group).filter(|group| group.number == block).or(next) {
-            Some(group) => Ok(!self.is_behind(fenced, &group, end)?),
-            None => Ok(false),
+        let width = ((last.end - reach(0).start) / count as u64).max(1);
+        let more = u32::try_from((enough_at - last.end).div_ceil(width)).unwrap_or(u32::MAX);
+        let behind = next.number.saturating_add(more);
+        if behind >= self.promoted().count {
+            return Ok(None);
         }
+        let (group, behind_it) = fenced.fences.group_of(fenced.ordinal, behind).await?;
+        let group = Some(group).filter(|group| group.number == behind).or(behind_it);
+        let is_behind = group.map(|group| self.is_behind(fenced, &group, end)).transpose()?;
+        Ok((is_behind == Some(false)).then_some(enough_at))
     }
 
     /// Where in a block a position seems to be.

@@ -22,7 +22,7 @@ impl PromotedCursor<'_> {
     pub(super) fn find_at_front(&self, slice: &Slice) -> Option<Found> {
         let bytes = self.front_at_hand()?;
         let (schema, count, open) = (self.schema(), self.promoted().count, DeletionTime::LIVE);
-        let (mut at, mut found, mut behind) = (0, None::<Found>, None);
+        let (mut at, mut found, mut enough_at) = (0, None::<Found>, u64::MAX);
         for number in 0..count.min(MOST) {
             let (block, len) = self.decode(&bytes.slice(at..bytes.len())).ok()?;
             at += len;
@@ -31,16 +31,21 @@ impl PromotedCursor<'_> {
             }
             let first = (number, &block);
             match &mut found {
-                Some(begins) if behind == Some(number) => return found.map(|found| found.open_ended(count)),
+                Some(_) if block.offset >= enough_at => {
+                    return found.map(|found| found.open_ended(count, block.offset));
+                }
                 Some(begins) => begins.take(&block, schema, slice),
                 None if schema.compare(&block.last, &slice.start).is_lt() => return None,
-                None if self.has_enough(number, block.width, &slice.end) => {
-                    return Some(Found::between(first, first, schema, slice, open).open_ended(count));
-                }
-                None if slice.end == Position::end() && count > MOST => return None,
                 None => {
-                    behind = self.behind_enough(number, block.width);
-                    found = Some(Found::between(first, first, schema, slice, open));
+                    let begins = Found::between(first, first, schema, slice, open);
+                    if let Some(known_end) = self.has_enough(number, &begins.bytes, &slice.end) {
+                        return Some(begins.open_ended(count, known_end));
+                    }
+                    if slice.end == Position::end() && count > MOST {
+                        return None;
+                    }
+                    enough_at = self.enough_at(block.end());
+                    found = Some(begins);
                 }
             }
         }

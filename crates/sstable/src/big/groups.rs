@@ -84,31 +84,45 @@ impl PromotedCursor<'_> {
         count: usize,
     ) -> Result<Rc<PackedBlocks>> {
         let first = self.step(fenced, group.clone(), next.cloned())?;
-        let (start, mut end) = (first.range.start, first.range.end);
+        let start = first.range.start;
         let mut steps = vec![first];
+        // What is wrong behind the group is told to who wants that.
         while steps.len() < count
-            && let Some(next) = &steps[steps.len() - 1].next
+            && let Some(step) = self.step_behind(fenced, &steps[steps.len() - 1]).await
+            && step.range.end - start <= SMALL
         {
-            let (group, next) = fenced.fences.group_of(fenced.ordinal, next.number).await?;
-            let step = self.step(fenced, group, next)?;
-            let is_there = self.index().cache.get::<PackedBlocks>(self.key_of(end)).is_some();
-            if is_there || step.range.start != end || step.range.end - start > SMALL {
-                break;
-            }
-            end = step.range.end;
             steps.push(step);
         }
-        self.index().reads.last.set((end, steps.len()));
-        let bytes = self.index().file.read_once(start..end).await?;
-        let mut first = None;
-        for Step { group, next, range } in &steps {
-            let bytes = &bytes[(range.start - start) as usize..(range.end - start) as usize];
-            let packed = self.pack(fenced, group, next.as_ref(), bytes)?;
-            let (memory, packed) = (packed.memory(), Rc::new(packed));
-            self.index().cache.insert_to_stay(self.key_of(range.start), Rc::clone(&packed), memory);
-            first.get_or_insert(packed);
+        let mut bytes = self.index().file.read_once(start..steps[steps.len() - 1].range.end).await;
+        if bytes.is_err() && steps.len() > 1 {
+            steps.truncate(1);
+            bytes = self.index().file.read_once(steps[0].range.clone()).await;
         }
-        Ok(first.expect("the group itself was read"))
+        let bytes = bytes?;
+        // Not before they are there: reads side by side are no sequence.
+        self.index().reads.last.set((start + bytes.len() as u64, steps.len()));
+        let pack = |Step { group, next, range }: &Step| {
+            let bytes = &bytes[(range.start - start) as usize..(range.end - start) as usize];
+            self.pack(fenced, group, next.as_ref(), bytes).map(Rc::new)
+        };
+        let packed = pack(&steps[0])?;
+        let (cache, key) = (&self.index().cache, self.key_of(start));
+        cache.insert_to_stay(key, Rc::clone(&packed), packed.memory());
+        for step in &steps[1..] {
+            let Ok(packed) = pack(step) else { break };
+            let memory = packed.memory();
+            cache.insert(self.key_of(step.range.start), packed, memory);
+        }
+        Ok(packed)
+    }
+
+    /// The group behind one, if it is as it should be, and not in memory.
+    async fn step_behind(&self, fenced: Fenced<'_>, before: &Step) -> Option<Step> {
+        let (group, next) =
+            fenced.fences.group_of(fenced.ordinal, before.next.as_ref()?.number).await.ok()?;
+        let step = self.step(fenced, group, next).ok()?;
+        let is_there = self.index().cache.find::<PackedBlocks>(self.key_of(step.range.start)).is_some();
+        (step.range.start == before.range.end && !is_there).then_some(step)
     }
 
     fn step(&self, fenced: Fenced<'_>, group: Group, next: Option<Group>) -> Result<Step> {

@@ -132,7 +132,8 @@ pub(super) fn put_block_tail(
 /// The blocks that can hold a slice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// Their numbers; empty where the index proves that nothing is there.
+    /// Their numbers; empty where the index proves that nothing is there, and up to the last one of the partition where it was not asked
+    /// where they end.
     pub blocks: Range<u32>,
     /// Where they are, in bytes from the partition's start; up to [`u64::MAX`] where it was not asked where they end.
     pub bytes: Range<u64>,
@@ -142,6 +143,8 @@ pub struct Found {
     pub exit: Within,
     /// The range tombstone that is open at their start.
     pub open: DeletionTime,
+    /// Up to where they have data, as far as is known: to their end, if that was asked.
+    pub(super) known_end: u64,
 }
 
 impl Found {
@@ -159,13 +162,14 @@ impl Found {
             entry: Within::of(schema, first, &slice.start),
             exit: Within::of(schema, last, &slice.end),
             open,
+            known_end: last.end(),
         }
     }
 
-    /// All from the first of them on, of a partition of so many: where the slice ends was not asked.
-    pub(super) fn open_ended(self, count: u32) -> Found {
+    /// All from the first of them on, of a partition of so many: where the slice ends was not asked, but not before this place.
+    pub(super) fn open_ended(self, count: u32, known_end: u64) -> Found {
         let (blocks, bytes) = (self.blocks.start..count, self.bytes.start..u64::MAX);
-        Found { blocks, bytes, exit: Within::nowhere(), ..self }
+        Found { blocks, bytes, exit: Within::nowhere(), known_end, ..self }
     }
 
     /// Whether it was not asked where they end: in the partition, or with it.
@@ -173,27 +177,23 @@ impl Found {
         self.bytes.end == u64::MAX
     }
 
-    /// Up to where they have data, going by the width of the first one where it was not asked; in bytes from the partition's start.
+    /// Up to where they have data, as far as is known, in bytes from the partition's start.
     pub(crate) fn known_end(&self) -> u64 {
-        let Range { start, end } = self.entry.block;
-        let count = u64::from(self.blocks.end - self.blocks.start);
-        match self.is_open_ended() {
-            true => start.saturating_add(end.saturating_sub(start).saturating_mul(count)),
-            false => self.bytes.end,
-        }
+        self.known_end
     }
 
     /// This block as well, which is the next one.
     pub(super) fn take(&mut self, block: &Block, schema: &Schema, slice: &Slice) {
         self.blocks.end += 1;
-        self.bytes.end = block.end();
+        (self.bytes.end, self.known_end) = (block.end(), block.end());
         self.exit = Within::of(schema, block, &slice.end);
     }
 
     /// The index proves that nothing of the slice is there: it would stand before the block `number`.
     pub(super) fn nothing(number: u32, at: u64, open: DeletionTime) -> Found {
         let nowhere = Within::new(at..at, None);
-        Found { blocks: number..number, bytes: at..at, entry: nowhere.clone(), exit: nowhere, open }
+        let entry = nowhere.clone();
+        Found { blocks: number..number, bytes: at..at, entry, exit: nowhere, open, known_end: at }
     }
 }
 
@@ -240,6 +240,14 @@ impl Within {
         let at = start + (u128::from(room) * u128::from(self.share) / u128::from(SHARES)) as u64;
         at..at.saturating_add(len).min(end)
     }
+}
+
+/// Where a slice ends.
+enum Upper {
+    /// In this block.
+    Block(u32),
+    /// Behind what is wanted of it, and not before this place.
+    NotAsked { known_end: u64 },
 }
 
 /// What the cursors of one file share.
@@ -298,23 +306,30 @@ impl<'a> PromotedCursor<'a> {
         PromotedCursor { rows: self.index.rows.as_ref().ok(), ..self }
     }
 
-    /// The same for who has all that is wanted in so many bytes of the slice, if that is known, and sees where the partition ends: where a
-    /// slice with more ends with it, the last of its blocks is not looked for.
+    /// The same for who has all that is wanted in so many bytes of the slice, if that is known, and sees where it ends, or the partition: of a
+    /// slice with more the last block is not looked for.
     pub(crate) fn without_end(self, enough: Option<u64>) -> PromotedCursor<'a> {
         PromotedCursor { enough, ..self }
     }
 
-    /// The first block that is not needed for what is wanted from `lower` on, if blocks have so many bytes each and it is known how much
-    /// that is: a slice that reaches as far has all of it, and where it ends does not matter.
-    pub(super) fn behind_enough(&self, lower: u32, width: u64) -> Option<u32> {
-        let blocks = self.enough?.div_ceil(width.max(1));
-        u32::try_from(blocks).ok()?.max(2).checked_add(lower)
+    /// Where all that is wanted of a slice is in front of, if its first block ends at `first_end`: [`u64::MAX`] where that is not known.
+    pub(super) fn enough_at(&self, first_end: u64) -> u64 {
+        self.enough.map_or(u64::MAX, |enough| first_end.saturating_add(enough))
     }
 
-    /// Whether a slice that ends with the partition reaches as far. Of its last block it is known where it ends.
-    pub(super) fn has_enough(&self, lower: u32, width: u64, end: &Position) -> bool {
-        *end == Position::end()
-            && self.behind_enough(lower, width).is_some_and(|behind| behind <= self.promoted.count)
+    /// A block that stands behind that, if they have about so many bytes each.
+    fn behind_enough(&self, lower: u32, width: u64) -> Option<u32> {
+        u32::try_from(self.enough?.div_ceil(width.max(1))).ok()?.checked_add(lower)?.checked_add(2)
+    }
+
+    /// For a slice that ends with the partition, up to where there is data, if blocks from this one on are as wide, and if that is enough. Of the
+    /// last block it is known where it ends.
+    pub(super) fn has_enough(&self, lower: u32, first: &Range<u64>, end: &Position) -> Option<u64> {
+        let left =
+            u64::from(self.promoted.count.saturating_sub(lower)).saturating_mul(first.end - first.start);
+        let is_last = lower.saturating_add(1) >= self.promoted.count;
+        let is_enough = self.enough.is_some_and(|enough| enough <= left);
+        (*end == Position::end() && !is_last && is_enough).then(|| first.start.saturating_add(left))
     }
 
     /// The blocks that can hold rows of the slice.
@@ -404,11 +419,15 @@ impl<'a> PromotedCursor<'a> {
             return Ok(Found::nothing(lower, first.offset, open));
         }
         let begins = |last| Found::between((lower, &first), last, self.schema, slice, open);
-        if self.has_enough(lower, first.width, &slice.end) {
-            return Ok(begins((lower, &first)).open_ended(self.promoted.count));
-        }
-        let Some(upper) = self.last_beginning_at_or_before(lower, &first, &slice.end).await? else {
-            return Ok(begins((lower, &first)).open_ended(self.promoted.count));
+        let upper = match self.has_enough(lower, &(first.offset..first.end()), &slice.end) {
+            Some(known_end) => Upper::NotAsked { known_end },
+            None => self.last_beginning_at_or_before(lower, &first, &slice.end).await?,
+        };
+        let upper = match upper {
+            Upper::Block(upper) => upper,
+            Upper::NotAsked { known_end } => {
+                return Ok(begins((lower, &first)).open_ended(self.promoted.count, known_end));
+            }
         };
         let last = if upper == lower { first.clone() } else { self.block(upper).await? };
         Ok(begins((upper, &last)))
@@ -422,37 +441,38 @@ impl<'a> PromotedCursor<'a> {
         self.first_not_before(Goal::End(position), 0, self.promoted.count).await
     }
 
-    /// The last block, from `lower` on, whose first position is not after `position`; `None` if all that is wanted is in front of it.
-    /// Looks next to `lower` first: most slices end soon after they begin.
+    /// The last block, from `lower` on, whose first position is not after `position`, unless all that is wanted is in front of it. Looks next to `lower` first: most slices end soon after they begin.
     async fn last_beginning_at_or_before(
         &self,
         lower: u32,
         first: &Block,
         position: &Position,
-    ) -> Result<Option<u32>> {
+    ) -> Result<Upper> {
         let count = self.promoted.count;
         if self.schema.compare(&first.last, position).is_ge() {
-            return Ok(Some(lower));
+            return Ok(Upper::Block(lower));
         }
         if *position == Position::end() {
-            return Ok(Some(count - 1));
+            return Ok(Upper::Block(count - 1));
         }
         let goal = Goal::Begin(position);
+        let enough_at = self.enough_at(first.end());
         let behind = self.behind_enough(lower, first.width).unwrap_or(u32::MAX);
         let mut low = lower;
         for probe in [lower.saturating_add(1), lower.saturating_add(5), behind] {
             if probe <= low || probe >= count {
                 continue;
             }
-            if self.schema.compare(&self.block(probe).await?.first, position).is_gt() {
-                return Ok(Some(self.first_not_before(goal, low + 1, probe).await? - 1));
+            let block = self.block(probe).await?;
+            if self.schema.compare(&block.first, position).is_gt() {
+                return Ok(Upper::Block(self.first_not_before(goal, low + 1, probe).await? - 1));
             }
-            if probe >= behind {
-                return Ok(None);
+            if block.offset >= enough_at {
+                return Ok(Upper::NotAsked { known_end: block.offset });
             }
             low = probe;
         }
-        Ok(Some(self.first_not_before(goal, low + 1, count).await? - 1))
+        Ok(Upper::Block(self.first_not_before(goal, low + 1, count).await? - 1))
     }
 
     /// Reads the map and the blocks that are left, each with one request, if they are small.

@@ -184,3 +184,30 @@ fn where_they_are_not_hardly_a_read_goes_on() {
         });
     }
 }
+
+/// The first rows of a partition, large ones and small ones, are one request.
+#[test]
+fn the_first_rows_come_at_once() {
+    runtime::run(ShardOptions::default(), async |shard: Shard| {
+        for (len, block) in [(200, 4096), (3000, 4096), (10_000, 4096), (10_000, 65_536)] {
+            let dir = tempfile::tempdir().unwrap();
+            let rows: Vec<Shape> = (0..1000).map(|number| (number, len)).collect();
+            let table = write(shard.disk(), dir.path(), &rows, block).await;
+            for limit in [1, 2, 7, 20] {
+                let before = shard.disk().stats();
+                let options = ReadOptions { limit: Some(limit), ..ReadOptions::default() };
+                let mut reader = table.read(&key(), &Slice::all(), options).await.unwrap().unwrap();
+                let mut left = limit;
+                while left > 0 {
+                    let fragment = reader.next().await.unwrap().expect("there are more");
+                    left -= u64::from(matches!(fragment, Fragment::Row(_)));
+                }
+                let cost = shard.disk().stats().since(&before).class(DATA_IO);
+                let wanted = limit * (len as u64 + 20);
+                let is_small = cost.bytes <= wanted + wanted.clamp(4 << 10, 16 << 10) + (8 << 10);
+                assert!(cost.requests == 1 && is_small, "{limit} rows of {len} bytes: {cost:?}");
+            }
+        }
+    })
+    .unwrap();
+}
