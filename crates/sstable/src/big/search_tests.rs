@@ -394,6 +394,34 @@ fn groups_that_follow_each_other_come_together() {
     });
 }
 
+/// A group that comes along is nobody's error until it is asked for.
+#[test]
+fn damage_behind_a_group_is_told_to_who_goes_there() {
+    let partition = || (schema(vec![CqlType::Int]), 20_000, ints(|row| row as i64));
+    with_index(&partition, async |shard, partition| {
+        build_fences(shard, partition).await;
+        let mut index = partition.index();
+        let damaged = 40 << 10;
+        index[damaged..damaged + 200].fill(0xff);
+        shard.disk().as_simulated().unwrap().add_file(INDEX, index);
+        let opened = Opened::new(shard, partition, true).await;
+        let cursor = PromotedCursor::new(&opened.index, &partition.codec, partition.schema, &opened.promoted);
+        let mut found = 0;
+        for row in (0..40_000).step_by(70) {
+            match cursor.find(&Slice::of_prefix((partition.keys)(row)), Search::Binary).await {
+                Ok(blocks) => assert_eq!(u64::from(blocks.blocks.start), row / 2),
+                Err(_) => break,
+            }
+            found += 1;
+        }
+        // Up to the group that has it: some are of four kilobytes each.
+        let groups = (damaged as u64 - opened.promoted.blocks.start) / 4096;
+        let rows = groups * 40_000 / 105;
+        assert!(found * 70 >= rows, "{found} rows were found, up to row {rows} all are sound");
+        assert!(found * 70 < rows + 1000, "{found} rows were found");
+    });
+}
+
 #[test]
 fn ten_million_rows_in_small_blocks() {
     let partition = || (schema(vec![CqlType::Int]), 5_000_000, ints(|row| row as i64));
