@@ -70,20 +70,17 @@ impl PromotedCursor<'_> {
             Some(packed) => Ok(packed),
             None => {
                 let count = count.max(self.index().reads.count_from(start));
-                let read = || self.read_groups(fenced, group, next, count);
+                let read = async || {
+                    let first = self.step(fenced, group.clone(), next.cloned())?;
+                    self.read_groups(fenced, first, count).await
+                };
                 self.index().reads.flights.run(start, read).await
             }
         }
     }
 
-    async fn read_groups(
-        &self,
-        fenced: Fenced<'_>,
-        group: &Group,
-        next: Option<&Group>,
-        count: usize,
-    ) -> Result<Rc<PackedBlocks>> {
-        let first = self.step(fenced, group.clone(), next.cloned())?;
+    /// Reads a group and those behind it, so many in all; the blocks of the first one.
+    async fn read_groups(&self, fenced: Fenced<'_>, first: Step, count: usize) -> Result<Rc<PackedBlocks>> {
         let start = first.range.start;
         let mut steps = vec![first];
         // What is wrong behind the group is told to who wants that.
@@ -101,9 +98,9 @@ impl PromotedCursor<'_> {
         let bytes = bytes?;
         // Not before they are there: reads side by side are no sequence.
         self.index().reads.last.set((start + bytes.len() as u64, steps.len()));
-        let pack = |Step { group, next, range }: &Step| {
-            let bytes = &bytes[(range.start - start) as usize..(range.end - start) as usize];
-            self.pack(fenced, group, next.as_ref(), bytes).map(Rc::new)
+        let pack = |step: &Step| {
+            let within = (step.range.start - start) as usize..(step.range.end - start) as usize;
+            self.pack(fenced, step, &bytes[within]).map(Rc::new)
         };
         let packed = pack(&steps[0])?;
         let (cache, key) = (&self.index().cache, self.key_of(start));
@@ -135,13 +132,8 @@ impl PromotedCursor<'_> {
     }
 
     /// The blocks that are these bytes, if they are what the fences say of the group and of the next one.
-    fn pack(
-        &self,
-        fenced: Fenced<'_>,
-        group: &Group,
-        next: Option<&Group>,
-        bytes: &[u8],
-    ) -> Result<PackedBlocks> {
+    fn pack(&self, fenced: Fenced<'_>, step: &Step, bytes: &[u8]) -> Result<PackedBlocks> {
+        let Step { group, next, .. } = step;
         let wrong = |what| Err(fenced.fences.wrong(what));
         if !bytes.starts_with(&group.first) {
             return wrong("a group begins elsewhere than it should");
@@ -149,9 +141,9 @@ impl PromotedCursor<'_> {
         let Ok(packed) = PackedBlocks::new(self.codec(), self.index().version, bytes) else {
             return wrong("a group does not end where it should");
         };
-        let end_number = next.map_or(self.promoted().count, |next| next.number);
+        let end_number = next.as_ref().map_or(self.promoted().count, |next| next.number);
         let is_as_told = end_number.checked_sub(group.number) == u32::try_from(packed.len()).ok();
-        if !is_as_told || next.is_some_and(|next| next.open != packed.end_open(packed.len() - 1)) {
+        if !is_as_told || next.as_ref().is_some_and(|next| next.open != packed.end_open(packed.len() - 1)) {
             return wrong("a group has other blocks than it should");
         }
         Ok(packed)
