@@ -23,7 +23,7 @@
 //! | `rows` | mutations of rows alone, put together row by row |
 //! | `standing` | mutations and rows that stay in the bytes they came in |
 //! | `sought` | a row that is looked for among others |
-//! | `usual` | usual rows, put together piece by piece |
+//! | `usual` | usual rows by their values |
 //! | `view` | rows and cells looked at where they stand |
 //! | `place` | clustering keys, positions, slices |
 //! | `stamp` | timestamps, deletions, expiry |

@@ -73,8 +73,8 @@ pub trait FragmentReader {
     /// is gone.
     fn pop(&mut self, place: &mut Fragment) -> Result<Next, Self::Error>;
 
-    /// Gives the next rows as they stand, as long as they are at hand in flat bytes and `take` wants more. That none is given
-    /// says nothing of what comes next: it is to be popped.
+    /// Gives the next rows as they stand, as long as they are at hand in flat bytes, or by their values, and `take` wants more. That
+    /// none is given says nothing of what comes next: it is to be popped.
     #[inline]
     fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         let _ = take;

@@ -6,30 +6,30 @@
 //!
 //! In a reversed stream a range tombstone change says which deletion is in force *below* its position.
 //!
-//! Most rows of a piece stay flat bytes until they are handed out, and are mostly handed out as such.
+//! Most rows of a piece are only looked at on the way forward, and stand in the bytes of the file until they are handed out.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::flat::{FlatRow, fragment_at};
+use model::flat::FlatRow;
 use model::{
-    Bytes, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
+    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Slice,
 };
+use runtime::reuse;
 
 use crate::big::entry::Promoted;
 use crate::big::promoted_cursor::{Block, Found, Within};
-use crate::data::reader::{Blocks, DataReader, Guess, Pace};
+use crate::data::reader::{Blocks, DataReader, Guess, Pace, RowPlace};
+use crate::data::row::{Lead, RowCodec, Source, UsualValues};
 use crate::sstable::{ReadOptions, SSTable};
 use crate::{Error, Result};
 
 /// So many blocks are a piece at the most, as far as one request holds them.
 const MOST_BLOCKS: u32 = 64;
-/// A piece has no more flat bytes than these and a row: they are addressed by 32 bits.
-const MOST_FLAT: usize = 1 << 30;
-/// Said of flat bytes that this reader put there itself.
-const OWN: &str = "flat bytes decode to what was encoded";
+/// Said of rows that this reader has looked at before.
+const SEEN: &str = "a row is read again as it was read at first";
 
 /// Reads a slice backwards.
 #[derive(Debug)]
@@ -60,16 +60,16 @@ pub struct ReverseReader {
 #[derive(Debug, Default)]
 struct Piece {
     items: Vec<Item>,
-    /// The usual rows, one after the other.
-    flat: Bytes,
+    /// The bytes that the usual rows stand in, as they were read.
+    buffers: Vec<Rc<Vec<u8>>>,
 }
 
 #[derive(Debug)]
 enum Item {
     /// In a box: most items are the others, which are small.
     Fragment(Box<Fragment>),
-    /// A row, where it stands among the flat ones.
-    Flat(Range<u32>),
+    /// A usual row, where it begins in the buffer of this number.
+    Usual { buffer: u32, at: u32 },
 }
 
 /// Where a large partition is: its head in the data, its promoted index, and the blocks that are wanted.
@@ -164,12 +164,12 @@ impl ReverseReader {
         match std::mem::replace(&mut self.left, Left::Nothing) {
             Left::Nothing => Ok(()),
             Left::Partition { key, range, with_static } => {
-                let (pace, len) = (Pace::steady(self.read_buffer, false), range.end - range.start);
+                let pace = Pace::steady(self.read_buffer, false);
                 let data = self.table.data().clone();
                 let piece = DataReader::whole_piece(data, range, pace, self.slice.clone())
                     .expecting(&key)
                     .to_its_end();
-                self.take(if with_static { piece } else { piece.without_static_row() }, len).await?;
+                self.take(if with_static { piece } else { piece.without_static_row() }).await?;
                 self.finish(DeletionTime::LIVE);
                 Ok(())
             }
@@ -233,7 +233,7 @@ impl ReverseReader {
             false => steady,
         };
         let piece = DataReader::piece(table.data().clone(), Blocks { range, open }, pace, self.slice.clone());
-        self.take(piece, len).await?;
+        self.take(piece).await?;
         Ok(first)
     }
 
@@ -256,9 +256,11 @@ impl ReverseReader {
         }
     }
 
-    /// Decodes a piece of so many bytes forward, to be handed out backwards.
-    async fn take(&mut self, mut reader: DataReader, len: u64) -> Result<()> {
-        self.piece = Piece::read(&mut reader, &mut self.ready, len.min(self.read_buffer) as usize).await?;
+    /// Decodes a piece forward, to be handed out backwards.
+    async fn take(&mut self, mut reader: DataReader) -> Result<()> {
+        // The buffers of the last one are used again.
+        self.piece = Piece::default();
+        self.piece = Piece::read(&mut reader, &mut self.ready).await?;
         let at_end = reader.open();
         if self.open.is_none() && !at_end.is_live() {
             self.ready.push_back(change(self.slice.end.clone(), at_end));
@@ -288,49 +290,74 @@ impl ReverseReader {
 }
 
 impl Piece {
-    /// All that a reader gives, which goes forward, about so many bytes; what stands in front of rows goes into `head`.
-    async fn read(reader: &mut DataReader, head: &mut VecDeque<Fragment>, about: usize) -> Result<Piece> {
-        let (mut items, mut flat) = (Vec::new(), Vec::with_capacity(about));
-        let mut place = Fragment::default();
+    /// All that a reader gives, which goes forward; what stands in front of rows goes into `head`.
+    async fn read(reader: &mut DataReader, head: &mut VecDeque<Fragment>) -> Result<Piece> {
+        let (mut piece, mut place) = (Piece::default(), Fragment::default());
         loop {
-            if flat.len() < MOST_FLAT {
-                reader.pop_flat(&mut |row| {
-                    let start = flat.len();
-                    flat.extend_from_slice(row.bytes().expect("a reader of data gives rows alone"));
-                    items.push(Item::Flat(start as u32..flat.len() as u32));
-                    flat.len() < MOST_FLAT
-                });
-            }
+            reader.usual_rows(|row, _| {
+                piece.note(row);
+                true
+            });
             match reader.pop(&mut place)? {
-                Next::End => return Ok(Piece { items, flat: Bytes::from(flat) }),
+                Next::End => return Ok(piece),
                 Next::Fill => reader.fill().await?,
                 Next::Fragment => match std::mem::take(&mut place) {
                     fragment @ (Fragment::PartitionStart(_) | Fragment::StaticRow(_)) => {
                         head.push_back(fragment)
                     }
-                    fragment => items.push(Item::Fragment(Box::new(fragment))),
+                    fragment => piece.items.push(Item::Fragment(Box::new(fragment))),
                 },
             }
         }
     }
 
+    /// A usual row stands there.
+    fn note(&mut self, row: &RowPlace<'_>) {
+        if self.buffers.last().is_none_or(|last| !Rc::ptr_eq(last, row.buffer)) {
+            self.buffers.push(row.buffer.clone());
+        }
+        let at = u32::try_from(row.at).expect("buffers are addressed by 32 bits");
+        self.items.push(Item::Usual { buffer: self.buffers.len() as u32 - 1, at });
+    }
+
     /// Puts the last item into `place`, and forgets it; whether there was one.
-    fn pop(&mut self, place: &mut Fragment) -> bool {
+    fn pop(&mut self, codec: &RowCodec, place: &mut Fragment) -> bool {
         match self.items.pop() {
             Some(Item::Fragment(fragment)) => *place = *fragment,
-            Some(Item::Flat(range)) => fragment_at(&self.flat, range.start as usize, place).expect(OWN),
+            Some(Item::Usual { buffer, at }) => {
+                let (owner, at, row) = (&self.buffers[buffer as usize], at as usize, place.as_new_row());
+                let source = Source { owner, end: owner.len() };
+                let (lead, _) = codec.lead(source, at, &mut row.clustering).expect(SEEN);
+                let Lead::Row(lead) = lead else { unreachable!("{SEEN}") };
+                codec.row(source, at, &lead, row).expect(SEEN);
+            }
             None => return false,
         }
         true
     }
 
-    /// Gives the last rows as long as they are flat and `take` wants more.
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
-        while let Some(Item::Flat(range)) = self.items.last() {
-            let row = self.flat.slice(range.start as usize..range.end as usize);
+    /// Gives the last rows as long as they are usual ones and `take` wants more.
+    fn pop_flat(&mut self, codec: &RowCodec, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+        let mut values = UsualValues::default();
+        while let Some(&Item::Usual { buffer, at }) = self.items.last() {
             self.items.pop();
-            if !take(FlatRow::alone(&row).known_as(true)) {
+            let (buffer, at) = (&self.buffers[buffer as usize], at as usize);
+            codec.usual_row(buffer, at..buffer.len(), None, &mut values).expect(SEEN);
+            if !take(FlatRow::usual(&values.row())) {
                 return;
+            }
+        }
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        // They point into the buffers.
+        self.items.clear();
+        for mut buffer in self.buffers.drain(..) {
+            // Unless something that was handed out still does.
+            if let Some(buffer) = Rc::get_mut(&mut buffer) {
+                reuse(std::mem::take(buffer));
             }
         }
     }
@@ -340,7 +367,9 @@ impl FragmentReader for ReverseReader {
     type Error = Error;
 
     fn pop(&mut self, place: &mut Fragment) -> Result<Next> {
-        if place.pop_from(&mut self.ready) == Next::Fragment || self.piece.pop(place) {
+        if place.pop_from(&mut self.ready) == Next::Fragment
+            || self.piece.pop(&self.table.data().codec, place)
+        {
             return Ok(Next::Fragment);
         }
         Ok(match (place.pop_from(&mut self.closing), &self.left) {
@@ -353,7 +382,7 @@ impl FragmentReader for ReverseReader {
     #[inline]
     fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
         if self.ready.is_empty() {
-            self.piece.pop_flat(take);
+            self.piece.pop_flat(&self.table.data().codec, take);
         }
     }
 

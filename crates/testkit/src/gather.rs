@@ -10,7 +10,7 @@ const AT_ONCE: usize = 3;
 pub struct Gathered {
     /// All of it.
     pub fragments: Vec<Fragment>,
-    /// How many of them were rows that stood in flat bytes.
+    /// How many of them were rows given as they stand.
     pub flat: usize,
 }
 
@@ -29,7 +29,7 @@ pub async fn gather<R: FragmentReader>(reader: &mut R, is_flat: bool) -> Result<
     Ok(fragments)
 }
 
-/// Reads a stream to its end, rows as they stand in flat bytes where it gives such.
+/// Reads a stream to its end, rows as they stand where it gives such.
 ///
 /// # Errors
 /// Those of the reader.

@@ -16,6 +16,7 @@
 use std::cmp::Ordering;
 
 use super::cursor::{Cursor, Decoded, put_bytes, put_many, share};
+use super::kind;
 use super::place::{self, Ends, put_clustering};
 use super::stamp::{self, Base, Expiry, Stamp};
 use super::view::{CellView, RowVisitor, ValueVisitor};
@@ -112,25 +113,29 @@ pub(super) fn put_plain<'v>(
     put_cells(cells, base, out);
 }
 
-/// Appends the beginning of a row that [is usual](is_usual), behind this byte: it has so many clustering values.
+/// Appends the beginning of a row that [is usual](is_usual) and has so many clustering values.
 #[inline]
-pub(super) fn begin_usual(kind: u8, clustering: usize, out: &mut Vec<u8>) {
+pub(super) fn begin_usual(clustering: usize, out: &mut Vec<u8>) {
     if clustering < 0x80 {
-        return out.extend_from_slice(&[kind, flag::USUAL, clustering as u8]);
+        return out.extend_from_slice(&[kind::ROW, flag::USUAL, clustering as u8]);
     }
-    out.extend_from_slice(&[kind, flag::USUAL]);
+    out.extend_from_slice(&[kind::ROW, flag::USUAL]);
     put_unsigned(clustering as u64, out);
 }
 
-/// Appends the marker of a usual row and how many cells it has; `false` if no usual row has such a marker.
+/// Whether the marker of a usual row can have this timestamp.
 #[inline]
-pub(super) fn put_usual_marker(timestamp: i64, cells: usize, out: &mut Vec<u8>) -> bool {
+pub(super) fn is_usual_marker(timestamp: i64) -> bool {
     let marker = Liveness { timestamp, ..Liveness::NONE };
-    let (mut base, stamp) = (Base::at_start(), marker_stamp(&marker));
-    let is_usual = marker != Liveness::NONE && base.flags_of(&stamp) == stamp::TIMESTAMP;
-    base.put(&stamp, stamp::TIMESTAMP, out);
+    marker != Liveness::NONE && Base::at_start().flags_of(&marker_stamp(&marker)) == stamp::TIMESTAMP
+}
+
+/// Appends the marker of a usual row and how many cells it has.
+#[inline]
+pub(super) fn put_usual_marker(timestamp: i64, cells: usize, out: &mut Vec<u8>) {
+    let marker = Liveness { timestamp, ..Liveness::NONE };
+    Base::at_start().put(&marker_stamp(&marker), stamp::TIMESTAMP, out);
     put_unsigned(cells as u64, out);
-    is_usual
 }
 
 /// Appends the next cell of a usual row.

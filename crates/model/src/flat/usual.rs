@@ -1,87 +1,213 @@
-//! Usual rows put together piece by piece, by who has no [`Row`](crate::Row) of them.
+//! Usual rows as the values that they have, shown where these stand: by who has neither a [`Row`](crate::Row) of them nor flat bytes.
 
-use super::{kind, place, row};
+use std::cmp::Ordering;
 
-/// A [usual](super::is_usual) row that is being put together: the values of its clustering key, its marker, and its cells, in this
-/// order. Its bytes are those that [`put_fragment`](super::put_fragment) gives of the same row.
-#[derive(Debug)]
-pub struct UsualRow<'o>(&'o mut Vec<u8>);
+use super::place::{self, Ends};
+use super::row;
+use super::view::{CellView, RowVisitor, ValueVisitor};
+use crate::clustering::{compare_ends, compare_values};
+use crate::time::NO_DELETION_TIME;
+use crate::{CqlType, Liveness, Weight};
 
-impl<'o> UsualRow<'o> {
-    /// Begins behind what is there already. So many values of the clustering key will be put.
+/// Bytes of a row without its values, and of the length of one with its flags: those of most, and of long ones.
+const HEAD: usize = 16;
+const LEN: usize = 4;
+
+/// What there is of a [usual](super::is_usual) row.
+#[derive(Clone, Copy, Debug)]
+pub struct UsualRow<'a> {
+    /// The values of its clustering key; `None` is null.
+    pub clustering: &'a [Option<&'a [u8]>],
+    /// Of its marker and of all of its cells, in microseconds: one that usual rows [can have](UsualRow::can_be_of).
+    pub timestamp: i64,
+    /// Of the first columns; each has a byte at least.
+    pub cells: &'a [&'a [u8]],
+}
+
+impl<'a> UsualRow<'a> {
+    /// Whether a usual row can have this timestamp.
     #[inline]
-    pub fn begin(clustering: usize, out: &'o mut Vec<u8>) -> UsualRow<'o> {
-        row::begin_usual(kind::ROW, clustering, out);
-        UsualRow(out)
+    pub fn can_be_of(timestamp: i64) -> bool {
+        row::is_usual_marker(timestamp)
     }
 
-    /// Appends the next value of the clustering key, which is not null.
-    #[inline]
-    pub fn clustering_value(&mut self, value: &[u8]) {
-        place::put_value(Some(value), self.0);
-    }
-
-    /// Appends the marker, in microseconds, and how many cells will be put; `false` if no usual row has such a marker: what was put
-    /// is of no worth then.
-    #[inline]
-    pub fn marker(&mut self, timestamp: i64, cells: usize) -> bool {
-        row::put_usual_marker(timestamp, cells, self.0)
-    }
-
-    /// Appends the cell of the next column, which has the row's timestamp.
+    /// Appends the row's flat bytes, which are those that [`put_fragment`](super::put_fragment) gives of the same row.
     ///
     /// # Panics
-    /// If it has no value: no usual row has such a cell.
+    /// If a cell has no value: no usual row has such a cell.
     #[inline]
-    pub fn cell(&mut self, value: &[u8]) {
-        assert!(!value.is_empty(), "the cells of a usual row have values");
-        row::put_usual_cell(value, self.0);
+    pub fn put(&self, out: &mut Vec<u8>) {
+        debug_assert!(UsualRow::can_be_of(self.timestamp), "no usual row has this timestamp");
+        row::begin_usual(self.clustering.len(), out);
+        self.clustering.iter().for_each(|value| place::put_value(*value, out));
+        row::put_usual_marker(self.timestamp, self.cells.len(), out);
+        for value in self.cells {
+            assert!(!value.is_empty(), "the cells of a usual row have values");
+            row::put_usual_cell(value, out);
+        }
+    }
+
+    /// About so many bytes are put for it, or a few less.
+    pub(super) fn about(&self) -> usize {
+        let values = self.clustering.iter().flatten().chain(self.cells);
+        values.map(|value| LEN + value.len()).sum::<usize>() + HEAD
+    }
+
+    #[inline]
+    pub(super) fn visit(&self, visitor: &mut impl RowVisitor<'a>) {
+        let UsualRow { clustering, timestamp, cells } = *self;
+        clustering.iter().for_each(|value| visitor.clustering_value(*value));
+        visitor.marker(Liveness { timestamp, ..Liveness::NONE });
+        visitor.cells(cells.len());
+        for (column, value) in (0..).zip(cells) {
+            let (ttl, local_deletion_time, path, value) = (0, NO_DELETION_TIME, None, Some(*value));
+            visitor.cell(CellView { column, ttl, timestamp, local_deletion_time, path, value });
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn visit_values(&self, visitor: &mut impl ValueVisitor<'a>) {
+        self.clustering.iter().for_each(|value| visitor.clustering_value(*value));
+        (0..).zip(self.cells).for_each(|(column, value)| visitor.cell(column, value));
+    }
+
+    /// How the row stands to a position, of clustering columns of these types.
+    #[inline]
+    pub(super) fn compare<'o>(
+        &self,
+        types: &[CqlType],
+        Ends(others, weight): Ends<impl ExactSizeIterator<Item = Option<&'o [u8]>>>,
+    ) -> Ordering {
+        let ends = compare_ends((self.clustering.len(), Weight::At), (others.len(), weight));
+        let mut orders =
+            self.clustering.iter().zip(others).zip(types).map(|((a, b), of)| compare_values(of, *a, b));
+        orders.find(|order| order.is_ne()).unwrap_or(ends)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{is_usual, put_fragment};
+    use proptest::prelude::*;
+
+    use super::super::{FlatRow, is_usual, put_fragment};
     use super::*;
-    use crate::time::{NO_DELETION_TIME, NO_TIMESTAMP};
-    use crate::{Bytes, Cell, CellValue, Clustering, Fragment, Liveness, Row};
+    use crate::time::NO_TIMESTAMP;
+    use crate::{Bytes, Cell, CellValue, Clustering, Fragment, Position, Row};
+
+    /// The same row by itself.
+    fn row(of: &UsualRow<'_>) -> Fragment {
+        let cell = |(column, value): (u16, &&[u8])| Cell {
+            column,
+            ttl: 0,
+            timestamp: of.timestamp,
+            local_deletion_time: NO_DELETION_TIME,
+            path: None,
+            value: CellValue::Value(Bytes::from(*value)),
+        };
+        let values = of.clustering.iter().map(|value| value.map(Bytes::from)).collect();
+        Fragment::Row(Row {
+            liveness: Liveness { timestamp: of.timestamp, ..Liveness::NONE },
+            cells: (0..).zip(of.cells).map(cell).collect(),
+            ..Row::new(Clustering { values })
+        })
+    }
 
     #[test]
     fn the_bytes_are_those_of_the_same_row() {
         let long = vec![7; 300];
         let mut usual = 0;
         for timestamp in [NO_TIMESTAMP, super::super::stamp::EPOCH, -1, 0, 1_700_000_000_000_000, i64::MAX] {
-            for (key, values) in [
+            for (clustering, cells) in [
                 (&[][..], &[][..]),
-                (&[&b"a"[..], b""], &[&long[..]]),
-                (&[&long, b"b", b"c"], &[b"x", &long, b"yz"]),
+                (&[Some(&b"a"[..]), Some(b""), None], &[&long[..]]),
+                (&[Some(&long), Some(b"b"), Some(b"c")], &[b"x", &long, b"yz"]),
             ] {
-                let cell = |(column, value): (u16, &&[u8])| Cell {
-                    column,
-                    ttl: 0,
-                    timestamp,
-                    local_deletion_time: NO_DELETION_TIME,
-                    path: None,
-                    value: CellValue::Value(Bytes::from(*value)),
-                };
-                let clustering: Clustering = key.iter().map(|value| value.to_vec()).collect();
-                let fragment = Fragment::Row(Row {
-                    liveness: Liveness { timestamp, ..Liveness::NONE },
-                    cells: (0..).zip(values).map(cell).collect(),
-                    ..Row::new(clustering)
-                });
-                let (mut expected, mut out) = (b"before".to_vec(), b"before".to_vec());
-                put_fragment(&fragment, &mut expected);
-                let mut row = UsualRow::begin(key.len(), &mut out);
-                key.iter().for_each(|value| row.clustering_value(value));
-                assert_eq!(row.marker(timestamp, values.len()), is_usual(&fragment), "{fragment:?}");
+                let values = UsualRow { clustering, timestamp, cells };
+                let fragment = row(&values);
+                assert_eq!(UsualRow::can_be_of(timestamp), is_usual(&fragment), "{fragment:?}");
                 if is_usual(&fragment) {
-                    values.iter().for_each(|value| row.cell(value));
+                    let (mut expected, mut out) = (b"before".to_vec(), b"before".to_vec());
+                    put_fragment(&fragment, &mut expected);
+                    values.put(&mut out);
                     assert_eq!(out, expected);
                     usual += 1;
                 }
             }
         }
         assert_eq!(usual, 4 * 3);
+    }
+
+    /// Notes all that it is shown.
+    #[derive(Default, PartialEq, Debug)]
+    struct Seen(Vec<String>);
+
+    impl<'a> RowVisitor<'a> for Seen {
+        fn clustering_value(&mut self, value: Option<&'a [u8]>) {
+            self.0.push(format!("{value:?}"));
+        }
+
+        fn marker(&mut self, liveness: Liveness) {
+            self.0.push(format!("{liveness:?}"));
+        }
+
+        fn deletions(&mut self, _: crate::DeletionTime, _: crate::DeletionTime) {
+            unreachable!("nothing of a usual row is deleted");
+        }
+
+        fn complex_deletions(&mut self, _: Vec<(u16, crate::DeletionTime)>) {
+            unreachable!("nothing of a usual row is deleted");
+        }
+
+        fn cells(&mut self, _: usize) {}
+
+        fn cell(&mut self, cell: CellView<'a>) {
+            self.0.push(format!("{cell:?}"));
+        }
+    }
+
+    impl<'a> ValueVisitor<'a> for Seen {
+        fn clustering_value(&mut self, value: Option<&'a [u8]>) {
+            self.0.push(format!("{value:?}"));
+        }
+
+        fn cell(&mut self, column: u16, value: &'a [u8]) {
+            self.0.push(format!("{column} {value:?}"));
+        }
+    }
+
+    proptest! {
+        /// Whatever is asked of a row shown by its values is answered as by its flat bytes.
+        #[test]
+        fn values_tell_what_flat_bytes_tell(
+            key in prop::collection::vec(prop::option::of(prop::collection::vec(0_u8..3, 4)), 2),
+            prefix in prop::collection::vec(prop::option::of(prop::collection::vec(0_u8..3, 4)), 0..=2),
+            weight in prop::sample::select(vec![Weight::Before, Weight::At, Weight::After]),
+            timestamp in -9_i64..9,
+            cells in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..9), 0..3),
+        ) {
+            let clustering: Vec<_> = key.iter().map(|value| value.as_deref()).collect();
+            let cells: Vec<_> = cells.iter().map(|value| &**value).collect();
+            let values = UsualRow { clustering: &clustering, timestamp, cells: &cells };
+            let mut flat = Vec::new();
+            put_fragment(&row(&values), &mut flat);
+            let flat = Bytes::from(flat);
+            let (shown, flat) = (FlatRow::usual(&values), FlatRow::alone(&flat).known_as(true));
+            prop_assert!(shown.is_usual());
+            let seen = |of: FlatRow<'_>| {
+                let (mut all, mut live, mut place) = (Seen::default(), Seen::default(), Fragment::default());
+                of.visit(&mut all).unwrap();
+                of.visit_usual(&mut live).unwrap();
+                of.decode(&mut place).unwrap();
+                let mut put = b"before".to_vec();
+                of.put(&mut put);
+                (all, live, place, put)
+            };
+            prop_assert_eq!(seen(shown), seen(flat));
+            let types = [CqlType::Int, CqlType::Blob];
+            let values = prefix.iter().map(|value| value.as_deref().map(Bytes::from)).collect();
+            let position = Position { prefix: Clustering { values }, weight };
+            let compared = [shown, flat].map(|row| row.compare(&types, position.as_view()).unwrap());
+            prop_assert_eq!(compared[0], compared[1]);
+        }
     }
 }

@@ -1,17 +1,30 @@
-//! A row looked at where it stands, without a copy of anything: what goes from a cache to a client is little more than
-//! its values.
+//! A row looked at where it stands, without a copy of anything: what goes from a cache, or from the bytes of a file, to a client is
+//! little more than its values.
 
 use std::cmp::Ordering;
 
 use super::cursor::{Cursor, Decoded};
 use super::place::Ends;
 use super::stamp::Base;
+use super::usual::UsualRow;
 use super::{FlatError, compare_place, fragment_at, kind, row};
 use crate::{Bytes, Cell, CellValue, CqlType, DeletionTime, Fragment, Liveness, PositionRef};
 
-/// A clustered row in flat bytes, of which nothing has been read yet.
+/// A clustered row that is not decoded.
 #[derive(Clone, Copy, Debug)]
-pub struct FlatRow<'a> {
+pub struct FlatRow<'a>(Form<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Form<'a> {
+    /// In flat bytes, of which nothing has been read yet.
+    Bytes(Standing<'a>),
+    /// A usual one by its values.
+    Values(&'a UsualRow<'a>),
+}
+
+/// Flat bytes that a row stands in.
+#[derive(Clone, Copy, Debug)]
+struct Standing<'a> {
     bytes: &'a Bytes,
     /// They begin with the row.
     rest: &'a [u8],
@@ -85,31 +98,52 @@ impl<'a> FlatRow<'a> {
     #[inline]
     pub fn new(bytes: &'a Bytes, rest: &'a [u8]) -> FlatRow<'a> {
         debug_assert!(bytes.as_ptr_range().end == rest.as_ptr_range().end, "they end where their rest ends");
-        FlatRow { bytes, rest, is_usual: false, is_alone: false }
+        FlatRow(Form::Bytes(Standing { bytes, rest, is_usual: false, is_alone: false }))
     }
 
     /// The row that these bytes are, all of them.
     #[inline]
     pub fn alone(bytes: &'a Bytes) -> FlatRow<'a> {
-        FlatRow { is_alone: true, ..FlatRow::new(bytes, bytes) }
+        FlatRow(Form::Bytes(Standing { bytes, rest: bytes, is_usual: false, is_alone: true }))
     }
 
-    /// The row's bytes, where it is known where they end.
+    /// The usual row of these values.
     #[inline]
-    pub fn bytes(&self) -> Option<&'a [u8]> {
-        self.is_alone.then_some(self.rest)
+    pub fn usual(values: &'a UsualRow<'a>) -> FlatRow<'a> {
+        FlatRow(Form::Values(values))
     }
 
-    /// The same row, which was [usual](super::is_usual) when it was put there, or may not have been.
+    /// The same row, which was [usual](super::is_usual) when it was put there, or may not have been. One that is shown by its values is.
     #[inline]
     pub fn known_as(self, is_usual: bool) -> FlatRow<'a> {
-        FlatRow { is_usual, ..self }
+        match self.0 {
+            Form::Bytes(standing) => FlatRow(Form::Bytes(Standing { is_usual, ..standing })),
+            Form::Values(_) => self,
+        }
     }
 
     /// Whether it is known as a usual row.
     #[inline]
     pub fn is_usual(&self) -> bool {
-        self.is_usual
+        match self.0 {
+            Form::Bytes(Standing { is_usual, .. }) => is_usual,
+            Form::Values(_) => true,
+        }
+    }
+
+    /// Appends the row's flat bytes.
+    ///
+    /// # Panics
+    /// If it is not known where they end: it is neither [alone](FlatRow::alone) nor [shown by its values](FlatRow::usual).
+    #[inline]
+    pub fn put(&self, out: &mut Vec<u8>) {
+        match self.0 {
+            Form::Bytes(Standing { rest, is_alone, .. }) => {
+                assert!(is_alone, "it is known where the row ends");
+                out.extend_from_slice(rest);
+            }
+            Form::Values(values) => values.put(out),
+        }
     }
 
     /// Where the row stands beside a position, of clustering columns of these types.
@@ -118,17 +152,29 @@ impl<'a> FlatRow<'a> {
     /// If none is there.
     #[inline]
     pub fn compare(&self, types: &[CqlType], position: PositionRef<'_>) -> Result<Ordering, FlatError> {
-        let mut cursor = Cursor::of(self.bytes, self.rest);
         let other = Ends(position.prefix.views(), position.weight);
-        compare_place(&mut cursor, types, other).map_err(|fault| cursor.error(fault))
+        match self.0 {
+            Form::Bytes(standing) => {
+                let mut cursor = standing.cursor();
+                compare_place(&mut cursor, types, other).map_err(|fault| cursor.error(fault))
+            }
+            Form::Values(values) => Ok(values.compare(types, other)),
+        }
     }
 
-    /// Puts the row into `place`.
+    /// Puts the row into `place`, with a share of the bytes that it stands in, or of new ones if it is shown by its values.
     ///
     /// # Errors
     /// If none is there.
     pub fn decode(&self, place: &mut Fragment) -> Result<(), FlatError> {
-        fragment_at(self.bytes, self.bytes.len() - self.rest.len(), place)
+        match self.0 {
+            Form::Bytes(Standing { bytes, rest, .. }) => fragment_at(bytes, bytes.len() - rest.len(), place),
+            Form::Values(values) => {
+                let mut bytes = Vec::with_capacity(values.about());
+                values.put(&mut bytes);
+                fragment_at(&Bytes::from(bytes), 0, place)
+            }
+        }
     }
 
     /// Shows the row to a visitor.
@@ -137,8 +183,16 @@ impl<'a> FlatRow<'a> {
     /// If none is there: what was shown then is of no worth.
     #[inline]
     pub fn visit(&self, visitor: &mut impl RowVisitor<'a>) -> Result<(), FlatError> {
-        let mut cursor = Cursor::of(self.bytes, self.rest);
-        visit(visitor, &mut cursor).map_err(|fault| cursor.error(fault))
+        match self.0 {
+            Form::Bytes(standing) => {
+                let mut cursor = standing.cursor();
+                visit(visitor, &mut cursor).map_err(|fault| cursor.error(fault))
+            }
+            Form::Values(values) => {
+                values.visit(visitor);
+                Ok(())
+            }
+        }
     }
 
     /// Shows the values of a row that is usual: all of it is live unless what is around it was deleted.
@@ -147,8 +201,23 @@ impl<'a> FlatRow<'a> {
     /// If there is no such row: what was shown then is of no worth.
     #[inline(always)]
     pub fn visit_usual(&self, visitor: &mut impl ValueVisitor<'a>) -> Result<(), FlatError> {
-        let mut cursor = Cursor::of(self.bytes, self.rest);
-        visit_usual(visitor, &mut cursor).map_err(|fault| cursor.error(fault))
+        match self.0 {
+            Form::Bytes(standing) => {
+                let mut cursor = standing.cursor();
+                visit_usual(visitor, &mut cursor).map_err(|fault| cursor.error(fault))
+            }
+            Form::Values(values) => {
+                values.visit_values(visitor);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<'a> Standing<'a> {
+    #[inline(always)]
+    fn cursor(&self) -> Cursor<'a> {
+        Cursor::of(self.bytes, self.rest)
     }
 }
 

@@ -42,18 +42,26 @@ pub(crate) fn take_signed(rest: &mut &[u8]) -> Option<i64> {
 }
 
 /// Appends an unsigned vint, in as few bytes as hold it.
-#[inline]
+#[inline(always)]
 pub(crate) fn put_unsigned(value: u64, out: &mut Vec<u8>) {
-    if value < 0x80 {
-        return out.push(value as u8);
-    }
+    // Most numbers are lengths and counts.
+    if value < 0x80 { out.push(value as u8) } else { put_long(value, out) }
+}
+
+/// The same of a number that takes two bytes or more.
+///
+/// Eight bytes are put in any case, and those behind the number taken off again: a copy of fixed length is one instruction.
+#[inline]
+fn put_long(value: u64, out: &mut Vec<u8>) {
     let bits = 64 - value.leading_zeros() as usize;
-    let more = if bits > 56 { 8 } else { (bits - 1) / 7 };
-    let mut bytes = [0; 9];
-    bytes[1..].copy_from_slice(&value.to_be_bytes());
-    let start = 8 - more;
-    bytes[start] |= !(0xff_u32 >> more) as u8;
-    out.extend_from_slice(&bytes[start..]);
+    let more = (bits - 1) / 7;
+    if more >= 8 {
+        out.push(0xff);
+        return out.extend_from_slice(&value.to_be_bytes());
+    }
+    let (end, leading_ones) = (out.len() + more + 1, !(u64::MAX >> more));
+    out.extend_from_slice(&(value << (56 - 8 * more) | leading_ones).to_be_bytes());
+    out.truncate(end);
 }
 
 /// Appends a signed vint.
@@ -83,6 +91,23 @@ mod tests {
             put_unsigned(value, &mut out);
             assert_eq!(out, bytes, "{value}");
         }
+    }
+
+    #[test]
+    fn numbers_of_every_length_stand_behind_each_other() {
+        let (mut out, mut numbers) = (b"before".to_vec(), Vec::new());
+        for bits in 0..64 {
+            for value in [1 << bits, (1 << bits) - 1, u64::MAX >> bits] {
+                let start = out.len();
+                put_unsigned(value, &mut out);
+                let fewest = (1..9).find(|bytes| value >> (7 * bytes) == 0).unwrap_or(9);
+                assert_eq!(out.len() - start, fewest, "{value}");
+                numbers.push(value);
+            }
+        }
+        let mut rest = &out[6..];
+        assert!(numbers.iter().all(|value| take_unsigned(&mut rest) == Some(*value)));
+        assert!(out.starts_with(b"before") && rest.is_empty());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use model::{Bytes, Clustering, PartitionStart, Slice, Weight};
 
 use super::reader::{Blocks, Data, DataReader, Pace};
-use super::row::{RowAt, Sought};
+use super::row::{RowAt, Sought, UsualValues};
 use super::window::Window;
 use crate::Result;
 use crate::decode::DecodeError;
@@ -89,10 +89,13 @@ impl Data {
                 Ok(if is_sound { Step::Absent } else { Step::Other })
             }
             Ok(RowAt::Row(Ordering::Equal, end)) => {
+                let mut values = UsualValues::default();
+                if codec.usual_row(source.owner, at..source.end, None, &mut values) != Some(end) {
+                    return Ok(Step::Other);
+                }
                 let mut bytes = Vec::with_capacity(2 * (end - at));
-                let is_usual =
-                    codec.put_usual_row(source.owner, at..source.end, None, &mut bytes) == Some(end);
-                Ok(if is_usual { Step::Usual(Bytes::from(bytes)) } else { Step::Other })
+                values.row().put(&mut bytes);
+                Ok(Step::Usual(Bytes::from(bytes)))
             }
             Ok(RowAt::Row(Ordering::Less, _) | RowAt::Other) => Ok(Step::Other),
             Err(error @ DecodeError::Truncated { .. }) => {

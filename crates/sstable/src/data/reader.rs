@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::clustering::{PositionRef, compare_positions};
-use model::flat::FlatRow;
+use model::flat::{FlatRow, UsualRow};
 use model::{
     Bytes, Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Schema, Slice, Weight,
@@ -22,7 +22,7 @@ use model::{
 use super::chunk::DataFile;
 pub use super::guess::Guess;
 use super::guess::Slack;
-use super::row::{Lead, Marker, Minima, RowCodec, RowLead, Sought};
+use super::row::{Lead, Marker, Minima, RowCodec, RowLead, Sought, UsualValues};
 pub use super::window::Pace;
 use super::window::Window;
 use crate::decode::DecodeError;
@@ -125,6 +125,15 @@ enum Step {
     Behind,
 }
 
+/// Where a row stands.
+#[derive(Debug)]
+pub(crate) struct RowPlace<'a> {
+    /// The bytes that were at hand.
+    pub(crate) buffer: &'a Rc<Vec<u8>>,
+    /// Where in them it begins.
+    pub(crate) at: usize,
+}
+
 /// Decodes a range of the data into fragments.
 #[derive(Debug)]
 pub struct DataReader {
@@ -150,8 +159,6 @@ pub struct DataReader {
     open_at_entry: Option<DeletionTime>,
     /// Who wants to know whether there is a row, until that is known.
     absences: Option<Rc<Absences>>,
-    /// The row that is given as flat bytes, once one was.
-    flat: Option<Bytes>,
 }
 
 impl DataReader {
@@ -242,7 +249,6 @@ impl DataReader {
             open,
             open_at_entry,
             absences: None,
-            flat: None,
         }
     }
 
@@ -440,23 +446,29 @@ impl DataReader {
         }
     }
 
-    /// Gives usual rows of the slice, behind its first one and before its last one, as long as they are at hand and `take` wants more.
-    fn usual_rows(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
-        let DataReader { data, window, plan, flat, .. } = self;
+    /// Gives usual rows of the slice, behind its first one and before its last one, as long as they are at hand and `take` wants more:
+    /// where they stand in their buffer, and what their values are.
+    #[inline]
+    pub(crate) fn usual_rows(&mut self, mut take: impl FnMut(&RowPlace<'_>, UsualRow<'_>) -> bool) {
+        let is_among_rows = self.state == State::Rows && self.open_at_entry.is_some();
+        if !is_among_rows || !self.ready.is_empty() {
+            return;
+        }
+        let DataReader { data, window, plan, .. } = self;
         let (codec, schema) = (&data.codec, &data.schema);
         let end = plan
             .slice()
             .map(|slice| Sought::new(codec, schema, &slice.end).with_weight(data.weight_at_end(slice)));
         let (source, mut at) = window.source();
-        let flat = flat.get_or_insert_default();
-        let mut wants_more = true;
-        while wants_more {
-            let put =
-                |out: &mut Vec<u8>| codec.put_usual_row(source.owner, at..source.end, end.as_ref(), out);
-            let Some(behind) = flat.rewrite(put) else { break };
+        let mut values = UsualValues::default();
+        while let Some(behind) = codec.usual_row(source.owner, at..source.end, end.as_ref(), &mut values) {
+            let place = RowPlace { buffer: source.owner, at };
             at = behind;
-            wants_more = take(FlatRow::alone(flat).known_as(true));
+            if !take(&place, values.row()) {
+                break;
+            }
         }
+        drop(values);
         window.advance_to(at);
     }
 
@@ -623,10 +635,7 @@ impl FragmentReader for DataReader {
 
     #[inline]
     fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
-        let is_among_rows = self.state == State::Rows && self.open_at_entry.is_some();
-        if is_among_rows && self.ready.is_empty() {
-            self.usual_rows(take);
-        }
+        self.usual_rows(|_, row| take(FlatRow::usual(&row)));
     }
 
     async fn fill(&mut self) -> Result<()> {

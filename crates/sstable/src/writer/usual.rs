@@ -1,4 +1,4 @@
-//! Rows that come as they stand: usual ones go from their flat bytes right into those of the data.
+//! Rows that come as they stand: the values of usual ones go right into the bytes of the data.
 
 use model::flat::{FlatRow, GIVEN};
 use model::{Fragment, FragmentReader};

@@ -127,12 +127,11 @@ impl Filler {
         Taken::Never
     }
 
-    /// Takes the next row, which is a usual one and alone in its bytes, unless the part at hand has no room for it: then it is to be
-    /// [pushed](Filler::push).
+    /// Takes the next row, which is a usual one, unless the part at hand has no room for it: then it is to be [pushed](Filler::push).
     #[inline]
     pub(super) fn push_flat(&mut self, row: FlatRow<'_>) -> bool {
         debug_assert!(row.is_usual(), "it is noted as a usual one");
-        self.draft.push_usual(row.bytes().expect("the row is alone in its bytes"));
+        self.draft.push_usual(row);
         let fits = self.fits();
         if !fits {
             self.draft.pop();

@@ -300,11 +300,11 @@ impl Draft {
         put_fragment(fragment, &mut self.bytes);
     }
 
-    /// Appends a usual row in its bytes.
+    /// Appends a usual row.
     #[inline]
-    pub(super) fn push_usual(&mut self, row: &[u8]) {
+    pub(super) fn push_usual(&mut self, row: FlatRow<'_>) {
         self.begin(IS_USUAL);
-        self.bytes.extend_from_slice(row);
+        row.put(&mut self.bytes);
     }
 
     /// A fragment begins here, of which this is to be noted.

@@ -1,9 +1,8 @@
-//! Usual rows as flat bytes, right from those of a file, and right into those of another one: most rows are usual, and nothing of
-//! them has to be made in between.
+//! Usual rows shown by their values, where these stand in the bytes of a file, and written into those of another one: most rows are
+//! usual, and nothing of them has to be made in between.
 //!
 //! ```text
 //! Data.db   24, clustering values, vint body size, { vint previous size, vint timestamp, { 08, value } … }
-//! flat      what `model::flat` makes of it: the same values, behind their lengths
 //! ```
 //!
 //! What is not exactly so is left to who decodes it.
@@ -22,6 +21,9 @@ use crate::encode::{Encode, vint_len};
 /// The flags of a row that has a marker, all columns, and nothing else.
 const USUAL: u8 = flag::TIMESTAMP | flag::ALL_COLUMNS;
 
+/// The most bytes that a row is looked for in: what is longer is left to the decoder, which refuses lengths above that.
+const MOST_BYTES: usize = i32::MAX as usize;
+
 /// So many clustering values are told of by one vint, which is 0 where all are there.
 const TOLD_AT_ONCE: usize = 32;
 
@@ -34,6 +36,14 @@ pub(crate) struct UsualValues<'a> {
     pub(crate) timestamp: i64,
     /// Of the first regular columns.
     pub(crate) cells: SmallVec<[&'a [u8]; 8]>,
+}
+
+impl<'a> UsualValues<'a> {
+    /// The row of these values.
+    #[inline]
+    pub(crate) fn row(&self) -> UsualRow<'_> {
+        UsualRow { clustering: &self.clustering, timestamp: self.timestamp, cells: &self.cells }
+    }
 }
 
 impl<'a> RowVisitor<'a> for UsualValues<'a> {
@@ -111,17 +121,17 @@ impl RowCodec {
         self.clustering.len() <= TOLD_AT_ONCE && self.regulars.iter().all(|column| !column.is_complex)
     }
 
-    /// Appends the row that stands at the start of this range of the bytes, if it is a usual one, is there as a whole, and stands
-    /// before a position. Where it ends; otherwise what was appended is of no worth.
+    /// The values of the row that stands at the start of this range of the bytes, in the place of those in `row`, if it is a usual one,
+    /// is there as a whole, and stands before a position. Where it ends; otherwise the values are of no worth.
     #[inline]
-    pub(crate) fn put_usual_row(
+    pub(crate) fn usual_row<'a>(
         &self,
-        bytes: &[u8],
+        bytes: &'a [u8],
         range: Range<usize>,
         before: Option<&Sought<'_>>,
-        out: &mut Vec<u8>,
+        row: &mut UsualValues<'a>,
     ) -> Option<usize> {
-        let mut ahead = Ahead(bytes.get(range.clone())?);
+        let mut ahead = Ahead(bytes.get(range.clone()).filter(|ahead| ahead.len() <= MOST_BYTES)?);
         if !self.can_be_usual || ahead.u8()? != USUAL {
             return None;
         }
@@ -130,20 +140,21 @@ impl RowCodec {
         {
             return None;
         }
-        let mut row = UsualRow::begin(self.clustering.len(), out);
         if !self.clustering.is_empty() && ahead.u8()? != 0 {
             return None;
         }
+        row.clustering.clear();
         for &width in &self.clustering {
-            row.clustering_value(ahead.value(width)?);
+            row.clustering.push(Some(ahead.value(width)?));
         }
         let len = ahead.vint()?;
         let behind = ahead.0.len().checked_sub(usize::try_from(len).ok()?)?;
-        ahead.vint()?;
-        let timestamp = self.minima.timestamp.wrapping_add(ahead.vint()? as i64);
-        if !row.marker(timestamp, self.regulars.len()) {
+        ahead.pass_vint()?;
+        row.timestamp = self.minima.timestamp.wrapping_add(ahead.vint()? as i64);
+        if !UsualRow::can_be_of(row.timestamp) {
             return None;
         }
+        row.cells.clear();
         for column in &self.regulars {
             if ahead.u8()? != cell_flag::ROW_TIMESTAMP {
                 return None;
@@ -152,7 +163,7 @@ impl RowCodec {
             if value.is_empty() {
                 return None;
             }
-            row.cell(value);
+            row.cells.push(value);
         }
         (ahead.0.len() == behind).then_some(range.end - behind)
     }
@@ -180,6 +191,14 @@ impl<'a> Ahead<'a> {
         }
         self.0 = &self.0[bytes as usize..];
         Some(word << bytes >> (u64::BITS - 7 * bytes))
+    }
+
+    /// Passes by a vint.
+    #[inline(always)]
+    fn pass_vint(&mut self) -> Option<()> {
+        let bytes = self.0.first()?.leading_ones() as usize + 1;
+        self.0 = self.0.get(bytes..)?;
+        Some(())
     }
 
     #[inline(always)]
@@ -265,10 +284,14 @@ mod tests {
         Some((Fragment::Row(row), end))
     }
 
-    /// If the row there is put, it is what a decoder makes of it. Whether it is.
-    fn put(codec: &RowCodec, bytes: &[u8]) -> bool {
-        let mut out = Vec::new();
-        let Some(end) = codec.put_usual_row(bytes, 6..bytes.len(), None, &mut out) else { return false };
+    /// If the row there is found, it is what a decoder makes of it, whatever more there is behind it. Whether it is.
+    fn is_found(codec: &RowCodec, bytes: &[u8]) -> bool {
+        let (mut row, mut out) = (UsualValues::default(), Vec::new());
+        let Some(end) = codec.usual_row(bytes, 6..bytes.len(), None, &mut row) else { return false };
+        row.row().put(&mut out);
+        let (more, mut again) = ([bytes, &[0xff; 9]].concat(), UsualValues::default());
+        assert_eq!(codec.usual_row(&more, 6..more.len(), None, &mut again), Some(end));
+        assert_eq!(format!("{:?}", again.row()), format!("{:?}", row.row()));
         let (fragment, decoded_end) = decoded(codec, bytes).expect("a decoder reads it as well");
         let mut expected = Vec::new();
         put_fragment(&fragment, &mut expected);
@@ -283,7 +306,7 @@ mod tests {
         for version in Version::ALL {
             let codec = codec(&schema, version);
             let usual = row(7, "text", &[9; 300]);
-            assert!(put(&codec, &encoded(&codec, &usual)));
+            assert!(is_found(&codec, &encoded(&codec, &usual)));
             let with = |change: fn(&mut Row)| {
                 let mut row = usual.clone();
                 change(&mut row);
@@ -304,7 +327,7 @@ mod tests {
                 Row { deletion: deleted, ..usual.clone() },
             ];
             for other in others {
-                assert!(!put(&codec, &encoded(&codec, &other)), "{other:?}");
+                assert!(!is_found(&codec, &encoded(&codec, &other)), "{other:?}");
             }
         }
     }
@@ -342,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_put_only_before_the_position() {
+    fn a_row_is_found_only_before_the_position() {
         let schema = schema();
         let codec = codec(&schema, Version::Oa);
         let bytes = encoded(&codec, &row(7, "b", b"value"));
@@ -357,16 +380,49 @@ mod tests {
             (Position::start(), false),
             (Position::end(), true),
         ];
-        for (position, is_put) in positions {
+        for (position, is_found) in positions {
             let before = Sought::new(&codec, &schema, &position);
-            let put = codec.put_usual_row(&bytes, 6..bytes.len(), Some(&before), &mut Vec::new());
-            assert_eq!(put, is_put.then_some(bytes.len() - BEHIND.len()), "{position:?}");
+            let mut row = UsualValues::default();
+            let found = codec.usual_row(&bytes, 6..bytes.len(), Some(&before), &mut row);
+            assert_eq!(found, is_found.then_some(bytes.len() - BEHIND.len()), "{position:?}");
             if position.prefix.is_empty() {
                 continue;
             }
             let at = Sought::new(&codec, &schema, &position).with_weight(Weight::At);
-            let put = codec.put_usual_row(&bytes, 6..bytes.len(), Some(&at), &mut Vec::new());
-            assert_eq!(put.is_some(), is_put && position.prefix != place(7, "b"), "{position:?}");
+            let found = codec.usual_row(&bytes, 6..bytes.len(), Some(&at), &mut row);
+            assert_eq!(found.is_some(), is_found && position.prefix != place(7, "b"), "{position:?}");
+        }
+    }
+
+    #[test]
+    fn rows_of_few_and_of_many_columns() {
+        for (keys, columns) in [(0, 0), (0, 1), (1, 0), (32, 20)] {
+            let regulars = (0..columns).map(|_| Column { name: b"a"[..].into(), data_type: CqlType::Blob });
+            let schema = Schema::new(CqlType::Int, vec![CqlType::Blob; keys], Vec::new(), regulars.collect());
+            for version in Version::ALL {
+                let codec = codec(&schema, version);
+                let row = Row {
+                    liveness: Liveness { timestamp: TIMESTAMP, ..Liveness::NONE },
+                    cells: (0..columns).map(|column| cell(column, &vec![7; 1 << column.min(9)])).collect(),
+                    ..Row::new((0..keys).map(|key| vec![5; 1 + key]).collect())
+                };
+                assert!(is_found(&codec, &encoded(&codec, &row)), "{keys} {columns}");
+                assert_written_alike(&codec, &row);
+            }
+        }
+    }
+
+    /// How far the row before it is away takes up to nine bytes.
+    #[test]
+    fn whatever_the_size_of_the_row_before() {
+        let codec = codec(&schema(), Version::Oa);
+        let (row, mut place) = (row(7, "text", b"value"), Vec::new());
+        codec.put_row_prefix(&row.clustering, &mut place);
+        for bits in 0..=64 {
+            let mut bytes = b"before".to_vec();
+            codec.put_row(&row, &place, u64::MAX.checked_shr(64 - bits).unwrap_or(0), &mut bytes);
+            bytes.extend_from_slice(BEHIND);
+            assert!(is_found(&codec, &bytes), "{bits}");
         }
     }
 
@@ -392,9 +448,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes are, a row that is put is the one that a decoder makes of them.
+        /// Whatever the bytes are, a row that is found is the one that a decoder makes of them.
         #[test]
-        fn what_is_put_is_what_a_decoder_reads(
+        fn what_is_found_is_what_a_decoder_reads(
             number: i32,
             text in "[a-z]{0,9}",
             value in prop::collection::vec(any::<u8>(), 1..200),
@@ -413,9 +469,9 @@ mod tests {
                 if let Some(cut) = &cut {
                     bytes.truncate(6 + cut.index(bytes.len() - 6));
                 }
-                let is_put = put(&codec, &bytes);
+                let is_found = is_found(&codec, &bytes);
                 let is_sound = change.is_none() && cut.is_none() && !text.is_empty();
-                prop_assert!(is_put || !is_sound);
+                prop_assert!(is_found || !is_sound);
             }
         }
     }
