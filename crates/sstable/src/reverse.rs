@@ -20,7 +20,7 @@ use model::{
 use runtime::reuse;
 
 use crate::big::entry::Promoted;
-use crate::big::promoted_cursor::{Block, Found, Within};
+use crate::big::promoted_cursor::{Found, Within};
 use crate::data::reader::{Blocks, DataReader, Guess, Pace, RowPlace};
 use crate::data::row::{Lead, RowCodec, Source, UsualValues};
 use crate::sstable::{ReadOptions, SSTable};
@@ -203,29 +203,29 @@ impl ReverseReader {
     async fn read_blocks(&mut self, partition: u64, promoted: &Promoted, numbers: Range<u32>) -> Result<u32> {
         let table = self.table.clone();
         let cursor = table.index().cursor(&table.data().codec, promoted);
-        let last = cursor.block(numbers.end - 1).await?;
-        let (mut first, mut start) = (numbers.end - 1, last.offset);
+        let last = cursor.extent(numbers.end - 1).await?.reach;
+        let (mut first, mut start) = (numbers.end - 1, last.start);
         let Exit { at: exit, slack, end } = self.exit_of_piece(&last);
         let wanted = self.wanted.saturating_add(slack);
         while first > numbers.start
             && exit.saturating_sub(start) < wanted
             && numbers.end - first < MOST_BLOCKS
         {
-            let before = cursor.block(first - 1).await?.offset;
-            if last.end().saturating_sub(before) > self.read_buffer {
+            let before = cursor.extent(first - 1).await?.reach.start;
+            if last.end.saturating_sub(before) > self.read_buffer {
                 break;
             }
             (first, start) = (first - 1, before);
         }
         // More is wanted than a piece has.
         self.is_guess &= exit.saturating_sub(start) >= wanted;
-        let len = last.end().saturating_sub(start);
+        let len = last.end.saturating_sub(start);
         self.wanted = if self.is_guess { len / 4 } else { len.saturating_mul(2) };
 
         let open = cursor.open_before(first).await?;
-        let range = table.part_of_partition(partition, start..last.end())?;
+        let range = table.part_of_partition(partition, start..last.end)?;
         let steady = Pace::steady(self.read_buffer, false);
-        let pace = match end < last.end() {
+        let pace = match end < last.end {
             true => {
                 let first = end.saturating_sub(start).clamp(1, self.read_buffer);
                 Pace { first, guess: Some(self.guess), ..steady }
@@ -238,13 +238,13 @@ impl ReverseReader {
     }
 
     /// Where in its last block the rows of the next piece seem to end.
-    fn exit_of_piece(&mut self, last: &Block) -> Exit {
+    fn exit_of_piece(&mut self, last: &Range<u64>) -> Exit {
         let (slack, row) = (&self.table.data().slack, self.table.len_of_rows(1));
         let Some(exit) = self.exit.take() else {
             if std::mem::take(&mut self.is_guess) {
                 slack.fell_short(self.guess);
             }
-            return Exit { at: last.end(), slack: 0, end: last.end() };
+            return Exit { at: last.end, slack: 0, end: last.end };
         };
         match slack.of(self.guess, row) {
             Some(slack) => {
@@ -252,7 +252,7 @@ impl ReverseReader {
                 Exit { at, slack, end: at.saturating_add(slack) }
             }
             // The last block may have none of the rows.
-            None => Exit { at: last.offset, slack: 0, end: last.end() },
+            None => Exit { at: last.start, slack: 0, end: last.end },
         }
     }
 

@@ -73,7 +73,20 @@ pub struct Block {
     pub end_open: DeletionTime,
 }
 
+/// Where a block stands, by itself: its positions take memory of their own, which who goes from block to block does not need.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Extent {
+    /// From where to where, in bytes from the partition's start in the data.
+    pub(crate) reach: Range<u64>,
+    /// The range tombstone that is open at the block's end.
+    pub(crate) end_open: DeletionTime,
+}
+
 impl Block {
+    fn extent(&self) -> Extent {
+        Extent { reach: self.offset..self.end(), end_open: self.end_open }
+    }
+
     /// Where the block ends, in bytes from the partition's start.
     pub fn end(&self) -> u64 {
         self.offset + self.width
@@ -369,8 +382,24 @@ impl<'a> PromotedCursor<'a> {
                 Err(error) => self.index.fencing.give_up(error)?,
             }
         }
-        let at = self.place(number).await?;
-        self.block_at(at).await
+        self.block_at(self.place(number).await?).await
+    }
+
+    /// Where the block of this number stands.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub(crate) async fn extent(&self, number: u32) -> Result<Extent> {
+        if let (Some(ordinal), Some(fences)) = (self.promoted.ordinal, self.index.fencing.get()) {
+            match self.extent_by_fences(Fenced { fences: &fences, ordinal }, number).await {
+                Ok(extent) => return Ok(extent),
+                Err(error) => self.index.fencing.give_up(error)?,
+            }
+        }
+        Ok(self.block_at(self.place(number).await?).await?.extent())
     }
 
     /// The range tombstone that is open at the start of the block of this number.
@@ -380,7 +409,7 @@ impl<'a> PromotedCursor<'a> {
     pub async fn open_before(&self, number: u32) -> Result<DeletionTime> {
         match number {
             0 => Ok(DeletionTime::LIVE),
-            _ => Ok(self.block(number - 1).await?.end_open),
+            _ => Ok(self.extent(number - 1).await?.end_open),
         }
     }
 
@@ -411,7 +440,7 @@ impl<'a> PromotedCursor<'a> {
         let lower = self.first_ending_at_or_after(&slice.start).await?;
         let open = self.open_before(lower).await?;
         if lower == self.promoted.count {
-            let end = self.block(lower - 1).await?.end();
+            let end = self.extent(lower - 1).await?.reach.end;
             return Ok(Found::nothing(lower, end, open));
         }
         let first = self.block(lower).await?;
