@@ -13,10 +13,11 @@ use std::rc::Rc;
 use model::{DeletionTime, Position, Slice};
 
 use super::packed_blocks::{Edge, PackedBlocks};
-use super::promoted_cursor::{Block, Extent, Found, PromotedCursor, USUAL_BLOCK, Within};
+use super::promoted_cursor::{Found, PromotedCursor, USUAL_BLOCK, Within};
 use super::ruler;
 use crate::Result;
 use crate::data::row::{Sought, Values};
+use crate::decode::Decoded;
 use crate::parts::fences::{Fences, Group};
 use crate::parts::row_filter::hash_of;
 
@@ -135,28 +136,20 @@ impl PromotedCursor<'_> {
         group.is_some_and(|group| group.is_empty() || denies(group))
     }
 
-    /// The block of this number.
-    pub(super) async fn block_by_fences(&self, fenced: Fenced<'_>, number: u32) -> Result<Rc<Block>> {
-        let (blocks, behind) = self.group_with(fenced, number).await?;
-        let block = blocks.packed.block(self.codec(), behind);
-        block.map(Rc::new).map_err(|error| fenced.fences.wrong(error.what()))
-    }
-
-    /// Where it stands.
-    pub(super) async fn extent_by_fences(&self, fenced: Fenced<'_>, number: u32) -> Result<Extent> {
-        let (Blocks { packed, .. }, behind) = self.group_with(fenced, number).await?;
-        Ok(Extent { reach: packed.reach(behind), end_open: packed.end_open(behind) })
-    }
-
-    /// The group with the block of this number, and which one of its blocks that is.
-    async fn group_with(&self, fenced: Fenced<'_>, number: u32) -> Result<(Blocks, usize)> {
+    /// What is told of the block of this number, from its group and its place there.
+    pub(super) async fn block_by_fences<T>(
+        &self,
+        fenced: Fenced<'_>,
+        number: u32,
+        tell: impl FnOnce(&PackedBlocks, usize) -> Decoded<T>,
+    ) -> Result<T> {
         let (group, next) = fenced.fences.group_of(fenced.ordinal, number).await?;
         let blocks = self.blocks(fenced, &group, next.as_ref()).await?;
         let behind = (number - group.number) as usize;
         if behind >= blocks.packed.len() {
             return Err(fenced.fences.wrong("a group has fewer blocks than it should"));
         }
-        Ok((blocks, behind))
+        tell(&blocks.packed, behind).map_err(|error| fenced.fences.wrong(error.what()))
     }
 
     /// The blocks of the slice, the first of which that ends in it or behind it is the block `number` of a group.

@@ -28,6 +28,7 @@ use super::entry::{OFFSET, Promoted};
 use super::fenced::Fenced;
 use super::groups::GroupReads;
 use super::onward::Onward;
+use super::packed_blocks::PackedBlocks;
 use super::ruler;
 use crate::cache::cached_file::{CachedFile, PAGE};
 use crate::data::row::{RowCodec, Source, deletion_time, put_deletion_time};
@@ -376,13 +377,7 @@ impl<'a> PromotedCursor<'a> {
     /// # Panics
     /// If there is no such block.
     pub async fn block(&self, number: u32) -> Result<Rc<Block>> {
-        if let (Some(ordinal), Some(fences)) = (self.promoted.ordinal, self.index.fencing.get()) {
-            match self.block_by_fences(Fenced { fences: &fences, ordinal }, number).await {
-                Ok(block) => return Ok(block),
-                Err(error) => self.index.fencing.give_up(error)?,
-            }
-        }
-        self.block_at(self.place(number).await?).await
+        self.told_of(number, |packed, at| packed.block(self.codec, at).map(Rc::new), |block| block).await
     }
 
     /// Where the block of this number stands.
@@ -393,13 +388,25 @@ impl<'a> PromotedCursor<'a> {
     /// # Panics
     /// If there is no such block.
     pub(crate) async fn extent(&self, number: u32) -> Result<Extent> {
+        let of_packed =
+            |packed: &PackedBlocks, at| Ok(Extent { reach: packed.reach(at), end_open: packed.end_open(at) });
+        self.told_of(number, of_packed, |block| block.extent()).await
+    }
+
+    /// What is told of a block, by its group where fences name that, or else by itself.
+    async fn told_of<T>(
+        &self,
+        number: u32,
+        of_packed: impl FnOnce(&PackedBlocks, usize) -> Decoded<T>,
+        of_block: impl FnOnce(Rc<Block>) -> T,
+    ) -> Result<T> {
         if let (Some(ordinal), Some(fences)) = (self.promoted.ordinal, self.index.fencing.get()) {
-            match self.extent_by_fences(Fenced { fences: &fences, ordinal }, number).await {
-                Ok(extent) => return Ok(extent),
+            match self.block_by_fences(Fenced { fences: &fences, ordinal }, number, of_packed).await {
+                Ok(told) => return Ok(told),
                 Err(error) => self.index.fencing.give_up(error)?,
             }
         }
-        Ok(self.block_at(self.place(number).await?).await?.extent())
+        self.block_at(self.place(number).await?).await.map(of_block)
     }
 
     /// The range tombstone that is open at the start of the block of this number.
