@@ -16,6 +16,7 @@
 //! SingleFlight   concurrent misses of one thing become one read
 //! Signal         what waits for something to change
 //! spawn, join_all, yield_now    several futures at once, on the one thread
+//! boxed          a large future, made where it stays
 //! spawn_vital    one of them without which the shard is nothing
 //! sleep, timeout, monotonic     time that passes, also where the clock stands still
 //! offload        work that takes long, on another thread
@@ -97,6 +98,6 @@ pub use signal::Signal;
 pub use sim::{SimCounters, SimDisk, SimOptions};
 pub use single_flight::SingleFlight;
 pub use stats::{IoClass, IoCount, IoStats};
-pub use task::{Task, join_all, spawn, yield_now};
+pub use task::{Task, boxed, join_all, spawn, yield_now};
 pub use timer::{monotonic, sleep, timeout};
 pub use vital::spawn_vital;

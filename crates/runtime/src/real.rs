@@ -35,7 +35,7 @@ use crate::blocks::Alignments;
 use crate::file::{Opened, Source};
 use crate::in_place;
 use crate::new_file::{Created, Sink};
-use crate::task::yield_now;
+use crate::task::{boxed, yield_now};
 
 /// The disk of the machine, as one shard uses it. Clones are the same.
 #[derive(Clone)]
@@ -171,7 +171,7 @@ impl RealDisk {
     /// Does what compio is asked for by `work`, to its end even if the caller is dropped before.
     async fn request<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> T {
         let under_way = self.clone().begin().await;
-        let work = Box::pin(async move {
+        let work = boxed(move || async move {
             let _under_way = under_way;
             work.await
         });

@@ -14,6 +14,7 @@ use std::mem;
 
 use model::flat::FlatRow;
 use model::{DeletionTime, Fragment, FragmentReader, Next, PartitionKey};
+use runtime::boxed;
 
 use crate::{Error, Result};
 
@@ -209,7 +210,7 @@ impl<L: Links> FragmentReader for Chain<L> {
         // Its memory is for the next one.
         self.now = rest.links.nothing();
         // That takes a way of its own, which is longer than that of most reads.
-        if let Some(next) = Box::pin(rest.links.open_next(rest.fills)).await? {
+        if let Some(next) = boxed(|| rest.links.open_next(rest.fills)).await? {
             self.now = next;
         }
         rest.fills = 0;

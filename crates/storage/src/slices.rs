@@ -11,6 +11,7 @@ use std::rc::Rc;
 use model::flat::FlatRow;
 use model::merge::{Direction, Mapped};
 use model::{Fragment, FragmentReader, Next, PartitionKey, Schema};
+use runtime::boxed;
 use sstable::{PartitionReader, ReadOptions};
 
 use crate::batches::{LaneReader, Opens, open_lanes};
@@ -68,7 +69,7 @@ pub(crate) async fn open_all(
     if let ([only], None) = (candidates.members(), candidates.rest()) {
         return Ok(open(request, only, 1).await?.map(SliceReader::One).into_iter().collect());
     }
-    Box::pin(open_several(request, candidates, schema)).await
+    boxed(|| open_several(request, candidates, schema)).await
 }
 
 async fn open_several(
@@ -135,8 +136,7 @@ pub(crate) async fn open(
     member: &Member,
     count: usize,
 ) -> Result<Option<Mapped<PartitionReader>>> {
-    let reader = member.sstable.read(&request.key, &request.slice, options(request, count, count)).await?;
-    Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
+    read(request, member, options(request, count, count)).await
 }
 
 /// What the only SSTable that may have the partition has of a request, and maybe rows in front of it.
@@ -144,7 +144,14 @@ pub(crate) async fn open_with_neighbours(
     request: &ReadRequest,
     member: &Member,
 ) -> Result<Option<Mapped<PartitionReader>>> {
-    let options = ReadOptions { neighbours: true, ..options(request, 1, 1) };
+    read(request, member, ReadOptions { neighbours: true, ..options(request, 1, 1) }).await
+}
+
+async fn read(
+    request: &ReadRequest,
+    member: &Member,
+    options: ReadOptions,
+) -> Result<Option<Mapped<PartitionReader>>> {
     let reader = member.sstable.read(&request.key, &request.slice, options).await?;
     Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
 }
@@ -187,9 +194,7 @@ impl Opens for Slices {
 
     async fn open(&self, member: &Rc<Member>, at_once: usize) -> Result<Option<Mapped<PartitionReader>>> {
         let Slices { request, lanes } = self;
-        let options = options(request, *lanes, at_once);
-        let reader = member.sstable.read(&request.key, &request.slice, options).await?;
-        Ok(reader.map(|reader| Mapped::new(reader, member.columns.clone())))
+        read(request, member, options(request, *lanes, at_once)).await
     }
 
     /// By what its partitions have of rows and bytes, on average.
@@ -230,7 +235,7 @@ impl FragmentReader for LaneSlice {
     async fn fill(&mut self) -> Result<()> {
         match self {
             LaneSlice::One(reader) => Ok(reader.fill().await?),
-            LaneSlice::Several(lane) => Box::pin(lane.0.fill()).await,
+            LaneSlice::Several(lane) => boxed(|| lane.0.fill()).await,
         }
     }
 }
@@ -259,8 +264,8 @@ impl FragmentReader for SliceReader {
     async fn fill(&mut self) -> Result<()> {
         match self {
             SliceReader::One(reader) => Ok(reader.fill().await?),
-            SliceReader::Several(lane) => Box::pin(lane.0.fill()).await,
-            SliceReader::Parts(parts) => Box::pin(parts.0.fill()).await,
+            SliceReader::Several(lane) => boxed(|| lane.0.fill()).await,
+            SliceReader::Parts(parts) => boxed(|| parts.0.fill()).await,
         }
     }
 }

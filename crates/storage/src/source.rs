@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use model::flat::FlatRow;
 use model::merge::Mapped;
 use model::{Fragment, FragmentReader, Next};
+use runtime::boxed;
 use sstable::PartitionReader;
 
 use crate::batches::LaneReader;
@@ -124,7 +125,7 @@ impl FragmentReader for Source {
         match self {
             Source::Memtable(reader) => reader.fill().await,
             Source::SSTable(reader) => Ok(reader.fill().await?),
-            Source::Slices(reader) => Box::pin(reader.fill()).await,
+            Source::Slices(reader) => boxed(|| reader.fill()).await,
             Source::Scan(reader) => reader.0.fill().await,
             Source::Cached(reader) => reader.fill().await,
             Source::Part(_) | Source::Held(_) => Ok(()),

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use async_channel::{Sender, TrySendError};
+use runtime::boxed;
 use send_wrapper::SendWrapper;
 
 use super::pending::{Pending, is_begun_only};
@@ -183,7 +184,7 @@ where
     if !is_borrowed && worker.is_turn_over() {
         // What is in memory is read without a wait: a loop of that would let nobody else go on.
         let worker = worker.clone();
-        return Begun::Later(SendWrapper::new(Box::pin(async move {
+        return Begun::Later(SendWrapper::new(boxed(move || async move {
             runtime::yield_now().await;
             work(&worker)?.answer().await
         })));

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use model::merge::Merge;
 use model::{Bytes, Direction, KeyView, PartitionKey, Slice, key};
+use runtime::boxed;
 use storage::Fetched;
 use storage::commit_log::TableId;
 use storage::row_cache::{KeptRow, Known};
@@ -227,14 +228,14 @@ impl Worker {
             return self.read_row_slice(of, &table, (key, slice));
         };
         let worker = self.clone();
-        Ok(Work::later(async move {
+        Ok(Work::later(move || async move {
             let fetched = table.table.fetch_row(&key, &slice).await?;
             let shape = table.shape();
             let rows = match fetched {
                 _ if shape.version != of.version => None,
                 Fetched::Absent => Some(PackedRows::default()),
                 Fetched::Row(row) => worker.kept_row(&table, &shape, key.view(), &row),
-                Fetched::Stream(stream) => Box::pin(worker.streamed_row(&table, &shape, stream)).await?,
+                Fetched::Stream(stream) => boxed(|| worker.streamed_row(&table, &shape, stream)).await?,
                 Fetched::Unread => {
                     drop(permit);
                     return worker.read_row_slice(of, &table, (key, slice))?.answer().await;

@@ -15,6 +15,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use runtime::boxed;
+
 use super::shards::{LocalFuture, Work};
 use super::worker::Worker;
 use crate::{Error, Result};
@@ -40,7 +42,7 @@ pub(super) fn begun<T: Send + 'static>(work: LocalFuture<Result<T>>) -> (LocalFu
     let exchange: Arc<Exchange<(), T>> =
         Arc::new(Exchange(Mutex::new(Inside { state: State::Begun, waker: None })));
     let answerer = Answerer(Some(exchange.clone()));
-    (Box::pin(async move { answerer.answer(work.await) }), Reply(exchange))
+    (boxed(move || async move { answerer.answer(work.await) }), Reply(exchange))
 }
 
 /// That nobody answers.
@@ -116,7 +118,9 @@ where
         };
         let answerer = Answerer(Some(self));
         match work(worker) {
-            Ok(Work::Later(later)) => return Some(Box::pin(async move { answerer.answer(later.await) })),
+            Ok(Work::Later(later)) => {
+                return Some(boxed(move || async move { answerer.answer(later.await) }));
+            }
             Ok(Work::Done(done)) => answerer.answer(Ok(done)),
             Err(error) => answerer.answer(Err(error)),
         }

@@ -113,7 +113,7 @@ impl Worker {
             return self.read_admitted(&table, selection, read, sink, permit);
         }
         let (worker, admission) = (self.clone(), admission.clone());
-        Ok(Work::later(async move {
+        Ok(Work::later(move || async move {
             let permit = admission.admit(memory).await?;
             worker.read_admitted(&table, selection, read, sink, permit)?.answer().await
         }))
@@ -142,7 +142,7 @@ impl Worker {
         {
             return Ok(Work::Done(Answer::Rows(packer.finish())));
         }
-        Ok(Work::later(async move {
+        Ok(Work::later(move || async move {
             let _permit = permit;
             let mut stream = begun.open().await?;
             packer.take_all(&mut stream).await?;

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_channel::{Sender, TrySendError};
-use runtime::{Loan, ShardOptions, ShardThread};
+use runtime::{Loan, ShardOptions, ShardThread, boxed};
 
 use super::borrowing::{self, borrow};
 use super::here::{Begun, begin_here, begin_here_to_end, is_here, look_here};
@@ -78,7 +78,7 @@ impl ShardHandle {
     ) -> Pending<T> {
         self.ask_at_length(move |worker| {
             let worker = worker.clone();
-            Ok(Work::later(async move { work(worker).await }))
+            Ok(Work::later(move || async move { work(worker).await }))
         })
     }
 
@@ -89,7 +89,7 @@ impl ShardHandle {
     ) -> Pending<T> {
         let begin = move |worker: &Rc<Worker>| -> LocalFuture<Result<T>> {
             let worker = worker.clone();
-            Box::pin(async move { work(worker).await })
+            boxed(move || async move { work(worker).await })
         };
         match begin_here_to_end(self.number, begin) {
             Begun::Not(begin) => send(&self.jobs, move |worker| Ok(Work::Later(begin(worker)))),
@@ -173,9 +173,9 @@ pub(super) fn send<T: Send + 'static>(
 impl<T> Work<T> {
     /// What a future will answer.
     ///
-    /// It is in a box: the future of a read has some kilobytes, which every layer around it would move.
-    pub(super) fn later(work: impl Future<Output = Result<T>> + 'static) -> Work<T> {
-        Work::Later(Box::pin(work))
+    /// It is made in a box: the future of a read has some kilobytes, which every layer around it would move.
+    pub(super) fn later<F: Future<Output = Result<T>> + 'static>(work: impl FnOnce() -> F) -> Work<T> {
+        Work::Later(boxed(work))
     }
 
     /// The answer, once it is there.
@@ -387,7 +387,7 @@ mod tests {
                 let here = thread::current().id();
                 match work(worker)? {
                     Work::Done(done) => Ok(Work::Done((here, done))),
-                    Work::Later(later) => Ok(Work::later(async move { Ok((here, later.await?)) })),
+                    Work::Later(later) => Ok(Work::later(move || async move { Ok((here, later.await?)) })),
                 }
             });
             let answer = asked.wait().unwrap();
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!(there, thread::current().id());
         // What cannot be ended there goes on on the shard.
         let later = |_: &Rc<Worker>| {
-            Ok(Work::later(async {
+            Ok(Work::later(|| async {
                 runtime::yield_now().await;
                 Ok(thread::current().id())
             }))

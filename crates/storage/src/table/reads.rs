@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use model::merge::{ColumnMap, Direction, Mapped, Merge};
 use model::{KeyView, PartitionKey, Position, Schema, Slice, Token};
+use runtime::boxed;
 
 use super::Table;
 use crate::Result;
@@ -355,17 +356,17 @@ impl Unread<'_> {
         if let Some(seat) = self.seat.take()
             && let Some(read) = seat.take().await
         {
-            return Box::pin(self.merged(read)).await;
+            return boxed(|| self.merged(read)).await;
         }
         self.members.settle(&self.request.key).await?;
         if self.teaches.is_some() {
-            return Box::pin(self.open_teaching()).await;
+            return boxed(|| self.open_teaching()).await;
         }
         let is_in_one = self.members.members().len() == 1 && self.memtables.is_empty();
         if is_in_one && single_key::is_one_row(&self.request, &self.schema) {
             self.open_row().await
         } else {
-            Box::pin(self.open_several()).await
+            boxed(|| self.open_several()).await
         }
     }
 
@@ -416,7 +417,7 @@ impl Unread<'_> {
                 OfRow { sstables: opened.into_iter().map(Source::from).collect(), is_all: true }
             }
         };
-        if read.sstables.is_empty() {
+        if read.is_all && read.sstables.is_empty() {
             self.members.note_absent(&request.key).await?;
         }
         self.merged(read).await

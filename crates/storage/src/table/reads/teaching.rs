@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use model::merge::Merge;
 use model::{DeletionTime, Fragment, FragmentReader, Next, PartitionKey};
+use runtime::boxed;
 
 use crate::source::Source;
 use crate::sstable_set::SSTableSet;
@@ -48,7 +49,7 @@ impl FragmentReader for Teaching {
     }
 
     async fn fill(&mut self) -> Result<()> {
-        Box::pin(self.stream.fill()).await
+        boxed(|| self.stream.fill()).await
     }
 }
 
