@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use plotters::coord::ranged1d::Ranged;
+use plotters::coord::types::RangedCoordf64;
+
 use super::draw;
 
 /// Some lines, or groups of bars, over one axis.
@@ -114,18 +117,26 @@ impl Axis {
         if self.is_log { number.log10().max(range.start) } else { number }
     }
 
-    /// What is written at a place: of an axis of several tens, those alone.
-    pub(super) fn label_at(&self, place: f64, range: &Range<f64>) -> String {
-        let is_between = (place - place.round()).abs() > 0.01;
-        if self.is_log && range.end - range.start > 1.5 && is_between {
-            String::new()
-        } else {
-            self.told(place)
+    /// Where the axis of tens that reaches over a range has its numbers: whole tens, of which there is room for so many; of few tens also 2 and 5, or
+    /// round numbers.
+    pub(super) fn tens(range: &Range<f64>, room: usize) -> Vec<f64> {
+        let within = |place: &f64| range.contains(place);
+        let whole = || (range.start.floor() as i32..=range.end.ceil() as i32).map(f64::from);
+        if range.end - range.start > 2.0 {
+            let tens: Vec<f64> = whole().filter(within).collect();
+            return tens.iter().copied().step_by(tens.len().div_ceil(room.max(1)).max(1)).collect();
         }
+        let halves = whole().flat_map(|ten| [1.0, 2.0, 5.0].map(|digit: f64| ten + digit.log10()));
+        let places: Vec<f64> = halves.filter(within).collect();
+        if places.len() > 2 {
+            return places;
+        }
+        let numbers = RangedCoordf64::from(10_f64.powf(range.start)..10_f64.powf(range.end));
+        numbers.key_points(room).into_iter().map(f64::log10).collect()
     }
 
     /// What stands at a place.
-    fn told(&self, place: f64) -> String {
+    pub(super) fn told(&self, place: f64) -> String {
         if !self.names.is_empty() {
             let name = self.names.get(place.round().max(0.0) as usize);
             return name.filter(|_| (place - place.round()).abs() < 0.01).cloned().unwrap_or_default();
@@ -185,6 +196,18 @@ mod tests {
         assert!(range.start < -3.0 && range.start > -4.0 && range.end > 1.0 && range.end < 2.0, "{range:?}");
         assert_eq!(Axis::log("").range([0.0].into_iter()), 0.0..1.0);
         assert_eq!(Axis::linear("").range([2.0, 4.0].into_iter()).start, 0.0);
+    }
+
+    #[test]
+    fn tens_are_round() {
+        let told = |from: f64, to: f64| -> Vec<String> {
+            let places = Axis::tens(&(from.log10()..to.log10()), 6);
+            places.into_iter().map(|place| Axis::log("").told(place)).collect()
+        };
+        assert_eq!(told(0.9, 1100.0), ["1", "10", "100", "1000"]);
+        assert_eq!(told(0.9, 1.1e9), ["1", "100", "10k", "1M", "100M"]);
+        assert_eq!(told(3.0, 70.0), ["5", "10", "20", "50"]);
+        assert_eq!(told(2.1, 4.3), ["2.5", "3", "3.5", "4"]);
     }
 
     #[test]

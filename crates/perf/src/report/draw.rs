@@ -1,6 +1,9 @@
 //! Charts as they look: the names of the lines above, then lines or bars over their axes. An SVG and a PNG show the same.
 
+use std::ops::Range;
+
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::{
     BitMapBackend, Cartesian2d, ChartBuilder, ChartContext, Circle, Color, DashedLineSeries, DrawingArea,
@@ -10,7 +13,7 @@ use plotters::prelude::{
 use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::chart::{Chart, Form, Line, short};
+use super::chart::{Axis, Chart, Form, Line, short};
 use super::png;
 
 /// Width and height of an SVG, in pixels.
@@ -50,7 +53,7 @@ const COLORS: [(u8, u8, u8); 12] = [
 
 type Area<B> = DrawingArea<B, Shift>;
 type Drawn<T, B> = Result<T, DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
-type Context<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Context<'a, B> = ChartContext<'a, B, Cartesian2d<Scale, Scale>>;
 
 /// A chart as SVG, for a page that has its title, or with it.
 pub(super) fn svg(chart: &Chart, is_headed: bool) -> String {
@@ -83,6 +86,38 @@ fn draw<B: DrawingBackend>(chart: &Chart, root: Area<B>, scale: u32, is_headed: 
         Form::Bars => pen.bars(&mut context)?,
     }
     pen.root.present()
+}
+
+/// The places of an axis, and where it has its numbers.
+struct Scale {
+    places: RangedCoordf64,
+    is_log: bool,
+}
+
+impl Scale {
+    fn new(axis: &Axis, range: Range<f64>) -> Scale {
+        Scale { places: range.into(), is_log: axis.is_log }
+    }
+}
+
+impl Ranged for Scale {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, place: &f64, pixels: (i32, i32)) -> i32 {
+        self.places.map(place, pixels)
+    }
+
+    fn key_points<H: KeyPointHint>(&self, hint: H) -> Vec<f64> {
+        match self.is_log {
+            true => Axis::tens(&self.places.range(), hint.max_num_points()),
+            false => self.places.key_points(hint),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.places.range()
+    }
 }
 
 /// What is drawn, where, and how many pixels one of an SVG is there.
@@ -141,15 +176,15 @@ impl<B: DrawingBackend> Pen<'_, B> {
     }
 
     fn axes(&self, top: i32) -> Drawn<Context<'_, B>, B> {
+        let Chart { x: along, y: up, .. } = self.chart;
         let (x, y) = (self.chart.x_range(), self.chart.y_range());
         let mut context = ChartBuilder::on(&self.root)
             .margin(self.pixels(12))
             .margin_top(top + self.pixels(4))
             .x_label_area_size(self.pixels(46))
             .y_label_area_size(self.pixels(72))
-            .build_cartesian_2d(x.clone(), y.clone())?;
-        let Chart { x: along, y: up, .. } = self.chart;
-        let (x_label, y_label) = (|at: &f64| along.label_at(*at, &x), |at: &f64| up.label_at(*at, &y));
+            .build_cartesian_2d(Scale::new(along, x), Scale::new(up, y))?;
+        let (x_label, y_label) = (|at: &f64| along.told(*at), |at: &f64| up.told(*at));
         let mut mesh = context.configure_mesh();
         mesh.x_desc(&along.label).y_desc(&up.label).label_style(self.text(LETTERS)).max_light_lines(0);
         mesh.axis_desc_style(self.text(LETTERS)).set_all_tick_mark_size(self.pixels(4));
