@@ -3,7 +3,7 @@
 //! A mutation is a small partition by itself: applied to a table, it is merged with what is there by the rules of
 //! [`crate::merge`]. Nothing depends on the order in which mutations are applied, save for counters.
 
-use crate::{DeletionTime, PartitionKey, Position, Row, Schema};
+use crate::{Cell, CellValue, Column, DeletionTime, PartitionKey, Position, Row, Schema};
 
 /// A deletion of all rows between two positions.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,11 +55,76 @@ impl Mutation {
             && self.range_tombstones.is_empty()
     }
 
+    /// Whether it is a write to a table of these columns, with all invariants: by who has it from elsewhere.
+    ///
+    /// # Errors
+    /// In words, what is not so.
+    pub fn check(&self, schema: &Schema) -> Result<(), String> {
+        if !self.is_in_order(schema) {
+            return Err("the rows of a mutation are out of order".to_owned());
+        }
+        if self.static_row.as_ref().is_some_and(|row| !row.is_empty()) && schema.statics.is_empty() {
+            return Err("a static row of a table without static columns".to_owned());
+        }
+        let (keys, statics) = (schema.clustering.len(), self.static_row.iter());
+        let ends = self.range_tombstones.iter().flat_map(|range| [&range.start, &range.end]);
+        let is_whole = |row: &Row, len| row.clustering.len() == len;
+        if !self.rows.iter().all(|row| is_whole(row, keys))
+            || !statics.clone().all(|row| is_whole(row, 0))
+            || ends.into_iter().any(|end| end.prefix.len() > keys)
+        {
+            return Err(format!("a clustering key of another number of values than {keys}"));
+        }
+        statics.clone().try_for_each(|row| check_cells(row, &schema.statics))?;
+        self.rows.iter().try_for_each(|row| check_cells(row, &schema.regulars))
+    }
+
     /// Whether invariant 1 holds, and every range tombstone begins before it ends.
     pub fn is_in_order(&self, schema: &Schema) -> bool {
         self.rows.windows(2).all(|pair| schema.compare_rows(&pair[0].clustering, &pair[1].clustering).is_lt())
             && self.range_tombstones.iter().all(|range| schema.compare(&range.start, &range.end).is_lt())
     }
+}
+
+/// Whether the cells of a row are of these columns, and in order.
+fn check_cells(row: &Row, columns: &[Column]) -> Result<(), String> {
+    let type_of = |column: u16| match columns.get(usize::from(column)) {
+        Some(column) => Ok(&column.data_type),
+        None => Err(format!("a column of number {column}, where there are {}", columns.len())),
+    };
+    let mut before: Option<&Cell> = None;
+    for cell in &row.cells {
+        let of = type_of(cell.column)?;
+        let wrong =
+            |what: &str| format!("a cell of {}: {what}", columns[usize::from(cell.column)].name_text());
+        match (of.cell_path_type(), &cell.path) {
+            (None, None) => {}
+            (Some(paths), Some(path)) => paths.validate(path).map_err(|error| wrong(&error.to_string()))?,
+            _ => return Err(wrong("only elements of collections, and fields, have a path")),
+        }
+        let is_behind = |before: &Cell| match (of.cell_path_type(), &before.path, &cell.path) {
+            _ if before.column != cell.column => before.column < cell.column,
+            (Some(paths), Some(a), Some(b)) => paths.compare(a, b).is_lt(),
+            _ => false,
+        };
+        if !before.is_none_or(is_behind) {
+            return Err(wrong("it is out of order, or there twice"));
+        }
+        before = Some(cell);
+        if let CellValue::Value(value) = &cell.value {
+            let of =
+                of.cell_value_type(cell.path.as_deref()).ok_or_else(|| wrong("there is no such field"))?;
+            of.validate_cell(value).map_err(|error| wrong(&error.to_string()))?;
+        }
+    }
+    let deleted = row.complex_deletions.iter().map(|(column, _)| *column);
+    if !deleted.clone().is_sorted_by(|a, b| a < b) {
+        return Err("deletions of columns are out of order, or there twice".to_owned());
+    }
+    deleted.into_iter().try_for_each(|column| match type_of(column)?.is_multi_cell() {
+        true => Ok(()),
+        false => Err("the deletion of a column of one cell".to_owned()),
+    })
 }
 
 #[cfg(test)]
@@ -89,5 +154,52 @@ mod tests {
         assert!(!mutation.is_empty() && mutation.is_in_order(&schema));
         mutation.range_tombstones[0].end = at(2);
         assert!(!mutation.is_in_order(&schema));
+    }
+
+    #[test]
+    fn what_is_not_of_a_table_is_told() {
+        type Change<'a> = dyn Fn(&mut Mutation) + 'a;
+        let column = |name: &str, of: &str| Column {
+            name: name.as_bytes().into(),
+            data_type: CqlType::parse_cql(of, &|_, _| None).unwrap(),
+        };
+        let regulars = vec![column("v", "int"), column("m", "map<int, text>")];
+        let schema = Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), regulars);
+        let cell = |column, path: Option<&[u8]>, value: &[u8]| Cell {
+            column,
+            timestamp: 7,
+            ttl: 0,
+            local_deletion_time: crate::time::NO_DELETION_TIME,
+            path: path.map(Bytes::from),
+            value: CellValue::Value(Bytes::from(value)),
+        };
+        let int = |value: i32| value.to_be_bytes();
+        let check = |change: &Change<'_>| {
+            let mut mutation = Mutation::new(PartitionKey::new(Bytes::from(&int(1)[..])));
+            let cells =
+                vec![cell(0, None, &int(3)), cell(1, Some(&int(1)), b"a"), cell(1, Some(&int(2)), b"b")];
+            let clustering = std::iter::once(int(5).to_vec()).collect::<Clustering>();
+            mutation.rows.push(Row { cells, ..Row::new(clustering) });
+            change(&mut mutation);
+            mutation.check(&schema).err().unwrap_or_default()
+        };
+        let deletion = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
+        assert_eq!(check(&|_| {}), "");
+        let wrong: [(&str, &Change<'_>); 9] = [
+            ("another number of values than 1", &|m| m.rows[0].clustering = Clustering::empty()),
+            ("without static columns", &|m| {
+                m.static_row = Some(Row { deletion, ..Row::new(Clustering::empty()) });
+            }),
+            ("a cell of v: ", &|m| m.rows[0].cells[0] = cell(0, None, &[1, 2, 3])),
+            ("a cell of m: ", &|m| m.rows[0].cells[1] = cell(1, Some(&[1]), b"a")),
+            ("have a path", &|m| m.rows[0].cells[1] = cell(1, None, b"a")),
+            ("there twice", &|m| m.rows[0].cells.insert(0, cell(0, None, &int(4)))),
+            ("out of order", &|m| m.rows[0].cells.swap(0, 1)),
+            ("a column of number 2, where there are 2", &|m| m.rows[0].cells.push(cell(2, None, b""))),
+            ("of one cell", &|m| m.rows[0].complex_deletions.push((0, deletion))),
+        ];
+        for (what, change) in wrong {
+            assert!(check(change).contains(what), "{what}: {}", check(change));
+        }
     }
 }

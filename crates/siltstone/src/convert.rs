@@ -4,7 +4,8 @@
 //! sources ──scan──► merge ──► writer ──► one new SSTable
 //! ```
 //!
-//! Everything stays as it is: timestamps, expiry, tombstones. Of several sources, what one of them shadows in another
+//! All rows stay as they are, with timestamps, expiry and tombstones; what is known of files, as their level and whether they were repaired, does
+//! not. Of several sources, what one of them shadows in another
 //! goes, as in a compaction; nothing is purged. What the target cannot hold is refused before anything is written.
 
 use std::path::Path;
@@ -16,17 +17,14 @@ use runtime::Disk;
 use sstable::component::Component;
 use sstable::data::row::Family;
 use sstable::parts::compression_info::{Compression, Compressor};
+use sstable::parts::scylla::SCYLLA;
 use sstable::parts::statistics::{EncodingStats, Partitioner};
 use sstable::writer::{Limits, Written, remove_leftovers};
 use sstable::{SSTable, SSTableWriter, Version, WriteOptions};
 
 use crate::error::{Error, Result};
-use crate::one_deletion::OneDeletion;
 use crate::paths::next_descriptor;
 use crate::read::Tables;
-
-/// The component that only ScyllaDB writes.
-const SCYLLA: &str = "Scylla.db";
 
 /// Seconds since 1970 that versions with deletion times of 32 bits and a sign do not reach.
 const LEGACY_END: i64 = i32::MAX as i64;
@@ -109,12 +107,12 @@ pub async fn convert(
     progress: &mut dyn FnMut(Step, u64),
 ) -> Result<Written> {
     let tables = Tables::new(sources)?;
-    check(disk, &tables, target, progress).await?;
+    check(disk, &tables, target, dir, progress).await?;
     prepare(disk, dir).await?;
     let descriptor = next_descriptor(disk, dir, target.version)?;
     let options = options(&tables, target);
     let writer = SSTableWriter::create(disk, descriptor, tables.schema(), encoding(&tables), options).await?;
-    let mut rows = OneDeletion::for_target(tables.scan(), &tables, target);
+    let mut rows = tables.scan();
     write_all(writer, &mut rows, &mut |done| progress(Step::Writing, done)).await
 }
 
@@ -173,13 +171,12 @@ pub(crate) async fn check(
     disk: &Disk,
     tables: &Tables,
     target: &Target,
+    dir: &Path,
     progress: &mut dyn FnMut(Step, u64),
 ) -> Result<()> {
     let limits = Limits::of(target.version, target.family);
-    let first = &tables.tables()[0];
-    limits
-        .check_table(tables.schema(), &options(tables, target))
-        .map_err(|what| Error::file(&first.descriptor().path_of(&Component::Data), what))?;
+    let unfit = |what| Error::file(dir, what);
+    limits.check_table(tables.schema(), &options(tables, target)).map_err(unfit)?;
     let mut before = 0;
     for table in tables.tables() {
         check_order(table, tables.tables().len())?;
@@ -226,28 +223,11 @@ async fn check_fragments(table: &SSTable, limits: Limits, progress: &mut dyn FnM
     Ok(())
 }
 
-/// The least of everything in all sources, as Cassandra takes it: what a source has none of does not count.
+/// Relative to what times are written: as in the source, or as Cassandra has it of several.
 pub(crate) fn encoding(tables: &Tables) -> EncodingStats {
-    let all = tables.tables().iter().map(|table| table.statistics().header.encoding);
-    let none = EncodingStats::NONE;
-    let least = |a: EncodingStats, b: EncodingStats| EncodingStats {
-        min_timestamp: least_told(a.min_timestamp, b.min_timestamp, none.min_timestamp),
-        min_local_deletion_time: least_told(
-            a.min_local_deletion_time,
-            b.min_local_deletion_time,
-            none.min_local_deletion_time,
-        ),
-        min_ttl: least_told(a.min_ttl, b.min_ttl, none.min_ttl),
-    };
-    all.reduce(least).expect("there is a source")
-}
-
-/// The lesser of two numbers, of which each may be the one that stands for none.
-fn least_told(a: i64, b: i64, none: i64) -> i64 {
-    match (a == none, b == none) {
-        (true, _) => b,
-        (_, true) => a,
-        _ => a.min(b),
+    match tables.tables() {
+        [only] => only.statistics().header.encoding,
+        all => EncodingStats::of_all(all.iter().map(|table| &table.statistics().stats)),
     }
 }
 
@@ -275,6 +255,8 @@ pub(crate) fn options(tables: &Tables, target: &Target) -> WriteOptions {
         repaired_at: 0,
         pending_repair: None,
         family: target.family,
+        // A row of a single SSTable is never changed: what cannot be told of it is refused.
+        keeps_greater_deletion: tables.tables().len() > 1,
         partitioner: validation.partitioner,
     }
 }
@@ -310,13 +292,22 @@ mod tests {
 
     /// An SSTable of one row.
     async fn table(disk: &Disk, path: &str, change: impl FnOnce(&mut Row)) -> Rc<SSTable> {
+        table_of(disk, path, EncodingStats::NONE, change).await
+    }
+
+    /// The same, with times that are relative to these.
+    async fn table_of(
+        disk: &Disk,
+        path: &str,
+        encoding: EncodingStats,
+        change: impl FnOnce(&mut Row),
+    ) -> Rc<SSTable> {
         disk.create_dir_all(Path::new("/t")).await.unwrap();
         let column = Column { name: b"v"[..].into(), data_type: CqlType::Int };
         let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), vec![column]));
         let descriptor = Descriptor::parse(Path::new(path)).unwrap();
         let options = WriteOptions::new(descriptor.version);
-        let mut writer =
-            SSTableWriter::create(disk, descriptor, &schema, EncodingStats::NONE, options).await.unwrap();
+        let mut writer = SSTableWriter::create(disk, descriptor, &schema, encoding, options).await.unwrap();
         let key = PartitionKey::new(Bytes::from(vec![0, 0, 0, 1]));
         let mut row = Row::new([vec![0, 0, 0, 1]].into_iter().collect::<Clustering>());
         change(&mut row);
@@ -346,6 +337,53 @@ mod tests {
                     assert_eq!((row.deletion, row.shadowable), (DeletionTime::LIVE, at(6)));
                 }
             }
+        })
+        .unwrap();
+    }
+
+    /// Where something does not expire, the least TTL is 0, and not that of others.
+    #[test]
+    fn short_lives_are_merged_with_long_ones() {
+        let cell = |column, ttl: u32| {
+            let value = CellValue::Value(Bytes::from(vec![0, 0, 0, 1]));
+            let local_deletion_time = if ttl > 0 { 2_000_000_000 } else { NO_DELETION_TIME };
+            Cell { column, ttl, timestamp: 7, local_deletion_time, path: None, value }
+        };
+        run_simulated(SimOptions::default(), async |shard| {
+            let disk = shard.disk();
+            let some = table(disk, "/t/me-1-big-Data.db", |row| {
+                row.liveness = Liveness { timestamp: 7, ..Liveness::NONE };
+                row.cells = vec![cell(0, 60)];
+            });
+            let long = EncodingStats { min_ttl: 3600, ..EncodingStats::NONE };
+            let all = table_of(disk, "/t/me-2-big-Data.db", long, |row| {
+                row.clustering = [vec![0, 0, 0, 2]].into_iter().collect::<Clustering>();
+                row.cells = vec![cell(0, 3600)];
+            });
+            let (sources, dir) = (vec![some.await, all.await], Path::new("/u"));
+            convert(disk, sources, &Target::new(Version::Oa), dir, &mut |_, _| {}).await.unwrap();
+            let options = OpenOptions::new(Cache::new(1 << 20));
+            let merged = SSTable::open(disk, Path::new("/u/oa-1-big-Data.db"), &options).await.unwrap();
+            assert_eq!(merged.statistics().header.encoding.min_ttl, 0);
+            let (mut rows, mut ttls) = (merged.scan(), Vec::new());
+            while let Some(fragment) = rows.next().await.unwrap() {
+                if let Fragment::Row(row) = fragment {
+                    ttls.extend(row.cells.iter().map(|cell| cell.ttl));
+                }
+            }
+            assert_eq!(ttls, [60, 3600]);
+            // As files that were written before have them.
+            let base = EncodingStats { min_ttl: 3600, ..EncodingStats::NONE };
+            let below =
+                table_of(disk, "/t/me-3-big-Data.db", base, |row| row.cells = vec![cell(0, 60)]).await;
+            let mut rows = below.scan();
+            let is_row =
+                |fragment: &Fragment| matches!(fragment, Fragment::Row(row) if row.cells[0].ttl == 60);
+            let mut found = false;
+            while let Some(fragment) = rows.next().await.unwrap() {
+                found |= is_row(&fragment);
+            }
+            assert!(found);
         })
         .unwrap();
     }

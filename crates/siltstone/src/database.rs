@@ -92,12 +92,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use sstable::Version;
 use sstable::writer::Limits;
 use storage::admission::AdmissionOptions;
-use storage::commit_log::{CommitLogOptions, OnCorruption, TableId};
-use storage::compactor::CompactionOptions;
+use storage::commit_log::TableId;
 use storage::{Generations, StoreOptions};
+
+pub use model::CqlType;
+pub use sstable::Version;
+pub use storage::commit_log::{CommitLogOptions, OnCorruption, SyncMode};
+pub use storage::compactor::CompactionOptions;
 
 pub use fold::{Folded, RowView};
 pub use pending::Pending;
@@ -123,7 +126,7 @@ use crate::{Error, Result};
 /// How a database is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many threads share the tables. Default one for each CPU. It may be another number each time.
+    /// How many threads share the tables, at least 1. Default one for each CPU. It may be another number each time.
     pub shards: usize,
     /// Whether nothing is changed: no write, and no clean-up of what a crash has left. Default no.
     pub read_only: bool,
@@ -131,7 +134,8 @@ pub struct Options {
     pub cache: usize,
     /// Bytes that memtables may take before the largest is flushed, of all shards together. Default 128 MiB.
     pub memtables: usize,
-    /// Bytes that reads under way may take, of all shards together: over it they wait, and fail at last. Default 128 MiB.
+    /// Bytes that reads under way may take, of all shards together. Default 128 MiB. Over it, and where a shard has 100 reads under way, they wait; with
+    /// [`storage::Error::Overloaded`] those fail that have waited for 5 s, or before which 1000 wait already.
     pub reads: usize,
     /// When writes are durable, and how large the logs of all shards together may become. Default that of
     /// [`CommitLogOptions`]: within ten seconds, as with Cassandra.
@@ -140,8 +144,8 @@ pub struct Options {
     pub compaction: CompactionOptions,
     /// What to do about a log that is damaged. Default to stop.
     pub on_corruption: OnCorruption,
-    /// The version of new SSTables. Default `me`, which all of Cassandra from 3.11 and ScyllaDB read. Tables with vectors
-    /// have `nb` at least.
+    /// The version of new SSTables. Default `me`, which Cassandra from 3.11.11 on and ScyllaDB from 5.1 on read. Tables with vectors
+    /// have `nb` at least. What a version cannot hold, as times after 2038 before `oa`, is told in [`sstable::writer::limits`].
     pub version: Version,
     /// How many bytes of a partition a block of its index has at the most, in new SSTables, or one row. Default 4 KiB: a
     /// row of a large partition is found by reading one block, and blocks stay in memory at 8 bytes or so each. Cassandra's
@@ -178,14 +182,15 @@ impl Default for Options {
 impl Options {
     /// Bytes of memory that the database takes when all that it may take is in use; about a tenth more with what the
     /// allocator loses in between. Memtables count twice, as one is flushed while the next is filled, and each shard has
-    /// 8 MiB in hand for a compaction, a flush and its log.
+    /// 16 MiB in hand for a compaction, a flush and its log.
     pub fn memory(&self) -> usize {
-        self.shards * self.of_shard().memory()
+        self.shards.max(1) * self.of_shard().memory()
     }
 
     /// What each shard gets of it.
     pub(crate) fn of_shard(&self) -> StoreOptions {
-        let Options { shards, mut log, compaction, .. } = self.clone();
+        let Options { mut log, compaction, .. } = self.clone();
+        let shards = self.shards.max(1);
         log.total_size = (log.total_size / shards as u64).max(log.segment_size as u64);
         let admission = AdmissionOptions { memory: self.reads / shards, ..AdmissionOptions::default() };
         let (cache, memtables) = (self.cache / shards, self.memtables / shards);
@@ -242,8 +247,13 @@ impl Database {
     /// those of its SSTables; these do not tell the names of the columns of the primary key, which are then made up:
     /// `key`, `column1`. Such a table is not written to. Tables of the keyspaces `system…` are passed over.
     ///
+    /// Give it a copy, and never the folder of a running node, unless it is opened with [`Options::read_only`]: what a node has under way there would be ended,
+    /// files of it removed, and compactions begun.
+    ///
     /// # Errors
-    /// A folder that another database has open; damaged files; what the operating system says.
+    /// A folder that another database has open for writing; damaged files; what the operating system says. A table that cannot be opened, as its schema has
+    /// a compressor or an option that is not known, or an SSTable is of a version that is not read, is one too: the others can be opened one by
+    /// one with [`Database::open_table_folder`].
     pub fn open(folder: impl AsRef<Path>, options: Options) -> Pending<Database> {
         let folder = folder.as_ref().to_path_buf();
         Pending::new(async move {

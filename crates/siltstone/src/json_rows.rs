@@ -171,8 +171,8 @@ impl JsonRows {
             Some(bytes) => members.hex(&bytes)?,
             None => keys::parse_partition_key(&self.schema, told).map_err(Refusal::new)?,
         };
-        if key.len() > usize::from(u16::MAX) {
-            return Err(Refusal::new("it is longer than 65535 bytes"));
+        if key.is_empty() || key.len() > usize::from(u16::MAX) {
+            return Err(Refusal::new("it has no bytes, or more than 65535"));
         }
         let key = PartitionKey::new(Bytes::from(key));
         self.last_key = Some((told.to_owned(), key.clone()));

@@ -12,7 +12,7 @@
 //! | [`read`] | a slice of a partition, of one SSTable or merged from several |
 //! | [`info`], [`facts`] | what is known of an SSTable as a whole, as text and as JSON |
 //! | [`index_list`] | its partitions, and the index blocks of one |
-//! | [`convert`], `one_deletion` | SSTables into another version of the format, several into one; rows as Cassandra's compactions leave them |
+//! | [`convert`] | SSTables into another version of the format, several into one |
 //! | [`mod@load`] | rows as JSON lines or CSV into a table |
 //! | [`mod@write`] | lines of JSON into a new SSTable |
 //! | [`split`] | one or several SSTables into several |
@@ -41,7 +41,6 @@ pub mod json_reader;
 pub mod json_rows;
 pub mod keys;
 pub mod load;
-mod one_deletion;
 pub mod parallel_dump;
 pub mod paths;
 pub mod read;

@@ -13,6 +13,7 @@
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use model::{Fragment, FragmentReader, Mutation, Next, Position, RangeTombstone, Schema};
 use serde_json::{Map, Value as Json};
@@ -53,7 +54,7 @@ impl Form {
 /// What has no timestamp gets the given one, in microseconds, or that of the clock.
 ///
 /// # Errors
-/// [`Error::Text`], which names the line that is none; what is before it is written. What the table says.
+/// [`Error::Text`], which names the line that is none, or of which the table says that it is none of its rows; what is before it is written.
 pub fn load(
     table: &Table,
     path: &Path,
@@ -89,11 +90,19 @@ struct Load<'a> {
     statics: Vec<String>,
     timestamp: Option<i64>,
     batch: Batch,
-    /// The batch that is being written while lines are read for the next one, and the last line of it.
-    under_way: Option<(u64, Pending<()>)>,
+    /// Of each row of the batch its line.
+    lines: Vec<u64>,
+    /// The batch that is being written while lines are read for the next one.
+    under_way: Option<UnderWay>,
     dump: Dump,
     line: u64,
     rows: u64,
+}
+
+struct UnderWay {
+    batch: Arc<Batch>,
+    lines: Vec<u64>,
+    written: Pending<()>,
 }
 
 /// The lines of a dump.
@@ -125,6 +134,7 @@ impl Load<'_> {
             statics: statics.map(|column| column.name.clone()).collect(),
             timestamp,
             batch: Batch::new(),
+            lines: Vec::new(),
             under_way: None,
             dump: Dump::new(table.schema(), path, now),
             line: 0,
@@ -215,6 +225,7 @@ impl Load<'_> {
             .into_iter()
             .fold(Write::insert(key, clustering), |write, (name, value)| write.set(&name, value));
         self.batch.push(write);
+        self.lines.push(self.line);
         if self.batch.len() == AT_ONCE { self.write_batch() } else { Ok(()) }
     }
 
@@ -225,19 +236,29 @@ impl Load<'_> {
         if let Some(timestamp) = self.timestamp {
             batch = batch.timestamp(timestamp);
         }
-        self.under_way = Some((self.line, self.table.write(batch).begun()));
+        let (batch, lines) = (Arc::new(batch), std::mem::take(&mut self.lines));
+        let written = self.table.write_kept(batch.clone()).begun();
+        self.under_way = Some(UnderWay { batch, lines, written });
         Ok(())
     }
 
-    /// Waits for the batch that is being written.
+    /// Waits for the batch that is being written. Where a row of it is refused, those before it are written, and none behind it.
     fn written(&mut self) -> Result<()> {
-        let Some((line, batch)) = self.under_way.take() else { return Ok(()) };
-        batch.wait().map_err(|error| match error {
-            Error::Usage(what) => {
-                self.wrong_at(line, &format!("in this line or the {AT_ONCE} before: {what}"))
+        let Some(UnderWay { batch, lines, written }) = self.under_way.take() else { return Ok(()) };
+        match written.wait() {
+            Err(Error::Usage(_)) => {}
+            written => return written,
+        }
+        for (row, line) in batch.one_by_one().zip(lines) {
+            if let Err(error) = self.table.write(row).wait() {
+                (self.batch, self.lines) = (Batch::new(), Vec::new());
+                return Err(match error {
+                    Error::Usage(what) => self.wrong_at(line, &what),
+                    other => other,
+                });
             }
-            other => other,
-        })
+        }
+        Ok(())
     }
 
     fn finish(mut self) -> Result<u64> {

@@ -13,18 +13,35 @@ use crate::error::{Error, Result};
 /// The data files that a path names: of the SSTable that a file belongs to, or of all in a folder.
 ///
 /// A folder's SSTables are in the order of their generations; those of folders inside are not among them.
-/// Names that are no SSTable's are passed over, and SSTables that are still being written, but not the data of one in
-/// a version that is not read.
+/// Names that are no SSTable's are passed over, SSTables that are still being written, and those that are none as a change of
+/// the folder was not brought to its end ([`passed_over`]), but not the data of one in a version that is not read.
 ///
 /// # Errors
 /// If there is nothing at the path, no SSTable in the folder, or one in a version that is not read.
-pub fn data_files(disk: &Disk, path: &Path) -> Result<Vec<PathBuf>> {
-    each_data_file(disk, path).into_iter().map(|(file, found)| found.map(|_| file)).collect()
+pub async fn data_files(disk: &Disk, path: &Path) -> Result<Vec<PathBuf>> {
+    each_data_file(disk, path).await.into_iter().map(|(file, found)| found.map(|_| file)).collect()
+}
+
+/// The data files of a folder that are none, by the logs of changes of SSTables that Cassandra, or a database here, did not bring to their end: new
+/// SSTables that were not whole yet, or old ones whose rows are in new ones already.
+///
+/// # Errors
+/// A log that is damaged; what the operating system says.
+pub async fn passed_over(disk: &Disk, folder: &Path) -> Result<Vec<PathBuf>> {
+    if !disk.is_dir(folder) {
+        return Ok(Vec::new());
+    }
+    let prefixes = storage::transaction::passed_over(disk, folder).await?;
+    let mut files = disk.list(folder).map_err(sstable::Error::from)?;
+    let name_of = |file: &PathBuf| file.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let is_one = |name: String| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    files.retain(|file| is_data(file) && name_of(file).is_some_and(is_one));
+    Ok(files)
 }
 
 /// The data files that a path names, as [`data_files`], but each with what keeps it from being read. A path that
 /// names none stands for itself. Those in a version that is not read come last.
-pub fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<Descriptor>)> {
+pub async fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<Descriptor>)> {
     let file_of = |descriptor: &Descriptor| descriptor.path_of(&Component::Data);
     if !disk.is_dir(path) {
         return match single(disk, path) {
@@ -36,8 +53,13 @@ pub fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<Descript
         Ok(files) => files,
         Err(error) => return vec![(path.to_path_buf(), Err(sstable::Error::from(error).into()))],
     };
+    let passed_over = match passed_over(disk, path).await {
+        Ok(passed_over) => passed_over,
+        Err(error) => return vec![(path.to_path_buf(), Err(error))],
+    };
     let unsealed = sstable::writer::unsealed(&files);
-    let is_whole = |file: &PathBuf| Descriptor::parse(file).map_or(true, |name| !unsealed.contains(&name));
+    let is_sealed = |file: &PathBuf| Descriptor::parse(file).map_or(true, |name| !unsealed.contains(&name));
+    let is_whole = |file: &PathBuf| is_sealed(file) && !passed_over.contains(file);
     let data = files.iter().filter(|file| is_whole(file) && is_data(file));
     let mut found: Vec<(PathBuf, Result<Descriptor>)> =
         data.map(|file| (file.clone(), Descriptor::parse(file).map_err(Error::from))).collect();
@@ -81,13 +103,13 @@ fn single(disk: &Disk, path: &Path) -> Result<Descriptor> {
 ///
 /// # Errors
 /// As of [`data_files`].
-pub fn all_data_files(disk: &Disk, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let found = each_of_all_data_files(disk, paths).into_iter();
+pub async fn all_data_files(disk: &Disk, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let found = each_of_all_data_files(disk, paths).await.into_iter();
     found.map(|(file, found)| found.map(|_| file)).collect()
 }
 
 /// The same, but each with what keeps it from being read.
-pub fn each_of_all_data_files(disk: &Disk, paths: &[PathBuf]) -> Vec<(PathBuf, Result<Descriptor>)> {
+pub async fn each_of_all_data_files(disk: &Disk, paths: &[PathBuf]) -> Vec<(PathBuf, Result<Descriptor>)> {
     let mut seen = BTreeSet::new();
     let mut is_new = |found: &(PathBuf, Result<Descriptor>)| match &found.1 {
         Ok(name) => {
@@ -97,8 +119,11 @@ pub fn each_of_all_data_files(disk: &Disk, paths: &[PathBuf]) -> Vec<(PathBuf, R
         }
         Err(_) => true,
     };
-    let found = paths.iter().flat_map(|path| each_data_file(disk, path));
-    found.filter(|found| is_new(found)).collect()
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(each_data_file(disk, path).await.into_iter().filter(|found| is_new(found)));
+    }
+    all
 }
 
 /// The names for a new SSTable in a folder: a number above those of all that are there, whole or not.
@@ -135,6 +160,7 @@ fn order(descriptor: &Descriptor) -> (u64, &str, &str) {
 #[cfg(test)]
 mod tests {
     use runtime::{SimOptions, run_simulated};
+    use storage::transaction::{Transaction, TransactionKind};
 
     use super::*;
 
@@ -142,7 +168,7 @@ mod tests {
         run_simulated(SimOptions::default(), async |shard| {
             let disk = shard.disk().as_simulated().expect("simulated");
             files.iter().for_each(|file| disk.add_file(file, Vec::new()));
-            let found = data_files(shard.disk(), Path::new(path)).map_err(|error| error.to_string())?;
+            let found = data_files(shard.disk(), Path::new(path)).await.map_err(|error| error.to_string())?;
             Ok(found.iter().map(|file| file.display().to_string()).collect())
         })
         .unwrap()
@@ -166,6 +192,33 @@ mod tests {
             "/t/me-3-big-Data.db.tmp",
         ];
         assert_eq!(names_of(&files, "/t").unwrap(), [files[2]]);
+    }
+
+    /// Of a copy of a folder, in which somebody was at work.
+    #[test]
+    fn what_is_none_by_the_log_of_a_change_is_passed_over() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let (disk, clock, dir) = (shard.disk(), shard.clock(), Path::new("/ks/t"));
+            let simulated = disk.as_simulated().expect("simulated");
+            let files = ["/ks/t/me-1-big-Data.db", "/ks/t/me-2-big-Data.db", "/ks/t/me-3-big-Data.db"];
+            files.iter().for_each(|file| simulated.add_file(file, Vec::new()));
+            let named = |number: usize| Descriptor::parse(Path::new(files[number - 1])).unwrap();
+            let kind = TransactionKind::Compaction;
+            let mut change = Transaction::begin(disk, clock, dir, Version::Me, kind).await.unwrap();
+            change.add(&named(3)).await.unwrap();
+            change.remove([&named(1)]).await.unwrap();
+            let left = async || data_files(disk, dir).await.unwrap();
+            assert_eq!(left().await, [files[0], files[1]].map(PathBuf::from));
+            // A copy has other times.
+            simulated.add_file(files[0], vec![7]);
+            let committed = change.commit().await.unwrap();
+            assert_eq!(left().await, [files[1], files[2]].map(PathBuf::from));
+            assert_eq!(passed_over(disk, dir).await.unwrap(), [Path::new(files[0])]);
+            // Who names it means it.
+            assert_eq!(data_files(disk, Path::new(files[0])).await.unwrap(), [Path::new(files[0])]);
+            drop(committed);
+        })
+        .unwrap();
     }
 
     #[test]
@@ -208,7 +261,7 @@ mod tests {
             files.iter().for_each(|file| disk.add_file(file, Vec::new()));
             let paths = [files[2], files[1], files[0], "/t"].map(PathBuf::from);
             assert_eq!(
-                all_data_files(shard.disk(), &paths).unwrap(),
+                all_data_files(shard.disk(), &paths).await.unwrap(),
                 [files[2], files[0]].map(PathBuf::from)
             );
         })

@@ -22,7 +22,6 @@ use sstable::{SSTable, SSTableWriter};
 
 use crate::convert::{Step, Target, check, encoding, options, prepare};
 use crate::error::{Error, Result};
-use crate::one_deletion::OneDeletion;
 use crate::paths::next_descriptor;
 use crate::read::Tables;
 
@@ -88,7 +87,7 @@ pub async fn split(
         Cut::Tokens { ranges, rest } => tokens::checked(ordered_by_token(&tables)?, ranges, *rest).await?,
         Cut::Parts(count) => parts::ranges(ordered_by_token(&tables)?, *count).await?,
     };
-    check(disk, &tables, target, progress).await?;
+    check(disk, &tables, target, dir, progress).await?;
     prepare(disk, dir).await?;
     let next = next_descriptor(disk, dir, target.version)?;
     let (writer, finished, before, empty) = (None, Vec::new(), 0, Vec::new());
@@ -141,7 +140,7 @@ struct Cutter<'a> {
 
 impl Cutter<'_> {
     async fn by_size(&mut self, most: u64, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        let mut reader = OneDeletion::for_target(self.tables.scan(), self.tables, self.target);
+        let mut reader = self.tables.scan();
         let mut size = DiskSize::new(self.tables, self.target);
         let mut fragment = Fragment::default();
         while reader.advance(&mut fragment).await? {
@@ -175,8 +174,7 @@ impl Cutter<'_> {
         for table in self.tables.tables() {
             stretches.push(range.stretch_of(table).await?);
         }
-        let reader = self.tables.scan_ranges(&stretches)?;
-        let mut reader = OneDeletion::for_target(reader, self.tables, self.target);
+        let mut reader = self.tables.scan_ranges(&stretches)?;
         let mut fragment = Fragment::default();
         while reader.advance(&mut fragment).await? {
             if let Fragment::PartitionStart(start) = &fragment {

@@ -55,6 +55,7 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
         repaired_at: 0,
         pending_repair: None,
         family: target.family,
+        keeps_greater_deletion: false,
         partitioner: defaults.partitioner,
     })
 }

@@ -72,6 +72,11 @@ impl TableSchema {
         parsed.map_err(|wrong| wrong.in_file(path, text))
     }
 
+    /// Whether a text is of a materialized view: of its columns it tells the names alone.
+    pub(crate) fn is_of_view(text: &str) -> bool {
+        cql::is_of_view(text)
+    }
+
     /// The same of CQL with one statement behind it that alters the table now, of which more is asked than of what did so once.
     ///
     /// # Errors

@@ -293,8 +293,8 @@ fn is_version(version: &str) -> bool {
 fn unread_version(version: &str, format: &str) -> String {
     let read = Version::ALL.map(Version::name).join(", ");
     match version {
-        _ if format == "bti" => format!("it is of version {version} in format BTI: BTI is not read yet"),
-        "ms" | "mt" => format!("it is of version {version}, which has the index of BTI: BTI is not read yet"),
+        _ if format == "bti" => format!("it is of version {version} in format BTI: BTI is not read"),
+        "ms" | "mt" => format!("it is of version {version}, which has the index of BTI: BTI is not read"),
         _ if version < "mc" => {
             format!(
                 "it is of version {version}, which is too old: {read} are read; Cassandra 3.11 can upgrade it"
@@ -398,8 +398,8 @@ mod tests {
         assert!(error_of("ks-t-tmp-jb-22-Index.db").contains("it is of version jb, which is too old"));
         assert!(error_of("pa-1-big-Data.db").contains("it is of version pa, which is too new: mc, md"));
         assert!(error_of("zz-1-big-Data.db").contains("its version is \"zz\", which is not known"));
-        assert!(error_of("da-1-bti-Data.db").contains("version da in format BTI: BTI is not read yet"));
-        assert!(error_of("ms-1-big-Data.db").contains("BTI is not read yet"));
+        assert!(error_of("da-1-bti-Data.db").contains("version da in format BTI: BTI is not read"));
+        assert!(error_of("ms-1-big-Data.db").contains("BTI is not read"));
         assert!(error_of("me-1-huge-Data.db").contains("its format is \"huge\""));
         for wrong in [
             "Data.db",

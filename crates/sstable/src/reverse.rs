@@ -104,6 +104,8 @@ enum Left {
     },
     /// Nothing.
     Nothing,
+    /// That was being found out when the future which did was given up.
+    Unknown,
 }
 
 impl ReverseReader {
@@ -161,8 +163,21 @@ impl ReverseReader {
 
     /// Reads the next piece. An error ends the stream.
     async fn next_piece(&mut self) -> Result<()> {
-        match std::mem::replace(&mut self.left, Left::Nothing) {
-            Left::Nothing => Ok(()),
+        let left = std::mem::replace(&mut self.left, Left::Unknown);
+        let read = self.piece_of(left).await;
+        if read.is_err() {
+            self.left = Left::Nothing;
+        }
+        read
+    }
+
+    async fn piece_of(&mut self, left: Left) -> Result<()> {
+        match left {
+            Left::Nothing => {
+                self.left = left;
+                Ok(())
+            }
+            Left::Unknown => panic!("a reader whose future was given up is not read on"),
             Left::Partition { key, range, with_static } => {
                 let pace = Pace::steady(self.read_buffer, false);
                 let data = self.table.data().clone();
@@ -286,6 +301,7 @@ impl ReverseReader {
             self.closing.push_back(change(self.slice.start.clone(), DeletionTime::LIVE));
         }
         self.closing.push_back(Fragment::PartitionEnd);
+        self.left = Left::Nothing;
     }
 }
 

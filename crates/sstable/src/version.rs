@@ -2,9 +2,9 @@
 //!
 //! | version | written by | adds |
 //! |---|---|---|
-//! | mc | Cassandra 3.0.8 to 3.11.7, ScyllaDB 3 | the baseline |
-//! | md | Cassandra 3.11.8, ScyllaDB 4 | min/max clustering that can be trusted |
-//! | me | Cassandra 3.11.11, ScyllaDB 5 | the originating host in Statistics |
+//! | mc | Cassandra 3.0.8 to 3.11.7, ScyllaDB 3.0 to 4.2 | the baseline |
+//! | md | Cassandra 3.11.8, ScyllaDB 4.3 to 5.0 | min/max clustering that can be trusted |
+//! | me | Cassandra 3.11.11, ScyllaDB 5.1 | the originating host in Statistics |
 //! | na, nb | Cassandra 4.0 to 5.0 | checksums in Statistics, byte-wise bloom filters, incompressible chunks kept raw |
 //! | oa | Cassandra 5.0 | unsigned deletion times, clustering bounds as a slice, the key range in Statistics |
 
@@ -15,11 +15,11 @@ use crate::parts::compression_info::Compressor;
 /// A version of the BIG format that this library reads, from the oldest to the newest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Version {
-    /// Cassandra 3.0.8, ScyllaDB 3.
+    /// Cassandra 3.0.8, ScyllaDB 3.0.
     Mc,
-    /// Cassandra 3.11.8, ScyllaDB 4.
+    /// Cassandra 3.11.8, ScyllaDB 4.3.
     Md,
-    /// Cassandra 3.11.11, ScyllaDB 5 and later.
+    /// Cassandra 3.11.11, ScyllaDB 5.1 and later.
     Me,
     /// Cassandra 4.0 before its release.
     Na,

@@ -12,7 +12,6 @@
 //! with the number of partitions, by what a reader holds of them too: the filter and the summary.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use model::fragment::Validator;
 use model::key::murmur3;
@@ -20,7 +19,7 @@ use model::{
     Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, PartitionStart, RangeTombstoneChange,
     Row, Schema,
 };
-use runtime::{Disk, NewFile, offload};
+use runtime::Disk;
 
 use crate::big::spool::Spool;
 use crate::big::writer::{IndexWriter, WrittenBlock, WrittenPartition};
@@ -30,15 +29,16 @@ use crate::data::row::{Family, Minima, RowCodec};
 use crate::data::writer::{Checks, DataWriter, Sealed};
 use crate::encode::Encode;
 use crate::parts::binding::Binding;
-use crate::parts::bloom_pages::BloomPagesBuilder;
 use crate::parts::compression_info::{Compression, CompressionInfoBuilder, Compressor};
 use crate::parts::fences::FencesBuilder;
-use crate::parts::filter::{Filter, FilterBuilder};
+use crate::parts::filter::Filter;
 use crate::parts::row_filter::{RowFilterBuilder, can_tell, hash_of};
+use crate::parts::scylla::{self, SCYLLA};
 use crate::parts::statistics::{Collector, EncodingStats, Header, Partitioner, Statistics, Validation};
 use crate::parts::summary::SummaryBuilder;
 use crate::{Error, Result, Version};
 
+mod filters;
 mod finished;
 mod growing;
 pub mod limits;
@@ -50,6 +50,7 @@ pub use limits::Limits;
 pub(crate) use seal::is_unsealed;
 pub use seal::{remove_leftovers, unsealed};
 
+use filters::Filters;
 use growing::Growing;
 use seal::{BLOCKS, HASHES, OFFSETS, Sealer};
 
@@ -84,6 +85,9 @@ pub struct WriteOptions {
     pub pending_repair: Option<[u8; 16]>,
     /// For whom it is written. Default Cassandra.
     pub family: Family,
+    /// Whether a row that was deleted, and shadowed later by an update of a materialized view, keeps but the greater of these deletions where it is
+    /// written for Cassandra, which has one. Default no: such a row is refused.
+    pub keeps_greater_deletion: bool,
     /// What puts the partitions in order. Default Murmur3.
     pub partitioner: Partitioner,
 }
@@ -104,6 +108,7 @@ impl WriteOptions {
             repaired_at: 0,
             pending_repair: None,
             family: Family::Cassandra,
+            keeps_greater_deletion: false,
             partitioner: Partitioner::Murmur3,
         }
     }
@@ -241,6 +246,18 @@ impl SSTableWriter {
     /// # Errors
     /// A fragment that is out of order, or that the version cannot hold; what the operating system says.
     pub async fn push(&mut self, fragment: &Fragment) -> Result<()> {
+        match fragment {
+            Fragment::Row(row) if self.is_to_lose_a_deletion(row) => {
+                let mut row = row.clone();
+                row.keep_greater_deletion();
+                self.put(&Fragment::Row(row)).await?;
+            }
+            fragment => self.put(fragment).await?,
+        }
+        self.flush_if_full().await
+    }
+
+    async fn put(&mut self, fragment: &Fragment) -> Result<()> {
         self.check(fragment)?;
         match fragment {
             Fragment::PartitionStart(start) => self.start(start),
@@ -249,7 +266,13 @@ impl SSTableWriter {
             Fragment::RangeTombstone(change) => self.change(change),
             Fragment::PartitionEnd => self.end().await?,
         }
-        self.flush_if_full().await
+        Ok(())
+    }
+
+    /// Whether it was deleted twice, and its file has room for one deletion.
+    fn is_to_lose_a_deletion(&self, row: &Row) -> bool {
+        let is_for_one = self.options.keeps_greater_deletion && self.options.family == Family::Cassandra;
+        !row.deletion.is_live() && row.shadowable > row.deletion && is_for_one
     }
 
     /// Takes all that a reader gives; `progress` is told now and then how far the data is, in bytes written.
@@ -337,6 +360,12 @@ impl SSTableWriter {
             self.collector.last_usual_row(self.validator.last().expect("a row was checked"));
         }
         self.validator.check(fragment).map_err(|error| self.unfit(error.to_string()))?;
+        if let Fragment::StaticRow(row) = fragment
+            && !self.codec.has_static_row()
+            && !row.is_empty()
+        {
+            return Err(self.unfit("a static row in a table without static columns".to_owned()));
+        }
         self.limits.check(fragment).map_err(|what| self.unfit(what))
     }
 
@@ -368,6 +397,10 @@ impl SSTableWriter {
     }
 
     fn static_row(&mut self, row: &Row) {
+        if !self.codec.has_static_row() {
+            // Nothing, of which the file has none.
+            return;
+        }
         self.codec.put_static_row(row, self.data.buffer());
         self.collector.row(row, true);
         let position = self.data.position();
@@ -560,6 +593,9 @@ impl SSTableWriter {
             let filter = filters.finish(&mut sealer, &binding).await?;
             let statistics = facts.statistics(collector, &sealed);
             write_parts(&mut sealer, &sealed, filter, summary, statistics).await?;
+            if self.options.family == Family::Scylla {
+                sealer.write(Component::Other(SCYLLA.to_owned()), scylla::encode()).await?;
+            }
             Ok(sealed)
         };
         let sealed = match end.await {
@@ -578,9 +614,6 @@ impl SSTableWriter {
 
 /// Of the rows of larger blocks none are told. Bytes.
 const LARGEST_TOLD_BLOCK: u32 = 8 << 10;
-
-/// So many hashes are worth a hop to another thread.
-const MANY_HASHES: usize = 4096;
 
 /// Progress is told every so many bytes.
 const PROGRESS_STEP: u64 = 1 << 20;
@@ -628,76 +661,6 @@ fn minima(encoding: &EncodingStats) -> Minima {
         local_deletion_time: encoding.min_local_deletion_time,
         ttl: encoding.min_ttl,
     }
-}
-
-/// Filter.db, where there is to be one, and BloomPages.db up to what is bound to the data.
-struct Filters {
-    filter: Option<FilterBuilder>,
-    pages: Option<(NewFile, BloomPagesBuilder)>,
-}
-
-impl Filters {
-    /// Those of the keys with these hashes.
-    async fn build(
-        sealer: &mut Sealer,
-        hashes: &mut Spool,
-        keys: u64,
-        options: &WriteOptions,
-    ) -> Result<Filters> {
-        let (version, chance) = (sealer.descriptor().version, options.bloom_filter_fp_chance);
-        let path = sealer.descriptor().path_of(&Component::Filter);
-        let filter = FilterBuilder::new(keys, chance, version);
-        let mut filter = filter.map_err(|error| Error::unfit(&path, error.to_string()))?;
-        if filter.is_none() {
-            hashes.discard().await?;
-            return Ok(Filters { filter: None, pages: None });
-        }
-        let has_pages = options.bloom_pages && options.partitioner == Partitioner::Murmur3;
-        let mut pages = match has_pages.then(|| BloomPagesBuilder::new(keys, chance)).flatten() {
-            Some(pages) => Some((sealer.create(Component::BloomPages).await?, pages)),
-            None => None,
-        };
-        hashes
-            .drain(async |piece| {
-                let hashes: Arc<[[u64; 2]]> = piece.as_chunks().0.iter().map(hash_in).collect();
-                // With pages to be made, the filter is made meanwhile on another thread.
-                let adding = (pages.is_some() && hashes.len() >= MANY_HASHES).then(|| {
-                    let (mut filter, hashes) = (filter.take().expect("no other has it"), hashes.clone());
-                    offload(move || {
-                        filter.add_all(&hashes);
-                        filter
-                    })
-                });
-                if let Some((file, pages)) = &mut pages {
-                    hashes.iter().for_each(|&hash| pages.add(hash));
-                    if pages.is_full() {
-                        file.append(pages.take_pages()).await?;
-                    }
-                }
-                match adding {
-                    Some(adding) => filter = Some(adding.await),
-                    None => filter.as_mut().expect("no other has it").add_all(&hashes),
-                }
-                Ok(())
-            })
-            .await?;
-        Ok(Filters { filter, pages })
-    }
-
-    /// Writes the rest of BloomPages.db, and gives Filter.db.
-    async fn finish(self, sealer: &mut Sealer, binding: &Binding) -> Result<Option<Filter>> {
-        if let Some((mut file, pages)) = self.pages {
-            file.append(pages.finish(binding, sealer.descriptor().version)).await?;
-            sealer.put(file);
-        }
-        Ok(self.filter.map(FilterBuilder::finish))
-    }
-}
-
-/// Both halves of a hash, as they were spooled.
-fn hash_in(bytes: &[u8; 16]) -> [u64; 2] {
-    let hash = u128::from_le_bytes(*bytes);
-    [hash as u64, (hash >> 64) as u64]
 }
 
 /// What Statistics.db tells besides what was collected.

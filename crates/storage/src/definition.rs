@@ -52,7 +52,7 @@ impl Definition {
             schema: schema.clone(),
             dropped: Vec::new(),
             version,
-            write: WriteOptions::new(version),
+            write: WriteOptions { keeps_greater_deletion: true, ..WriteOptions::new(version) },
             gc_grace_seconds: 864_000,
             compaction: Compaction::default(),
             single_key_parallel_scan_threshold: 0.5,
@@ -61,14 +61,17 @@ impl Definition {
         }
     }
 
-    /// Whether SSTables may also be written as `oa`, which holds later times than the version that was asked for.
-    pub(crate) fn may_become_oa(&self) -> bool {
-        self.write.family == Family::Cassandra && !self.version.has_uint_deletion_time()
+    /// The version of SSTables for what the one that was asked for cannot hold: `oa` has later times than those before, and those have negative timestamps
+    /// of deletions. ScyllaDB reads neither.
+    pub(crate) fn fallback(&self) -> Option<Version> {
+        let fallback = if self.version.has_uint_deletion_time() { Version::Nb } else { Version::Oa };
+        (self.write.family == Family::Cassandra).then_some(fallback)
     }
 
     /// The version for what an SSTable of another one has, of which nothing is looked at beforehand.
     pub(crate) fn version_like(&self, other: Version) -> Version {
-        if self.may_become_oa() && other.has_uint_deletion_time() { other } else { self.version }
+        let has_later_times = other.has_uint_deletion_time() && !self.version.has_uint_deletion_time();
+        if has_later_times && self.write.family == Family::Cassandra { other } else { self.version }
     }
 
     /// When a column of that name was dropped last, in microseconds.

@@ -13,7 +13,6 @@ use model::purge::{Purge, PurgeRules};
 use model::{Fragment, FragmentReader, PartitionKey, Schema};
 use runtime::{Signal, monotonic};
 use sstable::component::Descriptor;
-use sstable::data::row::Family;
 use sstable::parts::statistics::EncodingStats;
 use sstable::{SSTableWriter, Version, WriteOptions};
 
@@ -122,7 +121,7 @@ impl Control {
 impl Table {
     /// Merges SSTables of this table into new ones, and puts these in their place. Nothing is done if there are none.
     /// They are of [`Table::compactable`], and nobody else is at work on them. What the table's version cannot hold, as what expires after
-    /// 2038, is written as `oa`.
+    /// 2038, is written as `oa`, and what that cannot hold as `nb`.
     ///
     /// # Errors
     /// What cannot be read or written, and [`Error::Cancelled`]; all is then as it was.
@@ -132,9 +131,9 @@ impl Table {
         }
         let definition = self.definition();
         match self.rewrite_as(definition.version, rewrite, control).await {
-            Err(Error::SSTable(sstable::Error::Unfit { what, .. })) if definition.may_become_oa() => {
+            Err(Error::SSTable(sstable::Error::Unfit { what, .. })) if definition.fallback().is_some() => {
                 tracing::info!(table = %self.folder().display(), what, "it is merged into the version that holds it");
-                self.rewrite_as(Version::Oa, rewrite, control).await
+                self.rewrite_as(definition.fallback().expect("there is one"), rewrite, control).await
             }
             done => done,
         }
@@ -258,8 +257,10 @@ impl<'a> Rewriter<'a> {
     fn new(table: &'a Table, version: Version, rewrite: &'a Rewrite, control: &'a Control) -> Rewriter<'a> {
         let mut options = table.definition().write.clone();
         if let Some(input) = rewrite.inputs.first() {
+            // Repaired at different times, or all of them not: what is known of all is the first time.
+            let repaired_at = rewrite.inputs.iter().map(|input| input.facts.repaired_at).min();
             (options.repaired_at, options.pending_repair) =
-                (input.facts.repaired_at, input.facts.pending_repair);
+                (repaired_at.unwrap_or_default(), input.facts.pending_repair);
         }
         let total = rewrite.inputs.iter().map(|input| input.sstable.data().file.len()).sum();
         control.0.total.set(total);
@@ -270,7 +271,9 @@ impl<'a> Rewriter<'a> {
             control,
             options,
             schema: table.definition().schema.clone(),
-            encoding: least_encoding(&rewrite.inputs),
+            encoding: EncodingStats::of_all(
+                rewrite.inputs.iter().map(|input| &input.sstable.statistics().stats),
+            ),
             writer: None,
             new: Vec::new(),
             finished: Vec::new(),
@@ -319,7 +322,7 @@ impl<'a> Rewriter<'a> {
         let mut left = Purge::new(merged, rules, limit);
         let (mut turn, mut fragment) = (0, Fragment::default());
         while left.advance(&mut fragment).await? {
-            self.push(&mut fragment, transaction).await?;
+            self.push(&fragment, transaction).await?;
             turn += 1;
             if turn < TURN
                 && let Some(writer) = &mut self.writer
@@ -353,11 +356,9 @@ impl<'a> Rewriter<'a> {
         Ok(maps)
     }
 
-    async fn push(&mut self, fragment: &mut Fragment, transaction: &mut Transaction) -> Result<()> {
-        match fragment {
-            Fragment::PartitionStart(_) => self.begin_partition(transaction).await?,
-            Fragment::Row(row) if self.options.family == Family::Cassandra => row.keep_greater_deletion(),
-            _ => {}
+    async fn push(&mut self, fragment: &Fragment, transaction: &mut Transaction) -> Result<()> {
+        if matches!(fragment, Fragment::PartitionStart(_)) {
+            self.begin_partition(transaction).await?;
         }
         let writer = self.writer.as_mut().expect("it was made for the partition");
         let before = writer.position();
@@ -440,15 +441,4 @@ fn bytes_on_disk(writer: &SSTableWriter) -> u64 {
     let (data, disk) = writer.packed();
     let rest = writer.position() - data;
     disk + if data == 0 { rest } else { (rest as f64 * disk as f64 / data as f64) as u64 }
-}
-
-/// The least of what the inputs were written relative to.
-fn least_encoding(inputs: &[Rc<Member>]) -> EncodingStats {
-    let of = |input: &Rc<Member>| input.sstable.statistics().header.encoding;
-    let least = |a: EncodingStats, b: EncodingStats| EncodingStats {
-        min_timestamp: a.min_timestamp.min(b.min_timestamp),
-        min_local_deletion_time: a.min_local_deletion_time.min(b.min_local_deletion_time),
-        min_ttl: a.min_ttl.min(b.min_ttl),
-    };
-    inputs.iter().map(of).reduce(least).unwrap_or(EncodingStats::NONE)
 }

@@ -280,14 +280,21 @@ impl Store {
         mine: impl Fn(&PartitionKey) -> bool,
         on_corruption: OnCorruption,
     ) -> Result<Vec<Replayed>> {
-        let mut all = Vec::new();
+        let (mut all, unknown) = (Vec::new(), RefCell::new(BTreeMap::<TableId, u64>::new()));
         for log in logs {
             let apply = async |id, record: &[u8]| {
-                let Some(table) = self.table(id) else { return Ok(()) };
+                let Some(table) = self.table(id) else {
+                    *unknown.borrow_mut().entry(id).or_default() += 1;
+                    return Ok(());
+                };
                 table.apply_replayed(record, &mine)?;
                 self.keep_within_memory().await
             };
             all.push(replay(&self.0.context.disk, log, on_corruption, apply).await?);
+        }
+        for (id, records) in unknown.into_inner() {
+            // It was dropped, most likely.
+            tracing::warn!(?id, records, "what the log has of a table that is not there is left out");
         }
         self.flush_all().await?;
         Ok(all)

@@ -296,16 +296,14 @@ impl Table {
         if self.0.is_in_doubt.get() {
             return Err(Error::Unsettled { folder: self.0.folder.clone() });
         }
-        let (Context { disk, clock, .. }, version) = (&self.0.context, self.definition().version);
-        let kind = TransactionKind::Flush;
-        let mut transaction = Transaction::begin(disk, clock, &self.0.folder, version, kind).await?;
-        let member = match self.write_memtable(memtable, &mut transaction).await {
-            Ok(member) => member,
-            Err(error) => {
-                // Whatever is left says no more than the error.
-                drop(transaction.abort().await);
-                return Err(error);
+        let definition = self.definition();
+        let (member, transaction) = match self.write_memtable(memtable, definition.version).await {
+            Err(Error::SSTable(sstable::Error::Unfit { what, .. })) if definition.fallback().is_some() => {
+                // Written when the table had another version.
+                tracing::info!(table = %self.0.folder.display(), what, "it is flushed into the version that holds it");
+                self.write_memtable(memtable, definition.fallback().expect("there is one")).await?
             }
+            written => written?,
         };
         self.0.is_in_doubt.set(true);
         let committed = transaction.commit().await;
@@ -321,12 +319,32 @@ impl Table {
         Ok(())
     }
 
+    /// Writes what is in a memtable as an SSTable, which is one once the transaction is committed.
     async fn write_memtable(
         &self,
         memtable: &Rc<Memtable>,
+        version: Version,
+    ) -> Result<(Rc<Member>, Transaction)> {
+        let Context { disk, clock, .. } = &self.0.context;
+        let kind = TransactionKind::Flush;
+        let mut transaction = Transaction::begin(disk, clock, &self.0.folder, version, kind).await?;
+        match self.write_rows_of(memtable, version, &mut transaction).await {
+            Ok(member) => Ok((member, transaction)),
+            Err(error) => {
+                // Whatever is left says no more than the error.
+                drop(transaction.abort().await);
+                Err(error)
+            }
+        }
+    }
+
+    async fn write_rows_of(
+        &self,
+        memtable: &Rc<Memtable>,
+        version: Version,
         transaction: &mut Transaction,
     ) -> Result<Rc<Member>> {
-        let descriptor = self.next_descriptor(self.definition().version);
+        let descriptor = self.next_descriptor(version);
         transaction.add(&descriptor).await?;
         let options = self.definition().write.clone();
         let (disk, schema) = (&self.0.context.disk, memtable.schema());

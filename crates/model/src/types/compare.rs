@@ -1,7 +1,8 @@
 //! The order of values.
 //!
-//! Every order is total over all bytes there are: values of one type are ranked as empty, then valid, then
-//! malformed, and the malformed ones stand in the order of their bytes. Cassandra throws where we do that.
+//! Every order is total over all bytes there are. Values of most types are ranked as empty, then valid, then
+//! malformed, and the malformed ones stand in the order of their bytes; integers and booleans of a length that they do not have stand among the others. Cassandra
+//! throws where we do that.
 //!
 //! Types that are compared in a binary search, integers and text, take a path without branches on length.
 
@@ -193,7 +194,6 @@ fn is_collection(value: &[u8], per_entry: usize) -> bool {
     (0..count * per_entry).all(|_| take_part(&mut rest).is_some()) && rest.is_empty()
 }
 
-/// Field by field; fields that are missing at the end are null.
 /// Part by part, of which those that are missing are null. There may be more than the type has fields: it had more of them, or has by
 /// now, as a user defined type gets new ones.
 fn compare_tuples<'t>(types: impl Iterator<Item = &'t CqlType>, a: &[u8], b: &[u8]) -> Ordering {

@@ -18,8 +18,8 @@ use super::{on_shard, open_for_scans};
 /// Write SSTables anew in another version of the format: Cassandra's for ScyllaDB, ScyllaDB's for Cassandra, or
 /// one for an older server. Several are merged into one.
 ///
-/// Everything stays as it is: timestamps, expiry, tombstones of every kind. Nothing is purged; of several SSTables, what
-/// one shadows in another goes, as in a compaction. What the version cannot hold, such as a deletion after January 2038
+/// All rows stay as they are, with timestamps, expiry and tombstones of every kind. Nothing is purged; of several SSTables, what
+/// one shadows in another goes, as in a compaction. Not kept is that data was repaired, its level, and the size of index blocks. What the version cannot hold, such as a deletion after January 2038
 /// before oa, is refused before anything is written. The new files appear together, or not at all; of several writers to one
 /// folder one waits for the other.
 ///
@@ -27,9 +27,11 @@ use super::{on_shard, open_for_scans};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Which version is read by whom:
-  mc, md, me   Cassandra 3.0 to 5.0, ScyllaDB 3 and later: me is for both of today
+  mc           Cassandra 3.0 to 5.0, ScyllaDB 3 and later
+  md           Cassandra 3.11.8 to 5.0, ScyllaDB 4.3 and later
+  me           Cassandra 3.11.11 to 5.0, ScyllaDB 5.1 and later: for both of today
   nb           Cassandra 4.0 to 5.0
-  oa           Cassandra 5.0
+  oa           Cassandra 5.0 with storage_compatibility_mode NONE
 
 Examples:
   siltstone sstable convert --to me --for scylla /backup/users-7b8c /new/users

@@ -79,7 +79,7 @@ impl Dump {
     }
 
     async fn dump_all(&self, shard: &Shard) -> Result<()> {
-        let files = siltstone::paths::all_data_files(shard.disk(), &self.paths.paths)?;
+        let files = self.paths.files(shard).await?;
         let options = OpenOptions::new(Cache::new(CACHE));
         let mut out = io::stdout().lock();
         let names_sstable = files.len() > 1;

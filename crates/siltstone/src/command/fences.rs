@@ -58,7 +58,7 @@ impl Fences {
     async fn write_all(&self, shard: &Shard) -> Result<()> {
         let options = OpenOptions::new(Cache::new(CACHE));
         let mut lines = Lines::new();
-        for file in siltstone::paths::all_data_files(shard.disk(), &self.paths.paths)? {
+        for file in self.paths.files(shard).await? {
             let table = SSTable::open(shard.disk(), &file, &options).await?;
             let path = table.descriptor().path_of(&Component::Fences);
             let written = self.write(&path, &table, table.fences_state(), async |progress| {

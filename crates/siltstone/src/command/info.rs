@@ -37,7 +37,7 @@ impl Info {
     async fn print(&self, shard: &Shard) -> Result<()> {
         let options = OpenOptions::new(Cache::new(0));
         let mut out = io::stdout().lock();
-        for file in siltstone::paths::all_data_files(shard.disk(), &self.paths.paths)? {
+        for file in self.paths.files(shard).await? {
             let table = SSTable::open(shard.disk(), &file, &options).await?;
             let facts = info::facts(shard.disk(), &table).await?;
             if self.json {

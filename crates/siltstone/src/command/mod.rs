@@ -96,10 +96,26 @@ impl Siltstone {
 }
 
 impl Paths {
+    /// The data files, in order. What is passed over is told.
+    async fn files(&self, shard: &Shard) -> Result<Vec<PathBuf>> {
+        self.tell_passed_over(shard).await;
+        siltstone::paths::all_data_files(shard.disk(), &self.paths).await
+    }
+
+    async fn tell_passed_over(&self, shard: &Shard) {
+        for path in &self.paths {
+            // What is wrong with a log is told with the files.
+            for file in siltstone::paths::passed_over(shard.disk(), path).await.unwrap_or_default() {
+                let why = "by the log of a change of SSTables that was cut off here it is none";
+                note(&format!("{} is passed over: {why}", file.display()));
+            }
+        }
+    }
+
     /// Opens all the SSTables, in order.
     async fn open(&self, shard: &Shard, options: &OpenOptions) -> Result<Vec<Rc<SSTable>>> {
         let mut tables = Vec::new();
-        for file in siltstone::paths::all_data_files(shard.disk(), &self.paths)? {
+        for file in self.files(shard).await? {
             tables.push(SSTable::open(shard.disk(), &file, options).await?);
         }
         Ok(tables)

@@ -19,8 +19,8 @@ use super::{note, on_shard, open_for_scans, positive};
 
 /// Cut the SSTables of a table, merged where there are several, into several new ones: by size, by token, or into parts.
 ///
-/// The new SSTables ascend by token as their numbers do; no two have a partition in common, and no partition is cut. Everything
-/// stays as it is, as with convert. Without further options they are written as the first source is. They
+/// The new SSTables ascend by token as their numbers do; no two have a partition in common, and no partition is cut. All rows
+/// stay as they are, as with convert. Without further options they are written as the first source is. They
 /// appear one after the other once the last one is written: if one cannot be, or the process is ended before, there is none of them.
 ///
 /// Memory stays small whatever the size. With --by-token only the part of the sources that is in a range is read.

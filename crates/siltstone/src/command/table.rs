@@ -30,12 +30,12 @@ pub(super) enum TableCommand {
 #[derive(Debug, Args)]
 struct Place {
     /// The folder of a database, such as a copy of Cassandra's, with data/ in it; or the folder of one table, such as a
-    /// snapshot: then TABLE is left out.
+    /// snapshot: then TABLE is left out. Never that of a running node, unless the command only reads.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
     /// What the table is, where its folder has no schema.cql: CQL, or JSON if it begins with a brace. Only for the folder
-    /// of one table.
+    /// of one table. Without either, the columns of its keys are called key, key2, column1 and so on, and it can only be read.
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
 

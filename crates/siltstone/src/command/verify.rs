@@ -52,7 +52,8 @@ impl Verify {
 
     async fn verify_all(&self, shard: &Shard) -> Result<()> {
         let options = OpenOptions::new(Cache::new(CACHE));
-        let found = each_of_all_data_files(shard.disk(), &self.paths.paths);
+        self.paths.tell_passed_over(shard).await;
+        let found = each_of_all_data_files(shard.disk(), &self.paths.paths).await;
         let mut lines = Lines::new();
         let (mut damaged, of) = (0, found.len());
         for (path, descriptor) in found {

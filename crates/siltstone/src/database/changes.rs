@@ -203,6 +203,7 @@ impl Inner {
     /// Whether SSTables of the version that is written can hold a table.
     fn check(&self, id: TableId, schema: &TableSchema) -> Result<()> {
         let definition = definition::of(id, Path::new(STATEMENT), schema, self.options.version)?;
+        definition::tell_notes(schema);
         let checked = self.limits.check_table(&schema.schema, &definition.write);
         checked.map_err(|what| Error::Usage(format!("{}: {what}", schema.table)))
     }

@@ -134,7 +134,7 @@ impl Worker {
     ) -> Result<Vec<Vec<Cell>>> {
         let requests = rows.map(|row| {
             let request = ReadRequest::new(row.key(), Slice::of_prefix(row.clustering()));
-            Cow::Owned(ReadRequest { static_row: row.is_static, ..request })
+            Cow::Owned(ReadRequest { static_row: row.is_static, limit: Some(1), ..request })
         });
         let requests: Vec<Cow<'_, ReadRequest>> = requests.collect();
         let are_static: Vec<bool> = requests.iter().map(|request| request.static_row).collect();
@@ -150,7 +150,9 @@ impl Worker {
             let is_live = live.keeps(&mut fragment);
             match fragment {
                 Fragment::StaticRow(row) if is_live && is_static => return Ok(row.cells),
-                Fragment::Row(row) if is_live && !is_static => return Ok(row.cells),
+                // The static row stands in front of all others.
+                Fragment::Row(_) if is_static => return Ok(Vec::new()),
+                Fragment::Row(row) if is_live => return Ok(row.cells),
                 _ => {}
             }
         }
@@ -194,7 +196,8 @@ fn record(row: &CounterRow, cells: Vec<Cell>) -> Vec<u8> {
     record
 }
 
-/// The cell of this database's shard once it has counted.
+/// The cell of this database's shard once it has counted. Its clock is the time, as with Cassandra: where a counter was deleted and is counted again from 0,
+/// the new count takes the place of the old one in whatever order they are merged.
 fn sum(before: Option<&Cell>, column: u16, by: i64, addition: &Addition) -> Result<Cell> {
     let own = match before.map(|cell| &cell.value) {
         Some(CellValue::Value(context)) => {
@@ -204,7 +207,7 @@ fn sum(before: Option<&Cell>, column: u16, by: i64, addition: &Addition) -> Resu
         _ => None,
     };
     let (clock, count) = own.map_or((0, 0), |shard| (shard.clock, shard.count));
-    let clock = clock.checked_add(1);
+    let clock = clock.checked_add(1).map(|next| next.max(addition.timestamp));
     let clock =
         clock.ok_or_else(|| Error::Usage("a counter was added to as often as it can be".to_owned()))?;
     let count = count.wrapping_add(by);
@@ -218,4 +221,31 @@ fn sum(before: Option<&Cell>, column: u16, by: i64, addition: &Addition) -> Resu
         path: None,
         value,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was counted before it was deleted has a clock below that of what is counted behind it, so that it does not come back where the two are merged
+    /// without the deletion.
+    #[test]
+    fn the_clock_of_a_count_is_the_time() {
+        let addition = |timestamp| Addition {
+            row: CounterRow { key: vec![1], is_static: false, clustering: Vec::new() },
+            by: Vec::new(),
+            timestamp,
+            host: [7; 16],
+        };
+        let added = |before: Option<&Cell>, timestamp| sum(before, 0, 5, &addition(timestamp)).unwrap();
+        let told = |cell: &Cell| {
+            let CellValue::Value(context) = &cell.value else { panic!("it was counted") };
+            let context = CounterContext::parse(context).unwrap();
+            context.shards().map(|shard| (shard.clock, shard.count)).collect::<Vec<_>>()
+        };
+        let first = added(None, 1000);
+        let (second, earlier) = (added(Some(&first), 2000), added(Some(&first), 10));
+        assert_eq!([&first, &second, &earlier].map(told), [[(1000, 5)], [(2000, 10)], [(1001, 10)]]);
+        assert_eq!(told(&added(None, 3000)), [(3000, 5)], "it was deleted meanwhile");
+    }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use sstable::Version;
 use sstable::writer::limits::version_for;
+use sstable::{Version, WriteOptions};
 use storage::Definition;
 use storage::commit_log::TableId;
 use storage::compaction::Compaction;
@@ -22,16 +22,28 @@ use crate::{Error, Result};
 pub(super) fn of(id: TableId, folder: &Path, schema: &TableSchema, version: Version) -> Result<Definition> {
     let (options, version) = (&schema.options, version_for(version, &schema.schema));
     let mut definition = Definition::new(id, &Rc::new(schema.schema.clone()), version);
-    definition.write = write_options(folder, schema, &Target::new(version))?;
+    let write = write_options(folder, schema, &Target::new(version))?;
+    definition.write = WriteOptions { keeps_greater_deletion: true, ..write };
     if let Some(text) = options.text("gc_grace_seconds") {
         let wrong = |error| Error::file(folder, format!("gc_grace_seconds = {text}: {error}"));
         definition.gc_grace_seconds = text.trim().parse().map_err(wrong)?;
     }
-    let of_compaction = options.map("compaction").unwrap_or_default();
-    let pairs = of_compaction.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    definition.compaction = Compaction::parse(pairs)
+    definition.compaction = compaction(schema)
         .map_err(|error| Error::file(folder, format!("table {}: {error}", schema.table)))?;
     let dropped = |(name, at): &(String, i64)| DroppedColumn { name: name.as_bytes().into(), at: *at };
     definition.dropped = schema.dropped.iter().map(dropped).collect();
     Ok(definition)
+}
+
+/// Tells in the log what of a table is not done as its options say.
+pub(super) fn tell_notes(schema: &TableSchema) {
+    // What is wrong with them is told where the table is opened.
+    for note in compaction(schema).into_iter().flat_map(|compaction| compaction.notes) {
+        tracing::warn!(table = schema.table, "{note}");
+    }
+}
+
+fn compaction(schema: &TableSchema) -> storage::Result<Compaction> {
+    let options = schema.options.map("compaction").unwrap_or_default();
+    Compaction::parse(options.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }

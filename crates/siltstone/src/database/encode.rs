@@ -12,7 +12,7 @@
 
 use model::key::token_of;
 use model::merge::RowMerger;
-use model::time::NO_DELETION_TIME;
+use model::time::{NO_DELETION_TIME, NO_TIMESTAMP};
 use model::{
     Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, Mutation, PartitionKey,
     PartitionStart, Position, RangeTombstone, RangeTombstoneChange, Row, Token, flat,
@@ -100,9 +100,16 @@ impl Encoder<'_> {
         if ttl > LONGEST_TTL {
             return Err(Error::Usage(format!("a time to live of {ttl} s is longer than {LONGEST_TTL} s")));
         }
-        let is_change = matches!(write.target, Target::Insert(_) | Target::Update(_));
-        if is_change && self.shape.model().is_counter() && write.changes.iter().any(|(_, c)| c.is_value()) {
-            return Err(Error::Usage("counters are not set: they are added to".to_owned()));
+        if timestamp == NO_TIMESTAMP {
+            return Err(Error::Usage(format!("the timestamp {timestamp} stands for none")));
+        }
+        if self.shape.model().is_counter() {
+            let is_insert = matches!(write.target, Target::Insert(_));
+            let expires = write.ttl.is_some_and(|ttl| ttl > 0);
+            if is_insert || expires || write.changes.iter().any(|(_, change)| change.is_value()) {
+                let what = "counters are neither inserted nor set, and do not expire: they are added to";
+                return Err(Error::Usage(what.to_owned()));
+            }
         }
         Ok(One { encoder: self, timestamp, ttl })
     }
@@ -192,7 +199,13 @@ impl One<'_> {
 
     /// A range that is empty deletes nothing.
     fn delete_range(&self, start: Position, end: Position, mutation: &mut Mutation) {
-        if self.encoder.shape.model().compare(&start, &end).is_lt() {
+        if !self.encoder.shape.model().compare(&start, &end).is_lt() {
+            return;
+        }
+        if self.encoder.shape.clustering_len() == 0 {
+            // The only row of the partition, which is a static one in compact storage.
+            mutation.deletion = mutation.deletion.max(self.deletion());
+        } else {
             mutation.range_tombstones.push(RangeTombstone { start, end, deletion: self.deletion() });
         }
     }
@@ -276,9 +289,9 @@ impl One<'_> {
             });
             return Ok(());
         }
-        let older = DeletionTime { marked_for_delete_at: self.timestamp - 1, ..self.deletion() };
         match change {
             Change::Set(value) => {
+                let older = DeletionTime { marked_for_delete_at: self.timestamp - 1, ..self.deletion() };
                 row.complex_deletions.push((column, older));
                 self.add(name, of, column, value, false, row)?;
             }

@@ -92,6 +92,10 @@ impl Layout {
             }
             (Tables::All(data), Some(keyspace)) => {
                 check_name(keyspace)?;
+                if is_system(keyspace) {
+                    let what = format!("the keyspace {keyspace} is of servers: tables of it are passed over");
+                    return Err(Error::Usage(what));
+                }
                 check_name(&schema.table)?;
                 Ok(data.join(keyspace).join(format!("{}-{}", schema.table, hex(&id.0))))
             }
@@ -209,8 +213,8 @@ async fn find_table(
         let id = id_of(schema).unwrap_or(id);
         return Ok(Some(Found { id, folder: folder.to_path_buf(), schema: schema.clone(), text: None }));
     }
-    if disk.exists(&path) {
-        let text = read_text(&path)?;
+    let text = if disk.exists(&path) { Some(read_text(&path)?) } else { None };
+    if let Some(text) = text.filter(|text| !TableSchema::is_of_view(text)) {
         let mut schema = TableSchema::parse(&path, &text, None)?;
         schema.keyspace.get_or_insert_with(|| keyspace.to_owned());
         return Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: Some(text) }));
@@ -242,7 +246,7 @@ fn check_whole(disk: &Disk, folder: &Path) -> Result<()> {
 /// The columns that the SSTables of a folder have.
 async fn headers(disk: &Disk, folder: &Path) -> Result<Vec<Schema>> {
     let mut schemas = Vec::new();
-    for (path, descriptor) in paths::each_data_file(disk, folder) {
+    for (path, descriptor) in paths::each_data_file(disk, folder).await {
         if let Ok(descriptor) = descriptor {
             let data = descriptor.path_of(&sstable::component::Component::Data);
             let options = OpenOptions::new(Cache::new(1 << 20));

@@ -1,4 +1,4 @@
-//! One at a time for each key: a counter is read before it is written.
+//! One at a time for each key: counters, and rows that may be new, are read before they are written.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -1,9 +1,10 @@
 //! Rows that are inserted if they are not there: whether they are is read first, of all of a batch together, while nobody
-//! else does so in their partitions.
+//! else does so in their partitions. Others may write to them meanwhile: what they write comes before or behind.
 
 use std::borrow::Cow;
 
-use model::{Fragment, FragmentReader, LiveRows, Token};
+use model::time::NO_TIMESTAMP;
+use model::{Bytes, DeletionTime, Fragment, FragmentReader, LiveRows, Token, flat};
 use storage::{Begun, Caching, ReadRequest};
 
 use super::encode::{Encoder, Record};
@@ -19,6 +20,17 @@ use crate::{Error, Result};
 struct NewRow {
     place: RowKey,
     record: Vec<u8>,
+    /// Microseconds, where nobody has chosen it.
+    stamp: Option<i64>,
+}
+
+/// What is known of a row that is to be inserted.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    /// Whether it is there.
+    is_there: bool,
+    /// The greatest timestamp of what was there, in microseconds: of the row, and of deletions around it.
+    newest: i64,
 }
 
 impl Table {
@@ -36,9 +48,51 @@ fn new_row(encoder: &Encoder<'_>, batch: &Batch, write: &Write) -> Result<(Token
         ));
     };
     let place = encoder.shape.row_key(&write.key, clustering)?;
-    let one = Batch { writes: vec![write.clone()], timestamp: batch.timestamp };
+    let chosen = write.timestamp.or(batch.timestamp);
+    let stamp = chosen.is_none().then(|| encoder.stamps.micros());
+    let one = Batch { writes: vec![write.clone()], timestamp: chosen.or(stamp) };
     let Record { token, bytes } = encoder.records(&one)?.pop().expect("a write is of a partition");
-    Ok((token, NewRow { place, record: bytes }))
+    Ok((token, NewRow { place, record: bytes, stamp }))
+}
+
+impl NewRow {
+    /// What is written, behind all that was there: the row may have been deleted since it was encoded, or by a clock that was ahead, and would
+    /// be hidden.
+    fn record(&self, newest: i64) -> Vec<u8> {
+        let Some(stamp) = self.stamp.filter(|stamp| *stamp <= newest) else { return self.record.clone() };
+        let mut mutation = flat::mutation(&Bytes::from(&*self.record)).expect("it was encoded here");
+        let later = |time: &mut i64| *time += newest.saturating_add(1) - stamp;
+        for row in mutation.rows.iter_mut().chain(&mut mutation.static_row) {
+            if !row.liveness.is_none() {
+                later(&mut row.liveness.timestamp);
+            }
+            row.cells.iter_mut().for_each(|cell| later(&mut cell.timestamp));
+            row.complex_deletions.iter_mut().for_each(|(_, older)| later(&mut older.marked_for_delete_at));
+        }
+        Record::of(&mutation).bytes
+    }
+}
+
+impl Before {
+    /// Nothing was there yet.
+    const NOTHING: Before = Before { is_there: false, newest: NO_TIMESTAMP };
+
+    /// Looks at what is there before it is known what of it is live.
+    fn note(&mut self, fragment: &Fragment) {
+        let deletion = |deletion: &DeletionTime| deletion.marked_for_delete_at;
+        let newest = match fragment {
+            Fragment::PartitionStart(start) => deletion(&start.deletion),
+            Fragment::RangeTombstone(change) => deletion(&change.deletion),
+            Fragment::StaticRow(row) | Fragment::Row(row) => {
+                let cells = row.cells.iter().map(|cell| cell.timestamp);
+                let of_columns = row.complex_deletions.iter().map(|(_, older)| deletion(older));
+                let own = [row.liveness.timestamp, deletion(&row.deletion), deletion(&row.shadowable)];
+                own.into_iter().chain(cells).chain(of_columns).max().unwrap_or(NO_TIMESTAMP)
+            }
+            Fragment::PartitionEnd => NO_TIMESTAMP,
+        };
+        self.newest = self.newest.max(newest);
+    }
 }
 
 impl Worker {
@@ -50,41 +104,51 @@ impl Worker {
         if table.shape().version != version {
             return Ok(vec![None; rows.len()]);
         }
-        let absent = self.are_absent(&table, &rows).await?;
+        let before = self.what_is_there(&table, &rows).await?;
         let named: Vec<_> = rows.iter().map(|row| (&row.place.key, row.place.clustering())).collect();
         // Of the same row twice the first one is new.
         let first = same_rows(table.shape().model(), &named).into_iter().map(|same| same[0]);
-        let mut due: Vec<usize> = first.filter(|&at| absent[at]).collect();
+        let mut due: Vec<usize> = first.filter(|&at| !before[at].is_there).collect();
         due.sort_unstable();
         let mut answers = vec![Some(false); rows.len()];
-        let written = self.write_each((id, version), due.iter().map(|&at| rows[at].record.clone())).await?;
+        let records = due.iter().map(|&at| rows[at].record(before[at].newest));
+        let written = self.write_each((id, version), records).await?;
         for (at, written) in due.into_iter().zip(written) {
             answers[at] = written.map(|()| true);
         }
         Ok(answers)
     }
 
-    /// Of each of these rows whether there is none.
-    async fn are_absent(&self, table: &ShardTable, rows: &[NewRow]) -> Result<Vec<bool>> {
+    /// What there is of each of these rows.
+    async fn what_is_there(&self, table: &ShardTable, rows: &[NewRow]) -> Result<Vec<Before>> {
+        let shape = table.shape();
+        // In compact storage a partition of one row has it as its static one.
+        let is_static = shape.clustering_len() < shape.model().clustering.len();
+        let limit = is_static.then_some(1);
         let request = |row: &NewRow| {
             let request = ReadRequest::new(row.place.key(), row.place.slice());
-            Cow::Owned(ReadRequest { static_row: false, caching: Caching::Look, ..request })
+            Cow::Owned(ReadRequest { static_row: is_static, limit, caching: Caching::Look, ..request })
         };
         let requests = rows.iter().map(request).collect();
         let begun = table.table.begin_all(requests).await?.into_iter();
-        self.open_each(table, begun, async |begun| self.is_empty(begun).await).await
+        self.open_each(table, begun, async |begun| self.before(begun, is_static).await).await
     }
 
-    /// Whether a read finds no live row.
-    async fn is_empty(&self, begun: Begun<'_>) -> Result<bool> {
+    async fn before(&self, begun: Begun<'_>, is_static: bool) -> Result<Before> {
         let mut stream = begun.open().await?;
         let mut live = LiveRows::new(self.shard.clock().now_seconds());
-        let mut fragment = Fragment::default();
+        let (mut before, mut fragment) = (Before::NOTHING, Fragment::default());
         while stream.advance(&mut fragment).await? {
-            if live.keeps(&mut fragment) && matches!(fragment, Fragment::Row(_)) {
-                return Ok(false);
+            before.note(&fragment);
+            let is_row = matches!(fragment, Fragment::Row(_));
+            let is_it = if is_static { matches!(fragment, Fragment::StaticRow(_)) } else { is_row };
+            if live.keeps(&mut fragment) && is_it {
+                return Ok(Before { is_there: true, ..before });
+            }
+            if is_static && is_row {
+                break;
             }
         }
-        Ok(true)
+        Ok(before)
     }
 }

@@ -29,7 +29,7 @@ use super::short_key::ShortKey;
 use super::stamps::Stamps;
 use super::turn::Turn;
 use super::worker::{EngineOptions, TableSpec, Worker};
-use super::{Inner, Options, TableState};
+use super::{Inner, Options, TableState, definition};
 use crate::{Error, Result};
 
 /// Opens what is in a folder.
@@ -205,5 +205,6 @@ async fn begin(disk: &Disk, layout: &Layout, read_only: bool, shards: usize) -> 
         host_id = layout.host_id(disk).await?;
     }
     let found = layout.find(disk, read_only).await?;
+    found.iter().for_each(|table| definition::tell_notes(&table.schema));
     Ok(Beginning { host_id, found, logs })
 }

@@ -1,5 +1,6 @@
 //! A table's reads and writes, each brought to the shards that have its rows.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -77,10 +78,15 @@ impl Table {
     /// [`Error::Usage`] for columns that are not there and values that are not of their types: nothing is written then.
     /// What the operating system says: the writes may be there or not.
     pub fn write(&self, batch: impl Into<Batch>) -> Pending<()> {
-        let (table, batch) = (self.clone(), batch.into());
-        let span = debug_span!("write", table = self.name(), writes = batch.len());
+        self.write_kept(batch.into())
+    }
+
+    /// The same for who keeps the batch, to tell what was wrong in it.
+    pub(crate) fn write_kept(&self, batch: impl Borrow<Batch> + Send + Sync + 'static) -> Pending<()> {
+        let table = self.clone();
+        let span = debug_span!("write", table = self.name(), writes = batch.borrow().len());
         self.pending(span, async move {
-            let encode = |shape: &Shape| table.encoder(shape).records(&batch);
+            let encode = |shape: &Shape| table.encoder(shape).records(batch.borrow());
             table.write_encoded(encode).await
         })
     }
@@ -448,8 +454,10 @@ impl Table {
     }
 
     fn record_of(&self, shape: &Shape, mutation: Mutation) -> Result<Record> {
-        if !mutation.is_in_order(shape.model()) {
-            return Err(Error::Usage("the rows of a mutation are out of order".to_owned()));
+        let refused = |what: String| Error::Usage(format!("{}: {what}", shape.name()));
+        mutation.check(shape.model()).map_err(refused)?;
+        if mutation.key.bytes.is_empty() {
+            return Err(refused("a partition key without bytes".to_owned()));
         }
         if mutation.key.token != model::key::token_of(&mutation.key.bytes) {
             return Err(Error::Usage("the token of a mutation is not that of its key".to_owned()));

@@ -73,7 +73,7 @@ enum Few {
     Several(SmallVec<[Value; 2]>),
 }
 
-/// What the values of a key's columns are made of: one value, a tuple of several, or a `Vec` of [`Value`]s. `()` is none.
+/// What the values of a key's columns are made of: one value, a tuple of two to five, or a `Vec` of [`Value`]s. `()` is none.
 pub trait IntoValues {
     /// The values in the order of the columns.
     fn into_values(self) -> Values;

@@ -106,6 +106,11 @@ impl Batch {
         self
     }
 
+    /// Each write as a batch of its own, with the timestamp of this one.
+    pub(crate) fn one_by_one(&self) -> impl Iterator<Item = Batch> {
+        self.writes.iter().map(|write| Batch { writes: vec![write.clone()], timestamp: self.timestamp })
+    }
+
     /// How many writes there are.
     pub fn len(&self) -> usize {
         self.writes.len()
@@ -187,7 +192,8 @@ impl Write {
         self.change(column, Change::Unset)
     }
 
-    /// For how many seconds what is written lives; 0 is for ever. Default what the table says.
+    /// For how many seconds what is written lives, up to twenty years (630,720,000); 0 is for ever. Default what the table says. In versions of
+    /// SSTables before `oa`, of which the default is one, nothing expires after 2038-01-19T03:14:06Z: such a write is an error.
     pub fn ttl(mut self, seconds: u32) -> Write {
         self.ttl = Some(seconds);
         self

@@ -90,6 +90,8 @@ impl JsonRows {
     fn read_row(&self, members: &mut Members<'_>, is_static: bool, parts: &mut Parts) -> Read<Row> {
         if !is_static {
             self.read_clustering(members, &mut parts.values)?;
+        } else if self.schema.statics.is_empty() {
+            return Err(Refusal::new("the table has no static columns"));
         }
         let liveness = self.times.liveness_info(members)?;
         let deletion = self.times.deletion_info(members)?.unwrap_or(DeletionTime::LIVE);

@@ -236,6 +236,7 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         (r#"{"type":"range_tombstone_bound","key":["7"]}"#.to_owned(), "rows:1: either start or end was expected"),
         (r#"{"type":"range_tombstone_bound","key":["7"],"start":{"type":"inclusive"}}"#.to_owned(), "rows:1: start: deletion_info is missing"),
         (r#"{"type":"range_tombstone","key":["7"],"start":{"type":"inclusive","clustering":[2]},"end":{"type":"inclusive","clustering":[1]},"deletion_info":{"marked_deleted":5}}"#.to_owned(), "rows:1: the range ends before it begins"),
+        (r#"{"type":"row","key_bytes":"0x"}"#.to_owned(), "rows:1: key: it has no bytes, or more than 65535"),
         (r#"{"type":"partition","key":["7"],"cells":[]}"#.to_owned(), "rows:1: cells is not a member of partition"),
     ];
     for (line, message) in wrong {

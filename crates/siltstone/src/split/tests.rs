@@ -262,7 +262,7 @@ fn parts_are_there_together() {
             disk.set_options(SimOptions::default());
             disk.restart();
             let found =
-                crate::paths::data_files(shard.disk(), Path::new(DEST)).map_or(0, |files| files.len());
+                crate::paths::data_files(shard.disk(), Path::new(DEST)).await.map_or(0, |files| files.len());
             none += u32::from(found == 0);
             some += u32::from(0 < found && found < 4);
         });

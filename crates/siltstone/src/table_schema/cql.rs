@@ -8,7 +8,7 @@
 //! USE ks
 //! ```
 //!
-//! All other statements are passed over.
+//! What else would alter a type or the table is an error; all other statements are passed over.
 
 use std::collections::HashMap;
 
@@ -42,6 +42,21 @@ pub(super) fn parse(text: &str, table: Option<&str>, new: usize) -> Parsed<Table
         }
     }
     draft.build().map_err(|what| Wrong::new(found, what))
+}
+
+/// Whether a text creates a materialized view, and no table.
+pub(super) fn is_of_view(text: &str) -> bool {
+    let creates = |tokens: &[Token<'_>], what: &[&str]| {
+        statements(tokens).any(|statement| {
+            let mut cursor = Cursor::new(text, statement);
+            cursor.eat("CREATE") && what.iter().all(|word| cursor.eat(word))
+        })
+    };
+    tokens(text).is_ok_and(|tokens| {
+        creates(&tokens, &["MATERIALIZED", "VIEW"])
+            && !creates(&tokens, &["TABLE"])
+            && !creates(&tokens, &["COLUMNFAMILY"])
+    })
 }
 
 /// The one `ALTER TABLE` statement that a text is.

@@ -50,6 +50,10 @@ impl Occurring {
         deleted.chain(row.cells.iter().map(|cell| cell.column)).for_each(|column| {
             columns[usize::from(column)] = true;
         });
+        // A file without static columns has no static rows.
+        if matches!(part, Part::Static(_)) {
+            columns[0] |= columns.iter().all(|occurs| !occurs);
+        }
     }
 }
 

@@ -233,6 +233,38 @@ fn a_conversion_is_told_in_a_line() {
     assert_eq!(dumped(folder.path(), &["@new"]), dumped(folder.path(), &["@old"]));
 }
 
+/// What ScyllaDB wants to be told of a file, which says later for whom it was.
+#[test]
+fn what_is_for_scylla_says_so() {
+    let folder = table();
+    assert_good(&on(folder.path(), &["convert", "--to", "me", "--for", "scylla", "@old", "@new"]));
+    assert_good(&on(folder.path(), &["split", "--parts", "2", "@new/me-1-big-Data.db", "@parts"]));
+    for (place, number) in [("new", 1), ("parts", 1), ("parts", 2)] {
+        let name = |component: &str| folder.path().join(place).join(format!("me-{number}-big-{component}"));
+        assert_eq!(std::fs::read(name("Scylla.db")).unwrap()[..8], [0, 0, 0, 1, 0, 0, 0, 2]);
+        assert!(std::fs::read_to_string(name("TOC.txt")).unwrap().contains("Scylla.db\n"));
+    }
+    assert_eq!(dumped(folder.path(), &["@parts"]), dumped(folder.path(), &["@old"]));
+}
+
+/// A file without static columns has no static rows.
+#[test]
+fn a_static_row_has_a_column_to_stand_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let deletion = r#"{"type":"static_block","key":["1"],"deletion_info":{"marked_deleted":5}}"#;
+    std::fs::write(folder.path().join("rows"), format!("{deletion}\n")).unwrap();
+    let write = |columns: &str, dest: &str| {
+        let schema = format!("CREATE TABLE ks.t (k int, c int, {columns}v text, PRIMARY KEY (k, c))");
+        std::fs::write(folder.path().join("schema"), schema).unwrap();
+        on(folder.path(), &["write", "--schema", "@schema", "--in", "@rows", dest])
+    };
+    let refused = write("", "@none");
+    assert!(code(&refused) == 1 && stderr(&refused).contains("no static columns"), "{}", stderr(&refused));
+    assert_good(&write("s int static, ", "@some"));
+    assert_eq!(dumped(folder.path(), &["@some"]).len(), 1);
+    assert_good(&on(folder.path(), &["verify", "@some"]));
+}
+
 #[test]
 fn several_sources_become_one_and_leftovers_go() {
     let folder = table();
@@ -270,9 +302,9 @@ fn what_a_version_cannot_hold_is_not_converted() {
     convert(
         &["--to", "me", "--compression", "zstd", "@old"],
         1,
-        "version me is of times before ZstdCompressor",
+        "new: version me is of times before ZstdCompressor",
     );
-    convert(&["--to", "oa", "--for", "scylla", "@old"], 1, "ScyllaDB does not read version oa");
+    convert(&["--to", "oa", "--for", "scylla", "@old"], 1, "new: ScyllaDB does not read version oa");
     convert(&["--to", "nb", "--chunk-length-in-kb", "16", "@old"], 2, "--compression");
     convert(
         &["--to", "nb", "--compression", "lz4", "--chunk-length-in-kb", "5", "@old"],

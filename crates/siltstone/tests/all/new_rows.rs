@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use siltstone::database::{Batch, Database, Options, Slice, Table, Value, Write};
+use siltstone::database::{Batch, Bound, Database, Options, Slice, Table, Value, Write};
 use testkit::generate::random::Random;
 
 const CREATE: &str = "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))";
@@ -226,5 +226,70 @@ fn only_inserts_can_be_new() {
     table.write(Write::insert(1, 1).set("v", "a").timestamp(1)).wait().unwrap();
     assert_eq!(table.insert_new(Write::insert(1, 1).set("v", "b")).wait().unwrap(), [false]);
     assert_eq!(value_of(&table, (1, 1)).as_deref(), Some("\"a\""));
+    database.close().wait().unwrap();
+}
+
+/// Whenever it was deleted, by whose clock soever: who is told that a row is new finds it.
+#[test]
+fn a_row_that_was_deleted_later_is_inserted_behind_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2, 1 << 20);
+    let table = database.create_table(CREATE).wait().unwrap();
+    // In the year 2100.
+    let ahead = 4_102_444_800_000_000;
+    let deletions =
+        [Write::delete_row(1, 1), Write::delete(2), Write::delete_range(3, Bound::Open, Bound::Open)];
+    table.write(deletions.into_iter().collect::<Batch>().timestamp(ahead)).wait().unwrap();
+    for is_flushed in [false, true] {
+        for k in 1..4 {
+            let new = || table.insert_new(Write::insert(k, 1).set("v", "a")).wait().unwrap();
+            assert_eq!(new(), [!is_flushed], "{k}");
+            assert_eq!(value_of(&table, (k, 1)).as_deref(), Some("\"a\""), "{k}");
+            assert_eq!(new(), [false], "{k}");
+        }
+        table.flush().wait().unwrap();
+    }
+    database.close().wait().unwrap();
+}
+
+/// Their row is kept as a static one.
+#[test]
+fn rows_of_compact_tables_are_new_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1, 1 << 20);
+    let create = "CREATE TABLE ks.compact (k int PRIMARY KEY, v int) WITH COMPACT STORAGE";
+    let table = database.create_table(create).wait().unwrap();
+    let new = |value: i32| table.insert_new(Write::insert(1, ()).set("v", value)).wait().unwrap();
+    assert_eq!([new(7), new(8)], [[true], [false]]);
+    let row = |table: &Table| table.get(1, ()).wait().unwrap().map(|row| row.json_of("v").unwrap());
+    assert_eq!(row(&table).as_deref(), Some("7"));
+    table.write(Write::delete_range(1, Bound::Open, Bound::Open)).wait().unwrap();
+    assert_eq!(row(&table), None);
+    assert_eq!(new(9), [true]);
+    assert_eq!(row(&table).as_deref(), Some("9"));
+    database.close().wait().unwrap();
+}
+
+#[test]
+fn a_counter_that_was_deleted_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1, 1 << 20);
+    let create = "CREATE TABLE ks.n (k int, c int, s counter static, n counter, PRIMARY KEY (k, c))";
+    let table = database.create_table(create).wait().unwrap();
+    let counted = |c: i32| table.get(1, c).wait().unwrap().map(|row| row.json_of("n").unwrap());
+    for _ in 0..20 {
+        table.add(1, 1, [("n", 5)]).wait().unwrap();
+    }
+    table.write(Write::delete_row(1, 1)).wait().unwrap();
+    table.add(1, 1, [("n", 1)]).wait().unwrap();
+    assert_eq!(counted(1).as_deref(), Some("1"));
+    // A static counter that is not there yet is not looked for in the rows.
+    table.add(1, (), [("s", 3)]).wait().unwrap();
+    table.add(1, (), [("s", 4)]).wait().unwrap();
+    assert_eq!(table.get(1, 1).wait().unwrap().unwrap().json_of("s").unwrap(), "7");
+    for write in [Write::insert(1, 2), Write::update(1, 2).set("n", 5), Write::update(1, 2).ttl(5)] {
+        let refused = table.write(write).wait().unwrap_err().to_string();
+        assert!(refused.contains("they are added to"), "{refused}");
+    }
     database.close().wait().unwrap();
 }

@@ -105,7 +105,7 @@ fn compacted() -> Vec<(std::path::PathBuf, std::path::PathBuf)> {
 async fn open(shard: &Shard, folder: &std::path::Path) -> Result<Tables> {
     let options = OpenOptions::new(Cache::new(1 << 20));
     let mut tables = Vec::new();
-    for file in siltstone::paths::data_files(shard.disk(), folder)? {
+    for file in siltstone::paths::data_files(shard.disk(), folder).await? {
         tables.push(SSTable::open(shard.disk(), &file, &options).await?);
     }
     Tables::new(tables)

@@ -219,7 +219,7 @@ impl PromotedCursor<'_> {
         if last.end >= enough_at {
             return Ok(Some(last.end));
         }
-        let width = ((last.end - reach(0).start) / count as u64).max(1);
+        let width = (last.end.saturating_sub(reach(0).start) / count as u64).max(1);
         let more = u32::try_from((enough_at - last.end).div_ceil(width)).unwrap_or(u32::MAX);
         let behind = next.number.saturating_add(more);
         if behind >= self.promoted().count {

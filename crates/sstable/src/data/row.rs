@@ -570,9 +570,10 @@ impl RowCodec {
         cursor.invalid("a deletion time is out of range")
     }
 
+    /// A TTL may be below the least one of the header, if that is of other files: the delta is negative then, and has nine bytes.
     fn ttl(&self, cursor: &mut Cursor<'_>) -> Decoded<u32> {
-        let delta = cursor.vint()?;
-        match i64::try_from(delta).ok().and_then(|delta| self.minima.ttl.checked_add(delta)) {
+        let delta = cursor.vint()? as i64;
+        match self.minima.ttl.checked_add(delta) {
             Some(ttl) if (0..=i64::from(i32::MAX)).contains(&ttl) => Ok(ttl as u32),
             _ => cursor.invalid("a TTL is out of range"),
         }

@@ -52,6 +52,9 @@ impl Pace {
 /// So many requests are under way ahead of who reads on.
 const MOST_BEGUN: usize = 2;
 
+/// No row is longer: a value of Cassandra's has no more bytes, and what is written at once has less by far.
+const LONGEST_ROW: usize = i32::MAX as usize;
+
 #[derive(Debug)]
 pub(super) struct Window {
     stretch: Stretch,
@@ -144,12 +147,12 @@ impl Window {
         self.at = self.stretch.start + (place - self.stretch.bytes.start) as u64;
     }
 
-    /// Notes what a failed decoding needs. It is an error where the range does not have it.
+    /// Notes what a failed decoding needs. It is an error where the range does not have it, or no row is as long.
     pub(super) fn wants(&mut self, file: &DataFile, error: DecodeError) -> Result<()> {
         if let DecodeError::Truncated { needed } = error {
-            let needed = self.at.saturating_add(needed as u64);
-            if needed <= self.end {
-                self.needed = needed;
+            let end = self.at.saturating_add(needed as u64);
+            if end <= self.end && needed <= LONGEST_ROW {
+                self.needed = end;
                 return Ok(());
             }
         }

@@ -512,7 +512,7 @@ impl OffsetsBuilder {
 fn refused(path: &Path, class_name: &str) -> Error {
     let what = match class_name.rsplit('.').next() {
         Some("LZ4WithDictsCompressor" | "ZstdWithDictsCompressor") => {
-            format!("it is compressed with {class_name}: shared dictionaries are not read yet")
+            format!("it is compressed with {class_name}: shared dictionaries are not read")
         }
         _ => format!("it is compressed with {class_name:?}, which is not known"),
     };

@@ -11,6 +11,7 @@
 //! | [`fences`] | Fences.db | where to look in Index.db; read by pages |
 //! | [`bloom_pages`] | BloomPages.db | can this key be here? Read by pages |
 //! | [`row_filter`] | RowFilter.db | can this row be in a large partition? Read by pages |
+//! | [`scylla`] | Scylla.db | for ScyllaDB: what can be trusted in the file; written, not read |
 //! | [`binding`] | | which SSTable a component of our own is of |
 //! | [`usage`] | | whether such a component is used, and why not |
 //! | `beside` | | how one is written for an SSTable that is there already |
@@ -32,6 +33,7 @@ pub mod digest;
 pub mod fences;
 pub mod filter;
 pub mod row_filter;
+pub mod scylla;
 pub(crate) mod sealed_page;
 pub mod statistics;
 pub mod summary;

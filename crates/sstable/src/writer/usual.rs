@@ -37,6 +37,10 @@ impl SSTableWriter {
         }
         let mut other = std::mem::take(&mut self.decoded);
         row.decode(&mut other).expect(GIVEN);
+        let Fragment::Row(row) = &mut other else { unreachable!("a row was decoded") };
+        if self.is_to_lose_a_deletion(row) {
+            row.keep_greater_deletion();
+        }
         self.check(&other)?;
         let Fragment::Row(row) = &other else { unreachable!("a row was decoded") };
         self.row(row);

@@ -93,8 +93,9 @@ pub struct TimeWindow {
     pub tiers: SizeTiered,
 }
 
-/// Strategies that there are elsewhere.
-const ELSEWHERE: [&str; 2] = ["UnifiedCompactionStrategy", "IncrementalCompactionStrategy"];
+/// Strategies that there are elsewhere: of Cassandra 5, of ScyllaDB, and of Cassandra up to 3.
+const ELSEWHERE: [&str; 3] =
+    ["UnifiedCompactionStrategy", "IncrementalCompactionStrategy", "DateTieredCompactionStrategy"];
 
 impl Default for Compaction {
     /// Cassandra's, where a table has no options.
@@ -408,6 +409,8 @@ mod tests {
         assert_eq!(unified.strategy, Compaction::parse([]).unwrap().strategy);
         assert_eq!(unified.min_threshold, 3);
         assert_eq!(parse("IncrementalCompactionStrategy", &[]).notes.len(), 1);
+        let of_before = [("base_time_seconds", "60"), ("max_sstable_age_days", "10")];
+        assert_eq!(parse("DateTieredCompactionStrategy", &of_before).notes.len(), 2);
         assert_eq!(
             parse("SizeTieredCompactionStrategy", &[("provide_overlapping_tombstones", "row")]).notes.len(),
             1

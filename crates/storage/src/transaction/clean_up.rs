@@ -55,8 +55,7 @@ pub async fn clean_up(disk: &Disk, dir: &Path) -> Result<Vec<CleanedUp>> {
             // Its end may have been read before it was durable. The old SSTables do not go before it is.
             replace_log(disk, dir, path, &log.records).await?;
         }
-        let goes = |record: &Record| if committed { record.is_remove() } else { record.is_add() };
-        let records: Vec<Record> = log.records.into_iter().filter(goes).collect();
+        let records: Vec<Record> = log.going().cloned().collect();
         done.push(CleanedUp {
             log: path.clone(),
             committed,
@@ -64,6 +63,20 @@ pub async fn clean_up(disk: &Disk, dir: &Path) -> Result<Vec<CleanedUp>> {
         });
     }
     Ok(done)
+}
+
+/// What the names of those files of a folder begin with that are no SSTables, as [`clean_up`] would remove them: nothing is changed, and whether they
+/// are still as they were when the log was written does not matter, as it would for a copy.
+///
+/// # Errors
+/// [`crate::Error::Corrupt`] where a log is damaged; what the operating system says.
+pub async fn passed_over(disk: &Disk, dir: &Path) -> Result<Vec<String>> {
+    let mut passed_over = Vec::new();
+    for path in disk.list(dir)?.iter().filter(|path| is_log(path)) {
+        let log = Log::read_alone(disk, path).await?;
+        passed_over.extend(log.going().map(|record| record::file_prefix(record.name()).to_owned()));
+    }
+    Ok(passed_over)
 }
 
 /// Removes the files of these records, then the log. What was removed is returned, without the log.

@@ -33,9 +33,7 @@ impl Log {
     /// [`Error::Corrupt`] where a line is damaged; [`Error::Invalid`] where the log and the files contradict each
     /// other. What the operating system says.
     pub(super) async fn read(disk: &Disk, dir: &Path, path: &Path) -> Result<Log> {
-        let file = disk.open(path, TRANSACTION_IO).await?;
-        let bytes = file.read_exact_at(0, file.len() as usize).await?;
-        let log = Log::parse(path, &bytes)?;
+        let log = Log::read_alone(disk, path).await?;
         let (canonical, listed) = (disk.canonical(dir)?, disk.list(dir)?);
         for record in log.records.iter().filter(|record| !record.is_last()) {
             log.check_folder(&canonical, record)?;
@@ -44,6 +42,23 @@ impl Log {
             }
         }
         Ok(log)
+    }
+
+    /// Reads a log, and does not look at the files that it is about.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where a line is damaged; what the operating system says.
+    pub(super) async fn read_alone(disk: &Disk, path: &Path) -> Result<Log> {
+        let file = disk.open(path, TRANSACTION_IO).await?;
+        let bytes = file.read_exact_at(0, file.len() as usize).await?;
+        Log::parse(path, &bytes)
+    }
+
+    /// The SSTables that go: the old ones, or the new ones.
+    pub(super) fn going(&self) -> impl Iterator<Item = &Record> {
+        let committed = self.is_committed();
+        let goes = move |record: &&Record| if committed { record.is_remove() } else { record.is_add() };
+        self.records.iter().filter(goes)
     }
 
     /// Whether the new SSTables are to stay, and the old ones to go.

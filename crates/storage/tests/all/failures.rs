@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use model::{
-    Bytes, Clustering, CqlType, FragmentReader, Liveness, Mutation, PartitionKey, Row, Schema, Token, flat,
+    Bytes, Clustering, CqlType, DeletionTime, FragmentReader, Liveness, Mutation, PartitionKey, Row, Schema,
+    Token, flat,
 };
 use runtime::{Cache, IoClass, Shard, SimOptions, run_simulated, sleep, timeout};
 use siltstone_storage::commit_log::{EarlierLog, LogPosition, OnCorruption, SyncMode, TableId};
@@ -279,6 +280,45 @@ fn a_key_that_no_file_holds_is_told_by_the_flush() {
             let flushed = table.flush(LogPosition::default, async |_, _| Ok(())).await;
             assert_eq!(flushed.is_ok(), is_held);
             assert!(flushed.err().is_none_or(|error| error.to_string().contains("has 65536 bytes")));
+        }
+    })
+    .unwrap();
+}
+
+/// Each write fits by itself, or did when the table had another version.
+#[test]
+fn what_its_version_cannot_hold_is_flushed_all_the_same() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(1 << 20));
+        let key = || PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]));
+        let of_row = |change: &dyn Fn(&mut Row)| {
+            let mut row = Row::new(std::iter::once(&1_i32.to_be_bytes()[..]).collect::<Clustering>());
+            change(&mut row);
+            Mutation { rows: vec![row], ..Mutation::new(key()) }
+        };
+        let at = |marked_for_delete_at, local_deletion_time| DeletionTime {
+            marked_for_delete_at,
+            local_deletion_time,
+        };
+        let (now, far) = (1_700_000_000, 3_000_000_000);
+        let both = [of_row(&|row| row.deletion = at(5, now)), of_row(&|row| row.shadowable = at(6, now))];
+        let late = [of_row(&|row| row.deletion = at(5, far))];
+        let early = [Mutation { deletion: at(-5, now), ..Mutation::new(key()) }];
+        let tried: [(&str, Version, &[Mutation], &str); 3] = [
+            ("/a", Version::Me, &both, "/a/me-1-big-Data.db"),
+            ("/b", Version::Me, &late, "/b/oa-2-big-Data.db"),
+            ("/c", Version::Oa, &early, "/c/nb-2-big-Data.db"),
+        ];
+        for (folder, version, mutations, file) in tried {
+            let folder = Path::new(folder);
+            shard.disk().create_dir_all(folder).await.unwrap();
+            let definition = Definition::new(A, &schema(), version);
+            let table = Table::open(&context, folder, definition, &Generations::default()).await.unwrap();
+            for mutation in mutations {
+                table.apply(mutation, LogPosition { segment: 0, offset: 0 });
+            }
+            table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
+            assert!(shard.disk().exists(Path::new(file)), "{file}: {:?}", shard.disk().list(folder).unwrap());
         }
     })
     .unwrap();

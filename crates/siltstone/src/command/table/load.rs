@@ -22,7 +22,7 @@ const READ_BUFFER: usize = 256 << 10;
 /// in its first line; a file whose name ends with .csv is read so.
 ///
 /// When the command ends well, all rows are durable. Where a line is wrong, it is named; the rows before it are written then, but for
-/// range tombstones of which only one end has come.
+/// range tombstones of which only one end has come. In CSV an empty field without quotes is left out: it deletes nothing, as null does in JSON.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -12,9 +12,10 @@
 
 use std::collections::HashSet;
 
+use model::time::{NO_DELETION_TIME, NO_TIMESTAMP};
 use model::{Column, CqlType, Schema};
 
-use super::Part;
+use super::{Part, Stats};
 use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
 use crate::{Result, Version};
@@ -43,6 +44,24 @@ impl EncodingStats {
         min_local_deletion_time: DELETION_TIME_EPOCH,
         min_ttl: 0,
     };
+
+    /// Those of a file that is made of others, of which this is known: as Cassandra takes them. Times that a file has none of do not count; a TTL of 0
+    /// does, as there may be shorter ones than those of the other files behind it.
+    pub fn of_all<'a>(inputs: impl Iterator<Item = &'a Stats> + Clone) -> EncodingStats {
+        let least = |of: fn(&Stats) -> i64, nothing: &[i64], otherwise: i64| {
+            inputs.clone().map(of).filter(|time| !nothing.contains(time)).min().unwrap_or(otherwise)
+        };
+        let none = EncodingStats::NONE;
+        EncodingStats {
+            min_timestamp: least(|stats| stats.min_timestamp, &[NO_TIMESTAMP, i64::MAX], none.min_timestamp),
+            min_local_deletion_time: least(
+                |stats| stats.min_local_deletion_time,
+                &[NO_DELETION_TIME],
+                none.min_local_deletion_time,
+            ),
+            min_ttl: least(|stats| i64::from(stats.min_ttl), &[], none.min_ttl),
+        }
+    }
 
     fn encode(&self, bytes: &mut Vec<u8>) {
         bytes.put_vint(self.min_timestamp.wrapping_sub(TIMESTAMP_EPOCH) as u64);
