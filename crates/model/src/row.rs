@@ -113,6 +113,12 @@ impl Row {
         }
     }
 
+    /// Whether it was deleted, and shadowed later by an update of a materialized view: a shadowable deletion below the other one says nothing.
+    #[inline]
+    pub fn has_two_deletions(&self) -> bool {
+        !self.deletion.is_live() && self.shadowable > self.deletion
+    }
+
     /// Keeps but the greater of two deletions, as Cassandra does, whose files have room for one: a shadowable one below the other says
     /// nothing anyway.
     pub fn keep_greater_deletion(&mut self) {

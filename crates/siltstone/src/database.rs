@@ -248,7 +248,7 @@ impl Database {
     /// `key`, `column1`. Such a table is not written to. Tables of the keyspaces `system…` are passed over.
     ///
     /// Give it a copy, and never the folder of a running node, unless it is opened with [`Options::read_only`]: what a node has under way there would be ended,
-    /// files of it removed, and compactions begun.
+    /// files of it removed, and compactions begun. While a node flushes or compacts a table, reading is refused as well.
     ///
     /// # Errors
     /// A folder that another database has open for writing; damaged files; what the operating system says. A table that cannot be opened, as its schema has

@@ -69,8 +69,7 @@ pub fn load(
         Form::Csv => load.csv(lines, progress),
     };
     // What went wrong first is told.
-    load.written()?;
-    match read {
+    match load.written().and(read) {
         Ok(()) => load.finish(),
         Err(wrong) => {
             // What is before the line is written, but for what may belong to it.
@@ -246,7 +245,7 @@ impl Load<'_> {
     fn written(&mut self) -> Result<()> {
         let Some(UnderWay { batch, lines, written }) = self.under_way.take() else { return Ok(()) };
         match written.wait() {
-            Err(Error::Usage(_)) => {}
+            Err(Error::Usage(_)) => self.table.check_open()?,
             written => return written,
         }
         for (row, line) in batch.one_by_one().zip(lines) {

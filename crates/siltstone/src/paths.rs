@@ -1,6 +1,7 @@
 //! Which SSTables a path names.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -26,21 +27,38 @@ pub async fn data_files(disk: &Disk, path: &Path) -> Result<Vec<PathBuf>> {
 /// SSTables that were not whole yet, or old ones whose rows are in new ones already.
 ///
 /// # Errors
-/// A log that is damaged; what the operating system says.
-pub async fn passed_over(disk: &Disk, folder: &Path) -> Result<Vec<PathBuf>> {
+/// What the operating system says.
+pub async fn passed_over(disk: &Disk, folder: &Path) -> Result<PassedOver> {
+    let mut passed_over = PassedOver::default();
     if !disk.is_dir(folder) {
-        return Ok(Vec::new());
+        return Ok(passed_over);
     }
-    let prefixes = storage::transaction::passed_over(disk, folder).await?;
-    let mut files = disk.list(folder).map_err(sstable::Error::from)?;
-    let name_of = |file: &PathBuf| file.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let is_one = |name: String| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    files.retain(|file| is_data(file) && name_of(file).is_some_and(is_one));
-    Ok(files)
+    let files = disk.list(folder).map_err(sstable::Error::from)?;
+    for of_log in storage::transaction::passed_over(disk, folder).await? {
+        match of_log.prefixes {
+            Ok(prefixes) => {
+                let name_of =
+                    |file: &PathBuf| file.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
+                let is_one = |file: &PathBuf| prefixes.iter().any(|prefix| name_of(file).starts_with(prefix));
+                passed_over.files.extend(files.iter().filter(|file| is_data(file) && is_one(file)).cloned());
+            }
+            Err(error) => passed_over.wrong.push((of_log.log, error.into())),
+        }
+    }
+    Ok(passed_over)
+}
+
+/// What does not count in a folder.
+#[derive(Debug, Default)]
+pub struct PassedOver {
+    /// Data files that are none.
+    pub files: Vec<PathBuf>,
+    /// Logs by which it cannot be told whether files are some.
+    pub wrong: Vec<(PathBuf, Error)>,
 }
 
 /// The data files that a path names, as [`data_files`], but each with what keeps it from being read. A path that
-/// names none stands for itself. Those in a version that is not read come last.
+/// names none stands for itself. Those in a version that is not read come last, and logs that leave open which files count.
 pub async fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<Descriptor>)> {
     let file_of = |descriptor: &Descriptor| descriptor.path_of(&Component::Data);
     if !disk.is_dir(path) {
@@ -59,7 +77,7 @@ pub async fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<De
     };
     let unsealed = sstable::writer::unsealed(&files);
     let is_sealed = |file: &PathBuf| Descriptor::parse(file).map_or(true, |name| !unsealed.contains(&name));
-    let is_whole = |file: &PathBuf| is_sealed(file) && !passed_over.contains(file);
+    let is_whole = |file: &PathBuf| is_sealed(file) && !passed_over.files.contains(file);
     let data = files.iter().filter(|file| is_whole(file) && is_data(file));
     let mut found: Vec<(PathBuf, Result<Descriptor>)> =
         data.map(|file| (file.clone(), Descriptor::parse(file).map_err(Error::from))).collect();
@@ -75,6 +93,7 @@ pub async fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<De
         };
         return vec![(path.to_path_buf(), Err(Error::file(path, what)))];
     }
+    found.extend(passed_over.wrong.into_iter().map(|(log, error)| (log, Err(error))));
     found.sort_by(|(_, a), (_, b)| match (a, b) {
         (Ok(a), Ok(b)) => order(a).cmp(&order(b)),
         (a, b) => a.is_err().cmp(&b.is_err()),
@@ -213,10 +232,18 @@ mod tests {
             simulated.add_file(files[0], vec![7]);
             let committed = change.commit().await.unwrap();
             assert_eq!(left().await, [files[1], files[2]].map(PathBuf::from));
-            assert_eq!(passed_over(disk, dir).await.unwrap(), [Path::new(files[0])]);
+            assert_eq!(passed_over(disk, dir).await.unwrap().files, [Path::new(files[0])]);
             // Who names it means it.
             assert_eq!(data_files(disk, Path::new(files[0])).await.unwrap(), [Path::new(files[0])]);
             drop(committed);
+            // The copy was made before the new one was whole.
+            disk.remove(Path::new(files[2])).await.unwrap();
+            let error = data_files(disk, dir).await.unwrap_err().to_string();
+            assert!(error.contains("me-3-big-Data.db, which is not there"), "{error}");
+            assert_eq!(each_data_file(disk, dir).await.len(), 2 + 1, "and the log");
+            simulated.add_file("/ks/t/me_txn_compaction_1.log", b"COMMIT:[,0,0][1]\nADD:".to_vec());
+            let each = each_data_file(disk, dir).await;
+            assert_eq!(each.iter().filter(|(_, found)| found.is_ok()).count(), 2);
         })
         .unwrap();
     }

@@ -272,7 +272,7 @@ impl SSTableWriter {
     /// Whether it was deleted twice, and its file has room for one deletion.
     fn is_to_lose_a_deletion(&self, row: &Row) -> bool {
         let is_for_one = self.options.keeps_greater_deletion && self.options.family == Family::Cassandra;
-        !row.deletion.is_live() && row.shadowable > row.deletion && is_for_one
+        is_for_one && row.has_two_deletions()
     }
 
     /// Takes all that a reader gives; `progress` is told now and then how far the data is, in bytes written.
@@ -362,7 +362,7 @@ impl SSTableWriter {
         self.validator.check(fragment).map_err(|error| self.unfit(error.to_string()))?;
         if let Fragment::StaticRow(row) = fragment
             && !self.codec.has_static_row()
-            && !row.is_empty()
+            && !(row.cells.is_empty() && row.complex_deletions.is_empty())
         {
             return Err(self.unfit("a static row in a table without static columns".to_owned()));
         }
@@ -398,7 +398,7 @@ impl SSTableWriter {
 
     fn static_row(&mut self, row: &Row) {
         if !self.codec.has_static_row() {
-            // Nothing, of which the file has none.
+            // It has no columns, as those that it had were dropped: the file has no static rows.
             return;
         }
         self.codec.put_static_row(row, self.data.buffer());

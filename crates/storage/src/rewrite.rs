@@ -121,7 +121,7 @@ impl Control {
 impl Table {
     /// Merges SSTables of this table into new ones, and puts these in their place. Nothing is done if there are none.
     /// They are of [`Table::compactable`], and nobody else is at work on them. What the table's version cannot hold, as what expires after
-    /// 2038, is written as `oa`, and what that cannot hold as `nb`.
+    /// 2038, is written as `oa`; in a table of `oa`, what that cannot hold as `nb`.
     ///
     /// # Errors
     /// What cannot be read or written, and [`Error::Cancelled`]; all is then as it was.

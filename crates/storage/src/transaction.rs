@@ -36,7 +36,7 @@ mod files;
 mod log;
 mod record;
 
-pub use clean_up::{CleanedUp, clean_up, passed_over};
+pub use clean_up::{CleanedUp, PassedOver, clean_up, is_log, passed_over};
 
 use files::FilesOf;
 use record::Record;

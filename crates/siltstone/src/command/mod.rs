@@ -105,8 +105,8 @@ impl Paths {
     async fn tell_passed_over(&self, shard: &Shard) {
         for path in &self.paths {
             // What is wrong with a log is told with the files.
-            for file in siltstone::paths::passed_over(shard.disk(), path).await.unwrap_or_default() {
-                let why = "by the log of a change of SSTables that was cut off here it is none";
+            for file in siltstone::paths::passed_over(shard.disk(), path).await.unwrap_or_default().files {
+                let why = "the log of a change of SSTables that was cut off here says that it does not count";
                 note(&format!("{} is passed over: {why}", file.display()));
             }
         }

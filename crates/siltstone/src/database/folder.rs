@@ -229,15 +229,11 @@ async fn find_table(
 
 /// That no change of SSTables was cut off in the folder: which of them count, only its end tells.
 fn check_whole(disk: &Disk, folder: &Path) -> Result<()> {
-    let is_log = |path: &&PathBuf| {
-        let name = name_of(path);
-        name.contains("_txn_") && name.ends_with(".log")
-    };
-    match list(disk, folder)?.iter().find(is_log) {
+    match list(disk, folder)?.iter().find(|path| storage::transaction::is_log(path)) {
         None => Ok(()),
         Some(log) => {
-            let what =
-                "a change of SSTables was cut off here: open the folder for writing once, which ends it";
+            let what = "a change of SSTables is under way here, or was cut off: if no server uses the folder, or in a copy of it, \
+                        open it for writing once, which ends the change";
             Err(Error::file(log, what))
         }
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use model::time::NO_TIMESTAMP;
-use model::{Bytes, DeletionTime, Fragment, FragmentReader, LiveRows, Token, flat};
+use model::{Bytes, DeletionTime, Fragment, FragmentReader, LiveRows, Row, Token, flat};
 use storage::{Begun, Caching, ReadRequest};
 
 use super::encode::{Encoder, Record};
@@ -24,13 +24,15 @@ struct NewRow {
     stamp: Option<i64>,
 }
 
-/// What is known of a row that is to be inserted.
+/// What is known of a row that is to be inserted. Timestamps are in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     /// Whether it is there.
     is_there: bool,
-    /// The greatest timestamp of what was there, in microseconds: of the row, and of deletions around it.
+    /// The greatest timestamp of what was there: of the row, and of deletions around it.
     newest: i64,
+    /// That of what hides static columns: of the partition's deletion, or of the row, if that is a static one.
+    newest_static: i64,
 }
 
 impl Table {
@@ -58,24 +60,30 @@ fn new_row(encoder: &Encoder<'_>, batch: &Batch, write: &Write) -> Result<(Token
 impl NewRow {
     /// What is written, behind all that was there: the row may have been deleted since it was encoded, or by a clock that was ahead, and would
     /// be hidden.
-    fn record(&self, newest: i64) -> Vec<u8> {
-        let Some(stamp) = self.stamp.filter(|stamp| *stamp <= newest) else { return self.record.clone() };
+    fn record(&self, before: Before) -> Vec<u8> {
+        let Some(stamp) = self.stamp.filter(|stamp| *stamp <= before.newest) else {
+            return self.record.clone();
+        };
         let mut mutation = flat::mutation(&Bytes::from(&*self.record)).expect("it was encoded here");
-        let later = |time: &mut i64| *time += newest.saturating_add(1) - stamp;
-        for row in mutation.rows.iter_mut().chain(&mut mutation.static_row) {
-            if !row.liveness.is_none() {
-                later(&mut row.liveness.timestamp);
-            }
-            row.cells.iter_mut().for_each(|cell| later(&mut cell.timestamp));
-            row.complex_deletions.iter_mut().for_each(|(_, older)| later(&mut older.marked_for_delete_at));
-        }
+        let later = |newest: i64| i64::max(0, newest.saturating_add(1).saturating_sub(stamp));
+        mutation.rows.iter_mut().for_each(|row| put_off(row, later(before.newest)));
+        mutation.static_row.iter_mut().for_each(|row| put_off(row, later(before.newest_static)));
         Record::of(&mutation).bytes
     }
 }
 
+/// Makes a row later, by so many microseconds.
+fn put_off(row: &mut Row, by: i64) {
+    if !row.liveness.is_none() {
+        row.liveness.timestamp += by;
+    }
+    row.cells.iter_mut().for_each(|cell| cell.timestamp += by);
+    row.complex_deletions.iter_mut().for_each(|(_, older)| older.marked_for_delete_at += by);
+}
+
 impl Before {
     /// Nothing was there yet.
-    const NOTHING: Before = Before { is_there: false, newest: NO_TIMESTAMP };
+    const NOTHING: Before = Before { is_there: false, newest: NO_TIMESTAMP, newest_static: NO_TIMESTAMP };
 
     /// Looks at what is there before it is known what of it is live.
     fn note(&mut self, fragment: &Fragment) {
@@ -92,6 +100,9 @@ impl Before {
             Fragment::PartitionEnd => NO_TIMESTAMP,
         };
         self.newest = self.newest.max(newest);
+        if matches!(fragment, Fragment::PartitionStart(_) | Fragment::StaticRow(_)) {
+            self.newest_static = self.newest_static.max(newest);
+        }
     }
 }
 
@@ -111,7 +122,7 @@ impl Worker {
         let mut due: Vec<usize> = first.filter(|&at| !before[at].is_there).collect();
         due.sort_unstable();
         let mut answers = vec![Some(false); rows.len()];
-        let records = due.iter().map(|&at| rows[at].record(before[at].newest));
+        let records = due.iter().map(|&at| rows[at].record(before[at]));
         let written = self.write_each((id, version), records).await?;
         for (at, written) in due.into_iter().zip(written) {
             answers[at] = written.map(|()| true);

@@ -216,7 +216,8 @@ impl Table {
     }
 
     /// Inserts rows that are not there: `INSERT … IF NOT EXISTS`. Of each, in the order of the batch, whether it was
-    /// inserted. Each is for itself, also those of one partition. Whether they are there is read for all of them together.
+    /// inserted. Each is for itself, also those of one partition. Whether they are there is read for all of them together. They are written behind all
+    /// that deletes them, whatever its timestamps; with a timestamp of one's own a row may be hidden by that.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Write};
@@ -439,6 +440,12 @@ impl Table {
         }
     }
 
+    /// An error if no write is taken at all, whatever it is.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        self.check_there()?;
+        self.check_writable()
+    }
+
     fn check_writable(&self) -> Result<()> {
         if self.inner.options.read_only {
             return Err(Error::Usage("the database is open for reading only".to_owned()));
@@ -447,7 +454,7 @@ impl Table {
         if !has_schema && !self.inner.layout.gives_schema() {
             return Err(Error::file(
                 &self.state.folder,
-                "its columns are just those of its SSTables: to write to it, put its schema.cql there first",
+                "its columns are just those of its SSTables, as it has no schema.cql, or one of a view: it is only read",
             ));
         }
         Ok(())

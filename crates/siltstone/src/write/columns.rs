@@ -1,6 +1,7 @@
 //! Of the columns of a table those that occur: others are not in the header of a file, as Cassandra writes it, and so
 //! cost nothing in each row.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use model::{Column, Fragment, FragmentReader, Next, Row, Schema};
@@ -13,6 +14,7 @@ use crate::sorted_rows::{Minima, Sorted};
 pub(super) struct Occurring {
     statics: Vec<bool>,
     regulars: Vec<bool>,
+    has_static_row: bool,
 }
 
 /// Sorted rows with the columns that occur in them, and a count of them.
@@ -36,7 +38,8 @@ impl Occurring {
     /// No columns of this schema.
     pub(super) fn none(schema: &Schema) -> Occurring {
         let none = |columns: &[Column]| vec![false; columns.len()];
-        Occurring { statics: none(&schema.statics), regulars: none(&schema.regulars) }
+        let (statics, regulars) = (none(&schema.statics), none(&schema.regulars));
+        Occurring { statics, regulars, has_static_row: false }
     }
 
     /// Counts in what a line has.
@@ -50,9 +53,14 @@ impl Occurring {
         deleted.chain(row.cells.iter().map(|cell| cell.column)).for_each(|column| {
             columns[usize::from(column)] = true;
         });
-        // A file without static columns has no static rows.
-        if matches!(part, Part::Static(_)) {
-            columns[0] |= columns.iter().all(|occurs| !occurs);
+        self.has_static_row |= matches!(part, Part::Static(_));
+    }
+
+    /// The static columns: one at least where there are static rows, as a file without has none.
+    fn statics(&self) -> Cow<'_, [bool]> {
+        match self.has_static_row && !self.statics.contains(&true) {
+            true => Cow::Owned((0..self.statics.len()).map(|column| column == 0).collect()),
+            false => Cow::Borrowed(&self.statics),
         }
     }
 }
@@ -61,12 +69,12 @@ impl Narrowed {
     /// Rows of a schema in which only these columns occur.
     pub(super) fn new(sorted: Sorted, schema: &Schema, occurring: &Occurring) -> Narrowed {
         let (statics, regulars) =
-            (kept(&schema.statics, &occurring.statics), kept(&schema.regulars, &occurring.regulars));
+            (kept(&schema.statics, &occurring.statics()), kept(&schema.regulars, &occurring.regulars));
         let narrow = Schema::new(schema.partition_key.clone(), schema.clustering.clone(), statics, regulars);
         Narrowed {
             sorted,
             schema: Rc::new(narrow),
-            statics: Places::of(&occurring.statics),
+            statics: Places::of(&occurring.statics()),
             regulars: Places::of(&occurring.regulars),
             rows: 0,
         }

@@ -7,6 +7,9 @@ use std::path::Path;
 use siltstone::database::{Batch, Bound, Database, Options, Slice, Table, Value, Write};
 use testkit::generate::random::Random;
 
+/// In the year 2100. Microseconds.
+const AHEAD: i64 = 4_102_444_800_000_000;
+
 const CREATE: &str = "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))";
 
 fn open(folder: &Path, shards: usize, cache: usize) -> Database {
@@ -232,24 +235,32 @@ fn only_inserts_can_be_new() {
 /// Whenever it was deleted, by whose clock soever: who is told that a row is new finds it.
 #[test]
 fn a_row_that_was_deleted_later_is_inserted_behind_that() {
-    let folder = tempfile::tempdir().unwrap();
-    let database = open(folder.path(), 2, 1 << 20);
-    let table = database.create_table(CREATE).wait().unwrap();
-    // In the year 2100.
-    let ahead = 4_102_444_800_000_000;
-    let deletions =
-        [Write::delete_row(1, 1), Write::delete(2), Write::delete_range(3, Bound::Open, Bound::Open)];
-    table.write(deletions.into_iter().collect::<Batch>().timestamp(ahead)).wait().unwrap();
     for is_flushed in [false, true] {
-        for k in 1..4 {
-            let new = || table.insert_new(Write::insert(k, 1).set("v", "a")).wait().unwrap();
-            assert_eq!(new(), [!is_flushed], "{k}");
-            assert_eq!(value_of(&table, (k, 1)).as_deref(), Some("\"a\""), "{k}");
-            assert_eq!(new(), [false], "{k}");
+        let folder = tempfile::tempdir().unwrap();
+        let database = open(folder.path(), 2, 1 << 20);
+        let create = "CREATE TABLE ks.t (k int, c int, s int static, v text, w set<int>, PRIMARY KEY (k, c))";
+        let table = database.create_table(create).wait().unwrap();
+        let of_range = Write::delete_range(3, Bound::Open, Bound::Open);
+        let deletions = [Write::delete_row(1, 1), Write::delete(2), of_range];
+        table.write(deletions.into_iter().collect::<Batch>().timestamp(AHEAD)).wait().unwrap();
+        if is_flushed {
+            table.flush().wait().unwrap();
         }
-        table.flush().wait().unwrap();
+        let set = || Value::from(serde_json::json!([5]));
+        let new = |k| Write::insert(k, 1).set("v", "a").set("w", set()).set("s", k);
+        let all = || (1..4).flat_map(|k| [new(k), new(k)]).collect::<Batch>();
+        assert_eq!(table.insert_new(all()).wait().unwrap(), [true, false, true, false, true, false]);
+        assert_eq!(table.insert_new(all()).wait().unwrap(), [false; 6]);
+        for k in 1..4 {
+            let found = table.get(k, 1).wait().unwrap().expect("it was inserted").to_json().unwrap();
+            assert_eq!(found, format!(r#"{{"k":{k},"c":1,"s":{k},"v":"a","w":[5]}}"#), "{is_flushed}");
+        }
+        // Only what deletes static columns too puts them off.
+        table.write((1..4).map(|k| Write::update(k, ()).set("s", 9)).collect::<Batch>()).wait().unwrap();
+        let now = |k: i32| table.get(k, 1).wait().unwrap().unwrap().json_of("s").unwrap();
+        assert_eq!([now(1), now(2), now(3)], ["9", "2", "9"]);
+        database.close().wait().unwrap();
     }
-    database.close().wait().unwrap();
 }
 
 /// Their row is kept as a static one.
@@ -263,7 +274,8 @@ fn rows_of_compact_tables_are_new_once() {
     assert_eq!([new(7), new(8)], [[true], [false]]);
     let row = |table: &Table| table.get(1, ()).wait().unwrap().map(|row| row.json_of("v").unwrap());
     assert_eq!(row(&table).as_deref(), Some("7"));
-    table.write(Write::delete_range(1, Bound::Open, Bound::Open)).wait().unwrap();
+    let deletion = Write::delete_range(1, Bound::Open, Bound::Open);
+    table.write(deletion.timestamp(AHEAD)).wait().unwrap();
     assert_eq!(row(&table), None);
     assert_eq!(new(9), [true]);
     assert_eq!(row(&table).as_deref(), Some("9"));

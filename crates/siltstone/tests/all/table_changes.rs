@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use model::{Bytes, Clustering, DeletionTime, Mutation, PartitionKey, Row};
 use siltstone::Error;
 use siltstone::database::{Batch, Database, Options, Pending, Write};
 
@@ -211,4 +212,37 @@ fn a_write_that_is_not_waited_for_holds_up_no_other() {
         writing.join().unwrap();
     });
     assert_eq!(scanned(&table, 100_000).len(), 4000);
+}
+
+/// What is left of a static row whose columns were dropped says nothing.
+#[test]
+fn a_static_row_goes_with_its_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let create = "CREATE TABLE ks.t (k int, c int, s int static, v int, PRIMARY KEY (k, c))";
+    let table = database.create_table(create).wait().unwrap();
+    let deletion = DeletionTime { marked_for_delete_at: 5, local_deletion_time: 7 };
+    let static_row = Some(Row { deletion, ..Row::new(Clustering::empty()) });
+    let key = PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]));
+    table.write_mutation(&Mutation { static_row, ..Mutation::new(key) }).wait().unwrap();
+    table.flush().wait().unwrap();
+    database.alter_table("ALTER TABLE ks.t DROP s").wait().unwrap();
+    table.write(Write::insert(1, 1).set("v", 2)).wait().unwrap();
+    table.flush().wait().unwrap();
+    table.compact().wait().unwrap();
+    assert_eq!(table.get(1, 1).wait().unwrap().unwrap().to_json().unwrap(), r#"{"k":1,"c":1,"v":2}"#);
+    database.close().wait().unwrap();
+}
+
+/// It would be passed over when the database is opened again.
+#[test]
+fn a_table_of_a_server_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    for keyspace in ["system", "system_auth"] {
+        let create = format!("CREATE TABLE {keyspace}.t (k int PRIMARY KEY)");
+        let error = database.create_table(&create).wait().unwrap_err();
+        assert!(matches!(&error, Error::Usage(what) if what.contains(keyspace)), "{error}");
+    }
+    database.close().wait().unwrap();
 }

@@ -115,7 +115,7 @@ impl Limits {
     #[inline]
     pub fn check_row(&self, row: &Row) -> Fits {
         check_clustering(&row.clustering)?;
-        if self.family == Family::Cassandra && !row.deletion.is_live() && row.shadowable > row.deletion {
+        if self.family == Family::Cassandra && row.has_two_deletions() {
             let what = "a row has a shadowable deletion above another one: Cassandra has one deletion a row";
             return Err(what.to_owned());
         }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use runtime::{Disk, IoError, NewFile, Task, join_all, spawn};
 
 use crate::component::{Component, Descriptor, SEALING_ORDER};
+use crate::parts::scylla::SCYLLA;
 use crate::{Error, Result};
 
 /// The end of the name of a file that is being written.
@@ -49,7 +50,9 @@ impl Sealer {
         let toc = disk.create(&temporary(&descriptor, &Component::Toc), Component::Toc.io_class()).await?;
         let (toc, components, syncs) = (Some(toc), Vec::new(), Vec::new());
         let sealer = Sealer { disk: disk.clone(), descriptor, toc, components, syncs };
-        let taken = SEALING_ORDER.iter().map(|component| sealer.descriptor.path_of(component));
+        let scylla = Component::Other(SCYLLA.to_owned());
+        let taken =
+            SEALING_ORDER.iter().chain([&scylla]).map(|component| sealer.descriptor.path_of(component));
         if let Some(path) = taken.into_iter().find(|path| disk.exists(path)) {
             disk.remove(&temporary(&sealer.descriptor, &Component::Toc)).await?;
             return Err(Error::unfit(&path, "it is there already"));
@@ -231,8 +234,13 @@ fn parse(path: &Path) -> Option<Name> {
     let whole = path.with_file_name(stem.unwrap_or(name));
     let (descriptor, component) = Descriptor::parse_component(&whole).ok()?;
     // Others have temporary files too: Cassandra's end in .tmp as well, with something else before.
-    let is_ours = stem.is_none() || SEALING_ORDER.contains(&component);
+    let is_ours = stem.is_none() || is_written(&component);
     is_ours.then_some(Name { descriptor, is_toc: component == Component::Toc, is_temporary: stem.is_some() })
+}
+
+/// Whether it is one of those that are written here.
+fn is_written(component: &Component) -> bool {
+    SEALING_ORDER.contains(component) || component.name() == SCYLLA
 }
 
 fn temporary(descriptor: &Descriptor, component: &Component) -> PathBuf {
@@ -294,6 +302,7 @@ mod tests {
                 "me-1-big-TOC.txt.tmp",
                 "nb-2-big-Index.db.blocks.tmp",
                 "nb-2-big-Index.db.tmp",
+                "nb-2-big-Scylla.db.tmp",
             ];
             let kept = [
                 "me-3-big-Data.db",

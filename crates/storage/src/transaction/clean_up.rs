@@ -4,6 +4,7 @@
 //! then done again.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use runtime::{Disk, IoError};
@@ -12,7 +13,7 @@ use super::TRANSACTION_IO;
 use super::files::{FilesOf, remove_all};
 use super::log::Log;
 use super::record::{self, Record};
-use crate::Result;
+use crate::{Error, Result};
 
 /// The end of a log's name.
 const EXTENSION: &str = ".log";
@@ -65,18 +66,34 @@ pub async fn clean_up(disk: &Disk, dir: &Path) -> Result<Vec<CleanedUp>> {
     Ok(done)
 }
 
-/// What the names of those files of a folder begin with that are no SSTables, as [`clean_up`] would remove them: nothing is changed, and whether they
-/// are still as they were when the log was written does not matter, as it would for a copy.
+/// What of the SSTables of a folder does not count, by one of its logs.
+#[derive(Debug)]
+pub struct PassedOver {
+    /// The log.
+    pub log: PathBuf,
+    /// What the names of the files of those SSTables begin with, or why that cannot be told: the log is damaged, or new SSTables are not there which it
+    /// says to be whole, as in a copy that was made meanwhile.
+    pub prefixes: Result<Vec<String>>,
+}
+
+/// What [`clean_up`] would remove of a folder, in which nothing is changed. Whether files are still as they were when their log was written does not
+/// matter, as it would not for a copy.
 ///
 /// # Errors
-/// [`crate::Error::Corrupt`] where a log is damaged; what the operating system says.
-pub async fn passed_over(disk: &Disk, dir: &Path) -> Result<Vec<String>> {
-    let mut passed_over = Vec::new();
-    for path in disk.list(dir)?.iter().filter(|path| is_log(path)) {
-        let log = Log::read_alone(disk, path).await?;
-        passed_over.extend(log.going().map(|record| record::file_prefix(record.name()).to_owned()));
+/// What the operating system says.
+pub async fn passed_over(disk: &Disk, dir: &Path) -> Result<Vec<PassedOver>> {
+    let listed = disk.list(dir)?;
+    let mut all = Vec::new();
+    for path in listed.iter().filter(|path| is_log(path)) {
+        let prefixes = match Log::read_alone(disk, path).await {
+            // It has ended meanwhile.
+            Err(Error::Io(error)) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => Err(error),
+            Ok(log) => log.passed_over(&listed),
+        };
+        all.push(PassedOver { log: path.clone(), prefixes });
     }
-    Ok(passed_over)
+    Ok(all)
 }
 
 /// Removes the files of these records, then the log. What was removed is returned, without the log.
@@ -119,9 +136,9 @@ fn is_replacement(path: &Path) -> bool {
     stem.is_some_and(|stem| is_log(Path::new(stem)))
 }
 
-/// Whether it has the name of a log: `nb_txn_compaction_3f5a4d70-….log`, or with the format before the version, or
+/// Whether a file has the name of a log: `nb_txn_compaction_3f5a4d70-….log`, or with the format before the version, or
 /// with neither.
-fn is_log(path: &Path) -> bool {
+pub fn is_log(path: &Path) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let stem = name.strip_suffix(EXTENSION);
     let rest = stem.and_then(|stem| match stem.split_once("txn_")? {

@@ -11,6 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use runtime::Disk;
+use sstable::component::Component;
 
 use super::TRANSACTION_IO;
 use super::files::{FilesOf, seconds};
@@ -59,6 +60,27 @@ impl Log {
         let committed = self.is_committed();
         let goes = move |record: &&Record| if committed { record.is_remove() } else { record.is_add() };
         self.records.iter().filter(goes)
+    }
+
+    /// What the names of the files begin with of the SSTables that go, among those of the folder.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if new SSTables are to stay that are not there.
+    pub(super) fn passed_over(&self, listed: &[PathBuf]) -> Result<Vec<String>> {
+        let is_there = |prefix: &str| {
+            let data = format!("{prefix}{}", Component::Data.name());
+            listed.iter().any(|path| path.file_name().is_some_and(|name| *name == *data))
+        };
+        let added = self.records.iter().filter(|record| record.is_add() && self.is_committed());
+        for prefix in added.map(|record| record::file_prefix(record.name())) {
+            if !is_there(prefix) {
+                return Err(self.contradiction(&format!(
+                    "by it the rows of other SSTables are in {prefix}{}, which is not there",
+                    Component::Data.name()
+                )));
+            }
+        }
+        Ok(self.going().map(|record| record::file_prefix(record.name()).to_owned()).collect())
     }
 
     /// Whether the new SSTables are to stay, and the old ones to go.
