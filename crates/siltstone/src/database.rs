@@ -245,10 +245,10 @@ impl Database {
     ///
     /// The columns of a copied table are those of `schema.cql` in its folder, which a snapshot has. Without it they are
     /// those of its SSTables; these do not tell the names of the columns of the primary key, which are then made up:
-    /// `key`, `column1`. Such a table is not written to. Tables of the keyspaces `system…` are passed over.
+    /// `key`, `column1`. Such a table is not written to, nor compacted. Tables of the keyspaces `system…` are passed over.
     ///
     /// Give it a copy, and never the folder of a running node, unless it is opened with [`Options::read_only`]: what a node has under way there would be ended,
-    /// files of it removed, and compactions begun. While a node flushes or compacts a table, reading is refused as well.
+    /// files of it removed, and compactions begun.
     ///
     /// # Errors
     /// A folder that another database has open for writing; damaged files; what the operating system says. A table that cannot be opened, as its schema has

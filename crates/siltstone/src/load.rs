@@ -186,6 +186,7 @@ impl Load<'_> {
         let mut reader = csv::Reader::new(lines);
         let names = reader.next().map_err(|error| self.wrong_at(reader.line(), &error))?;
         let names: Vec<String> = names.into_iter().flatten().map(|name| name.unwrap_or_default()).collect();
+        let names = self.checked(names).map_err(|what| self.wrong_at(reader.line(), &what))?;
         loop {
             let fields = reader.next();
             self.line = reader.line();
@@ -199,6 +200,23 @@ impl Load<'_> {
             self.row(values)?;
             progress(reader.bytes());
         }
+    }
+
+    /// The names of columns in the first line of CSV, which may have the mark in front that Excel writes.
+    fn checked(&self, mut names: Vec<String>) -> std::result::Result<Vec<String>, String> {
+        if let Some(first) = names.first_mut().filter(|first| first.starts_with('\u{feff}')) {
+            first.remove(0);
+        }
+        let columns = self.table.columns();
+        for (number, name) in names.iter().enumerate() {
+            if !columns.iter().any(|column| column.name == *name) {
+                return Err(format!("there is no column {name:?} in {}", self.table.name()));
+            }
+            if names[..number].contains(name) {
+                return Err(format!("the column {name} is there twice"));
+            }
+        }
+        Ok(names)
     }
 
     /// Writes a row of these columns.

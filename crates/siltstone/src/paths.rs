@@ -36,15 +36,12 @@ pub async fn passed_over(disk: &Disk, folder: &Path) -> Result<PassedOver> {
     let files = disk.list(folder).map_err(sstable::Error::from)?;
     for of_log in storage::transaction::passed_over(disk, folder).await? {
         match of_log.prefixes {
-            Ok(prefixes) => {
-                let name_of =
-                    |file: &PathBuf| file.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
-                let is_one = |file: &PathBuf| prefixes.iter().any(|prefix| name_of(file).starts_with(prefix));
-                passed_over.files.extend(files.iter().filter(|file| is_data(file) && is_one(file)).cloned());
-            }
+            Ok(prefixes) => passed_over.prefixes.extend(prefixes),
             Err(error) => passed_over.wrong.push((of_log.log, error.into())),
         }
     }
+    let none = files.iter().filter(|file| is_data(file) && passed_over.has(file));
+    passed_over.files = none.cloned().collect();
     Ok(passed_over)
 }
 
@@ -55,6 +52,15 @@ pub struct PassedOver {
     pub files: Vec<PathBuf>,
     /// Logs by which it cannot be told whether files are some.
     pub wrong: Vec<(PathBuf, Error)>,
+    /// What the names of all files begin with of what does not count.
+    prefixes: Vec<String>,
+}
+
+impl PassedOver {
+    fn has(&self, file: &Path) -> bool {
+        let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        self.prefixes.iter().any(|prefix| name.starts_with(prefix))
+    }
 }
 
 /// The data files that a path names, as [`data_files`], but each with what keeps it from being read. A path that
@@ -81,6 +87,8 @@ pub async fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<De
     let data = files.iter().filter(|file| is_whole(file) && is_data(file));
     let mut found: Vec<(PathBuf, Result<Descriptor>)> =
         data.map(|file| (file.clone(), Descriptor::parse(file).map_err(Error::from))).collect();
+    let counts = |name: &Descriptor| !unsealed.contains(name) && !passed_over.has(&file_of(name));
+    found.extend(without_data(&files, counts));
     if found.is_empty() {
         let has_some = |folder: &&PathBuf| {
             disk.is_dir(folder) && disk.list(folder).is_ok_and(|files| files.iter().any(|file| is_data(file)))
@@ -99,6 +107,21 @@ pub async fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<De
         (a, b) => a.is_err().cmp(&b.is_err()),
     });
     found
+}
+
+/// SSTables of which a folder has the index and no data, as a copy may that is not whole: rows of theirs are missed.
+fn without_data(
+    files: &[PathBuf],
+    counts: impl Fn(&Descriptor) -> bool,
+) -> Vec<(PathBuf, Result<Descriptor>)> {
+    let indexes = files.iter().filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Index.db"));
+    let named = indexes.filter_map(|file| Descriptor::parse(file).ok()).filter(counts);
+    let missing = named.map(|name| name.path_of(&Component::Data)).filter(|data| !files.contains(data));
+    let error = |data: PathBuf| {
+        let what = "this file is missing, and others of the SSTable are there: its rows are not";
+        (data.clone(), Err(Error::file(&data, what)))
+    };
+    missing.map(error).collect()
 }
 
 fn is_data(file: &Path) -> bool {
@@ -246,6 +269,15 @@ mod tests {
             assert_eq!(each.iter().filter(|(_, found)| found.is_ok()).count(), 2);
         })
         .unwrap();
+    }
+
+    /// Of a copy that is not whole.
+    #[test]
+    fn an_sstable_without_its_data_is_told() {
+        let files = ["/t/me-1-big-Data.db", "/t/me-2-big-Index.db", "/t/me-2-big-TOC.txt"];
+        let what = "/t/me-2-big-Data.db: this file is missing";
+        assert!(names_of(&files, "/t").unwrap_err().starts_with(what));
+        assert!(names_of(&files[1..], "/t").unwrap_err().starts_with(what));
     }
 
     #[test]

@@ -142,8 +142,10 @@ impl Table {
         generations: &Generations,
     ) -> Result<Table> {
         let definition = Rc::new(definition);
-        let members = open_all(context, folder, &definition).await?;
-        members.iter().for_each(|member| generations.saw(member.sstable.descriptor()));
+        let files = context.disk.list(folder)?;
+        // Also of what is none: its files are somebody's.
+        files.iter().filter_map(|file| Descriptor::parse(file).ok()).for_each(|name| generations.saw(&name));
+        let members = open_all(context, folder, &files, &definition).await?;
         let active = Rc::new(Memtable::new(&definition.schema));
         let undeleted = Undeleted::new(&context.cache, &context.disk);
         let table = Table(Rc::new(Inner {
@@ -539,11 +541,23 @@ fn open_options(context: &Context, definition: &Definition) -> OpenOptions {
     OpenOptions { filter_pages, read_buffer: MOST_AT_HAND, table, ..OpenOptions::new(cache) }
 }
 
-/// Opens all SSTables of a folder, a few at a time.
-async fn open_all(context: &Context, folder: &Path, definition: &Definition) -> Result<Vec<Rc<Member>>> {
-    let files = context.disk.list(folder)?;
+/// Opens all SSTables of a folder, a few at a time; who only reads finds some that do not count, as a change was cut off.
+async fn open_all(
+    context: &Context,
+    folder: &Path,
+    files: &[PathBuf],
+    definition: &Definition,
+) -> Result<Vec<Rc<Member>>> {
+    let mut passed_over = Vec::new();
+    for of_log in transaction::passed_over(&context.disk, folder).await? {
+        passed_over.extend(of_log.prefixes?);
+    }
+    let name_of = |file: &PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let counts = |name: &String| {
+        name.ends_with("-Data.db") && !passed_over.iter().any(|prefix| name.starts_with(prefix))
+    };
     let data: Vec<&PathBuf> =
-        files.iter().filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Data.db")).collect();
+        files.iter().filter(|file| name_of(file).is_some_and(|name| counts(&name))).collect();
     let options = open_options(context, definition);
     let mut members = Vec::new();
     for some in data.chunks(OPEN_AT_ONCE) {

@@ -203,9 +203,8 @@ async fn find_table(
         }
         return Ok(None);
     }
-    match read_only {
-        true => check_whole(disk, folder)?,
-        false => storage::table::clean_folder(disk, folder).await?,
+    if !read_only {
+        storage::table::clean_folder(disk, folder).await?;
     }
     let (name, id) = split_name(&name_of(folder));
     let path = folder.join(SCHEMA);
@@ -225,18 +224,6 @@ async fn find_table(
     }
     let schema = schema_of_headers(folder, keyspace, &name, &schemas)?;
     Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: None }))
-}
-
-/// That no change of SSTables was cut off in the folder: which of them count, only its end tells.
-fn check_whole(disk: &Disk, folder: &Path) -> Result<()> {
-    match list(disk, folder)?.iter().find(|path| storage::transaction::is_log(path)) {
-        None => Ok(()),
-        Some(log) => {
-            let what = "a change of SSTables is under way here, or was cut off: if no server uses the folder, or in a copy of it, \
-                        open it for writing once, which ends the change";
-            Err(Error::file(log, what))
-        }
-    }
 }
 
 /// The columns that the SSTables of a folder have.

@@ -75,6 +75,8 @@ pub(super) struct TableSpec {
     pub(super) generations: Generations,
     pub(super) version: sstable::Version,
     pub(super) column_index_size: u32,
+    /// Whether its schema is known: for how long tombstones are to be kept, and how it is compacted.
+    pub(super) has_schema: bool,
 }
 
 impl Worker {
@@ -316,10 +318,11 @@ impl ShardTable {
 
 /// What storage is to know of a table.
 fn definition(spec: &TableSpec) -> Result<Definition> {
-    let TableSpec { id, folder, shape, version, column_index_size, .. } = spec;
+    let TableSpec { id, folder, shape, version, column_index_size, has_schema, .. } = spec;
     let mut definition = super::definition::of(*id, folder, &shape.schema, *version)?;
     definition.write.column_index_size = *column_index_size;
     definition.write.fits_blocks = true;
+    definition.compaction.enabled &= *has_schema;
     Ok(definition)
 }
 

@@ -109,6 +109,14 @@ fn a_copy_of_cassandras_folder_is_read() {
         "CREATE MATERIALIZED VIEW fx_small.by_c AS SELECT * FROM fx_small.statics PRIMARY KEY (c, k);";
     std::fs::write(view.path().join("schema.cql"), create).unwrap();
     assert_eq!(lines(&table("scan", view.path(), &[])), rows);
+    // Nobody says for how long its tombstones are to be kept.
+    let compacted = table("compact", view.path(), &[]);
+    assert!(
+        code(&compacted) == 1 && stderr(&compacted).contains("it is only read"),
+        "{}",
+        stderr(&compacted)
+    );
+    assert_eq!(lines(&table("scan", view.path(), &[])), rows);
     let whole = std::fs::read_to_string(&schema).unwrap();
     let create = whole.split("CREATE TABLE ").find(|text| text.starts_with("fx_small.statics ")).unwrap();
     let own = tempfile::tempdir().unwrap();
@@ -146,11 +154,29 @@ fn what_is_before_a_wrong_line_is_loaded() {
         load("c.jsonl", "{\"k\":\"c\",\"c\":1}\n{\"k\":\"c\"}".to_owned()).contains("c.jsonl:2: neither")
     );
     assert_eq!(lines_of(dir), 300 + 300 + 1);
+    let wrong = |header: &str| load("e.csv", format!("{header}\n1,2\n"));
+    assert!(wrong("k;c").contains("e.csv:1: there is no column \"k;c\""));
+    assert!(wrong("k,c,k").contains("e.csv:1: the column k is there twice"));
     // A row that is one, but not of this table, is only noticed with others; what is behind it is not written.
     let row = |c: u32| if c == 400 { "d,many\n".to_owned() } else { format!("d,{c}\n") };
     let told = load("d.csv", format!("k,c\n{}", (0..900).map(row).collect::<String>()));
     assert!(told.contains("d.csv:402: ") && told.contains("many"), "{told}");
     assert_eq!(lines_of(dir), 300 + 300 + 1 + 400);
+}
+
+/// Each command begins compactions, and ends before these do.
+#[test]
+fn what_a_command_leaves_under_way_is_no_obstacle() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    assert_eq!(code(&table("create", dir, &["--schema", CREATE])), 0);
+    for number in 1..=10 {
+        let path = dir.join("row.csv");
+        std::fs::write(&path, format!("\u{feff}k,c\nk,{number}\n")).unwrap();
+        let loaded = table("load", dir, &["t", "--in", path.to_str().unwrap()]);
+        assert_eq!(code(&loaded), 0, "{}", stderr(&loaded));
+        assert_eq!(lines_of(dir), number);
+    }
 }
 
 fn lines_of(dir: &Path) -> usize {
