@@ -169,17 +169,17 @@ impl Inner {
             generations: state.generations.clone(),
             version: self.options.version,
             column_index_size: self.options.column_index_size,
-            has_schema: state.has_schema() || self.layout.gives_schema(),
+            has_schema: self.has_schema(state),
         }
+    }
+
+    /// Whether it is known what a table is: by its schema.cql, or by who opened its folder.
+    pub(super) fn has_schema(&self, state: &TableState) -> bool {
+        self.layout.gives_schema() || state.text.lock().is_ok_and(|text| text.is_some())
     }
 }
 
 impl TableState {
-    /// Whether it has a schema.cql that tells what it is.
-    pub(super) fn has_schema(&self) -> bool {
-        self.text.lock().is_ok_and(|text| text.is_some())
-    }
-
     pub(super) fn new(
         id: storage::commit_log::TableId,
         folder: PathBuf,

@@ -450,7 +450,7 @@ impl Table {
         if self.inner.options.read_only {
             return Err(Error::Usage("the database is open for reading only".to_owned()));
         }
-        if !self.state.has_schema() && !self.inner.layout.gives_schema() {
+        if !self.inner.has_schema(&self.state) {
             return Err(Error::file(
                 &self.state.folder,
                 "its columns are just those of its SSTables, as it has no schema.cql, or one of a view: it is only read",

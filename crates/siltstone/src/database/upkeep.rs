@@ -27,7 +27,7 @@ pub(super) async fn flush(inner: &Inner, state: &TableState) -> Result<()> {
 /// Splits what several shards share, then merges all that each shard has for itself.
 pub(super) async fn compact(inner: &Inner, state: &TableState) -> Result<()> {
     inner.check_writable()?;
-    if !state.has_schema() && !inner.layout.gives_schema() {
+    if !inner.has_schema(state) {
         let what = "for how long it keeps tombstones is not known, as it has no schema.cql: it is only read";
         return Err(Error::file(&state.folder, what));
     }
