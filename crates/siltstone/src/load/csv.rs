@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
                 place = place.behind(&text[end..]);
             }
             if !text.trim_ascii().is_empty() {
-                return Ok(Some(fields(text.trim_end_matches(['\n', '\r']))));
+                return fields(text.trim_end_matches(['\n', '\r'])).map(Some);
             }
             text.clear();
         }
@@ -89,11 +89,11 @@ impl Place {
     }
 }
 
-fn fields(mut rest: &str) -> Record {
+fn fields(mut rest: &str) -> io::Result<Record> {
     let mut record = Record::new();
     loop {
         let (field, tail) = match rest.strip_prefix('"') {
-            Some(quoted) => take_quoted(quoted),
+            Some(quoted) => take_quoted(quoted)?,
             None => {
                 let (field, tail) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
                 ((!field.is_empty()).then(|| field.to_owned()), tail)
@@ -102,13 +102,13 @@ fn fields(mut rest: &str) -> Record {
         record.push(field);
         match tail.strip_prefix(',') {
             Some(tail) => rest = tail,
-            None => return record,
+            None => return Ok(record),
         }
     }
 }
 
-/// A field up to its last quote, and what is behind it up to the next comma as well.
-fn take_quoted(mut rest: &str) -> (Option<String>, &str) {
+/// A field up to its last quote, behind which nothing may be but spaces, and what is behind those.
+fn take_quoted(mut rest: &str) -> io::Result<(Option<String>, &str)> {
     let mut field = String::new();
     while let Some((inside, tail)) = rest.split_once('"') {
         field.push_str(inside);
@@ -119,13 +119,17 @@ fn take_quoted(mut rest: &str) -> (Option<String>, &str) {
             }
             None => {
                 let (behind, tail) = tail.split_at(tail.find(',').unwrap_or(tail.len()));
-                field.push_str(behind);
-                return (Some(field), tail);
+                if !behind.trim_ascii().is_empty() {
+                    return Err(io::Error::other(format!(
+                        "there is {behind:?} behind the quotes of a field"
+                    )));
+                }
+                return Ok((Some(field), tail));
             }
         }
     }
     field.push_str(rest);
-    (Some(field), "")
+    Ok((Some(field), ""))
 }
 
 #[cfg(test)]
@@ -151,6 +155,13 @@ mod tests {
             read(b"7,5\" pipe\n8,a\"\"b").unwrap(),
             [vec![some("7"), some("5\" pipe")], vec![some("8"), some("a\"\"b")],]
         );
+    }
+
+    #[test]
+    fn nothing_stands_behind_quotes() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(read(b"1,\"a\" ,\"b\"\n").unwrap(), [vec![some("1"), some("a"), some("b")]]);
+        assert!(read(b"1,\"a\"b\n").unwrap_err().to_string().contains("\"b\" behind the quotes"));
     }
 
     #[test]
