@@ -30,7 +30,7 @@ mod ranges;
 pub mod reconcile;
 mod several;
 
-pub use columns::{ColumnMap, Mapped, MergeError, UnifiedSchema, with_unknown};
+pub use columns::{ColumnMap, Mapped, MergeError, UnifiedSchema, unknown_columns, with_unknown};
 pub use compatible::{holds, holds_keys};
 pub use reconcile::RowMerger;
 

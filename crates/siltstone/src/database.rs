@@ -120,7 +120,7 @@ use short_key::ShortKey;
 use stamps::Stamps;
 use turn::Turn;
 
-use crate::table_schema::TableSchema;
+use crate::table_schema::{TableSchema, Wanted};
 use crate::{Error, Result};
 
 /// How a database is opened.
@@ -252,13 +252,38 @@ impl Database {
     ///
     /// # Errors
     /// A folder that another database has open for writing; damaged files; what the operating system says. A table that cannot be opened, as its schema has
-    /// a compressor or an option that is not known, or an SSTable is of a version that is not read, is one too: the others can be opened one by
-    /// one with [`Database::open_table_folder`].
+    /// a compressor or an option that is not known, or an SSTable is of a version that is not read, is one too: the others can be read one by
+    /// one with [`Database::open_table`], and opened with [`Database::open_table_folder`].
     pub fn open(folder: impl AsRef<Path>, options: Options) -> Pending<Database> {
         let folder = folder.as_ref().to_path_buf();
         Pending::new(async move {
             let folder = absolute(&folder)?;
             opening::open(Layout::of_database(&folder), options).await.map(Database)
+        })
+    }
+
+    /// Opens one table of a database for reading, by its name as [`Database::table`] takes it: the others are not opened, so that it is of no
+    /// matter how many they are and whether they can be read.
+    ///
+    /// ```no_run
+    /// use siltstone::database::{Database, Options, Slice};
+    ///
+    /// let options = Options { read_only: true, ..Options::default() };
+    /// let database = Database::open_table("/backup", "app.users", options).wait()?;
+    /// let page = database.table("app.users")?.slice("alice", Slice::all()).wait()?;
+    /// # Ok::<(), siltstone::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::open`]; [`Error::Usage`] if it is not opened for reading only: what is in the logs is of all tables.
+    pub fn open_table(folder: impl AsRef<Path>, table: &str, options: Options) -> Pending<Database> {
+        let (folder, table) = (folder.as_ref().to_path_buf(), table.to_owned());
+        Pending::new(async move {
+            if !options.read_only {
+                return Err(Error::Usage("one table alone is opened for reading only".to_owned()));
+            }
+            let folder = absolute(&folder)?;
+            opening::open(Layout::of_table_of(&folder, &table), options).await.map(Database)
         })
     }
 
@@ -484,8 +509,10 @@ impl Inner {
 
     fn find(&self, name: &str) -> Result<Arc<TableState>> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        let is_named = |(known, _): &(&String, &Arc<TableState>)| {
-            *known == name || known.rsplit_once('.').is_some_and(|(_, table)| table == name)
+        let wanted = Wanted { name: Some(name) };
+        let is_named = |(known, _): &(&String, &Arc<TableState>)| match known.split_once('.') {
+            Some((keyspace, table)) => wanted.is(Some(keyspace), table),
+            None => wanted.is(None, known),
         };
         let mut found = tables.iter().filter(is_named);
         match (found.next(), found.next()) {

@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{Fragment, FragmentReader, Mutation, Next, Position, RangeTombstone, Schema};
+use serde_core::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value as Json};
 
 use crate::database::{Batch, ColumnKind, Pending, Table, Value, Write};
@@ -79,6 +80,36 @@ pub fn load(
             load.write_sorted(sorted)?;
             Err(wrong)
         }
+    }
+}
+
+/// The members of a JSON object, each name once.
+struct Members(Map<String, Json>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Members, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object, as {\"k\":7}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> std::result::Result<Members, A::Error> {
+        let mut members = Map::new();
+        while let Some((name, value)) = access.next_entry::<String, Json>()? {
+            if members.contains_key(&name) {
+                return Err(A::Error::custom(format!("{name:?} is there twice")));
+            }
+            members.insert(name, value);
+        }
+        Ok(Members(members))
     }
 }
 
@@ -160,7 +191,7 @@ impl Load<'_> {
         if text.trim_ascii().is_empty() {
             return self.skip_dump_line();
         }
-        let json: Map<String, Json> = serde_json::from_str(text).map_err(|error| self.wrong(&error))?;
+        let Members(json) = serde_json::from_str(text).map_err(|error| self.wrong(&error))?;
         self.rows += 1;
         if !(json.get("type").is_some_and(Json::is_string) && json.get("key").is_some_and(Json::is_array)) {
             self.skip_dump_line()?;
@@ -233,10 +264,16 @@ impl Load<'_> {
                 (_, value) => clustering.extend(value),
             }
         }
-        let is_static = |(name, _): &(String, Value)| self.statics.contains(name);
         let has_clustering = self.keys.iter().any(|(_, kind)| *kind == ColumnKind::Clustering);
-        if has_clustering && clustering.is_empty() && !values.iter().any(is_static) {
-            return Err(self.wrong(&"neither clustering columns nor static ones are given: no row is named"));
+        if has_clustering && clustering.is_empty() {
+            let is_static = |name: &String| self.statics.contains(name);
+            if !values.iter().any(|(name, _)| is_static(name)) {
+                return Err(
+                    self.wrong(&"neither clustering columns nor static ones are given: no row is named")
+                );
+            }
+            // A scan gives a partition that has static columns alone as a row of which all else is null.
+            values.retain(|(name, value)| is_static(name) || !matches!(value, Value::Null));
         }
         let write = values
             .into_iter()

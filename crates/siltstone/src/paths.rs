@@ -131,7 +131,13 @@ fn is_data(file: &Path) -> bool {
 /// The SSTable that a path which is no folder names.
 fn single(disk: &Disk, path: &Path) -> Result<Descriptor> {
     if !disk.exists(path) {
-        return Err(Error::file(path, "there is no such file or folder"));
+        // As an SSTable is called in what is printed of it: by what the names of its files have in common.
+        let mut data = path.as_os_str().to_owned();
+        data.push("-Data.db");
+        return match Descriptor::parse(Path::new(&data)) {
+            Ok(descriptor) if disk.exists(Path::new(&data)) => Ok(descriptor),
+            _ => Err(Error::file(path, "there is no such file or folder")),
+        };
     }
     // What cannot be looked at may be a folder all the same: then its name is not what is wrong.
     Descriptor::parse(path).map_err(|error| match disk.list(path) {
@@ -223,6 +229,8 @@ mod tests {
         let time_based = "/t/nb-3gyd_0wz8_01bn52h3rn8frpo3ut-big-Data.db";
         let all = [&files[..], &[time_based]].concat();
         assert_eq!(names_of(&all, "/t").unwrap(), [files[1], files[0], time_based]);
+        assert_eq!(names_of(&all, "/t/me-9-big").unwrap(), [files[1]], "as verify calls it");
+        assert!(names_of(&all, "/t/me-8-big").unwrap_err().to_string().contains("there is no such file"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::merge::{Direction, Mapped, Merge, MergeError, UnifiedSchema};
-use model::{Fragment, FragmentReader, LiveRows, Next, PartitionKey, Position, Schema, Slice};
+use model::{DeletionTime, Fragment, FragmentReader, LiveRows, Next, PartitionKey, Position, Schema, Slice};
 use runtime::{Disk, IoStats};
 use sstable::cache::cached_file::PageStats;
 use sstable::component::{DATA_IO, FENCES_IO, FILTER_IO, INDEX_IO};
@@ -228,8 +228,8 @@ pub enum Found {
 
 /// Prints the rows of a query, an object a line, and says what was found.
 ///
-/// A line is that of a dump with [`crate::dump::Format::JsonLines`], but without a position. Range tombstones
-/// and the deletion of the partition are not printed. Of a counter, the total is printed where only what is live is
+/// A line is that of a dump with [`crate::dump::Format::JsonLines`], but without a position. The deletion of the partition, and range
+/// tombstones as far as they are within the slice and up to the last row that is printed, are lines too, unless only what is live is wanted. Of a counter, the total is printed where only what is live is
 /// wanted, and what `sstabledump` prints otherwise. `now` is in seconds since the epoch.
 ///
 /// # Errors
@@ -256,6 +256,9 @@ struct Printer {
     live: Option<LiveRows>,
     left: u64,
     has_rows: bool,
+    is_reversed: bool,
+    /// The range tombstone that is open where the reader is.
+    open: DeletionTime,
     path: std::path::PathBuf,
 }
 
@@ -275,6 +278,8 @@ impl Printer {
             live: query.live.then(|| LiveRows::new(now)),
             left: query.limit.unwrap_or(u64::MAX),
             has_rows: false,
+            is_reversed: query.options.reverse,
+            open: DeletionTime::LIVE,
             path,
         })
     }
@@ -293,10 +298,44 @@ impl Printer {
             return Ok(());
         }
         match fragment {
-            Fragment::Row(row) => self.left -= u64::from(self.row(row, false)?),
+            Fragment::Row(row) => {
+                self.left -= u64::from(self.row(row, false)?);
+                if self.left == 0 && !self.open.is_live() {
+                    // What is told of it goes as far as what is read.
+                    let clustering = row.clustering.clone();
+                    let end = if self.is_reversed { Position::before } else { Position::after };
+                    self.change(&end(clustering), DeletionTime::LIVE)?;
+                }
+            }
             Fragment::StaticRow(row) => drop(self.row(row, true)?),
-            Fragment::PartitionStart(_) | Fragment::RangeTombstone(_) | Fragment::PartitionEnd => {}
+            Fragment::PartitionStart(start) => self.deletion(&start.deletion),
+            Fragment::RangeTombstone(change) => self.change(&change.position, change.deletion)?,
+            Fragment::PartitionEnd => {}
         }
+        Ok(())
+    }
+
+    /// Prints the deletion of the partition, if there is one that is wanted.
+    fn deletion(&mut self, deletion: &DeletionTime) {
+        if self.live.is_none() && !deletion.is_live() {
+            self.begin("partition");
+            self.fragments.write_deletion(deletion, &mut self.json);
+            self.end();
+        }
+    }
+
+    /// Prints that another range tombstone is open behind a position, in the order of the reader.
+    fn change(&mut self, position: &Position, deletion: DeletionTime) -> Result<()> {
+        let before = std::mem::replace(&mut self.open, deletion);
+        if self.live.is_some() || before == deletion {
+            return Ok(());
+        }
+        let is_boundary = !before.is_live() && !deletion.is_live();
+        let (closes, opens) = if self.is_reversed { (deletion, before) } else { (before, deletion) };
+        self.begin(if is_boundary { "range_tombstone_boundary" } else { "range_tombstone_bound" });
+        let written = self.fragments.write_change(position, &closes, &opens, &mut self.json);
+        written.map_err(|value| corrupt(&self.path, value))?;
+        self.end();
         Ok(())
     }
 
@@ -307,16 +346,24 @@ impl Printer {
             return Ok(false);
         }
         self.has_rows = true;
-        self.json.begin_object();
-        self.json.key("type");
-        self.json.string(if is_static { "static_block" } else { "row" });
-        self.json.key("key");
-        self.json.literal(&self.key);
+        self.begin(if is_static { "static_block" } else { "row" });
         let written = self.fragments.write_row(row, is_static, None, &mut self.json);
         written.map_err(|value| corrupt(&self.path, value))?;
+        self.end();
+        Ok(true)
+    }
+
+    fn begin(&mut self, kind: &str) {
+        self.json.begin_object();
+        self.json.key("type");
+        self.json.string(kind);
+        self.json.key("key");
+        self.json.literal(&self.key);
+    }
+
+    fn end(&mut self) {
         self.json.end_object();
         self.json.end_line();
-        Ok(true)
     }
 }
 

@@ -12,6 +12,7 @@
 use std::path::Path;
 
 use model::Schema;
+use model::types::maybe_quote;
 
 use crate::error::{Error, Result};
 
@@ -72,6 +73,21 @@ impl TableSchema {
         parsed.map_err(|wrong| wrong.in_file(path, text))
     }
 
+    /// The statements of a text of CQL that tell what one of its tables is: the table's own, and the types of its keyspace.
+    /// `table` is its name, with or without its keyspace; it may be left out where there is but one.
+    ///
+    /// # Errors
+    /// [`Error::Text`] if there is no such table, or several where none is named.
+    pub fn statements_of(path: &Path, text: &str, table: Option<&str>) -> Result<String> {
+        cql::statements_of(text, table).map_err(|wrong| wrong.in_file(path, text))
+    }
+
+    /// The same as [`TableSchema::parse`] of the text in a folder that is called like its table, `keyspace.table`, of which the text may have others beside it.
+    pub(crate) fn parse_in_folder(path: &Path, text: &str, named: &str) -> Result<TableSchema> {
+        TableSchema::parse(path, text, None)
+            .or_else(|error| TableSchema::parse(path, text, Some(named)).map_err(|_| error))
+    }
+
     /// Whether a text is of a materialized view: of its columns it tells the names alone.
     pub(crate) fn is_of_view(text: &str) -> bool {
         cql::is_of_view(text)
@@ -81,9 +97,17 @@ impl TableSchema {
     ///
     /// # Errors
     /// [`Error::Text`]; also for a column that was dropped and is to come back as another type.
-    pub(crate) fn parse_altered(path: &Path, text: &str, alteration: &str) -> Result<TableSchema> {
+    pub(crate) fn parse_altered(
+        path: &Path,
+        text: &str,
+        alteration: &str,
+        table: &str,
+    ) -> Result<TableSchema> {
         let whole = format!("{text}{alteration}");
-        cql::parse(&whole, None, text.len()).map_err(|wrong| wrong.in_file(path, &whole))
+        // There may be others beside it, or it is in the keyspace that its folder is in.
+        let parsed = |name| cql::parse(&whole, name, text.len());
+        let parsed = parsed(None).or_else(|wrong| parsed(Some(table)).map_err(|_| wrong));
+        parsed.map_err(|wrong| wrong.in_file(path, &whole))
     }
 }
 
@@ -166,20 +190,29 @@ impl Wrong {
 }
 
 /// Which of several tables is meant.
-struct Wanted<'a> {
-    name: Option<&'a str>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Its name, with or without its keyspace, both in quotes or not.
+    pub(crate) name: Option<&'a str>,
 }
 
 impl Wanted<'_> {
-    fn is(&self, keyspace: Option<&str>, table: &str) -> bool {
-        let quoted = model::types::maybe_quote(table);
-        let is_named = |name: &str| {
-            let is_table = |name: &str| name == table || name == quoted;
-            let rest = keyspace.and_then(|keyspace| name.strip_prefix(keyspace)?.strip_prefix('.'));
-            is_table(name) || rest.is_some_and(is_table)
+    pub(crate) fn is(&self, keyspace: Option<&str>, table: &str) -> bool {
+        let is_table = |given: &str| is_name(given, table);
+        let is_of = |keyspace: &str, given: &str| {
+            let quoted = maybe_quote(keyspace);
+            let rest = given.strip_prefix(keyspace).or_else(|| given.strip_prefix(&*quoted));
+            rest.and_then(|rest| rest.strip_prefix('.')).is_some_and(is_table)
         };
+        let is_named =
+            |given: &str| is_table(given) || keyspace.is_some_and(|keyspace| is_of(keyspace, given));
         self.name.is_none_or(is_named)
     }
+}
+
+/// Whether a name is given as it is, or as CQL writes it: `"MixedCase"`.
+pub fn is_name(given: &str, name: &str) -> bool {
+    given == name || given == maybe_quote(name)
 }
 
 #[cfg(test)]

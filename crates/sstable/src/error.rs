@@ -63,6 +63,17 @@ impl Error {
         Error::Corrupt { path: path.to_path_buf(), offset, what: what.into() }
     }
 
+    /// The same error of a file without which all is read as well, only slower.
+    pub(crate) fn of_spare(self) -> Error {
+        match self {
+            Error::Corrupt { path, offset, what } => {
+                let what = format!("{what}. All can be read without this file: take it away");
+                Error::Corrupt { path, offset, what }
+            }
+            other => other,
+        }
+    }
+
     /// Something this library does not read.
     pub fn unsupported(path: &Path, what: impl Into<String>) -> Error {
         Error::Unsupported { path: path.to_path_buf(), what: what.into() }

@@ -93,7 +93,9 @@ impl Opener<'_> {
 
     pub(crate) async fn filter(&self) -> Result<Option<Filter>> {
         match self.read(&Component::Filter).await? {
-            Some((path, bytes)) => Filter::parse(&path, bytes, self.descriptor.version).map(Some),
+            Some((path, bytes)) => {
+                Filter::parse(&path, bytes, self.descriptor.version).map(Some).map_err(Error::of_spare)
+            }
             None => Ok(None),
         }
     }
@@ -101,7 +103,8 @@ impl Opener<'_> {
     pub(crate) async fn summary(&self, partitioner: Partitioner) -> Result<Option<Summary>> {
         match self.read(&Component::Summary).await? {
             Some((path, bytes)) => {
-                Summary::parse(&path, &bytes, self.descriptor.version, partitioner).map(Some)
+                let summary = Summary::parse(&path, &bytes, self.descriptor.version, partitioner);
+                summary.map(Some).map_err(Error::of_spare)
             }
             None => Ok(None),
         }

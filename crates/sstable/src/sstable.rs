@@ -150,7 +150,7 @@ impl SSTable {
         let summary_was_missing = summary.is_none();
         let summary = match summary {
             Some(summary) => {
-                summary.check_index_len(&descriptor.path_of(&Component::Summary), index_file.len())?;
+                summary.check_index_len(index_file.path(), index_file.len())?;
                 summary
             }
             None => rebuild_summary(&index_file, partitioner).await?,

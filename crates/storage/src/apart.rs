@@ -29,13 +29,14 @@ use crate::sstable_set::Member;
 const MOST_LEFT: u64 = 8;
 
 /// A major job in parts, each of which merges what stands between two SSTables that are left, in the order of their rows. Left are those
-/// of at least so many bytes on disk that have no row between the first and the last one of any other.
+/// of at least so many bytes on disk that have no row between the first and the last one of any other; and of whatever size where nothing
+/// stands beside one that it could be merged with.
 pub(crate) fn around_left(job: Job, members: &[Rc<Member>], schema: &Schema, least: u64) -> Vec<Job> {
     let rule = Rule::of(members, least);
     let is_of_job = |member: &&Rc<Member>| job.inputs.contains(&member.facts.generation);
     let ends = members.iter().filter(is_of_job).map(|member| (&**member, Ends::of(member, schema)));
     let groups = overlapping(ends.collect(), schema);
-    if job.max_output_bytes.is_some() || !groups.iter().any(|group| rule.left_of(group).is_some()) {
+    if job.max_output_bytes.is_some() {
         return vec![job];
     }
     let mut parts: Vec<Vec<&Member>> = vec![Vec::new()];

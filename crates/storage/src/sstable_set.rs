@@ -9,7 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::key::murmur3;
-use model::merge::{ColumnMap, holds_keys};
+use model::merge::{ColumnMap, holds_keys, unknown_columns};
 use model::{DeletionTime, KeyView, PartitionKey, Schema, Token};
 use runtime::Disk;
 use smallvec::SmallVec;
@@ -132,7 +132,9 @@ impl Member {
     /// If its keys are not those of the table; what the operating system says of when it was written.
     pub fn of(disk: &Disk, sstable: Rc<SSTable>, definition: &Definition) -> Result<Member> {
         let facts = SSTableFacts::of(disk, &sstable)?;
-        Member::with_facts(sstable, facts, definition)
+        let member = Member::with_facts(sstable, facts, definition)?;
+        member.tell_unknown_columns(definition);
+        Ok(member)
     }
 
     /// The same SSTable as one of a table that is defined so.
@@ -171,6 +173,21 @@ impl Member {
             is_as_defined: Cell::new(false),
             sstable,
         })
+    }
+
+    /// Warns of columns that are here and not in the table: nobody reads them, and a compaction keeps them.
+    fn tell_unknown_columns(&self, definition: &Definition) {
+        let is_dropped = |name: &[u8]| definition.dropped_at(name).is_some();
+        let [statics, regulars] = unknown_columns(&definition.schema, self.sstable.schema(), is_dropped);
+        let statics = statics.into_iter().map(|column| format!("{} (static)", column.name_text()));
+        let regulars = regulars.into_iter().map(|column| column.name_text().into_owned());
+        let columns: Vec<String> = statics.chain(regulars).collect();
+        if columns.is_empty() {
+            return;
+        }
+        let table = self.sstable.data().file.path().parent().unwrap_or(Path::new(".")).display();
+        let columns = columns.join(", ");
+        tracing::warn!(columns, %table, "SSTables have columns that the schema of their table does not have: they are not read");
     }
 
     /// Whether both are the same SSTable, whatever the columns of the table were when they were opened.

@@ -53,13 +53,12 @@ pub fn with_unknown(
     sources: &[&Schema],
     is_dropped: impl Fn(&[u8]) -> bool,
 ) -> Result<Option<Schema>, MergeError> {
-    let unknown = |of: fn(&Schema) -> &[Column]| {
-        let known: BTreeSet<&[u8]> = of(table).iter().map(|column| &*column.name).collect();
-        let is_unknown = |column: &&Column| !known.contains(&*column.name) && !is_dropped(&column.name);
-        sources.iter().flat_map(|source| of(source)).filter(is_unknown).cloned().collect::<Vec<_>>()
-    };
-    let of: [fn(&Schema) -> &[Column]; 2] = [|schema| &schema.statics, |schema| &schema.regulars];
-    let [statics, regulars] = of.map(unknown);
+    let (mut statics, mut regulars) = (Vec::new(), Vec::new());
+    for source in sources {
+        let [of_partitions, of_rows] = unknown_columns(table, source, &is_dropped);
+        statics.extend(of_partitions.into_iter().cloned());
+        regulars.extend(of_rows.into_iter().cloned());
+    }
     if statics.is_empty() && regulars.is_empty() {
         return Ok(None);
     }
@@ -70,6 +69,20 @@ pub fn with_unknown(
         return Err(MergeError::Column { column, types: "one static, one not".to_owned() });
     }
     Ok(Some(Schema::new(table.partition_key.clone(), table.clustering.clone(), statics, regulars)))
+}
+
+/// The columns of a source that its table does not have though nobody dropped them, the static ones first.
+pub fn unknown_columns<'a>(
+    table: &Schema,
+    source: &'a Schema,
+    is_dropped: impl Fn(&[u8]) -> bool,
+) -> [Vec<&'a Column>; 2] {
+    let unknown = |all: &'a [Column], known: &[Column]| {
+        let known: BTreeSet<&[u8]> = known.iter().map(|column| &*column.name).collect();
+        let is_unknown = |column: &&Column| !known.contains(&*column.name) && !is_dropped(&column.name);
+        all.iter().filter(is_unknown).collect()
+    };
+    [unknown(&source.statics, &table.statics), unknown(&source.regulars, &table.regulars)]
 }
 
 /// Brings the rows of one source to the schema of all.

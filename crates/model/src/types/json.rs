@@ -1,9 +1,10 @@
-//! JSON of values, as `sstabledump` prints it.
+//! JSON of values, as `sstabledump` prints it, and of rows.
 //!
 //! ```text
 //! "2023-11-14 22:13:20.123Z"     a timestamp, not as in keys
 //! {"1": ["a", "b"]}              keys of maps are strings, whatever they are
-//! null                           what is not a number; it cannot be read back
+//! null                           what is not a number; it cannot be read back. In rows it is "NaN", "-Infinity"
+//! ""                             no time at all; in rows it is "0s"
 //! ```
 //!
 //! Bytes behind a number are ignored, as Cassandra ignores them. Where it fails on an empty boolean, tinyint
@@ -14,27 +15,48 @@ use super::parts::{Part, head, take_count, take_element, take_part};
 use super::text::write_hex;
 use super::{CqlType, TypeError, UserType, date, inet, uuid};
 
+/// Whose form of JSON it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// That of `sstabledump`, and of CQL's `SELECT JSON`.
+    Dumped,
+    /// That of rows, which tells all values so that they can be read back.
+    Row,
+}
+
 impl CqlType {
     /// Appends the JSON of a value.
     ///
     /// Of a counter it is the number that the first eight bytes are, which is what `sstabledump` makes of a
     /// counter's cell; [`super::counter`] knows what was counted.
     pub fn write_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        self.write_form(Form::Dumped, bytes, out)
+    }
+
+    /// The same, but that [`CqlType::from_json`] makes of it what the value was: numbers that are none, as `NaN`, are their names, a duration of zero
+    /// is `"0s"`.
+    pub fn write_row_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+        self.write_form(Form::Row, bytes, out)
+    }
+
+    fn write_form(&self, form: Form, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         match self {
             CqlType::List { element, .. } | CqlType::Set { element, .. } => {
-                self.write_list(element, bytes, out)
+                self.write_list(form, element, bytes, out)
             }
-            CqlType::Map { key, value, .. } => self.write_map(key, value, bytes, out),
-            CqlType::Tuple(fields) => self.write_tuple(fields, bytes, out),
-            CqlType::Udt(udt) => self.write_udt(udt, bytes, out),
-            CqlType::Vector { element, dimension } => self.write_vector(element, *dimension, bytes, out),
-            CqlType::Reversed(base) => base.write_json(bytes, out),
-            CqlType::PartitionerOrder { key: Some(key), .. } => key.write_json(bytes, out),
+            CqlType::Map { key, value, .. } => self.write_map(form, key, value, bytes, out),
+            CqlType::Tuple(fields) => self.write_tuple(form, fields, bytes, out),
+            CqlType::Udt(udt) => self.write_udt(form, udt, bytes, out),
+            CqlType::Vector { element, dimension } => {
+                self.write_vector(form, element, *dimension, bytes, out)
+            }
+            CqlType::Reversed(base) => base.write_form(form, bytes, out),
+            CqlType::PartitionerOrder { key: Some(key), .. } => key.write_form(form, bytes, out),
             CqlType::Composite(_) | CqlType::DynamicComposite(_) => {
                 quote(&self.to_text(bytes)?, out);
                 Ok(())
             }
-            native => native.write_native_json(bytes, out),
+            native => native.write_native_json(form, bytes, out),
         }
     }
 
@@ -45,12 +67,17 @@ impl CqlType {
         Ok(json)
     }
 
-    fn write_native_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+    fn write_native_json(&self, form: Form, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         match self {
             CqlType::Ascii | CqlType::Text => quote(self.read_str(bytes)?, out),
-            CqlType::Float | CqlType::Double if !bytes.is_empty() && !self.is_finite(bytes)? => {
-                out.push_str("null")
-            }
+            CqlType::Float | CqlType::Double if !bytes.is_empty() && !self.is_finite(bytes)? => match form {
+                Form::Dumped => out.push_str("null"),
+                Form::Row => {
+                    out.push('"');
+                    self.write_number(bytes, out)?;
+                    out.push('"');
+                }
+            },
             CqlType::Boolean
             | CqlType::TinyInt
             | CqlType::SmallInt
@@ -67,7 +94,7 @@ impl CqlType {
             }
             _ => {
                 out.push('"');
-                self.write_inside_quotes(bytes, out)?;
+                self.write_inside_quotes(form, bytes, out)?;
                 out.push('"');
             }
         }
@@ -75,7 +102,7 @@ impl CqlType {
     }
 
     /// Appends what needs no escapes; empty values are nothing.
-    fn write_inside_quotes(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+    fn write_inside_quotes(&self, form: Form, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         let kind = self.kind();
         match self {
             CqlType::Empty => {}
@@ -93,7 +120,13 @@ impl CqlType {
             }
             CqlType::Date => date::write_date(u32::from_be_bytes(head(kind, bytes)?), out),
             CqlType::Time => date::write_time(i64::from_be_bytes(head(kind, bytes)?), out),
-            CqlType::Duration => Duration::decode(bytes)?.write(out),
+            CqlType::Duration => {
+                let before = out.len();
+                Duration::decode(bytes)?.write(out);
+                if form == Form::Row && out.len() == before {
+                    out.push_str("0s");
+                }
+            }
             CqlType::Inet => inet::write(bytes, out)?,
             CqlType::Uuid | CqlType::LexicalUuid => uuid::write(&head(kind, bytes)?, out),
             CqlType::TimeUuid => {
@@ -114,13 +147,19 @@ impl CqlType {
         }
     }
 
-    fn write_list(&self, element: &CqlType, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+    fn write_list(
+        &self,
+        form: Form,
+        element: &CqlType,
+        bytes: &[u8],
+        out: &mut String,
+    ) -> Result<(), TypeError> {
         let mut rest = bytes;
         let count = self.count(&mut rest)?;
         out.push('[');
         for i in 0..count {
             out.push_str(if i == 0 { "" } else { ", " });
-            element.write_part(self.part(&mut rest)?, out)?;
+            element.write_part(form, self.part(&mut rest)?, out)?;
         }
         out.push(']');
         Ok(())
@@ -128,6 +167,7 @@ impl CqlType {
 
     fn write_map(
         &self,
+        form: Form,
         key: &CqlType,
         value: &CqlType,
         bytes: &[u8],
@@ -139,32 +179,38 @@ impl CqlType {
         for i in 0..count {
             out.push_str(if i == 0 { "" } else { ", " });
             let mut name = String::new();
-            key.write_part(self.part(&mut rest)?, &mut name)?;
+            key.write_part(form, self.part(&mut rest)?, &mut name)?;
             if name.starts_with('"') {
                 out.push_str(&name);
             } else {
                 quote(&name, out);
             }
             out.push_str(": ");
-            value.write_part(self.part(&mut rest)?, out)?;
+            value.write_part(form, self.part(&mut rest)?, out)?;
         }
         out.push('}');
         Ok(())
     }
 
-    fn write_tuple(&self, fields: &[CqlType], bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+    fn write_tuple(
+        &self,
+        form: Form,
+        fields: &[CqlType],
+        bytes: &[u8],
+        out: &mut String,
+    ) -> Result<(), TypeError> {
         let mut rest = bytes;
         out.push('[');
         for (i, field) in fields.iter().enumerate() {
             out.push_str(if i == 0 { "" } else { ", " });
             let part = if rest.is_empty() { None } else { self.part(&mut rest)? };
-            field.write_part(part, out)?;
+            field.write_part(form, part, out)?;
         }
         out.push(']');
         Ok(())
     }
 
-    fn write_udt(&self, udt: &UserType, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
+    fn write_udt(&self, form: Form, udt: &UserType, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         let mut rest = bytes;
         out.push('{');
         for (i, (name, field)) in udt.fields.iter().enumerate() {
@@ -176,7 +222,7 @@ impl CqlType {
             }
             out.push_str(": ");
             let part = if rest.is_empty() { None } else { self.part(&mut rest)? };
-            field.write_part(part, out)?;
+            field.write_part(form, part, out)?;
         }
         if !rest.is_empty() {
             return Err(TypeError::bytes(self.kind(), "there are more fields than it has"));
@@ -187,6 +233,7 @@ impl CqlType {
 
     fn write_vector(
         &self,
+        form: Form,
         element: &CqlType,
         dimension: u32,
         bytes: &[u8],
@@ -198,7 +245,7 @@ impl CqlType {
             out.push_str(if i == 0 { "" } else { ", " });
             let part =
                 take_element(element, &mut rest).ok_or_else(|| TypeError::bytes("vector", "it is cut"))?;
-            element.write_json(part, out)?;
+            element.write_form(form, part, out)?;
         }
         if !rest.is_empty() {
             return Err(TypeError::bytes("vector", format!("{} bytes follow it", rest.len())));
@@ -207,9 +254,9 @@ impl CqlType {
         Ok(())
     }
 
-    fn write_part(&self, part: Part<'_>, out: &mut String) -> Result<(), TypeError> {
+    fn write_part(&self, form: Form, part: Part<'_>, out: &mut String) -> Result<(), TypeError> {
         match part {
-            Some(bytes) => self.write_json(bytes, out),
+            Some(bytes) => self.write_form(form, bytes, out),
             None => {
                 out.push_str("null");
                 Ok(())

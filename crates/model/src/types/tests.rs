@@ -124,6 +124,24 @@ fn what_is_no_number_is_null_in_json_only() {
 }
 
 #[test]
+fn rows_tell_what_a_dump_does_not() {
+    let doubles = CqlType::list(CqlType::Double, true);
+    let (nan, zero) = (f64::NAN.to_be_bytes(), [0_u8; 3]);
+    let list = [&1_u32.to_be_bytes()[..], &8_u32.to_be_bytes(), &nan].concat();
+    for (kind, bytes, dumped, of_row) in [
+        (CqlType::Double, &nan[..], "null", r#""NaN""#),
+        (CqlType::Float, &f32::NEG_INFINITY.to_be_bytes(), "null", r#""-Infinity""#),
+        (CqlType::Duration, &zero, r#""""#, r#""0s""#),
+        (doubles, &list, "[null]", r#"["NaN"]"#),
+    ] {
+        let mut json = String::new();
+        kind.write_row_json(bytes, &mut json).unwrap();
+        assert_eq!((&*kind.to_json(bytes).unwrap(), &*json), (dumped, of_row));
+        assert_eq!(kind.from_json(&serde_json::from_str(&json).unwrap()).unwrap(), bytes);
+    }
+}
+
+#[test]
 fn a_counter_prints_the_first_bytes_of_its_context() {
     let context = bytes("0001 8000 e1e51616e54011f1a502c17e50275fdf 0000000000000001 0000000000000005");
     assert_eq!(CqlType::Counter.to_json(&context).unwrap(), "422216254952982");

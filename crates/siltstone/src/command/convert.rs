@@ -30,6 +30,7 @@ Which version is read by whom:
   mc           Cassandra 3.0 to 5.0, ScyllaDB 3 and later
   md           Cassandra 3.11.8 to 5.0, ScyllaDB 4.3 and later
   me           Cassandra 3.11.11 to 5.0, ScyllaDB 5.1 and later: for both of today
+  na           Cassandra 4.0 to 5.0; its own are those of its betas
   nb           Cassandra 4.0 to 5.0
   oa           Cassandra 5.0 with storage_compatibility_mode NONE
 

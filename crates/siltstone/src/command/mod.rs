@@ -14,6 +14,7 @@ mod shape;
 mod split;
 mod table;
 mod verify;
+mod warnings;
 mod write;
 
 use std::error::Error as _;
@@ -76,6 +77,7 @@ struct Paths {
 impl Siltstone {
     /// Does what the arguments say.
     pub(crate) fn run(self) -> Result<()> {
+        warnings::tell();
         let command = match self.group {
             Group::Sstable(command) => command,
             Group::Table(command) => return command.run(),

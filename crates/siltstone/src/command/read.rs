@@ -15,7 +15,8 @@ use super::{Paths, note, on_shard, positive};
 /// Print the rows of one partition, or a slice of them, as JSON lines: the fewest requests that do.
 ///
 /// Several SSTables, or the SSTables of a folder, are merged. Rows are printed as they are stored then:
-/// deleted rows and cells as tombstones, unless --live is given. Which table an SSTable is of, it does not tell: a
+/// deleted rows and cells as tombstones, and the deletion of the partition and of ranges of it on lines of their own, unless --live is
+/// given. Which table an SSTable is of, it does not tell: a
 /// merge refuses SSTables whose keys or columns do not go together, and takes all others for those of one table.
 ///
 /// Chunks of compressed data are checked as they are read. Uncompressed data is not compared with CRC.db, as that

@@ -22,11 +22,11 @@ pub(super) struct Shape {
     #[arg(long, value_enum, value_name = "CLASS")]
     compression: Option<CompressionArg>,
 
-    /// How much data a compressed chunk holds: a power of two. Default 64, from na on 16.
+    /// How much data a compressed chunk holds: a power of two. Default 64, from na on 16. It goes with --compression.
     #[arg(long, value_name = "KIB", requires = "compression")]
     chunk_length_in_kb: Option<u32>,
 
-    /// How hard Zstandard tries, 1 to 22. Default 3.
+    /// How hard Zstandard tries, 1 to 22. Default 3. It goes with --compression zstd.
     #[arg(long, value_name = "LEVEL", requires = "compression", value_parser = clap::value_parser!(i32).range(1..=22))]
     compression_level: Option<i32>,
 

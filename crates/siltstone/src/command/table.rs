@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::Value as Json;
-use siltstone::database::{Database, Options, Table, Value};
-use siltstone::table_schema::TableSchema;
+use siltstone::database::{ColumnKind, Database, Options, Table, Value};
+use siltstone::table_schema::{TableSchema, is_name};
 use siltstone::{Error, Result};
 
 #[derive(Debug, Subcommand)]
@@ -70,8 +70,8 @@ impl TableCommand {
 }
 
 impl Place {
-    /// Opens the database, or the one table.
-    fn database(&self, read_only: bool) -> Result<Database> {
+    /// Opens the database, or the one table. Who only reads a table of a database opens no other.
+    fn database(&self, table: Option<&str>, read_only: bool) -> Result<Database> {
         let shards = self.shards.map_or(Options::default().shards, std::num::NonZeroUsize::get);
         let options = Options { read_only, shards, ..Options::default() };
         if !self.is_table() {
@@ -81,7 +81,10 @@ impl Place {
             if !self.dir.is_dir() {
                 return Err(Error::file(&self.dir, "there is no such folder"));
             }
-            return Database::open(&self.dir, options).wait();
+            return match table.filter(|_| read_only) {
+                Some(table) => Database::open_table(&self.dir, table, options).wait(),
+                None => Database::open(&self.dir, options).wait(),
+            };
         }
         let schema = self.schema.as_deref().map(|path| schema_of(path, &self.dir)).transpose()?;
         Database::open_table_folder(&self.dir, schema, options).wait()
@@ -89,7 +92,7 @@ impl Place {
 
     /// Opens a table, the name of which is the first argument unless the folder is that of one.
     fn open(&self, mut arguments: Vec<String>, read_only: bool) -> Result<Opened> {
-        let database = self.database(read_only)?;
+        let database = self.database(arguments.first().map(String::as_str), read_only)?;
         let table = match self.is_table() {
             true => database.tables().remove(0),
             false if arguments.is_empty() => {
@@ -101,11 +104,10 @@ impl Place {
     }
 
     /// The same where nothing stands behind TABLE. It may be named beside its folder too, but no other may.
-    fn open_only(&self, arguments: Vec<String>, read_only: bool) -> Result<Opened> {
-        let opened = self.open(arguments, read_only)?;
+    fn open_only(&self, table: Option<String>, read_only: bool) -> Result<Opened> {
+        let opened = self.open(table.into_iter().collect(), read_only)?;
         let name = opened.table.name();
-        let is_it =
-            |given: &String| *given == name || name.rsplit_once('.').is_some_and(|(_, table)| table == given);
+        let is_it = |given: &String| opened.database.table(given).is_ok();
         match opened.rest.iter().find(|given| !is_it(given)) {
             None => Ok(opened),
             Some(other) => Err(Error::Usage(format!(
@@ -153,12 +155,31 @@ fn table_of(folder: &Path) -> Option<String> {
     Some(name.rsplit_once('-').filter(|(_, id)| is_id(id)).map_or(name, |(name, _)| name).to_owned())
 }
 
-/// The values of a key: a JSON array, or the text of the one value.
-fn values(text: &str) -> Vec<Value> {
+/// The values of a key of so many columns: a JSON array, or the text of the one value. `what` is how the arguments call it.
+///
+/// # Errors
+/// [`Error::Usage`] for what begins as an array of several columns and is none.
+fn values(what: &str, text: &str, columns: usize) -> Result<Vec<Value>> {
     match serde_json::from_str(text) {
-        Ok(Json::Array(items)) => items.into_iter().map(Value::from).collect(),
-        _ => vec![Value::Text(text.to_owned())],
+        Ok(Json::Array(items)) => Ok(items.into_iter().map(Value::from).collect()),
+        Err(error) if columns > 1 && text.trim_start().starts_with('[') => {
+            Err(Error::Usage(format!("{what} {text} is no JSON array: {error}")))
+        }
+        _ => Ok(vec![Value::Text(text.to_owned())]),
     }
+}
+
+/// How many columns of a table are of a kind.
+fn count(table: &Table, kind: ColumnKind) -> usize {
+    table.columns().iter().filter(|column| column.kind == kind).count()
+}
+
+/// Columns by their names, which may be in quotes as in CQL. Those that the table does not have are left to it.
+fn named(table: &Table, names: &[String]) -> Vec<String> {
+    let columns = table.columns();
+    let of = |given: &str| columns.iter().find(|column| is_name(given, &column.name));
+    let name = |given: &String| of(given.trim()).map_or(given.trim(), |column| &column.name).to_owned();
+    names.iter().map(name).collect()
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ fn altered(
 ) -> Result<(String, Arc<Shape>)> {
     let before = state.shape();
     let new = format!("{};\n", alteration.text_at(inner.stamps.micros()));
-    let mut schema = TableSchema::parse_altered(Path::new(STATEMENT), old, &new)?;
+    let mut schema = TableSchema::parse_altered(Path::new(STATEMENT), old, &new, &before.name())?;
     schema.keyspace = before.schema.keyspace.clone();
     check_dropped(&before, &schema)?;
     inner.check(state.id, &schema)?;

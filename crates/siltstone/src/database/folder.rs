@@ -22,7 +22,7 @@ use sstable::{OpenOptions, SSTable};
 use storage::commit_log::TableId;
 
 use crate::paths;
-use crate::table_schema::{TableOptions, TableSchema};
+use crate::table_schema::{TableOptions, TableSchema, Wanted};
 use crate::{Error, Result};
 
 /// The file that says what a table is.
@@ -45,8 +45,8 @@ pub(super) struct Layout {
 /// Where the tables are.
 #[derive(Clone, Debug)]
 pub(super) enum Tables {
-    /// In the folders of keyspaces in this one.
-    All(PathBuf),
+    /// In the folders of keyspaces in this one: all of them, or just the one of a name.
+    All(PathBuf, Option<String>),
     /// There is one, of these columns if they are not to be found out.
     One(PathBuf, Option<Box<TableSchema>>),
 }
@@ -63,7 +63,12 @@ pub(super) struct Found {
 
 impl Layout {
     pub(super) fn of_database(folder: &Path) -> Layout {
-        Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data")) }
+        Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data"), None) }
+    }
+
+    /// One table of a database, to be read.
+    pub(super) fn of_table_of(folder: &Path, table: &str) -> Layout {
+        Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data"), Some(table.to_owned())) }
     }
 
     pub(super) fn of_table(folder: &Path, schema: Option<TableSchema>) -> Layout {
@@ -87,10 +92,10 @@ impl Layout {
     pub(super) fn of_new_table(&self, schema: &TableSchema, id: TableId) -> Result<PathBuf> {
         match (&self.tables, &schema.keyspace) {
             (Tables::One(folder, _), _) => Err(Error::file(folder, "it is the folder of one table")),
-            (Tables::All(_), None) => {
+            (Tables::All(..), None) => {
                 Err(Error::Usage(format!("{}: the keyspace is missing, as in ks.{0}", schema.table)))
             }
-            (Tables::All(data), Some(keyspace)) => {
+            (Tables::All(data, _), Some(keyspace)) => {
                 check_name(keyspace)?;
                 if is_system(keyspace) {
                     let what = format!("the keyspace {keyspace} is of servers: tables of it are passed over");
@@ -139,7 +144,7 @@ impl Layout {
         for shard in 0..shards {
             make(disk, &self.log(shard)).await?;
         }
-        if let Tables::All(data) = &self.tables {
+        if let Tables::All(data, _) = &self.tables {
             make(disk, data).await?;
         }
         Ok(())
@@ -159,6 +164,36 @@ impl Layout {
         Ok(id)
     }
 
+    /// Of a folder that was to be a database's, and has no `data/`: what it is, as far as that is seen.
+    fn what_it_is_instead(&self, disk: &Disk) -> String {
+        let has = |folder: &Path, what: fn(&str) -> bool| {
+            list(disk, folder).is_ok_and(|all| all.iter().any(|path| what(&name_of(path))))
+        };
+        let is_table = |folder: &Path| has(folder, |name| name.ends_with("-Data.db") || name == SCHEMA);
+        let inside = |folder: &Path| folders(disk, folder).unwrap_or_default();
+        let (tables, below) = (inside(&self.own), |folder: &PathBuf| inside(folder));
+        if let Some(table) = tables.iter().find(|folder| is_table(folder)) {
+            let table = table.display();
+            return format!(
+                "it is the folder of a keyspace: give that of one of its tables, such as {table}"
+            );
+        }
+        match tables.iter().flat_map(below).find(|folder| is_table(folder)) {
+            Some(table) if name_of(&self.own) == "data" => {
+                let above = self.own.parent().unwrap_or(Path::new(".")).display();
+                let table = table.display();
+                format!(
+                    "it is the data of a database: give the folder that it is in, {above}, or that of one table, such as {table}"
+                )
+            }
+            Some(table) => format!(
+                "it has no data/, so it is no database: give the folder of a table, such as {}",
+                table.display()
+            ),
+            None => "it has no data/ and no SSTables, so it is neither a database nor a table".to_owned(),
+        }
+    }
+
     /// All tables that are there. What an earlier process has begun and not ended there is ended, if anything may change.
     pub(super) async fn find(&self, disk: &Disk, read_only: bool) -> Result<Vec<Found>> {
         match &self.tables {
@@ -171,22 +206,35 @@ impl Layout {
                 let found = found.ok_or_else(|| Error::file(folder, "there is no SSTable in this folder"))?;
                 Ok(vec![found])
             }
-            Tables::All(data) => {
+            Tables::All(data, only) => {
                 if read_only && !disk.is_dir(data) {
-                    return Err(Error::file(data, "there is no such folder, so this is no database"));
+                    return Err(Error::file(&self.own, self.what_it_is_instead(disk)));
                 }
                 let mut all = Vec::new();
-                // The tables of the server itself are for nobody else.
-                let keyspaces = folders(disk, data)?;
-                for keyspace in keyspaces.iter().filter(|path| !is_system(&name_of(path))) {
-                    for folder in folders(disk, keyspace)? {
-                        all.extend(find_table(disk, &folder, &name_of(keyspace), None, read_only).await?);
-                    }
+                for (keyspace, folder) in folders_of_tables(disk, data, only.as_deref())? {
+                    all.extend(find_table(disk, &folder, &keyspace, None, read_only).await?);
                 }
                 Ok(all)
             }
         }
     }
+}
+
+/// The folders of all tables, each with the name of its keyspace; just those that are called like the one that is wanted, if there are such.
+fn folders_of_tables(disk: &Disk, data: &Path, only: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
+    let mut all = Vec::new();
+    // The tables of the server itself are for nobody else.
+    for keyspace in folders(disk, data)?.iter().filter(|path| !is_system(&name_of(path))) {
+        all.extend(folders(disk, keyspace)?.into_iter().map(|folder| (name_of(keyspace), folder)));
+    }
+    let wanted = Wanted { name: only };
+    let is_wanted =
+        |(keyspace, folder): &(String, PathBuf)| wanted.is(Some(keyspace), &split_name(&name_of(folder)).0);
+    // Where none is called so, one may say so in its schema.cql.
+    if all.iter().any(is_wanted) {
+        all.retain(is_wanted);
+    }
+    Ok(all)
 }
 
 /// What table a folder has, if it has one.
@@ -214,7 +262,7 @@ async fn find_table(
     }
     let text = if disk.exists(&path) { Some(read_text(&path)?) } else { None };
     if let Some(text) = text.filter(|text| !TableSchema::is_of_view(text)) {
-        let mut schema = TableSchema::parse(&path, &text, None)?;
+        let mut schema = TableSchema::parse_in_folder(&path, &text, &format!("{keyspace}.{name}"))?;
         schema.keyspace.get_or_insert_with(|| keyspace.to_owned());
         return Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: Some(text) }));
     }

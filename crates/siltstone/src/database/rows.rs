@@ -92,7 +92,8 @@ impl Row {
         Ok(json)
     }
 
-    /// All columns as an object of JSON: `{"k":7,"v":"a","tags":["x"]}`.
+    /// All columns as an object of JSON: `{"k":7,"v":"a","tags":["x"]}`. A float that is no number is its name, as `"NaN"`, and a
+    /// duration of zero `"0s"`: [`Value::Json`](super::Value::Json) makes of each value what it was.
     ///
     /// # Errors
     /// Bytes that are no value of their column's type: a file that was not damaged has none.
@@ -207,7 +208,7 @@ fn write_value(column: &ColumnInfo, value: Option<&[u8]>, json: &mut String) -> 
         return Ok(());
     };
     let data_type: &CqlType = &column.data_type;
-    data_type.write_json(value, json).map_err(|source| Error::Value {
+    data_type.write_row_json(value, json).map_err(|source| Error::Value {
         path: column.name.clone().into(),
         place: "in a row".to_owned(),
         value: Box::new(ValueError { what: column.name.clone(), source }),

@@ -44,6 +44,43 @@ pub(super) fn parse(text: &str, table: Option<&str>, new: usize) -> Parsed<Table
     draft.build().map_err(|what| Wrong::new(found, what))
 }
 
+/// The statements that tell what a table is, each with its semicolon.
+pub(super) fn statements_of(text: &str, table: Option<&str>) -> Parsed<String> {
+    let tokens = tokens(text)?;
+    let mut schema = Schema { text, new: text.len(), keyspace: None, types: HashMap::new() };
+    let found = schema.find_table(&tokens, &Wanted { name: table })?;
+    let is_found = |statement: &[Token<'_>]| statement.first().is_some_and(|token| token.at == found);
+    let (mut own, mut others) = (None, Vec::new());
+    schema.keyspace = None;
+    for statement in statements(&tokens) {
+        let mut cursor = Cursor::new(text, statement);
+        if cursor.eat("USE") {
+            schema.keyspace = Some(cursor.name()?);
+            others.push((statement, None));
+        } else if cursor.eat("CREATE") && cursor.eat("TYPE") {
+            others.push((statement, Some((schema.qualified(&mut cursor)?.0, None))));
+        } else if is_found(statement) {
+            cursor.eat_any(&["TABLE", "COLUMNFAMILY"]);
+            own = Some(schema.qualified(&mut cursor)?);
+            others.push((statement, None));
+        } else if cursor.eat("ALTER") && cursor.eat_any(&["TABLE", "COLUMNFAMILY"]) {
+            let (keyspace, table) = schema.qualified(&mut cursor)?;
+            others.push((statement, Some((keyspace, Some(table)))));
+        }
+    }
+    let own = own.map(|(keyspace, table)| (keyspace, Some(table)));
+    let is_its = |of: &Option<(Option<String>, Option<String>)>| match (of, &own) {
+        (Some((keyspace, None)), Some((own, _))) => keyspace == own,
+        (Some(of), Some(own)) => of == own,
+        _ => true,
+    };
+    let kept = others.iter().filter(|(_, of)| is_its(of));
+    let words = |statement: &[Token<'_>]| {
+        &text[statement.first().map_or(0, |token| token.at)..statement.last().map_or(0, Token::end)]
+    };
+    Ok(kept.map(|(statement, _)| format!("{};\n", words(statement))).collect())
+}
+
 /// Whether a text creates a materialized view, and no table.
 pub(super) fn is_of_view(text: &str) -> bool {
     let creates = |tokens: &[Token<'_>], what: &[&str]| {

@@ -71,14 +71,18 @@ fn what_is_wrong_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
     assert_eq!(code(&table("create", dir, &["--schema", CREATE])), 0);
-    let wrong: [(&str, &[&str], u8, &str); 7] = [
+    let pairs = "CREATE TABLE ks.pairs (a int, b int, c int, d int, PRIMARY KEY ((a, b), c, d))";
+    assert_eq!(code(&table("create", dir, &["--schema", pairs])), 0);
+    let wrong: [(&str, &[&str], u8, &str); 9] = [
         ("create", &["--schema", CREATE], 2, "there is a table ks.t already"),
         ("create", &["--schema", "CREATE TABLE x"], 1, "statement:1:"),
         ("get", &["ks.t", "a"], 2, "ks.t has 1 clustering columns, not 0"),
         ("get", &["ks.t", "a", "x"], 2, "c: x is not an int"),
-        ("scan", &[], 2, "TABLE is missing: one of ks.t"),
+        ("get", &["pairs", "[1,2", "[1,2]"], 2, "KEY [1,2 is no JSON array: "),
+        ("slice", &["pairs", "[1,2]", "--from", "[1,"], 2, "--from [1, is no JSON array: "),
+        ("scan", &[], 2, "TABLE is missing: one of ks.pairs, ks.t"),
         ("scan", &["t", "--columns", "w"], 2, "the table ks.t has no column w"),
-        ("slice", &["ks.u", "a"], 2, "there is no table ks.u, but ks.t"),
+        ("slice", &["ks.u", "a"], 2, "there is no table ks.u, but ks.pairs, ks.t"),
     ];
     for (command, arguments, exit, message) in wrong {
         let output = table(command, dir, arguments);
@@ -154,6 +158,8 @@ fn what_is_before_a_wrong_line_is_loaded() {
         load("c.jsonl", "{\"k\":\"c\",\"c\":1}\n{\"k\":\"c\"}".to_owned()).contains("c.jsonl:2: neither")
     );
     assert_eq!(lines_of(dir), 300 + 300 + 1);
+    let twice = load("c.jsonl", "{\"k\":\"c\",\"c\":1,\"c\":2}".to_owned());
+    assert!(twice.contains("c.jsonl:1: \"c\" is there twice"), "{twice}");
     let wrong = |header: &str| load("e.csv", format!("{header}\n1,2\n"));
     assert!(wrong("k;c").contains("e.csv:1: there is no column \"k;c\""));
     assert!(wrong("k,c,k").contains("e.csv:1: the column k is there twice"));
@@ -162,6 +168,152 @@ fn what_is_before_a_wrong_line_is_loaded() {
     let told = load("d.csv", format!("k,c\n{}", (0..900).map(row).collect::<String>()));
     assert!(told.contains("d.csv:402: ") && told.contains("many"), "{told}");
     assert_eq!(lines_of(dir), 300 + 300 + 1 + 400);
+}
+
+/// What DESCRIBE prints of a keyspace makes each of its tables, and stands as it is in the folder of one.
+#[test]
+fn one_of_several_tables_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, path) = (folder.path().join("db"), folder.path().join("schema.cql"));
+    let text = "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy'};\n\
+                CREATE TYPE ks.point (x int, y int);\nCREATE TYPE other.point (z int);\n\
+                CREATE TABLE ks.t (k text PRIMARY KEY, p frozen<point>);\n\
+                CREATE TABLE ks.\"Mixed\" (k int, \"Key\" int, v int, PRIMARY KEY (k, \"Key\"));\n\
+                CREATE INDEX i ON ks.t (p);\nALTER TABLE ks.t ADD v int;\n";
+    std::fs::write(&path, text).unwrap();
+    let schema = path.to_str().unwrap();
+    let unnamed = table("create", &dir, &["--schema", schema]);
+    assert_eq!(code(&unnamed), 1);
+    let told = stderr(&unnamed);
+    assert!(told.contains("schema.cql:5:1: one of several tables has to be named: ks.t, ks.Mixed"), "{told}");
+    let made = table("create", &dir, &["t", "--schema", schema]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    let own = std::fs::read_to_string(Path::new(stdout(&made).trim()).join("schema.cql")).unwrap();
+    assert_eq!(
+        own,
+        "CREATE TYPE ks.point (x int, y int);\nCREATE TABLE ks.t (k text PRIMARY KEY, p frozen<point>);\n\
+         ALTER TABLE ks.t ADD v int;\n"
+    );
+    let made = table("create", &dir, &["ks.\"Mixed\"", "--schema", schema]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    let mixed = Path::new(stdout(&made).trim()).to_path_buf();
+    std::fs::write(mixed.join("schema.cql"), text).unwrap();
+    let rows = folder.path().join("rows.jsonl");
+    std::fs::write(&rows, r#"{"k":1,"Key":2,"v":3}"#).unwrap();
+    for name in ["\"Mixed\"", "ks.Mixed"] {
+        assert_eq!(code(&table("load", &dir, &[name, "--in", rows.to_str().unwrap()])), 0);
+        let row = lines(&table("scan", &dir, &[name, "--columns", "\"Key\", v"]));
+        assert_eq!(row, [json!({"Key": 2, "v": 3})]);
+    }
+    assert_eq!(lines(&table("get", &mixed, &["1", "2"])).len(), 1);
+}
+
+/// One that cannot be read is no matter to who reads another, but for who writes: the log is of both.
+#[test]
+fn tables_are_read_beside_one_that_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    assert_eq!(code(&table("create", dir, &["--schema", CREATE])), 0);
+    let rows = dir.join("rows.jsonl");
+    std::fs::write(&rows, r#"{"k":"a","c":1}"#).unwrap();
+    assert_eq!(code(&table("load", dir, &["t", "--in", rows.to_str().unwrap()])), 0);
+    let bad = dir.join("data/ks/bad-00000000000000000000000000000001");
+    std::fs::create_dir(&bad).unwrap();
+    std::fs::write(bad.join("schema.cql"), "CREATE TABLE ks.bad (").unwrap();
+    assert_eq!(lines_of(dir), 1);
+    assert_eq!(lines(&table("get", dir, &["ks.t", "a", "1"])).len(), 1);
+    for (command, arguments) in [("scan", &["ks.bad"][..]), ("flush", &["ks.t"]), ("stats", &[])] {
+        let output = table(command, dir, arguments);
+        assert_eq!(code(&output), 1, "{command}");
+        assert!(
+            stderr(&output).contains("bad-00000000000000000000000000000001/schema.cql:"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    let none = table("scan", dir, &["ks.none"]);
+    assert_eq!(code(&none), 1, "{}", stderr(&none));
+    std::fs::remove_dir_all(&bad).unwrap();
+    let none = table("scan", dir, &["ks.none"]);
+    assert!(stderr(&none).contains("there is no table ks.none, but ks.t"), "{}", stderr(&none));
+    // What is no database says what it is.
+    for (given, told) in [
+        ("data/ks", "it is the folder of a keyspace: give that of one of its tables"),
+        ("data", "it is the data of a database: give the folder that it is in"),
+        ("commitlog", "neither a database nor a table"),
+    ] {
+        let output = table("scan", &dir.join(given), &["t"]);
+        assert!(code(&output) == 1 && stderr(&output).contains(told), "{given}: {}", stderr(&output));
+    }
+}
+
+/// What is in the files and not in the schema is told, once.
+#[test]
+fn columns_that_the_schema_does_not_have_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("db");
+    let create = "CREATE TABLE ks.t (k int, c int, s int STATIC, v int, w int, PRIMARY KEY (k, c))";
+    let made = table("create", &dir, &["--schema", create]);
+    let own = Path::new(stdout(&made).trim()).to_path_buf();
+    let rows = folder.path().join("rows.jsonl");
+    std::fs::write(
+        &rows,
+        "{\"k\":1,\"c\":1,\"s\":1,\"v\":2,\"w\":3}\n{\"k\":5,\"c\":1,\"s\":1,\"v\":2,\"w\":3}",
+    )
+    .unwrap();
+    assert_eq!(code(&table("load", &dir, &["t", "--in", rows.to_str().unwrap()])), 0);
+    assert_eq!(stderr(&table("scan", &own, &[])), "");
+    std::fs::write(
+        own.join("schema.cql"),
+        "CREATE TABLE ks.t (k int, c int, s int, v int, PRIMARY KEY (k, c))",
+    )
+    .unwrap();
+    let scanned = table("scan", &own, &[]);
+    let told = stderr(&scanned);
+    assert_eq!(
+        told.matches("SSTables have columns that the schema of their table does not have").count(),
+        1,
+        "{told}"
+    );
+    assert!(told.contains("columns: s (static), w"), "{told}");
+    assert_eq!(
+        lines(&scanned),
+        [json!({"k": 5, "c": 1, "s": null, "v": 2}), json!({"k": 1, "c": 1, "s": null, "v": 2})]
+    );
+}
+
+/// What a scan prints is loaded as it was: numbers that are none, no time at all, partitions without rows.
+#[test]
+fn what_a_scan_prints_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let create = "CREATE TABLE ks.t (k int, c int, s text STATIC, f float, d duration, l list<double>, \
+                  m map<text, frozen<list<float>>>, b blob, n int, PRIMARY KEY (k, c))";
+    for dir in [&from, &to] {
+        assert_eq!(code(&table("create", dir, &["--schema", create])), 0);
+    }
+    let rows = folder.path().join("rows.jsonl");
+    let load = |dir: &Path| {
+        let loaded = table("load", dir, &["t", "--in", rows.to_str().unwrap()]);
+        assert_eq!(code(&loaded), 0, "{}", stderr(&loaded));
+    };
+    let given = r#"{"k":1,"s":"alone"}
+{"k":2,"c":1,"s":"x","f":"NaN","d":"0s","l":["-Infinity",1.5,"NaN"],"m":{"a":["NaN"],"b":[]},"b":"0x","n":""}
+{"k":2,"c":2}"#;
+    std::fs::write(&rows, given).unwrap();
+    load(&from);
+    let scanned = table("scan", &from, &["t"]);
+    let all = lines(&scanned);
+    assert_eq!(all.len(), 3);
+    std::fs::write(&rows, &scanned.stdout).unwrap();
+    load(&to);
+    assert_eq!(lines(&table("scan", &to, &["t"])), all);
+    let with_n = all.iter().find(|row| row["c"] == 1).unwrap();
+    for (column, value) in
+        [("f", r#""NaN""#), ("d", r#""0s""#), ("l", r#"["-Infinity",1.5,"NaN"]"#), ("n", r#""""#)]
+    {
+        assert_eq!(with_n[column].to_string(), value);
+    }
 }
 
 /// Each command begins compactions, and ends before these do.

@@ -421,7 +421,7 @@ fn decode_offsets(path: &Path, mut cursor: Cursor, head: &Head, data_file_len: u
     let last = offsets.previous;
     if count > 0 && data_file_len.checked_sub(last).is_none_or(|len| len < CHUNK_CRC) {
         let what = format!(
-            "Data.db has {data_file_len} bytes, but chunks are listed up to offset {last}: it seems cut short"
+            "Data.db has {data_file_len} bytes, but chunks are listed up to offset {last}: one of the two files is cut short, Data.db most likely"
         );
         return Err(Error::corrupt(path, start.position() as u64, what));
     }

@@ -136,18 +136,18 @@ impl Summary {
         (self.entry(index).1, end)
     }
 
-    /// That all entries point into an Index.db of this many bytes.
+    /// That all entries point into the Index.db of this many bytes that is there.
     ///
     /// # Errors
-    /// Where one does not.
-    pub fn check_index_len(&self, path: &Path, index_len: u64) -> Result<()> {
+    /// Where one does not: most likely the index was cut.
+    pub fn check_index_len(&self, index: &Path, index_len: u64) -> Result<()> {
         // Invariant 3: the last one points farthest.
         let Some(last) = self.len().checked_sub(1).filter(|&last| self.entry(last).1 >= index_len) else {
             return Ok(());
         };
-        let at = HEADER + 4 * self.len() + self.starts[last + 1] as usize - OFFSET_LEN;
-        let what = format!("entry {last} points past the end of Index.db, which has {index_len} bytes");
-        Err(Error::corrupt(path, at as u64, what))
+        let at = self.entry(last).1;
+        let what = format!("it ends here, but entry {last} of Summary.db points to {at}: it seems cut short");
+        Err(Error::corrupt(index, index_len, what))
     }
 
     /// The first key of the file. Empty where there are no entries.

@@ -36,8 +36,8 @@ pub(in crate::command) struct Load {
     place: Place,
 
     /// The table, unless DIR is the folder of one.
-    #[arg(value_name = "TABLE", num_args = 0..=1)]
-    arguments: Vec<String>,
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
 
     /// The rows, - for the standard input. May be given several times.
     #[arg(long = "in", required = true, value_name = "FILE")]
@@ -54,7 +54,7 @@ pub(in crate::command) struct Load {
 
 impl Load {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open_only(self.arguments, false)?;
+        let Opened { database, table, .. } = self.place.open_only(self.table, false)?;
         let mut rows = 0;
         for path in &self.inputs {
             let (mut lines, bytes) = open(path)?;

@@ -4,10 +4,10 @@ use std::io::{self, BufWriter, Write as _};
 use std::num::NonZeroU64;
 
 use clap::Args;
-use siltstone::database::{Bound, Page, Row};
+use siltstone::database::{Bound, ColumnKind, Page, Row, Table, Value};
 use siltstone::{Error, Result, database};
 
-use super::{Opened, Place, values};
+use super::{Opened, Place, count, named, values};
 use crate::command::{note, positive};
 
 /// Print a row by its whole key, as a JSON object by column.
@@ -93,8 +93,8 @@ pub(in crate::command) struct Scan {
     place: Place,
 
     /// The table, unless DIR is the folder of one.
-    #[arg(value_name = "TABLE", num_args = 0..=1)]
-    arguments: Vec<String>,
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
 
     /// Partitions from this token on.
     #[arg(long, value_name = "TOKEN", default_value_t = i64::MIN, hide_default_value = true, allow_hyphen_values = true)]
@@ -132,19 +132,19 @@ struct Shape {
 impl Get {
     pub(super) fn run(self) -> Result<()> {
         let Opened { database, table, rest } = self.place.open(self.arguments, true)?;
+        let columns = count(&table, ColumnKind::Clustering);
+        let clustering = |text: &String| values("CLUSTERING", text, columns);
         let (key, clustering) = match &rest[..] {
-            [key] => (values(key), Vec::new()),
-            [key, clustering] => (values(key), values(clustering)),
+            [key] => (key_of(&table, key)?, Vec::new()),
+            [key, given] => (key_of(&table, key)?, clustering(given)?),
             _ => return Err(Error::Usage("KEY is missing, or there is too much behind it".to_owned())),
         };
-        let is_row = |kind| kind == database::ColumnKind::Clustering;
-        let columns = table.columns().iter().filter(|column| is_row(column.kind)).count();
         if clustering.len() != columns {
             let what = format!("{} has {columns} clustering columns, not {}", table.name(), clustering.len());
             return Err(Error::Usage(what));
         }
         let at = if columns == 0 { Bound::Open } else { Bound::including(clustering) };
-        let slice = self.shape.of_slice(database::Slice::all().from(at.clone()).to(at));
+        let slice = self.shape.of_slice(&table, database::Slice::all().from(at.clone()).to(at));
         let mut printer = Printer::new(Some(1), self.shape.raw);
         printer.print(&table.slice(key, slice.limit(1)).wait()?)?;
         printer.finish()?;
@@ -161,10 +161,14 @@ impl Slice {
         let [key] = &rest[..] else {
             return Err(Error::Usage("KEY is missing, or there is too much behind it".to_owned()));
         };
-        let bound =
-            |text: &Option<String>| text.as_ref().map_or(Bound::Open, |text| Bound::including(values(text)));
-        let mut slice =
-            self.shape.of_slice(database::Slice::all().from(bound(&self.from)).to(bound(&self.to)));
+        let columns = count(&table, ColumnKind::Clustering);
+        let bound = |what: &str, text: &Option<String>| match text {
+            Some(text) => Ok::<_, Error>(Bound::including(values(what, text, columns)?)),
+            None => Ok(Bound::Open),
+        };
+        let (from, to) = (bound("--from", &self.from)?, bound("--to", &self.to)?);
+        let key = key_of(&table, key)?;
+        let mut slice = self.shape.of_slice(&table, database::Slice::all().from(from).to(to));
         if self.reverse {
             slice = slice.reverse();
         }
@@ -172,7 +176,7 @@ impl Slice {
         let mut next = None;
         loop {
             let page = slice.clone().limit(printer.due()).resume(next);
-            let page = table.slice(values(key), page).wait()?;
+            let page = table.slice(key.clone(), page).wait()?;
             printer.print(&page)?;
             next = page.next.filter(|_| !printer.is_done());
             if next.is_none() {
@@ -189,10 +193,10 @@ impl Slice {
 
 impl Scan {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open_only(self.arguments, true)?;
+        let Opened { database, table, .. } = self.place.open_only(self.table, true)?;
         let mut scan = database::Scan::all().tokens(self.from_token..=self.to_token);
         if let Some(columns) = &self.shape.columns {
-            scan = scan.columns(columns.clone());
+            scan = scan.columns(named(&table, columns));
         }
         if let Some(at) = self.shape.at {
             scan = scan.at(at);
@@ -213,15 +217,20 @@ impl Scan {
 }
 
 impl Shape {
-    fn of_slice(&self, mut slice: database::Slice) -> database::Slice {
+    fn of_slice(&self, table: &Table, mut slice: database::Slice) -> database::Slice {
         if let Some(columns) = &self.columns {
-            slice = slice.columns(columns.clone());
+            slice = slice.columns(named(table, columns));
         }
         if let Some(at) = self.at {
             slice = slice.at(at);
         }
         slice
     }
+}
+
+/// The partition key that an argument spells.
+fn key_of(table: &Table, text: &str) -> Result<Vec<Value>> {
+    values("KEY", text, count(table, ColumnKind::PartitionKey))
 }
 
 /// Prints rows, up to a limit.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use siltstone::database::{Database, Options};
+use siltstone::table_schema::TableSchema;
 use siltstone::{Error, Result};
 
 use super::{Opened, Place};
@@ -14,6 +15,7 @@ use crate::command::lines::{Lines, say};
 #[command(after_help = "\
 Examples:
   siltstone table create /data --schema schema.cql
+  siltstone table create /data --schema schema.cql ks.users
   siltstone table create /data --schema 'CREATE TABLE ks.users (name text PRIMARY KEY, age int)'
 
 Exit codes: 0 if all went well, 1 for bad statements and I/O errors, 2 for wrong arguments.")]
@@ -22,7 +24,12 @@ pub(in crate::command) struct Create {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
-    /// A file with the CREATE TABLE statement, and CREATE TYPE statements before it, or the statement itself.
+    /// The table, where the schema has several: with its keyspace, or without.
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
+
+    /// A file with the CREATE TABLE statement, and CREATE TYPE statements before it, or the statement itself. What DESCRIBE prints may be given as
+    /// it is.
     #[arg(long, value_name = "FILE|CQL")]
     schema: String,
 }
@@ -34,19 +41,29 @@ pub(in crate::command) struct Flush {
     place: Place,
 
     /// The table, unless DIR is the folder of one.
-    #[arg(value_name = "TABLE", num_args = 0..=1)]
-    arguments: Vec<String>,
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
 }
 
 /// Merge all SSTables of a table, and leave out what was deleted long enough ago.
+///
+/// The new SSTables are of version me, which Cassandra from 3.11.11 on and ScyllaDB from 5.1 on read, or of a later one where me cannot hold the rows; to have
+/// them in another one there is sstable convert. Each thread writes one of its own part of the tokens: with --shards 1 there is
+/// one of all, unless the options of the table say otherwise.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone table compact /data ks.users
+  siltstone table compact /backup/users-7b8c --shards 1
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
 pub(in crate::command) struct Compact {
     #[command(flatten)]
     place: Place,
 
     /// The table, unless DIR is the folder of one.
-    #[arg(value_name = "TABLE", num_args = 0..=1)]
-    arguments: Vec<String>,
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
 }
 
 /// Print what a database counts, in the text format of Prometheus.
@@ -67,8 +84,8 @@ pub(in crate::command) struct Snapshot {
     place: Place,
 
     /// The table, unless DIR is the folder of one.
-    #[arg(value_name = "TABLE", num_args = 0..=1)]
-    arguments: Vec<String>,
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
 
     /// What the snapshot is called.
     #[arg(long, value_name = "NAME")]
@@ -89,12 +106,15 @@ pub(in crate::command) struct Drop {
 impl Create {
     pub(super) fn run(self) -> Result<()> {
         let path = Path::new(&self.schema);
-        let cql = match path.is_file() {
+        let text = match path.is_file() {
             true => std::fs::read_to_string(path)
                 .map_err(|error| Error::file(path, format!("it cannot be read: {error}")))?,
-            false if self.schema.contains(' ') => self.schema,
+            false if self.schema.contains(' ') => self.schema.clone(),
             false => return Err(Error::file(path, "there is no such file")),
         };
+        let named = if path.is_file() { path } else { Path::new("statement") };
+        let cql = TableSchema::statements_of(named, &text, self.table.as_deref())?;
+        TableSchema::parse(named, &text, self.table.as_deref())?;
         let database = Database::open(&self.dir, Options::default()).wait()?;
         let table = database.create_table(&cql).wait()?;
         let folder = table.folder().display().to_string();
@@ -105,7 +125,7 @@ impl Create {
 
 impl Flush {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open_only(self.arguments, false)?;
+        let Opened { database, table, .. } = self.place.open_only(self.table, false)?;
         table.flush().wait()?;
         database.close().wait()
     }
@@ -113,7 +133,7 @@ impl Flush {
 
 impl Compact {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open_only(self.arguments, false)?;
+        let Opened { database, table, .. } = self.place.open_only(self.table, false)?;
         table.flush().wait()?;
         table.compact().wait()?;
         database.close().wait()
@@ -122,7 +142,7 @@ impl Compact {
 
 impl Stats {
     pub(super) fn run(self) -> Result<()> {
-        let database = self.place.database(true)?;
+        let database = self.place.database(None, true)?;
         let metrics = database.metrics().wait()?;
         database.close().wait()?;
         Lines::new().print(&metrics)
@@ -131,7 +151,7 @@ impl Stats {
 
 impl Snapshot {
     pub(super) fn run(self) -> Result<()> {
-        let Opened { database, table, .. } = self.place.open_only(self.arguments, false)?;
+        let Opened { database, table, .. } = self.place.open_only(self.table, false)?;
         let folder = table.snapshot(&self.name).wait()?;
         database.close().wait()?;
         say(&folder.display().to_string())
@@ -140,7 +160,7 @@ impl Snapshot {
 
 impl Drop {
     pub(super) fn run(self) -> Result<()> {
-        let database = self.place.database(false)?;
+        let database = self.place.database(None, false)?;
         database.drop_table(&self.table).wait()?;
         database.close().wait()
     }
