@@ -262,27 +262,24 @@ impl Database {
         })
     }
 
-    /// Opens one table of a database for reading, by its name as [`Database::table`] takes it: the others are not opened, so that it is of no
-    /// matter how many they are and whether they can be read.
+    /// Opens one table of a database for reading only, by its name as [`Database::table`] takes it: no SSTable of another one is opened, so that
+    /// it does not matter how many they are and whether they can be read. Nothing is changed, whatever [`Options::read_only`] says: what is in the
+    /// logs is of all tables.
     ///
     /// ```no_run
     /// use siltstone::database::{Database, Options, Slice};
     ///
-    /// let options = Options { read_only: true, ..Options::default() };
-    /// let database = Database::open_table("/backup", "app.users", options).wait()?;
+    /// let database = Database::open_table("/backup", "app.users", Options::default()).wait()?;
     /// let page = database.table("app.users")?.slice("alice", Slice::all()).wait()?;
     /// # Ok::<(), siltstone::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Database::open`]; [`Error::Usage`] if it is not opened for reading only: what is in the logs is of all tables.
+    /// As [`Database::open`]; [`Error::Usage`] if there is no such table.
     pub fn open_table(folder: impl AsRef<Path>, table: &str, options: Options) -> Pending<Database> {
         let (folder, table) = (folder.as_ref().to_path_buf(), table.to_owned());
         Pending::new(async move {
-            if !options.read_only {
-                return Err(Error::Usage("one table alone is opened for reading only".to_owned()));
-            }
-            let folder = absolute(&folder)?;
+            let (folder, options) = (absolute(&folder)?, Options { read_only: true, ..options });
             opening::open(Layout::of_table_of(&folder, &table), options).await.map(Database)
         })
     }
@@ -304,7 +301,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// As [`Database::open`]; a folder without SSTables and without a schema.
+    /// As [`Database::open`]; a folder without SSTables and without a schema; unless it is opened for reading only, one in the folder of a database,
+    /// whose logs are of all tables.
     pub fn open_table_folder(
         folder: impl AsRef<Path>,
         schema: Option<TableSchema>,
@@ -313,7 +311,7 @@ impl Database {
         let folder = folder.as_ref().to_path_buf();
         Pending::new(async move {
             let folder = absolute(&folder)?;
-            opening::open(Layout::of_table(&folder, schema), options).await.map(Database)
+            opening::open(Layout::of_table(&folder, schema, options.read_only)?, options).await.map(Database)
         })
     }
 
@@ -366,7 +364,7 @@ impl Database {
         self.0.states().into_iter().map(|state| Table::new(&self.0, state)).collect()
     }
 
-    /// A table by its name, as `keyspace.table`, or without the keyspace where only one has such a table.
+    /// A table by its name, as `keyspace.table`, or without the keyspace where only one has such a table. Names may be in quotes, as in CQL.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no such table, or several.
@@ -510,13 +508,13 @@ impl Inner {
     fn find(&self, name: &str) -> Result<Arc<TableState>> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         let wanted = Wanted { name: Some(name) };
-        let is_named = |(known, _): &(&String, &Arc<TableState>)| match known.split_once('.') {
-            Some((keyspace, table)) => wanted.is(Some(keyspace), table),
-            None => wanted.is(None, known),
+        let is_named = |state: &&Arc<TableState>| {
+            let shape = state.shape();
+            wanted.is(shape.schema.keyspace.as_deref(), &shape.schema.table)
         };
-        let mut found = tables.iter().filter(is_named);
+        let mut found = tables.values().filter(is_named);
         match (found.next(), found.next()) {
-            (Some((_, state)), None) => Ok(state.clone()),
+            (Some(state), None) => Ok(state.clone()),
             (None, _) => Err(Error::Usage(format!("there is no table {name}{}", list(&tables)))),
             (Some(_), Some(_)) => Err(Error::Usage(format!("{name} may be several{}", list(&tables)))),
         }

@@ -64,6 +64,13 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
+/// What is wrong with a line of JSON, and in which column; of which line it is, is told elsewhere.
+pub fn json_words(error: &serde_json::Error) -> String {
+    let (text, column) = (error.to_string(), error.column());
+    let words = text.strip_suffix(&format!(" at line {} column {column}", error.line()));
+    words.map_or(text.clone(), |words| format!("{words} (column {column})"))
+}
+
 /// A value whose bytes are not of its type.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}")]

@@ -8,8 +8,10 @@
 //! ```
 //!
 //! Both kinds of JSON lines may come mixed. What a row does not name stays as it was; `null` deletes it. In CSV an empty
-//! field that is not in quotes is left out.
+//! field that is not in quotes is left out. [`LoadOptions::skip_nulls`] leaves out `null` too: what a scan prints has one for each column
+//! without a value, which loaded into another table would be a tombstone.
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,7 +22,7 @@ use serde_core::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value as Json};
 
 use crate::database::{Batch, ColumnKind, Pending, Table, Value, Write};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, json_words};
 use crate::json_rows::JsonRows;
 use crate::sorted_rows::{Sorted, SortedRows};
 
@@ -31,6 +33,17 @@ const AT_ONCE: usize = 256;
 
 /// Bytes of memory that lines of dumps may take before they are written.
 const MEMORY: usize = 16 << 20;
+
+/// How rows are loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoadOptions {
+    /// How the lines are to be read.
+    pub form: Form,
+    /// Of what has no timestamp, in microseconds; `None` for that of the clock.
+    pub timestamp: Option<i64>,
+    /// Whether a column of a row that is null is left as it was, in the place of being deleted.
+    pub skip_nulls: bool,
+}
 
 /// How the lines are to be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +65,6 @@ impl Form {
 }
 
 /// Writes all rows of an input, and waits for it; how many lines there were. `progress` is told how many bytes are read.
-/// What has no timestamp gets the given one, in microseconds, or that of the clock.
 ///
 /// # Errors
 /// [`Error::Text`], which names the line that is none, or of which the table says that it is none of its rows; what is before it is written.
@@ -60,12 +72,11 @@ pub fn load(
     table: &Table,
     path: &Path,
     lines: &mut dyn BufRead,
-    form: Form,
-    timestamp: Option<i64>,
+    options: LoadOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64> {
-    let mut load = Load::new(table, path, timestamp);
-    let read = match form {
+    let mut load = Load::new(table, path, options);
+    let read = match options.form {
         Form::JsonLines => load.json_lines(lines, progress),
         Form::Csv => load.csv(lines, progress),
     };
@@ -116,9 +127,9 @@ impl<'de> Visitor<'de> for MembersVisitor {
 struct Load<'a> {
     table: &'a Table,
     path: PathBuf,
+    columns: BTreeMap<String, ColumnKind>,
     keys: Vec<(String, ColumnKind)>,
-    statics: Vec<String>,
-    timestamp: Option<i64>,
+    options: LoadOptions,
     batch: Batch,
     /// Of each row of the batch its line.
     lines: Vec<u64>,
@@ -151,18 +162,17 @@ impl Dump {
 }
 
 impl Load<'_> {
-    fn new<'a>(table: &'a Table, path: &Path, timestamp: Option<i64>) -> Load<'a> {
+    fn new<'a>(table: &'a Table, path: &Path, options: LoadOptions) -> Load<'a> {
         let columns = table.columns();
         let is_key = |kind| matches!(kind, ColumnKind::PartitionKey | ColumnKind::Clustering);
         let keys = columns.iter().filter(|column| is_key(column.kind));
-        let statics = columns.iter().filter(|column| column.kind == ColumnKind::Static);
-        let now = timestamp.unwrap_or_else(|| crate::now() * 1_000_000);
+        let now = options.timestamp.unwrap_or_else(|| crate::now() * 1_000_000);
         Load {
             table,
             path: path.to_path_buf(),
             keys: keys.map(|column| (column.name.clone(), column.kind)).collect(),
-            statics: statics.map(|column| column.name.clone()).collect(),
-            timestamp,
+            columns: columns.iter().map(|column| (column.name.clone(), column.kind)).collect(),
+            options,
             batch: Batch::new(),
             lines: Vec::new(),
             under_way: None,
@@ -191,9 +201,9 @@ impl Load<'_> {
         if text.trim_ascii().is_empty() {
             return self.skip_dump_line();
         }
-        let Members(json) = serde_json::from_str(text).map_err(|error| self.wrong(&error))?;
+        let Members(json) = serde_json::from_str(text).map_err(|error| self.wrong(&json_words(&error)))?;
         self.rows += 1;
-        if !(json.get("type").is_some_and(Json::is_string) && json.get("key").is_some_and(Json::is_array)) {
+        if !self.is_of_dump(&json) {
             self.skip_dump_line()?;
             let values = json.into_iter().map(|(name, json)| (name, Value::from(json)));
             return self.row(values.collect());
@@ -206,6 +216,13 @@ impl Load<'_> {
             self.write_sorted(sorted)?;
         }
         Ok(())
+    }
+
+    /// Whether an object is a line of a dump. One is a row of columns that happen to be called so, if the table has all that it names.
+    fn is_of_dump(&self, json: &Map<String, Json>) -> bool {
+        let is_so =
+            json.get("type").is_some_and(Json::is_string) && json.get("key").is_some_and(Json::is_array);
+        is_so && !json.keys().all(|name| self.columns.contains_key(name))
     }
 
     /// Keeps the number of the line right in messages.
@@ -238,9 +255,8 @@ impl Load<'_> {
         if let Some(first) = names.first_mut().filter(|first| first.starts_with('\u{feff}')) {
             first.remove(0);
         }
-        let columns = self.table.columns();
         for (number, name) in names.iter().enumerate() {
-            if !columns.iter().any(|column| column.name == *name) {
+            if !self.columns.contains_key(name) {
                 return Err(format!("there is no column {name:?} in {}", self.table.name()));
             }
             if names[..number].contains(name) {
@@ -252,10 +268,11 @@ impl Load<'_> {
 
     /// Writes a row of these columns.
     fn row(&mut self, mut values: Vec<(String, Value)>) -> Result<()> {
-        let (mut key, mut clustering) = (Vec::new(), Vec::new());
+        let (mut key, mut clustering, mut are_told) = (Vec::new(), Vec::new(), true);
         for (name, kind) in &self.keys {
             let at = values.iter().position(|(known, _)| known == name);
             let value = at.map(|at| values.swap_remove(at).1);
+            are_told &= value.is_some();
             let value = value.filter(|value| !matches!(value, Value::Null));
             match (kind, value) {
                 (ColumnKind::PartitionKey, Some(value)) => key.push(value),
@@ -266,14 +283,20 @@ impl Load<'_> {
         }
         let has_clustering = self.keys.iter().any(|(_, kind)| *kind == ColumnKind::Clustering);
         if has_clustering && clustering.is_empty() {
-            let is_static = |name: &String| self.statics.contains(name);
-            if !values.iter().any(|(name, _)| is_static(name)) {
+            let is = |name: &String, kind| self.columns.get(name) == Some(&kind);
+            if !values.iter().any(|(name, _)| is(name, ColumnKind::Static)) {
                 return Err(
                     self.wrong(&"neither clustering columns nor static ones are given: no row is named")
                 );
             }
             // A scan gives a partition that has static columns alone as a row of which all else is null.
-            values.retain(|(name, value)| is_static(name) || !matches!(value, Value::Null));
+            let is_none = |(name, value): &(String, Value)| {
+                are_told && matches!(value, Value::Null) && is(name, ColumnKind::Regular)
+            };
+            values.retain(|column| !is_none(column));
+        }
+        if self.options.skip_nulls {
+            values.retain(|(name, value)| !matches!(value, Value::Null) || !self.columns.contains_key(name));
         }
         let write = values
             .into_iter()
@@ -287,7 +310,7 @@ impl Load<'_> {
     fn write_batch(&mut self) -> Result<()> {
         self.written()?;
         let mut batch = std::mem::take(&mut self.batch);
-        if let Some(timestamp) = self.timestamp {
+        if let Some(timestamp) = self.options.timestamp {
             batch = batch.timestamp(timestamp);
         }
         let (batch, lines) = (Arc::new(batch), std::mem::take(&mut self.lines));

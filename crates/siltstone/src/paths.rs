@@ -11,7 +11,7 @@ use sstable::component::{Component, Descriptor};
 
 use crate::error::{Error, Result};
 
-/// The data files that a path names: of the SSTable that a file belongs to, or of all in a folder.
+/// The data files that a path names: of the SSTable that a file belongs to, or whose files are called so, as `oa-7-big`, or of all in a folder.
 ///
 /// A folder's SSTables are in the order of their generations; those of folders inside are not among them.
 /// Names that are no SSTable's are passed over, SSTables that are still being written, and those that are none as a change of
@@ -122,6 +122,51 @@ fn without_data(
         (data.clone(), Err(Error::file(&data, what)))
     };
     missing.map(error).collect()
+}
+
+/// What a path is that is none of a database, as there is no `data/` in it, as far as that is seen. `None` if there are no tables near it.
+pub fn instead_of_database(path: &Path) -> Option<String> {
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> =
+            std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        all.sort();
+        all
+    };
+    let has_table = |folder: &PathBuf| {
+        let name = |file: &PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
+        inside(folder).iter().filter_map(name).any(|name| is_of_table(&name))
+    };
+    if path.is_file() {
+        return Some("it is a file: the folder of a database or of a table was expected".to_owned());
+    }
+    if !path.is_dir() {
+        return Some("there is no such folder".to_owned());
+    }
+    if path.join("data").is_dir() {
+        return None;
+    }
+    if has_table(&path.to_path_buf()) {
+        return Some("it is the folder of one table".to_owned());
+    }
+    let tables = inside(path);
+    let found = tables.iter().find(|folder| has_table(folder)).cloned();
+    let below = || tables.iter().flat_map(|folder| inside(folder)).find(has_table);
+    let is_data = found.is_none() && path.ends_with("data");
+    let table = found.or_else(below)?;
+    let (above, table) = (path.parent().unwrap_or(Path::new(".")).display(), table.display());
+    Some(match is_data {
+        true => format!(
+            "it is the data of a database: give the folder that it is in, {above}, or that of one table, such as {table}"
+        ),
+        false => {
+            format!("it has no data/, so it is no database: give the folder of one table, such as {table}")
+        }
+    })
+}
+
+/// Whether a file of this name tells that its folder is that of a table.
+pub fn is_of_table(name: &str) -> bool {
+    name.ends_with("-Data.db") || name == "schema.cql"
 }
 
 fn is_data(file: &Path) -> bool {

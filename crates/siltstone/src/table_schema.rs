@@ -66,9 +66,25 @@ impl TableSchema {
     /// # Errors
     /// [`Error::Text`], which names line and column.
     pub fn parse(path: &Path, text: &str, table: Option<&str>) -> Result<TableSchema> {
-        let parsed = match text.trim_start().starts_with('{') {
+        let parsed = match is_json(text) {
             true => json::parse(text, table),
-            false => cql::parse(text, table, text.len()),
+            false => cql::parse(text, table, None, text.len()),
+        };
+        parsed.map_err(|wrong| wrong.in_file(path, text))
+    }
+
+    /// The same of a text in the folder of a table, or for one: where it has several, it is the one that is called like the folder, and
+    /// what names no keyspace is in the folder's.
+    ///
+    /// # Errors
+    /// Those of [`TableSchema::parse`].
+    pub fn parse_of_folder(path: &Path, text: &str, folder: &FolderName) -> Result<TableSchema> {
+        let parsed = match is_json(text) {
+            true => json::parse(text, None),
+            false => cql::tables(text).and_then(|tables| {
+                let name = folder.among(&tables);
+                cql::parse(text, name.as_deref(), folder.keyspace.as_deref(), text.len())
+            }),
         };
         parsed.map_err(|wrong| wrong.in_file(path, text))
     }
@@ -77,37 +93,77 @@ impl TableSchema {
     /// `table` is its name, with or without its keyspace; it may be left out where there is but one.
     ///
     /// # Errors
-    /// [`Error::Text`] if there is no such table, or several where none is named.
+    /// [`Error::Text`] if it is no CQL, if there is no such table, or several where none is named.
     pub fn statements_of(path: &Path, text: &str, table: Option<&str>) -> Result<String> {
-        cql::statements_of(text, table).map_err(|wrong| wrong.in_file(path, text))
+        let own = match is_json(text) {
+            true => Err(Wrong::new(0, "this is JSON: a CREATE TABLE statement was expected")),
+            false => cql::statements_of(text, table),
+        };
+        own.map_err(|wrong| wrong.in_file(path, text))
     }
 
-    /// The same as [`TableSchema::parse`] of the text in a folder that is called like its table, `keyspace.table`, of which the text may have others beside it.
-    pub(crate) fn parse_in_folder(path: &Path, text: &str, named: &str) -> Result<TableSchema> {
-        TableSchema::parse(path, text, None)
-            .or_else(|error| TableSchema::parse(path, text, Some(named)).map_err(|_| error))
+    /// Whether a text in the folder of a table is of a materialized view: of its columns it tells the names alone.
+    pub(crate) fn is_of_view(text: &str, folder: &FolderName) -> bool {
+        cql::is_of_view(text, &folder.table)
     }
 
-    /// Whether a text is of a materialized view: of its columns it tells the names alone.
-    pub(crate) fn is_of_view(text: &str) -> bool {
-        cql::is_of_view(text)
-    }
-
-    /// The same of CQL with one statement behind it that alters the table now, of which more is asked than of what did so once.
+    /// The table, with one statement of CQL behind what there is of it, which alters it now: more is asked of that than of what did so once.
     ///
     /// # Errors
     /// [`Error::Text`]; also for a column that was dropped and is to come back as another type.
-    pub(crate) fn parse_altered(
-        path: &Path,
-        text: &str,
-        alteration: &str,
-        table: &str,
-    ) -> Result<TableSchema> {
-        let whole = format!("{text}{alteration}");
-        // There may be others beside it, or it is in the keyspace that its folder is in.
-        let parsed = |name| cql::parse(&whole, name, text.len());
-        let parsed = parsed(None).or_else(|wrong| parsed(Some(table)).map_err(|_| wrong));
+    pub(crate) fn altered(&self, path: &Path, text: &str, alteration: &str) -> Result<TableSchema> {
+        let (whole, keyspace) = (format!("{text}{alteration}"), self.keyspace.as_deref());
+        let name = FolderName { keyspace: self.keyspace.clone(), table: self.table.clone() };
+        let parsed = cql::tables(&whole)
+            .and_then(|tables| cql::parse(&whole, name.among(&tables).as_deref(), keyspace, text.len()));
         parsed.map_err(|wrong| wrong.in_file(path, &whole))
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+}
+
+/// What the place of a folder tells of the table in it: `<keyspace>/<table>-<32 digits>`, maybe with `snapshots/<any>` or `backups` behind it,
+/// or `<keyspace>/<table>`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FolderName {
+    /// The folder above.
+    pub keyspace: Option<String>,
+    /// The name without an id.
+    pub table: String,
+}
+
+impl FolderName {
+    /// That of a folder whose path is whole.
+    pub fn of(folder: &Path) -> FolderName {
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let is_id = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let before_id = |path: &Path| {
+            let name = name(path)?;
+            name.rsplit_once('-').filter(|(_, id)| is_id(id)).map(|(table, _)| table.to_owned())
+        };
+        // A folder of somebody's may be called so too: that of a table has an id.
+        let below = ["snapshots", "backups"].iter().find_map(|inner| {
+            let inner = folder.ancestors().take(2).find(|above| above.ends_with(inner))?;
+            inner.parent().filter(|own| before_id(own).is_some())
+        });
+        let own = below.unwrap_or(folder);
+        let table = before_id(own).or_else(|| name(own)).unwrap_or_default();
+        FolderName { keyspace: own.parent().and_then(name), table }
+    }
+
+    /// How the one of several tables is named that is called so; `None` if there is no such one, or if there is but one anyway.
+    fn among(&self, tables: &[cql::Qualified]) -> Option<String> {
+        if tables.len() < 2 || !tables.iter().any(|(_, table)| *table == self.table) {
+            return None;
+        }
+        let whole = |(keyspace, table): &cql::Qualified| *table == self.table && *keyspace == self.keyspace;
+        let table = maybe_quote(&self.table);
+        match &self.keyspace {
+            Some(keyspace) if tables.iter().any(whole) => Some(format!("{}.{table}", maybe_quote(keyspace))),
+            _ => Some(table.into_owned()),
+        }
     }
 }
 
@@ -192,27 +248,27 @@ impl Wrong {
 /// Which of several tables is meant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// Its name, with or without its keyspace, both in quotes or not.
+    /// Its name, with or without its keyspace. Either may be in quotes, as in CQL.
     pub(crate) name: Option<&'a str>,
 }
 
 impl Wanted<'_> {
     pub(crate) fn is(&self, keyspace: Option<&str>, table: &str) -> bool {
-        let is_table = |given: &str| is_name(given, table);
-        let is_of = |keyspace: &str, given: &str| {
-            let quoted = maybe_quote(keyspace);
-            let rest = given.strip_prefix(keyspace).or_else(|| given.strip_prefix(&*quoted));
-            rest.and_then(|rest| rest.strip_prefix('.')).is_some_and(is_table)
+        let is_named = |given: &str| {
+            let mut dots = given.match_indices('.').map(|(at, _)| (&given[..at], &given[at + 1..]));
+            let is_both = |(left, right): (&str, &str)| {
+                keyspace.is_some_and(|keyspace| is_name(left, keyspace)) && is_name(right, table)
+            };
+            is_name(given, table) || dots.any(is_both)
         };
-        let is_named =
-            |given: &str| is_table(given) || keyspace.is_some_and(|keyspace| is_of(keyspace, given));
         self.name.is_none_or(is_named)
     }
 }
 
-/// Whether a name is given as it is, or as CQL writes it: `"MixedCase"`.
+/// Whether a name is given as it is, or in quotes as in CQL: `"MixedCase"`.
 pub fn is_name(given: &str, name: &str) -> bool {
-    given == name || given == maybe_quote(name)
+    let quoted = given.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    given == name || quoted.is_some_and(|inside| inside.replace("\"\"", "\"") == name)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! it meets by halves ([`crate::sstable_set`]). What is written in the order of its rows, as time goes or as it was sorted, is a run of such
 //! SSTables once it is flushed: to write all of it once more would cost what a load costs, and win next to nothing. RocksDB moves such files
 //! too. Scans and slices take them one behind the other ([`crate::lanes`]). But each costs requests when a table is opened, and so there are
-//! never many of them.
+//! never many of them. One that has nothing beside it to be merged with, as the only one of a table, is left whatever its size.
 //!
 //! Left are those only in which nothing is deleted or expires, nor in another one between the same tokens: what deletes may be forgotten
 //! once all that is older is written with it. And those only that were written since the table is defined as it is: whoever changes
@@ -32,13 +32,13 @@ const MOST_LEFT: u64 = 8;
 /// of at least so many bytes on disk that have no row between the first and the last one of any other; and of whatever size where nothing
 /// stands beside one that it could be merged with.
 pub(crate) fn around_left(job: Job, members: &[Rc<Member>], schema: &Schema, least: u64) -> Vec<Job> {
+    if job.max_output_bytes.is_some() {
+        return vec![job];
+    }
     let rule = Rule::of(members, least);
     let is_of_job = |member: &&Rc<Member>| job.inputs.contains(&member.facts.generation);
     let ends = members.iter().filter(is_of_job).map(|member| (&**member, Ends::of(member, schema)));
     let groups = overlapping(ends.collect(), schema);
-    if job.max_output_bytes.is_some() {
-        return vec![job];
-    }
     let mut parts: Vec<Vec<&Member>> = vec![Vec::new()];
     for group in &groups {
         match rule.left_of(group) {

@@ -26,7 +26,7 @@ pub struct CompactionOptions {
     pub bytes_per_second: Option<u64>,
     /// From how many bytes of Data.db on disk on a major compaction leaves an SSTable as it stands whose rows follow those of the others, if nothing in it is
     /// deleted or expires and it was written since the table was opened or altered: merging would only make the file larger. Of a large
-    /// table it is an eighth. Default 64 MiB; `u64::MAX` for none.
+    /// table it is an eighth. Default 64 MiB; `u64::MAX` for none but one that there is nothing to merge with.
     pub leaves_from: u64,
 }
 

@@ -132,9 +132,7 @@ impl Member {
     /// If its keys are not those of the table; what the operating system says of when it was written.
     pub fn of(disk: &Disk, sstable: Rc<SSTable>, definition: &Definition) -> Result<Member> {
         let facts = SSTableFacts::of(disk, &sstable)?;
-        let member = Member::with_facts(sstable, facts, definition)?;
-        member.tell_unknown_columns(definition);
-        Ok(member)
+        Member::with_facts(sstable, facts, definition)
     }
 
     /// The same SSTable as one of a table that is defined so.
@@ -175,19 +173,12 @@ impl Member {
         })
     }
 
-    /// Warns of columns that are here and not in the table: nobody reads them, and a compaction keeps them.
-    fn tell_unknown_columns(&self, definition: &Definition) {
+    /// Columns that are here and not in the table, though nobody dropped them: nobody reads them, and a compaction keeps them.
+    pub(crate) fn unknown_columns(&self, definition: &Definition) -> Vec<String> {
         let is_dropped = |name: &[u8]| definition.dropped_at(name).is_some();
         let [statics, regulars] = unknown_columns(&definition.schema, self.sstable.schema(), is_dropped);
         let statics = statics.into_iter().map(|column| format!("{} (static)", column.name_text()));
-        let regulars = regulars.into_iter().map(|column| column.name_text().into_owned());
-        let columns: Vec<String> = statics.chain(regulars).collect();
-        if columns.is_empty() {
-            return;
-        }
-        let table = self.sstable.data().file.path().parent().unwrap_or(Path::new(".")).display();
-        let columns = columns.join(", ");
-        tracing::warn!(columns, %table, "SSTables have columns that the schema of their table does not have: they are not read");
+        statics.chain(regulars.into_iter().map(|column| column.name_text().into_owned())).collect()
     }
 
     /// Whether both are the same SSTable, whatever the columns of the table were when they were opened.

@@ -20,7 +20,7 @@ use model::{Bytes, Mutation, PartitionKey, Token};
 use runtime::{Cache, Clock, Disk, Signal};
 use sstable::component::{Component, Descriptor};
 use sstable::parts::bloom_pages::FilterPages;
-use sstable::writer::remove_leftovers;
+use sstable::writer::{remove_leftovers, unsealed};
 use sstable::{OpenOptions, SSTableWriter, Version};
 
 use crate::commit_log::LogPosition;
@@ -146,6 +146,7 @@ impl Table {
         // Also of what is none: its files are somebody's.
         files.iter().filter_map(|file| Descriptor::parse(file).ok()).for_each(|name| generations.saw(&name));
         let members = open_all(context, folder, &files, &definition).await?;
+        warn_of_unknown_columns(folder, &members, &definition);
         let active = Rc::new(Memtable::new(&definition.schema));
         let undeleted = Undeleted::new(&context.cache, &context.disk);
         let table = Table(Rc::new(Inner {
@@ -541,6 +542,16 @@ fn open_options(context: &Context, definition: &Definition) -> OpenOptions {
     OpenOptions { filter_pages, read_buffer: MOST_AT_HAND, table, ..OpenOptions::new(cache) }
 }
 
+/// Says once what of the SSTables is not read, because the table is not known to have it.
+fn warn_of_unknown_columns(folder: &Path, members: &[Rc<Member>], definition: &Definition) {
+    let unknown: BTreeSet<String> =
+        members.iter().flat_map(|member| member.unknown_columns(definition)).collect();
+    if !unknown.is_empty() {
+        let (table, columns) = (folder.display(), unknown.into_iter().collect::<Vec<_>>().join(", "));
+        tracing::warn!(%table, columns, "SSTables have columns that the schema of their table does not have: they are not read");
+    }
+}
+
 /// Opens all SSTables of a folder, a few at a time; who only reads finds some that do not count, as a change was cut off.
 async fn open_all(
     context: &Context,
@@ -558,6 +569,17 @@ async fn open_all(
     };
     let data: Vec<&PathBuf> =
         files.iter().filter(|file| name_of(file).is_some_and(|name| counts(&name))).collect();
+    let unsealed = unsealed(files);
+    let is_index = |file: &&PathBuf| name_of(file).is_some_and(|name| name.ends_with("-Index.db"));
+    for index in files.iter().filter(is_index) {
+        let Ok(named) = Descriptor::parse(index) else { continue };
+        let path = named.path_of(&Component::Data);
+        let is_missing = !files.contains(&path) && !unsealed.contains(&named);
+        if is_missing && name_of(&path).is_some_and(|name| counts(&name)) {
+            let what = "others of the SSTable are there: its rows are missed";
+            return Err(sstable::Error::missing(&path, what).into());
+        }
+    }
     let options = open_options(context, definition);
     let mut members = Vec::new();
     for some in data.chunks(OPEN_AT_ONCE) {

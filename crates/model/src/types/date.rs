@@ -15,6 +15,8 @@ use super::time_format::{Civil, append, write_clock};
 const MILLIS_PER_DAY: i64 = 86_400_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
+/// Timestamps of the years 1 to 9999.
+pub(super) const PLAIN_MILLIS: std::ops::Range<i64> = -62_135_596_800_000..253_402_300_800_000;
 /// The date whose days are 0 is this many days before 1970.
 const DATE_SHIFT: i64 = 1 << 31;
 

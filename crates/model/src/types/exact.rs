@@ -6,11 +6,10 @@
 
 use serde_json::Value;
 
+use super::date::PLAIN_MILLIS;
 use super::parts::{take_count, take_element, take_part};
 use super::{CqlType, float, uuid};
 
-/// The first millisecond of the year 10000.
-const FAR_MILLIS: i64 = 253_402_300_800_000;
 /// The date of 1970-01-01, and the first one of the year 10000.
 const DATES: std::ops::Range<u32> = 1 << 31..(1 << 31) + 2_932_897;
 /// Nanoseconds.
@@ -87,7 +86,7 @@ impl CqlType {
             CqlType::Double => bytes.try_into().is_ok_and(|bytes| f64::from_be_bytes(bytes).is_finite()),
             CqlType::Uuid => bytes.len() == 16,
             CqlType::TimeUuid => bytes.try_into().is_ok_and(|bytes| uuid::version(bytes) == 1),
-            CqlType::Timestamp => is_within(bytes, FAR_MILLIS),
+            CqlType::Timestamp => is_within(bytes, PLAIN_MILLIS.end),
             CqlType::Time => is_within(bytes, DAY),
             CqlType::Date => bytes.try_into().is_ok_and(|bytes| DATES.contains(&u32::from_be_bytes(bytes))),
             CqlType::VarInt => is_shortest(bytes),

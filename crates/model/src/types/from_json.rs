@@ -1,4 +1,4 @@
-//! Values from JSON: what [`CqlType::write_json`] writes, and other forms that Cassandra reads.
+//! Values from JSON: what [`CqlType::write_json`] and [`CqlType::write_row_json`] write, and other forms that Cassandra reads.
 //!
 //! Numbers may stand in strings, and whatever is composed may be a string of JSON itself: so it is where it
 //! is the key of a map. A decimal keeps the digits it is written with; Cassandra loses some on the way.

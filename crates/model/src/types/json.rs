@@ -4,7 +4,8 @@
 //! "2023-11-14 22:13:20.123Z"     a timestamp, not as in keys
 //! {"1": ["a", "b"]}              keys of maps are strings, whatever they are
 //! null                           what is not a number; it cannot be read back. In rows it is "NaN", "-Infinity"
-//! ""                             no time at all; in rows it is "0s"
+//! ""                             a duration of zero; in rows it is "0s"
+//! "0001-12-31 23:00:00.000Z"     a timestamp of the year 0, which looks like one of the year 1; in rows it is a number
 //! ```
 //!
 //! Bytes behind a number are ignored, as Cassandra ignores them. Where it fails on an empty boolean, tinyint
@@ -13,6 +14,7 @@
 use super::duration::Duration;
 use super::parts::{Part, head, take_count, take_element, take_part};
 use super::text::write_hex;
+use super::time_format::append;
 use super::{CqlType, TypeError, UserType, date, inet, uuid};
 
 /// Whose form of JSON it is.
@@ -34,7 +36,10 @@ impl CqlType {
     }
 
     /// The same, but that [`CqlType::from_json`] makes of it what the value was: numbers that are none, as `NaN`, are their names, a duration of zero
-    /// is `"0s"`.
+    /// is `"0s"`, and a timestamp before the year 1 or behind the year 9999 is the number of its milliseconds.
+    ///
+    /// What is read back as another value, though Cassandra lets them be written: an empty boolean, as `false`; an `inet` of 16 bytes that stands
+    /// for one of four; a tuple with fewer fields, as one with nulls; other bits of a `NaN`; zeros in front of a `varint`. An empty `time` is not read back.
     pub fn write_row_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         self.write_form(Form::Row, bytes, out)
     }
@@ -91,6 +96,12 @@ impl CqlType {
                 if !bytes.is_empty() =>
             {
                 self.write_number(bytes, out)?;
+            }
+            CqlType::Timestamp | CqlType::LegacyTimestamp
+                if form == Form::Row
+                    && let Some(millis) = far_millis(bytes) =>
+            {
+                append(out, format_args!("{millis}"));
             }
             _ => {
                 out.push('"');
@@ -271,6 +282,12 @@ impl CqlType {
     fn part<'v>(&self, rest: &mut &'v [u8]) -> Result<Part<'v>, TypeError> {
         take_part(rest).ok_or_else(|| TypeError::bytes(self.kind(), "it is cut"))
     }
+}
+
+/// The milliseconds of a timestamp whose year does not have four digits, or is one before Christ.
+fn far_millis(bytes: &[u8]) -> Option<i64> {
+    let millis = i64::from_be_bytes(bytes.try_into().ok()?);
+    (!date::PLAIN_MILLIS.contains(&millis)).then_some(millis)
 }
 
 /// Appends a JSON string, with the escapes that Cassandra's writer uses.

@@ -18,6 +18,7 @@ mod warnings;
 mod write;
 
 use std::error::Error as _;
+use std::io::Write as _;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -68,8 +69,8 @@ enum Command {
 /// The SSTables that a command is about.
 #[derive(Debug, Args)]
 struct Paths {
-    /// A file of an SSTable, such as its Data.db, or a folder: the SSTables in it, by their generations, but
-    /// not those of the folders inside.
+    /// A file of an SSTable, such as its Data.db, or what their names begin with, such as oa-7-big, or a folder: the SSTables in
+    /// it, by their generations, but not those of the folders inside.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
@@ -161,5 +162,6 @@ fn positive(text: &str) -> std::result::Result<NonZeroU64, String> {
 
 /// A note on stderr that is no error.
 fn note(text: &str) {
-    eprintln!("siltstone: {text}");
+    // Who has closed stderr does not want to know.
+    drop(writeln!(std::io::stderr(), "siltstone: {text}"));
 }

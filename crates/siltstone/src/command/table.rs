@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::Value as Json;
 use siltstone::database::{ColumnKind, Database, Options, Table, Value};
-use siltstone::table_schema::{TableSchema, is_name};
+use siltstone::error::json_words;
+use siltstone::paths::{instead_of_database, is_of_table};
+use siltstone::table_schema::{FolderName, TableSchema, is_name};
 use siltstone::{Error, Result};
 
 #[derive(Debug, Subcommand)]
@@ -39,9 +41,9 @@ struct Place {
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
 
-    /// How many threads share the work. Default one for each CPU.
-    #[arg(long, value_name = "N")]
-    shards: Option<std::num::NonZeroUsize>,
+    /// How many threads share the work, up to 1024. Default one for each CPU.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    shards: Option<u16>,
 }
 
 /// An open table.
@@ -70,29 +72,41 @@ impl TableCommand {
 }
 
 impl Place {
-    /// Opens the database, or the one table. Who only reads a table of a database opens no other.
+    /// Opens the database, or the one table, whose name tells which of several in --schema it is. Who only reads a table of a database opens no
+    /// other.
     fn database(&self, table: Option<&str>, read_only: bool) -> Result<Database> {
-        let shards = self.shards.map_or(Options::default().shards, std::num::NonZeroUsize::get);
+        let shards = self.shards.map_or(Options::default().shards, usize::from);
         let options = Options { read_only, shards, ..Options::default() };
         if !self.is_table() {
+            // Only `create` makes a database: others are told what the folder is.
+            if !self.dir.join("data").is_dir() {
+                let what = instead_of_database(&self.dir);
+                let what = what.unwrap_or_else(|| {
+                    "it has no data/ and no SSTables: it is neither a database nor a table".to_owned()
+                });
+                return Err(Error::file(&self.dir, what));
+            }
             if self.schema.is_some() {
                 return Err(Error::Usage("--schema is for the folder of one table".to_owned()));
-            }
-            if !self.dir.is_dir() {
-                return Err(Error::file(&self.dir, "there is no such folder"));
             }
             return match table.filter(|_| read_only) {
                 Some(table) => Database::open_table(&self.dir, table, options).wait(),
                 None => Database::open(&self.dir, options).wait(),
             };
         }
-        let schema = self.schema.as_deref().map(|path| schema_of(path, &self.dir)).transpose()?;
+        let schema = self.schema.as_deref().map(|path| schema_of(path, &self.dir, table)).transpose()?;
         Database::open_table_folder(&self.dir, schema, options).wait()
     }
 
     /// Opens a table, the name of which is the first argument unless the folder is that of one.
-    fn open(&self, mut arguments: Vec<String>, read_only: bool) -> Result<Opened> {
-        let database = self.database(arguments.first().map(String::as_str), read_only)?;
+    fn open(&self, arguments: Vec<String>, read_only: bool) -> Result<Opened> {
+        // In front of a key there is no name where the folder is that of a table.
+        let named = arguments.first().filter(|_| !self.is_table());
+        let database = self.database(named.map(String::as_str), read_only)?;
+        self.opened(database, arguments)
+    }
+
+    fn opened(&self, database: Database, mut arguments: Vec<String>) -> Result<Opened> {
         let table = match self.is_table() {
             true => database.tables().remove(0),
             false if arguments.is_empty() => {
@@ -105,7 +119,8 @@ impl Place {
 
     /// The same where nothing stands behind TABLE. It may be named beside its folder too, but no other may.
     fn open_only(&self, table: Option<String>, read_only: bool) -> Result<Opened> {
-        let opened = self.open(table.into_iter().collect(), read_only)?;
+        let database = self.database(table.as_deref(), read_only)?;
+        let opened = self.opened(database, table.into_iter().collect())?;
         let name = opened.table.name();
         let is_it = |given: &String| opened.database.table(given).is_ok();
         match opened.rest.iter().find(|given| !is_it(given)) {
@@ -124,10 +139,7 @@ impl Place {
 }
 
 fn is_table(dir: &Path) -> bool {
-    let is_part = |name: &std::ffi::OsStr| {
-        let name = name.to_string_lossy();
-        name.ends_with("-Data.db") || name == "schema.cql"
-    };
+    let is_part = |name: &std::ffi::OsStr| is_of_table(&name.to_string_lossy());
     let mut names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
     !dir.join("data").is_dir() && names.any(|name| is_part(&name))
 }
@@ -137,22 +149,15 @@ fn tables_of(database: &Database) -> String {
     if names.is_empty() { "there are no tables".to_owned() } else { format!("one of {}", names.join(", ")) }
 }
 
-/// The schema of the table in a folder. Where the file has several, the folder's name tells which.
-fn schema_of(path: &Path, folder: &Path) -> Result<TableSchema> {
+/// The schema of the table in a folder. Where the file has several, its name tells which, or that of the folder.
+fn schema_of(path: &Path, folder: &Path, table: Option<&str>) -> Result<TableSchema> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Error::file(path, format!("it cannot be read: {error}")))?;
-    let by_name = |_| TableSchema::parse(path, &text, table_of(folder).as_deref());
-    TableSchema::parse(path, &text, None).or_else(by_name)
-}
-
-/// The name in `name`, `name-<id>` or `name-<id>/snapshots/<any>`.
-fn table_of(folder: &Path) -> Option<String> {
-    let folder = folder.canonicalize().ok()?;
-    let is_inner = |above: &&Path| above.ends_with("snapshots") || above.ends_with("backups");
-    let own = folder.parent().filter(is_inner).and_then(Path::parent).unwrap_or(&folder);
-    let name = own.file_name()?.to_str()?;
-    let is_id = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    Some(name.rsplit_once('-').filter(|(_, id)| is_id(id)).map_or(name, |(name, _)| name).to_owned())
+    if table.is_some() {
+        return TableSchema::parse(path, &text, table);
+    }
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    TableSchema::parse_of_folder(path, &text, &FolderName::of(&whole))
 }
 
 /// The values of a key of so many columns: a JSON array, or the text of the one value. `what` is how the arguments call it.
@@ -163,7 +168,7 @@ fn values(what: &str, text: &str, columns: usize) -> Result<Vec<Value>> {
     match serde_json::from_str(text) {
         Ok(Json::Array(items)) => Ok(items.into_iter().map(Value::from).collect()),
         Err(error) if columns > 1 && text.trim_start().starts_with('[') => {
-            Err(Error::Usage(format!("{what} {text} is no JSON array: {error}")))
+            Err(Error::Usage(format!("{what} {text} is no JSON array: {}", json_words(&error))))
         }
         _ => Ok(vec![Value::Text(text.to_owned())]),
     }
@@ -180,25 +185,4 @@ fn named(table: &Table, names: &[String]) -> Vec<String> {
     let of = |given: &str| columns.iter().find(|column| is_name(given, &column.name));
     let name = |given: &String| of(given.trim()).map_or(given.trim(), |column| &column.name).to_owned();
     names.iter().map(name).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_tells_the_table() {
-        let root = tempfile::tempdir().unwrap();
-        let id = "0123456789abcdef0123456789abcdef";
-        for (folder, name) in [
-            ("users".to_owned(), "users"),
-            (format!("users-{id}"), "users"),
-            (format!("users-{id}/snapshots/monday"), "users"),
-            ("a-b".to_owned(), "a-b"),
-        ] {
-            let folder = root.path().join(folder);
-            std::fs::create_dir_all(&folder).unwrap();
-            assert_eq!(table_of(&folder).as_deref(), Some(name), "{}", folder.display());
-        }
-    }
 }

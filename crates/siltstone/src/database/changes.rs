@@ -19,6 +19,8 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use sstable::data::row::Family;
+use sstable::writer::Limits;
 use storage::commit_log::TableId;
 
 use super::folder::{self, SCHEMA};
@@ -35,6 +37,7 @@ const STATEMENT: &str = "statement";
 pub(super) async fn create(inner: &Arc<Inner>, cql: &str) -> Result<Arc<TableState>> {
     let _turn = inner.changes.take().await;
     inner.check_writable()?;
+    let text = TableSchema::statements_of(Path::new(STATEMENT), cql, None)?;
     let schema = TableSchema::parse(Path::new(STATEMENT), cql, None)?;
     let name = full_name(&schema);
     if inner.states().iter().any(|state| state.shape().name() == name) {
@@ -46,7 +49,6 @@ pub(super) async fn create(inner: &Arc<Inner>, cql: &str) -> Result<Arc<TableSta
     }
     let path = inner.layout.of_new_table(&schema, id)?;
     inner.check(id, &schema)?;
-    let text = format!("{};\n", cql.trim().trim_end_matches(';'));
     let state = Arc::new(TableState::new(id, path, Arc::new(Shape::new(schema, 0)), Some(text.clone())));
     if let Err(error) = make(inner, &state, text).await {
         unmake(inner, &state).await;
@@ -109,8 +111,7 @@ fn altered(
 ) -> Result<(String, Arc<Shape>)> {
     let before = state.shape();
     let new = format!("{};\n", alteration.text_at(inner.stamps.micros()));
-    let mut schema = TableSchema::parse_altered(Path::new(STATEMENT), old, &new, &before.name())?;
-    schema.keyspace = before.schema.keyspace.clone();
+    let schema = before.schema.altered(Path::new(STATEMENT), old, &new)?;
     check_dropped(&before, &schema)?;
     inner.check(state.id, &schema)?;
     let shape = Arc::new(Shape::new(schema, before.version + 1));
@@ -204,7 +205,9 @@ impl Inner {
     fn check(&self, id: TableId, schema: &TableSchema) -> Result<()> {
         let definition = definition::of(id, Path::new(STATEMENT), schema, self.options.version)?;
         definition::tell_notes(schema);
-        let checked = self.limits.check_table(&schema.schema, &definition.write);
+        // Of its own version: there are tables that the one of the others cannot hold.
+        let limits = Limits::of(definition.version, Family::Cassandra);
+        let checked = limits.check_table(&schema.schema, &definition.write);
         checked.map_err(|what| Error::Usage(format!("{}: {what}", schema.table)))
     }
 

@@ -10,6 +10,7 @@
 //!
 //! Of the folder of one table, what is ours is in `.siltstone/` inside of it.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -22,11 +23,18 @@ use sstable::{OpenOptions, SSTable};
 use storage::commit_log::TableId;
 
 use crate::paths;
-use crate::table_schema::{TableOptions, TableSchema, Wanted};
+use crate::table_schema::{FolderName, TableOptions, TableSchema, Wanted};
 use crate::{Error, Result};
 
 /// The file that says what a table is.
 pub(super) const SCHEMA: &str = "schema.cql";
+
+/// What is ours in the folder of a table that was opened by it.
+const OWN: &str = ".siltstone";
+
+/// The file that tells who counts, and the one that is locked.
+const HOST_ID: &str = "host_id";
+const LOCK: &str = "lock";
 
 /// What is in a table's folder while it is dropped.
 pub(super) const DROPPED: &str = "dropped";
@@ -45,7 +53,7 @@ pub(super) struct Layout {
 /// Where the tables are.
 #[derive(Clone, Debug)]
 pub(super) enum Tables {
-    /// In the folders of keyspaces in this one: all of them, or just the one of a name.
+    /// In the folders of keyspaces in this one: all of them, or those that are called so.
     All(PathBuf, Option<String>),
     /// There is one, of these columns if they are not to be found out.
     One(PathBuf, Option<Box<TableSchema>>),
@@ -71,9 +79,21 @@ impl Layout {
         Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data"), Some(table.to_owned())) }
     }
 
-    pub(super) fn of_table(folder: &Path, schema: Option<TableSchema>) -> Layout {
+    /// The folder of one table. Where it lies in a database, what was written last is in the logs of that, which are of all tables: it is
+    /// only read then.
+    pub(super) fn of_table(folder: &Path, schema: Option<TableSchema>, read_only: bool) -> Result<Layout> {
         let tables = Tables::One(folder.to_path_buf(), schema.map(Box::new));
-        Layout { own: folder.join(".siltstone"), tables }
+        match database_around(folder) {
+            None => Ok(Layout { own: folder.join(OWN), tables }),
+            Some(database) if read_only => Ok(Layout { own: database.to_path_buf(), tables }),
+            Some(database) => {
+                let database = database.display();
+                Err(Error::file(
+                    folder,
+                    format!("it is a table of the database in {database}: open that to write to it"),
+                ))
+            }
+        }
     }
 
     /// The folder of a shard's log.
@@ -81,11 +101,22 @@ impl Layout {
         self.own.join("commitlog").join(format!("shard-{shard}"))
     }
 
-    /// The folders of the logs of all shards that there ever were.
+    /// The folders of the logs of all shards that there ever were, also of tables that were opened by their folders.
     pub(super) fn logs(&self, disk: &Disk) -> Result<Vec<PathBuf>> {
-        let all = list(disk, &self.own.join("commitlog"))?;
-        let is_shard = |path: &PathBuf| disk.is_dir(path) && name_of(path).starts_with("shard-");
-        Ok(all.into_iter().filter(is_shard).collect())
+        let mut owners = vec![self.own.clone()];
+        match &self.tables {
+            Tables::One(folder, _) => owners.push(folder.join(OWN)),
+            Tables::All(data, _) => {
+                owners.extend(folders_of_tables(disk, data)?.iter().map(|folder| folder.join(OWN)));
+            }
+        }
+        owners.dedup();
+        let is_shard = |path: &PathBuf| name_of(path).starts_with("shard-") && disk.is_dir(path);
+        let mut logs = Vec::new();
+        for owner in owners {
+            logs.extend(list(disk, &owner.join("commitlog"))?.into_iter().filter(is_shard));
+        }
+        Ok(logs)
     }
 
     /// The folder of a new table.
@@ -115,7 +146,7 @@ impl Layout {
     /// Locks the database against other processes, as long as the file is open. Who only reads lets other readers in,
     /// and goes without a lock where none can be made.
     pub(super) fn lock(&self, read_only: bool) -> Result<Option<File>> {
-        let path = self.own.join("lock");
+        let path = self.own.join(LOCK);
         if !read_only {
             make_own(&self.own).map_err(|error| Error::file(&self.own, error.to_string()))?;
         }
@@ -128,15 +159,11 @@ impl Layout {
             Err(_) if read_only => return Ok(None),
             Err(error) => return Err(Error::file(&path, error.to_string())),
         };
-        match if read_only { file.try_lock_shared() } else { file.try_lock() } {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => {
-                Err(Error::file(&self.own, "the database is open already, in this process or another one"))
-            }
-            Err(TryLockError::Error(error)) => {
-                Err(Error::file(&path, format!("it cannot be locked: {error}")))
-            }
+        locked(&file, &path, read_only)?;
+        if let (Tables::All(data, _), false) = (&self.tables, read_only) {
+            check_tables_are_closed(data)?;
         }
+        Ok(Some(file))
     }
 
     /// Makes the folders of the database, durably.
@@ -152,7 +179,7 @@ impl Layout {
 
     /// Who counts: made once, and then the same for ever.
     pub(super) async fn host_id(&self, disk: &Disk) -> Result<[u8; 16]> {
-        let path = self.own.join("host_id");
+        let path = self.own.join(HOST_ID);
         if disk.exists(&path) {
             let text = read_text(&path)?;
             let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
@@ -164,36 +191,6 @@ impl Layout {
         Ok(id)
     }
 
-    /// Of a folder that was to be a database's, and has no `data/`: what it is, as far as that is seen.
-    fn what_it_is_instead(&self, disk: &Disk) -> String {
-        let has = |folder: &Path, what: fn(&str) -> bool| {
-            list(disk, folder).is_ok_and(|all| all.iter().any(|path| what(&name_of(path))))
-        };
-        let is_table = |folder: &Path| has(folder, |name| name.ends_with("-Data.db") || name == SCHEMA);
-        let inside = |folder: &Path| folders(disk, folder).unwrap_or_default();
-        let (tables, below) = (inside(&self.own), |folder: &PathBuf| inside(folder));
-        if let Some(table) = tables.iter().find(|folder| is_table(folder)) {
-            let table = table.display();
-            return format!(
-                "it is the folder of a keyspace: give that of one of its tables, such as {table}"
-            );
-        }
-        match tables.iter().flat_map(below).find(|folder| is_table(folder)) {
-            Some(table) if name_of(&self.own) == "data" => {
-                let above = self.own.parent().unwrap_or(Path::new(".")).display();
-                let table = table.display();
-                format!(
-                    "it is the data of a database: give the folder that it is in, {above}, or that of one table, such as {table}"
-                )
-            }
-            Some(table) => format!(
-                "it has no data/, so it is no database: give the folder of a table, such as {}",
-                table.display()
-            ),
-            None => "it has no data/ and no SSTables, so it is neither a database nor a table".to_owned(),
-        }
-    }
-
     /// All tables that are there. What an earlier process has begun and not ended there is ended, if anything may change.
     pub(super) async fn find(&self, disk: &Disk, read_only: bool) -> Result<Vec<Found>> {
         match &self.tables {
@@ -201,18 +198,23 @@ impl Layout {
                 if !disk.is_dir(folder) {
                     return Err(Error::file(folder, "there is no such folder"));
                 }
-                let keyspace = folder.parent().map(name_of).unwrap_or_default();
-                let found = find_table(disk, folder, &keyspace, schema.as_deref(), read_only).await?;
+                let found = find_table(disk, folder, schema.as_deref(), read_only).await?;
                 let found = found.ok_or_else(|| Error::file(folder, "there is no SSTable in this folder"))?;
                 Ok(vec![found])
             }
             Tables::All(data, only) => {
                 if read_only && !disk.is_dir(data) {
-                    return Err(Error::file(&self.own, self.what_it_is_instead(disk)));
+                    let what = paths::instead_of_database(&self.own);
+                    let what = what.unwrap_or_else(|| "it has no data/: it is no database".to_owned());
+                    return Err(Error::file(&self.own, what));
+                }
+                let mut folders = folders_of_tables(disk, data)?;
+                if let Some(name) = only {
+                    folders = called(disk, folders, name)?;
                 }
                 let mut all = Vec::new();
-                for (keyspace, folder) in folders_of_tables(disk, data, only.as_deref())? {
-                    all.extend(find_table(disk, &folder, &keyspace, None, read_only).await?);
+                for folder in folders {
+                    all.extend(find_table(disk, &folder, None, read_only).await?);
                 }
                 Ok(all)
             }
@@ -220,28 +222,78 @@ impl Layout {
     }
 }
 
-/// The folders of all tables, each with the name of its keyspace; just those that are called like the one that is wanted, if there are such.
-fn folders_of_tables(disk: &Disk, data: &Path, only: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
+/// The database that the folder of a table lies in, if there was one opened there: who counts is told beside its data.
+fn database_around(folder: &Path) -> Option<&Path> {
+    let data = folder.parent()?.parent().filter(|data| data.ends_with("data"))?;
+    data.parent().filter(|database| database.join(HOST_ID).is_file())
+}
+
+/// Locks a file against other processes.
+fn locked(file: &File, path: &Path, is_shared: bool) -> Result<()> {
+    match if is_shared { file.try_lock_shared() } else { file.try_lock() } {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let own = path.parent().unwrap_or(path);
+            Err(Error::file(own, "the database is open already, in this process or another one"))
+        }
+        Err(TryLockError::Error(error)) => Err(Error::file(path, format!("it cannot be locked: {error}"))),
+    }
+}
+
+/// Checks that nobody has opened a table of a database by its folder, since before the database was one.
+fn check_tables_are_closed(data: &Path) -> Result<()> {
+    let inside =
+        |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    for table in inside(data).flat_map(|keyspace| inside(&keyspace).collect::<Vec<_>>()) {
+        let path = table.join(OWN).join(LOCK);
+        if let Ok(file) = File::open(&path) {
+            locked(&file, &path, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// The folders of all tables.
+fn folders_of_tables(disk: &Disk, data: &Path) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     // The tables of the server itself are for nobody else.
     for keyspace in folders(disk, data)?.iter().filter(|path| !is_system(&name_of(path))) {
-        all.extend(folders(disk, keyspace)?.into_iter().map(|folder| (name_of(keyspace), folder)));
-    }
-    let wanted = Wanted { name: only };
-    let is_wanted =
-        |(keyspace, folder): &(String, PathBuf)| wanted.is(Some(keyspace), &split_name(&name_of(folder)).0);
-    // Where none is called so, one may say so in its schema.cql.
-    if all.iter().any(is_wanted) {
-        all.retain(is_wanted);
+        all.extend(folders(disk, keyspace)?);
     }
     Ok(all)
+}
+
+/// Those of a table of this name, by the folder's own or by what its schema.cql says.
+fn called(disk: &Disk, mut folders: Vec<PathBuf>, name: &str) -> Result<Vec<PathBuf>> {
+    let wanted = Wanted { name: Some(name) };
+    let mut others = BTreeSet::new();
+    folders.retain(|folder| {
+        let named = FolderName::of(folder);
+        let text = std::fs::read_to_string(folder.join(SCHEMA)).unwrap_or_default();
+        let schema = TableSchema::parse_of_folder(folder, &text, &named).ok();
+        let of_schema = schema.map(|schema| (schema.keyspace, schema.table));
+        let is_here = !disk.exists(&folder.join(DROPPED));
+        let of_folder = (named.keyspace, named.table);
+        let is_wanted = |(keyspace, table): &(Option<String>, String)| wanted.is(keyspace.as_deref(), table);
+        let is_it = is_here && (is_wanted(&of_folder) || of_schema.as_ref().is_some_and(is_wanted));
+        if is_here && !is_it {
+            let (keyspace, table) = of_schema.unwrap_or(of_folder);
+            others.insert(keyspace.map_or(table.clone(), |keyspace| format!("{keyspace}.{table}")));
+        }
+        is_it
+    });
+    let others = others.into_iter().collect::<Vec<_>>().join(", ");
+    match folders.is_empty() {
+        false => Ok(folders),
+        true if others.is_empty() => Err(Error::Usage(format!("there is no table {name}: there are none"))),
+        true => Err(Error::Usage(format!("there is no table {name}, but {others}"))),
+    }
 }
 
 /// What table a folder has, if it has one.
 async fn find_table(
     disk: &Disk,
     folder: &Path,
-    keyspace: &str,
     schema: Option<&TableSchema>,
     read_only: bool,
 ) -> Result<Option<Found>> {
@@ -254,23 +306,23 @@ async fn find_table(
     if !read_only {
         storage::table::clean_folder(disk, folder).await?;
     }
-    let (name, id) = split_name(&name_of(folder));
+    let (named, id) = (FolderName::of(folder), id_of_name(&name_of(folder)));
     let path = folder.join(SCHEMA);
     if let Some(schema) = schema {
         let id = id_of(schema).unwrap_or(id);
         return Ok(Some(Found { id, folder: folder.to_path_buf(), schema: schema.clone(), text: None }));
     }
     let text = if disk.exists(&path) { Some(read_text(&path)?) } else { None };
-    if let Some(text) = text.filter(|text| !TableSchema::is_of_view(text)) {
-        let mut schema = TableSchema::parse_in_folder(&path, &text, &format!("{keyspace}.{name}"))?;
-        schema.keyspace.get_or_insert_with(|| keyspace.to_owned());
+    if let Some(text) = text.filter(|text| !TableSchema::is_of_view(text, &named)) {
+        let mut schema = TableSchema::parse_of_folder(&path, &text, &named)?;
+        schema.keyspace = schema.keyspace.or(named.keyspace);
         return Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: Some(text) }));
     }
     let schemas = headers(disk, folder).await?;
     if schemas.is_empty() {
         return Ok(None);
     }
-    let schema = schema_of_headers(folder, keyspace, &name, &schemas)?;
+    let schema = schema_of_headers(folder, named, &schemas)?;
     Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: None }))
 }
 
@@ -290,7 +342,7 @@ async fn headers(disk: &Disk, folder: &Path) -> Result<Vec<Schema>> {
 }
 
 /// What is known of a table without its schema: not the names of its keys, which are made up as Cassandra makes them up.
-fn schema_of_headers(folder: &Path, keyspace: &str, table: &str, schemas: &[Schema]) -> Result<TableSchema> {
+fn schema_of_headers(folder: &Path, named: FolderName, schemas: &[Schema]) -> Result<TableSchema> {
     let all: Vec<&Schema> = schemas.iter().collect();
     let unified = UnifiedSchema::of(&all).map_err(|error| Error::file(folder, error.to_string()))?;
     let schema = unified.schema;
@@ -306,8 +358,8 @@ fn schema_of_headers(folder: &Path, keyspace: &str, table: &str, schemas: &[Sche
         _ => 1,
     };
     Ok(TableSchema {
-        keyspace: Some(keyspace.to_owned()),
-        table: table.to_owned(),
+        keyspace: Some(named.keyspace.unwrap_or_default()),
+        table: named.table,
         partition_key: names("key", 0, keys),
         clustering: names("column", 1, schema.clustering.len()),
         is_compact: false,
@@ -426,15 +478,15 @@ pub(super) fn id_of(schema: &TableSchema) -> Option<TableId> {
     parse_hex(&digits).map(TableId)
 }
 
-/// Name and id of a table by the name of its folder. Where that has no id, one is made of it, always the same.
-fn split_name(folder: &str) -> (String, TableId) {
-    if let Some((name, digits)) = folder.rsplit_once('-')
+/// The id of a table by the name of its folder. Where that has none, one is made of it, always the same.
+fn id_of_name(folder: &str) -> TableId {
+    if let Some((_, digits)) = folder.rsplit_once('-')
         && let Some(id) = parse_hex(digits)
     {
-        return (name.to_owned(), TableId(id));
+        return TableId(id);
     }
     let [high, low] = murmur3(folder.as_bytes());
-    (folder.to_owned(), TableId((u128::from(high) << 64 | u128::from(low)).to_be_bytes()))
+    TableId((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
 }
 
 fn parse_hex(digits: &str) -> Option<[u8; 16]> {
@@ -485,11 +537,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_tell_name_and_id() {
-        let (name, id) = split_name("my-table-5a1c395eb41f11e59f22ba0be0483c18");
-        assert_eq!((name.as_str(), hex(&id.0).as_str()), ("my-table", "5a1c395eb41f11e59f22ba0be0483c18"));
-        assert_eq!(split_name("coll"), split_name("coll"));
-        assert_eq!(split_name("my-table").0, "my-table");
+    fn folders_tell_the_id() {
+        let id = id_of_name("my-table-5a1c395eb41f11e59f22ba0be0483c18");
+        assert_eq!(hex(&id.0), "5a1c395eb41f11e59f22ba0be0483c18");
+        assert_eq!(id_of_name("coll"), id_of_name("coll"));
     }
 
     #[test]
@@ -498,7 +549,8 @@ mod tests {
         let key = CqlType::Composite(vec![CqlType::Int; 3]);
         let clustering = vec![CqlType::Int; 2];
         let schema = Schema::new(key, clustering, vec![column("key2")], vec![column("column1")]);
-        let schema = schema_of_headers(Path::new("t"), "ks", "t", &[schema]).unwrap();
+        let named = FolderName { keyspace: None, table: "t".to_owned() };
+        let schema = schema_of_headers(Path::new("t"), named, &[schema]).unwrap();
         assert_eq!(schema.partition_key, ["key", "key3", "key4"]);
         assert_eq!(schema.clustering, ["column2", "column3"]);
     }

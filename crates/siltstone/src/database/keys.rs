@@ -67,7 +67,10 @@ impl Shape {
             _ => Some(part(0)?),
         };
         bytes.filter(|bytes| is_key(bytes)).ok_or_else(|| {
-            Error::Usage(format!("a partition key has 1 to {LONGEST_KEY} bytes: {values:?} does not"))
+            let names = names.join(", ");
+            Error::Usage(format!(
+                "{names}: a partition key has 1 to {LONGEST_KEY} bytes, this one none or more"
+            ))
         })
     }
 

@@ -150,13 +150,13 @@ impl Inner {
             .tables
             .get_mut()
             .map_err(|_| Error::Closed("the list of tables cannot be used any more".to_owned()))?;
-        let (folder, is_same_id) = (state.folder.clone(), |other: &Arc<TableState>| other.id == id);
-        if tables.values().any(is_same_id) || tables.insert(name.clone(), state).is_some() {
-            return Err(Error::file(
-                &folder,
-                format!("there is another folder of the table {name}, or of its id"),
-            ));
+        let is_same = |(known, other): &(&String, &Arc<TableState>)| **known == name || other.id == id;
+        if let Some((_, other)) = tables.iter().find(is_same) {
+            let of = if other.id == id { "a table of the same id" } else { &name };
+            let what = format!("{} is the folder of {of} already", other.folder.display());
+            return Err(Error::file(&state.folder, what));
         }
+        tables.insert(name, state);
         Ok(spec)
     }
 

@@ -391,7 +391,8 @@ impl Table {
 
     /// Merges all SSTables of each shard into one. SSTables that several shards share are split first. Those of 64 MiB and an
     /// eighth of all that were written since the table was opened or altered, have their rows to themselves, and nothing deleted or
-    /// expiring in or beside them, are left as they stand: what was written in the order of its rows is not written once more.
+    /// expiring in or beside them, are left as they stand: what was written in the order of its rows is not written once more. So is
+    /// a smaller one that there is nothing to merge with.
     ///
     /// # Errors
     /// What cannot be read or written; all is then as it was.

@@ -52,7 +52,8 @@ async fn split(inner: &Inner, id: TableId) -> Result<()> {
 /// Links all files of all SSTables.
 pub(super) async fn snapshot(inner: &Inner, state: &Arc<TableState>, name: &str) -> Result<PathBuf> {
     if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
-        return Err(Error::Usage(format!("{name:?} is no name of a snapshot: it is the name of a folder")));
+        let what = "its folder is called so, without a slash in it and a dot in front";
+        return Err(Error::Usage(format!("{name:?} is no name of a snapshot: {what}")));
     }
     flush(inner, state).await?;
     let _turn = state.upkeep.take().await;

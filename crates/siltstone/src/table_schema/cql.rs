@@ -20,14 +20,18 @@ use super::draft::{Draft, DraftColumn};
 use super::lexer::{Kind, Token, tokens};
 use super::{Alteration, OptionValue, Parsed, TableSchema, Wanted, Wrong};
 
-/// The table that a text creates.
+/// The table that a text creates. What names no keyspace is in this one, until the text uses another.
 /// From the byte `new` on it is what alters the table now.
-pub(super) fn parse(text: &str, table: Option<&str>, new: usize) -> Parsed<TableSchema> {
+pub(super) fn parse(
+    text: &str,
+    table: Option<&str>,
+    keyspace: Option<&str>,
+    new: usize,
+) -> Parsed<TableSchema> {
     let tokens = tokens(text)?;
-    let mut schema = Schema { text, new, keyspace: None, types: HashMap::new() };
-    let found = schema.find_table(&tokens, &Wanted { name: table })?;
+    let mut schema = Schema::new(text, keyspace, new);
+    let (found, _) = schema.find_table(&tokens, &Wanted { name: table })?;
     let mut draft = Draft::default();
-    schema.keyspace = None;
     for statement in statements(&tokens) {
         let mut cursor = Cursor::new(text, statement);
         if cursor.eat("USE") {
@@ -47,53 +51,46 @@ pub(super) fn parse(text: &str, table: Option<&str>, new: usize) -> Parsed<Table
 /// The statements that tell what a table is, each with its semicolon.
 pub(super) fn statements_of(text: &str, table: Option<&str>) -> Parsed<String> {
     let tokens = tokens(text)?;
-    let mut schema = Schema { text, new: text.len(), keyspace: None, types: HashMap::new() };
-    let found = schema.find_table(&tokens, &Wanted { name: table })?;
-    let is_found = |statement: &[Token<'_>]| statement.first().is_some_and(|token| token.at == found);
-    let (mut own, mut others) = (None, Vec::new());
-    schema.keyspace = None;
+    let mut schema = Schema::new(text, None, text.len());
+    let (_, own) = schema.find_table(&tokens, &Wanted { name: table })?;
+    let mut own_text = String::new();
     for statement in statements(&tokens) {
-        let mut cursor = Cursor::new(text, statement);
-        if cursor.eat("USE") {
-            schema.keyspace = Some(cursor.name()?);
-            others.push((statement, None));
-        } else if cursor.eat("CREATE") && cursor.eat("TYPE") {
-            others.push((statement, Some((schema.qualified(&mut cursor)?.0, None))));
-        } else if is_found(statement) {
-            cursor.eat_any(&["TABLE", "COLUMNFAMILY"]);
-            own = Some(schema.qualified(&mut cursor)?);
-            others.push((statement, None));
-        } else if cursor.eat("ALTER") && cursor.eat_any(&["TABLE", "COLUMNFAMILY"]) {
-            let (keyspace, table) = schema.qualified(&mut cursor)?;
-            others.push((statement, Some((keyspace, Some(table)))));
+        let is_kept = match schema.about(statement)? {
+            About::Use => true,
+            About::Type(keyspace) => keyspace == own.0,
+            About::Table(name) => name == own,
+            About::Other => false,
+        };
+        if let ([first, ..], [.., last], true) = (statement, statement, is_kept) {
+            own_text.push_str(&text[first.at..last.end()]);
+            own_text.push_str(";\n");
         }
     }
-    let own = own.map(|(keyspace, table)| (keyspace, Some(table)));
-    let is_its = |of: &Option<(Option<String>, Option<String>)>| match (of, &own) {
-        (Some((keyspace, None)), Some((own, _))) => keyspace == own,
-        (Some(of), Some(own)) => of == own,
-        _ => true,
-    };
-    let kept = others.iter().filter(|(_, of)| is_its(of));
-    let words = |statement: &[Token<'_>]| {
-        &text[statement.first().map_or(0, |token| token.at)..statement.last().map_or(0, Token::end)]
-    };
-    Ok(kept.map(|(statement, _)| format!("{};\n", words(statement))).collect())
+    Ok(own_text)
 }
 
-/// Whether a text creates a materialized view, and no table.
-pub(super) fn is_of_view(text: &str) -> bool {
-    let creates = |tokens: &[Token<'_>], what: &[&str]| {
-        statements(tokens).any(|statement| {
+/// Whether a text creates a materialized view of this name, or any and no table.
+pub(super) fn is_of_view(text: &str, name: &str) -> bool {
+    let Ok(tokens) = tokens(text) else { return false };
+    let schema = Schema::new(text, None, text.len());
+    let names = |what: &[&str]| {
+        let created = |statement| {
             let mut cursor = Cursor::new(text, statement);
-            cursor.eat("CREATE") && what.iter().all(|word| cursor.eat(word))
-        })
+            let is_it = cursor.eat("CREATE") && what.iter().all(|word| cursor.eat(word));
+            is_it.then(|| schema.qualified(&mut cursor).map_or(String::new(), |(_, name)| name))
+        };
+        statements(&tokens).filter_map(created).collect::<Vec<_>>()
     };
-    tokens(text).is_ok_and(|tokens| {
-        creates(&tokens, &["MATERIALIZED", "VIEW"])
-            && !creates(&tokens, &["TABLE"])
-            && !creates(&tokens, &["COLUMNFAMILY"])
-    })
+    let has_tables = !names(&["TABLE"]).is_empty() || !names(&["COLUMNFAMILY"]).is_empty();
+    let views = names(&["MATERIALIZED", "VIEW"]);
+    views.iter().any(|view| view == name) || (!views.is_empty() && !has_tables)
+}
+
+/// The names of the tables that a text creates, each with its keyspace where that is told.
+pub(super) fn tables(text: &str) -> Parsed<Vec<Qualified>> {
+    let tokens = tokens(text)?;
+    let created = Schema::new(text, None, text.len()).created(&tokens)?;
+    Ok(created.into_iter().map(|(_, name)| name).collect())
 }
 
 /// The one `ALTER TABLE` statement that a text is.
@@ -106,8 +103,7 @@ pub(super) fn parse_alteration(text: &str) -> Parsed<Alteration> {
     let mut cursor = Cursor::new(text, statement);
     cursor.expect("ALTER")?;
     cursor.expect("TABLE")?;
-    let schema = Schema { text, new: 0, keyspace: None, types: HashMap::new() };
-    let (keyspace, table) = schema.qualified(&mut cursor)?;
+    let (keyspace, table) = Schema::new(text, None, 0).qualified(&mut cursor)?;
     let keyspace = keyspace.ok_or_else(|| cursor.error("the keyspace was expected, as in ks.table"))?;
     let is_drop = cursor.eat("DROP");
     let needs_timestamp = is_drop && !statement.iter().any(|token| token.is("USING"));
@@ -128,27 +124,66 @@ fn statements<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'t [Toke
     tokens.split(|token| token.is(";")).filter(|statement| !statement.is_empty())
 }
 
+/// A name, with its keyspace where that is told.
+pub(super) type Qualified = (Option<String>, String);
+
+/// What a statement is about.
+enum About {
+    /// The keyspace from here on.
+    Use,
+    /// A type of a keyspace that is created.
+    Type(Option<String>),
+    /// A table that is created or altered.
+    Table(Qualified),
+    Other,
+}
+
 /// What the statements so far have said.
 struct Schema<'a> {
     text: &'a str,
     new: usize,
     /// The one in use.
     keyspace: Option<String>,
-    types: HashMap<(Option<String>, String), UserType>,
+    types: HashMap<Qualified, UserType>,
 }
 
-impl Schema<'_> {
-    /// Where the statement begins that creates the table.
-    fn find_table(&mut self, tokens: &[Token<'_>], wanted: &Wanted<'_>) -> Parsed<usize> {
-        let mut all = Vec::new();
+impl<'a> Schema<'a> {
+    fn new(text: &'a str, keyspace: Option<&str>, new: usize) -> Schema<'a> {
+        Schema { text, new, keyspace: keyspace.map(str::to_owned), types: HashMap::new() }
+    }
+
+    /// What a statement is about, which comes behind those that were asked for before.
+    fn about(&mut self, statement: &[Token<'_>]) -> Parsed<About> {
+        let mut cursor = Cursor::new(self.text, statement);
+        if cursor.eat("USE") {
+            self.keyspace = Some(cursor.name()?);
+            return Ok(About::Use);
+        }
+        let is_create = cursor.eat("CREATE");
+        if is_create && cursor.eat("TYPE") {
+            return Ok(About::Type(self.qualified(&mut cursor)?.0));
+        }
+        match (is_create || cursor.eat("ALTER")) && cursor.eat_any(&["TABLE", "COLUMNFAMILY"]) {
+            true => Ok(About::Table(self.qualified(&mut cursor)?)),
+            false => Ok(About::Other),
+        }
+    }
+
+    /// The tables that are created, each with where its statement begins. The keyspace in use is then what it was.
+    fn created(&mut self, tokens: &[Token<'_>]) -> Parsed<Vec<(usize, Qualified)>> {
+        let (keyspace, mut all) = (self.keyspace.clone(), Vec::new());
         for statement in statements(tokens) {
-            let mut cursor = Cursor::new(self.text, statement);
-            if cursor.eat("USE") {
-                self.keyspace = Some(cursor.name()?);
-            } else if cursor.eat("CREATE") && cursor.eat_any(&["TABLE", "COLUMNFAMILY"]) {
-                all.push((statement[0].at, self.qualified(&mut cursor)?));
+            if let (About::Table(name), true) = (self.about(statement)?, statement[0].is("CREATE")) {
+                all.push((statement[0].at, name));
             }
         }
+        self.keyspace = keyspace;
+        Ok(all)
+    }
+
+    /// Where the statement begins that creates the table, and its name.
+    fn find_table(&mut self, tokens: &[Token<'_>], wanted: &Wanted<'_>) -> Parsed<(usize, Qualified)> {
+        let all = self.created(tokens)?;
         let named = |(keyspace, table): &(Option<String>, String)| match keyspace {
             Some(keyspace) => format!("{keyspace}.{table}"),
             None => table.clone(),
@@ -157,7 +192,7 @@ impl Schema<'_> {
         let is_wanted = |(keyspace, table): &(Option<String>, String)| wanted.is(keyspace.as_deref(), table);
         let mut found = all.iter().filter(|(_, name)| is_wanted(name));
         match (found.next(), found.next(), wanted.name) {
-            (Some((at, _)), None, _) => Ok(*at),
+            (Some(found), None, _) => Ok(found.clone()),
             (None, ..) if all.is_empty() => Err(Wrong::new(0, "there is no CREATE TABLE")),
             (None, _, name) => {
                 Err(Wrong::new(0, format!("there is no table {}, but {}", name.unwrap_or_default(), list())))
@@ -169,7 +204,7 @@ impl Schema<'_> {
     }
 
     /// `[IF NOT EXISTS] [keyspace.]name`
-    fn qualified(&self, cursor: &mut Cursor<'_, '_>) -> Parsed<(Option<String>, String)> {
+    fn qualified(&self, cursor: &mut Cursor<'_, '_>) -> Parsed<Qualified> {
         if cursor.eat("IF") {
             ["NOT", "EXISTS"].into_iter().try_for_each(|word| cursor.expect(word))?;
         }

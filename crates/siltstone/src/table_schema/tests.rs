@@ -186,3 +186,76 @@ fn errors_say_where_and_what() {
     let unknown = "{\"table\":\"t\",\"partition_key\":[{\"name\":\"k\",\"type\":\"int\"}],\"colunms\":[]}";
     assert_eq!(error(unknown), "schema:1:1: colunms is not a member of a table");
 }
+
+#[test]
+fn a_folder_tells_the_table() {
+    let id = "0123456789abcdef0123456789abcdef";
+    for (folder, keyspace, table) in [
+        ("/data/ks/users".to_owned(), "ks", "users"),
+        (format!("/data/ks/users-{id}"), "ks", "users"),
+        (format!("/data/ks/users-{id}/snapshots/monday"), "ks", "users"),
+        (format!("/data/ks/users-{id}/backups"), "ks", "users"),
+        (format!("/backups/users-{id}"), "backups", "users"),
+        ("/snapshots/monday".to_owned(), "snapshots", "monday"),
+        ("/x/a-b".to_owned(), "x", "a-b"),
+    ] {
+        let named = FolderName { keyspace: Some(keyspace.to_owned()), table: table.to_owned() };
+        assert_eq!(FolderName::of(Path::new(&folder)), named, "{folder}");
+    }
+}
+
+/// The folder's name tells which of several tables it is, and what is wrong with that one is told.
+#[test]
+fn a_folder_tells_which_table_it_is() {
+    let text = "CREATE TABLE a.t (k int PRIMARY KEY); CREATE TABLE b.t (k text PRIMARY KEY, v int);\n\
+                CREATE TABLE b.u (k frozen<no> PRIMARY KEY); ALTER TABLE b.t DROP v USING TIMESTAMP 5;";
+    let of = |text: &str, folder: &str| {
+        TableSchema::parse_of_folder(Path::new("schema"), text, &FolderName::of(Path::new(folder)))
+    };
+    for (folder, keyspace) in [("/a/t", "a"), ("/b/t", "b")] {
+        assert_eq!(of(text, folder).unwrap().keyspace.as_deref(), Some(keyspace));
+    }
+    let error = |folder: &str| of(text, folder).unwrap_err().to_string();
+    assert_eq!(error("/c/t"), "schema:1:39: one of several tables has to be named: a.t, b.t, b.u");
+    assert_eq!(error("/c/x"), "schema:1:39: one of several tables has to be named: a.t, b.t, b.u");
+    assert!(error("/c/u").starts_with("schema:2:28: no is neither"), "{}", error("/c/u"));
+    // The only one is it, whatever it is called; and it is in the folder's keyspace if it does not tell one.
+    let alone = "CREATE TABLE t (k int PRIMARY KEY); ALTER TABLE ks.t ADD v int;";
+    let schema = of(alone, "/ks/other").unwrap();
+    assert_eq!(
+        (schema.keyspace.as_deref(), names(&schema.schema.regulars)),
+        (Some("ks"), vec!["v".to_owned()])
+    );
+    let table = of(text, "/b/t").unwrap();
+    let altered = |alteration: &str| table.altered(Path::new("schema"), text, alteration);
+    assert_eq!(names(&altered("ALTER TABLE b.t ADD w int;").unwrap().schema.regulars), ["w"]);
+    let back = altered("ALTER TABLE b.t ADD v text;").unwrap_err().to_string();
+    assert!(back.contains("v was dropped as a int: it cannot come back as a text"), "{back}");
+}
+
+#[test]
+fn the_folder_of_a_view_is_known() {
+    let view = "CREATE MATERIALIZED VIEW ks.by_v AS SELECT * FROM ks.t PRIMARY KEY (v, k);";
+    let both = format!("CREATE TABLE ks.t (k int PRIMARY KEY, v int); {view}");
+    let is_view = |text: &str, table: &str| {
+        TableSchema::is_of_view(
+            text,
+            &FolderName { keyspace: Some("ks".to_owned()), table: table.to_owned() },
+        )
+    };
+    assert!(is_view(view, "anything") && is_view(&both, "by_v") && !is_view(&both, "t"));
+}
+
+#[test]
+fn names_may_be_in_quotes() {
+    let is =
+        |given: &str, keyspace: Option<&str>, table: &str| Wanted { name: Some(given) }.is(keyspace, table);
+    for given in ["t", "ks.t", "\"t\"", "\"ks\".t", "ks.\"t\""] {
+        assert!(is(given, Some("ks"), "t"), "{given}");
+    }
+    assert!(is("2024.06.users", Some("2024.06"), "users") && is("users", Some("2024.06"), "users"));
+    assert!(is("\"a\"\"b\"", None, "a\"b") && is("\"a.b\"", None, "a.b"));
+    assert!(
+        !is("ks.t", None, "t") && !is("T", None, "t") && !is("x.t", Some("ks"), "t") && !is("\"", None, "")
+    );
+}

@@ -53,16 +53,31 @@ fn is_row(line: &Value) -> bool {
 }
 
 /// The lines of a read up to its second row, and the end of the range tombstone that is open there.
-fn up_to_the_second_row(lines: &[Value]) -> Vec<Value> {
+fn up_to_the_second_row(lines: &[Value], reverse: bool) -> Vec<Value> {
     let end = lines.iter().enumerate().filter(|(_, line)| is_row(line)).nth(1);
     let Some((end, row)) = end else { return lines.to_vec() };
     let mut lines = lines[..=end].to_vec();
-    let open = lines.iter().rev().find(|line| line.get("start").is_some() || line.get("end").is_some());
-    if let Some(start) = open.and_then(|line| line.get("start")) {
-        let deletion = &start["deletion_info"];
-        let end = json!({"type": "inclusive", "clustering": row["clustering"], "deletion_info": deletion});
-        lines.push(json!({"type": "range_tombstone_bound", "key": row["key"], "end": end}));
+    let (opens, closes) = if reverse { ("end", "start") } else { ("start", "end") };
+    let last = lines.iter().rev().find(|line| line.get(opens).is_some() || line.get(closes).is_some());
+    if let Some(open) = last.and_then(|line| line.get(opens)) {
+        let deletion = &open["deletion_info"];
+        let bound = json!({"type": "inclusive", "clustering": row["clustering"], "deletion_info": deletion});
+        lines.push(json!({"type": "range_tombstone_bound", "key": row["key"], closes: bound}));
     }
+    lines
+}
+
+/// What is told of a partition before its rows, in either direction.
+fn heads(lines: &[Value]) -> usize {
+    let is_head = |line: &&Value| line["type"] == "partition" || line["type"] == "static_block";
+    lines.iter().take_while(is_head).count()
+}
+
+/// The lines of a read in the other direction.
+fn reversed(lines: &[Value]) -> Vec<Value> {
+    let mut lines = lines.to_vec();
+    let heads = heads(&lines);
+    lines[heads..].reverse();
     lines
 }
 
@@ -73,15 +88,17 @@ async fn check(shard: &Shard, fixture: &Fixture) -> Result<()> {
     for (key, rows) in dumped(&table).await?.into_iter().take(MOST_KEYS) {
         let name = &fixture.name;
         let forward = ReadOptions { static_row: true, search: Search::Binary, ..ReadOptions::default() };
-        assert_eq!(read(&tables, &key, forward, None).await, rows, "{name} {key}");
-        let is_head = |line: &&Value| line["type"] == "partition" || line["type"] == "static_block";
-        let heads = rows.iter().take_while(is_head).count();
-        let limited = ReadOptions { limit: Some(2), ..forward };
-        assert_eq!(read(&tables, &key, limited, Some(2)).await, up_to_the_second_row(&rows), "{name} {key}");
-        let mut reversed = rows;
-        reversed[heads..].reverse();
-        let backward = ReadOptions { reverse: true, ..forward };
-        assert_eq!(read(&tables, &key, backward, None).await, reversed, "{name} {key} reversed");
+        for reverse in [false, true] {
+            let rows = if reverse { reversed(&rows) } else { rows.clone() };
+            let all = ReadOptions { reverse, ..forward };
+            assert_eq!(read(&tables, &key, all, None).await, rows, "{name} {key} {reverse}");
+            let limited = ReadOptions { limit: Some(2), ..all };
+            assert_eq!(
+                read(&tables, &key, limited, Some(2)).await,
+                up_to_the_second_row(&rows, reverse),
+                "{name} {key} {reverse}"
+            );
+        }
     }
     Ok(())
 }
@@ -152,6 +169,10 @@ fn a_merged_read_is_what_compaction_made() {
                         (live(&many, &key, reverse).await, live(&one, &key, reverse).await);
                     assert_eq!(merged.unwrap(), compacted.unwrap(), "{} {key} {reverse}", before.display());
                 }
+                let forward = ReadOptions { static_row: true, ..ReadOptions::default() };
+                let stored = read(&many, &key, forward, None).await;
+                let backward = ReadOptions { reverse: true, ..forward };
+                assert_eq!(read(&many, &key, backward, None).await, reversed(&stored), "{key}");
             }
         }
     })

@@ -146,7 +146,10 @@ impl Summary {
             return Ok(());
         };
         let at = self.entry(last).1;
-        let what = format!("it ends here, but entry {last} of Summary.db points to {at}: it seems cut short");
+        let what = format!(
+            "it ends here, but entry {last} of Summary.db points to {at}: it is cut short, or Summary.db is wrong, \
+             without which all can be read as well"
+        );
         Err(Error::corrupt(index, index_len, what))
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use model::types::parse_instant;
-use siltstone::load::{Form, load};
+use siltstone::load::{Form, LoadOptions, load};
 use siltstone::{Error, Result};
 
 use super::{Opened, Place};
@@ -28,6 +28,7 @@ const READ_BUFFER: usize = 256 << 10;
 Examples:
   siltstone table load /data ks.users --in users.jsonl
   siltstone table load /data ks.users --in users.csv --timestamp 2024-01-01T00:00:00Z
+  siltstone table scan /backup/users-7b8c | siltstone table load /data ks.users --skip-nulls --in -
   siltstone sstable dump --format jsonl /backup/users-7b8c | siltstone table load /data ks.users --in -
 
 Exit codes: 0 if all went well, 1 for bad lines and I/O errors, 2 for wrong arguments.")]
@@ -50,6 +51,11 @@ pub(in crate::command) struct Load {
     /// The timestamp of what has none, in microseconds or as 2023-11-14T22:13:20Z. Default now.
     #[arg(long, value_name = "TIME", value_parser = timestamp, allow_hyphen_values = true)]
     timestamp: Option<i64>,
+
+    /// Leave columns that are null as they are, in the place of deleting them: for rows that a scan has printed, which have null for each column without a value.
+    /// Lines of dumps say themselves what is deleted.
+    #[arg(long)]
+    skip_nulls: bool,
 }
 
 impl Load {
@@ -60,8 +66,8 @@ impl Load {
             let (mut lines, bytes) = open(path)?;
             let mut progress = Progress::always("loading", bytes);
             let form = if self.csv { Form::Csv } else { Form::of(path) };
-            let mut tell = |done| progress.set(done);
-            rows += load(&table, path, &mut *lines, form, self.timestamp, &mut tell)?;
+            let options = LoadOptions { form, timestamp: self.timestamp, skip_nulls: self.skip_nulls };
+            rows += load(&table, path, &mut *lines, options, &mut |done| progress.set(done))?;
         }
         table.flush().wait()?;
         database.close().wait()?;

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::num::NonZeroU64;
 
 use clap::Args;
+use model::types::parse_instant;
 use siltstone::database::{Bound, ColumnKind, Page, Row, Table, Value};
 use siltstone::{Error, Result, database};
 
@@ -80,6 +81,9 @@ pub(in crate::command) struct Slice {
 }
 
 /// Print all rows of a table in the order of their tokens, as JSON objects by column.
+///
+/// Timestamps and expiry are not told: sstable dump --format jsonl tells them. table load reads what is printed; a column without a value is null, which it
+/// would delete, so that --skip-nulls goes with it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -97,11 +101,11 @@ pub(in crate::command) struct Scan {
     table: Option<String>,
 
     /// Partitions from this token on.
-    #[arg(long, value_name = "TOKEN", default_value_t = i64::MIN, hide_default_value = true, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TOKEN", default_value_t = i64::MIN, hide_default_value = true, allow_hyphen_values = true, value_parser = token)]
     from_token: i64,
 
     /// Partitions up to this token, included.
-    #[arg(long, value_name = "TOKEN", default_value_t = i64::MAX, hide_default_value = true, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TOKEN", default_value_t = i64::MAX, hide_default_value = true, allow_hyphen_values = true, value_parser = token)]
     to_token: i64,
 
     /// At most so many rows.
@@ -124,8 +128,8 @@ struct Shape {
     #[arg(long)]
     raw: bool,
 
-    /// What has expired by this time, in seconds since 1970, is left out. Default now.
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    /// What has expired by this time, in seconds since 1970 or as 2023-11-14T22:13:20Z, is left out. Default now.
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = seconds)]
     at: Option<i64>,
 }
 
@@ -137,7 +141,7 @@ impl Get {
         let (key, clustering) = match &rest[..] {
             [key] => (key_of(&table, key)?, Vec::new()),
             [key, given] => (key_of(&table, key)?, clustering(given)?),
-            _ => return Err(Error::Usage("KEY is missing, or there is too much behind it".to_owned())),
+            _ => return Err(not_one_key(&rest)),
         };
         if clustering.len() != columns {
             let what = format!("{} has {columns} clustering columns, not {}", table.name(), clustering.len());
@@ -159,7 +163,7 @@ impl Slice {
     pub(super) fn run(self) -> Result<()> {
         let Opened { database, table, rest } = self.place.open(self.arguments, true)?;
         let [key] = &rest[..] else {
-            return Err(Error::Usage("KEY is missing, or there is too much behind it".to_owned()));
+            return Err(not_one_key(&rest));
         };
         let columns = count(&table, ColumnKind::Clustering);
         let bound = |what: &str, text: &Option<String>| match text {
@@ -185,7 +189,10 @@ impl Slice {
         }
         printer.finish()?;
         if printer.rows == 0 {
-            note("there are no such rows");
+            note(match (&self.from, &self.to) {
+                (Some(_), Some(_)) => "there are no such rows, from --from to --to in the order of the table",
+                _ => "there are no such rows",
+            });
         }
         database.close().wait()
     }
@@ -228,9 +235,33 @@ impl Shape {
     }
 }
 
+/// What is wrong with the arguments behind DIR and TABLE.
+fn not_one_key(rest: &[String]) -> Error {
+    Error::Usage(match rest {
+        [] => "KEY is missing".to_owned(),
+        _ => {
+            let all = rest.join(" ");
+            format!(
+                "there is too much behind DIR and TABLE: {all}. TABLE is left out where DIR is the folder of one, and a key of several columns is a JSON array"
+            )
+        }
+    })
+}
+
 /// The partition key that an argument spells.
 fn key_of(table: &Table, text: &str) -> Result<Vec<Value>> {
     values("KEY", text, count(table, ColumnKind::PartitionKey))
+}
+
+fn token(text: &str) -> std::result::Result<i64, String> {
+    text.parse().map_err(|_| "a token is an integer of 64 bits".to_owned())
+}
+
+/// Seconds since 1970, as a number or as text.
+fn seconds(text: &str) -> std::result::Result<i64, String> {
+    let instant = || Some(parse_instant(text)?.div_euclid(1_000_000));
+    let seconds = text.parse().ok().or_else(instant);
+    seconds.ok_or_else(|| "seconds since 1970 were expected, or a time as 2023-11-14T22:13:20Z".to_owned())
 }
 
 /// Prints rows, up to a limit.

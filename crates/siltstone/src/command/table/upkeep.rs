@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use siltstone::database::{Database, Options};
+use siltstone::paths::instead_of_database;
 use siltstone::table_schema::TableSchema;
 use siltstone::{Error, Result};
 
@@ -49,7 +50,8 @@ pub(in crate::command) struct Flush {
 ///
 /// The new SSTables are of version me, which Cassandra from 3.11.11 on and ScyllaDB from 5.1 on read, or of a later one where me cannot hold the rows; to have
 /// them in another one there is sstable convert. Each thread writes one of its own part of the tokens: with --shards 1 there is
-/// one of all, unless the options of the table say otherwise.
+/// one of all, unless the options of the table say otherwise. What merging would not change, as the only SSTable of a table that this command has just
+/// written from the log, is left as it is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -66,7 +68,8 @@ pub(in crate::command) struct Compact {
     table: Option<String>,
 }
 
-/// Print what a database counts, in the text format of Prometheus.
+/// Print what a database counts, in the text format of Prometheus: SSTables and their sizes, and of reads those that opening took. A program that has a
+/// database open gets all of it from Database::metrics.
 #[derive(Debug, Args)]
 pub(in crate::command) struct Stats {
     #[command(flatten)]
@@ -95,8 +98,9 @@ pub(in crate::command) struct Snapshot {
 /// Remove a table and all of its files, save for its snapshots.
 #[derive(Debug, Args)]
 pub(in crate::command) struct Drop {
-    #[command(flatten)]
-    place: Place,
+    /// The folder of the database.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
 
     /// The table.
     #[arg(value_name = "TABLE")]
@@ -105,6 +109,9 @@ pub(in crate::command) struct Drop {
 
 impl Create {
     pub(super) fn run(self) -> Result<()> {
+        if let Some(what) = instead_of_database(&self.dir).filter(|_| self.dir.exists()) {
+            return Err(Error::file(&self.dir, what));
+        }
         let path = Path::new(&self.schema);
         let text = match path.is_file() {
             true => std::fs::read_to_string(path)
@@ -160,7 +167,10 @@ impl Snapshot {
 
 impl Drop {
     pub(super) fn run(self) -> Result<()> {
-        let database = self.place.database(None, false)?;
+        if let Some(what) = instead_of_database(&self.dir) {
+            return Err(Error::file(&self.dir, format!("{what}: a table is dropped from its database")));
+        }
+        let database = Database::open(&self.dir, Options::default()).wait()?;
         database.drop_table(&self.table).wait()?;
         database.close().wait()
     }
