@@ -49,7 +49,7 @@ const ALL_IN_MEMORY: u32 = 1024;
 /// How often the instructions of a database of ours are counted.
 const COUNTED: usize = 3;
 
-/// Rows that a scan goes through where instructions are counted.
+/// Rows that a scan goes through, or that are loaded, where instructions are counted.
 const SCANNED: u32 = 100_000;
 
 /// Columns from disk, in this order.
@@ -89,6 +89,9 @@ const COUNTED_FROM_DISK: [Contestant; 5] = [
 /// Columns in memory.
 const IN_MEMORY: [Contestant; 4] =
     [Contestant::SILTSTONE, Contestant::WITHIN, Contestant::ROCKSDB, Contestant::FJALL];
+
+/// Columns of loads.
+const LOADED: [Contestant; 3] = [Contestant::SILTSTONE, Contestant::ROCKSDB, Contestant::FJALL];
 
 /// A case from disk, as the program and as the table has it: operations before, the first that is measured, how many are.
 type DiskCase = (&'static str, &'static str, [u64; 3]);
@@ -238,6 +241,8 @@ pub enum Part {
     Rates,
     /// Rows a second of a load.
     Load,
+    /// Instructions of one.
+    LoadInstructions,
     /// Beside cqlite, on the same files.
     Cqlite,
     /// Beside a node of Cassandra, on the same files.
@@ -325,6 +330,7 @@ impl Comparison<'_> {
             Part::Instructions => Ok(vec![self.instructions(small)?]),
             Part::Rates => both.map(|dataset| self.rates(dataset)).into_iter().collect(),
             Part::Load => Ok(vec![self.load(&both)?]),
+            Part::LoadInstructions => Ok(vec![self.load_instructions()?]),
             Part::Cqlite => Ok(vec![self.cqlite(small)?]),
             Part::Cassandra => self.cassandra(small, many, &both),
         }
@@ -538,13 +544,12 @@ impl Comparison<'_> {
 
     /// Rows a second from the first batch to the one sorted run.
     fn load(&self, datasets: &[Dataset]) -> Result<Table> {
-        let contestants = [Contestant::SILTSTONE, Contestant::ROCKSDB, Contestant::FJALL];
         let title = "Load: thousands of rows a second".to_owned();
-        let mut table = Table::new(title, "rows", contestants.map(|contestant| contestant.title));
+        let mut table = Table::new(title, "rows", LOADED.map(|contestant| contestant.title));
         for dataset in datasets {
-            let mut rates = vec![Vec::new(); contestants.len()];
+            let mut rates = vec![Vec::new(); LOADED.len()];
             for _ in 0..self.options.runs.min(3) {
-                for (contestant, rates) in contestants.into_iter().zip(&mut rates) {
+                for (contestant, rates) in LOADED.into_iter().zip(&mut rates) {
                     eprintln!("{}: {dataset}, loaded", contestant.title);
                     let seconds = self.program.load(contestant, *dataset)?;
                     rates.push(f64::from(dataset.rows) / seconds);
@@ -554,6 +559,22 @@ impl Comparison<'_> {
             table.line(&dataset.to_string(), medians.collect());
         }
         Ok(table.with_ratios())
+    }
+
+    /// Instructions of a row that is loaded: what so many take more than half of them, to the sorted run.
+    fn load_instructions(&self) -> Result<Table> {
+        let title = "Load: thousands of instructions a row".to_owned();
+        let mut table = Table::new(title, "rows", LOADED.map(|contestant| contestant.title));
+        for value_size in [200, 2000] {
+            let [half, all] = [SCANNED, 2 * SCANNED].map(|rows| Dataset { rows, value_size });
+            let of_row = |contestant: Contestant| {
+                eprintln!("{}: {all}, loaded, instructions counted", contestant.title);
+                let [fewer, more] = [half, all].map(|dataset| self.program.counted_load(contestant, dataset));
+                Ok(Cell::Thousands((more? - fewer?) / f64::from(all.rows - half.rows) / 1000.0))
+            };
+            table.line(&all.to_string(), LOADED.into_iter().map(of_row).collect::<Result<_>>()?);
+        }
+        Ok(table)
     }
 
     /// Few operations: each takes seconds there.

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use testkit::command::checked;
@@ -276,13 +276,26 @@ impl Program {
     /// # Errors
     /// If it fails, or there is no `valgrind`.
     pub fn counted(&self, work: &Task) -> Result<(f64, Numbers)> {
+        let output = checked(&mut self.reading(self.valgrind(), work))?;
+        Ok((collected(&output)?, Numbers::parse(&output.stdout)?))
+    }
+
+    /// How many instructions all threads of a load take.
+    ///
+    /// # Errors
+    /// If it fails, or there is no `valgrind`.
+    pub fn counted_load(&self, contestant: Contestant, dataset: Dataset) -> Result<f64> {
+        let folder = tempfile::tempdir_in(&self.data)?;
+        let mut load = self.valgrind();
+        load.arg("load");
+        arguments(&mut load, contestant, dataset, folder.path());
+        collected(&checked(load.arg("--memory=256"))?)
+    }
+
+    fn valgrind(&self) -> Command {
         let mut valgrind = self.start("valgrind");
         valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&self.path);
-        let output = checked(&mut self.reading(valgrind, work))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-        let collected = collected.ok_or("callgrind does not say what it collected")?;
-        Ok((collected, Numbers::parse(&output.stdout)?))
+        valgrind
     }
 
     /// One row of the large fixture, from opening it to the row.
@@ -335,6 +348,13 @@ impl Program {
     fn folder(&self, contestant: Contestant, dataset: Dataset) -> PathBuf {
         self.data.join(format!("{}-{}-{}", contestant.variant, dataset.rows, dataset.value_size))
     }
+}
+
+/// What callgrind says that it has counted.
+fn collected(output: &Output) -> Result<f64> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    Ok(collected.ok_or("callgrind does not say what it collected")?)
 }
 
 fn arguments(command: &mut Command, contestant: Contestant, dataset: Dataset, folder: &Path) {

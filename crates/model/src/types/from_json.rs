@@ -1,7 +1,8 @@
 //! Values from JSON: what [`CqlType::write_json`] and [`CqlType::write_row_json`] write, and other forms that Cassandra reads.
 //!
 //! Numbers may stand in strings, and whatever is composed may be a string of JSON itself: so it is where it
-//! is the key of a map. A decimal keeps the digits it is written with; Cassandra loses some on the way.
+//! is the key of a map. A decimal keeps the digits it is written with; Cassandra loses some on the way. A number that is too
+//! large for a float is refused; Cassandra makes it infinite.
 
 use std::str::FromStr;
 
@@ -28,7 +29,26 @@ impl CqlType {
                 Value::Number(number) => native.number_from_json(number, json),
                 Value::Bool(value) if *native == CqlType::Boolean => Ok(vec![u8::from(*value)]),
                 _ => Err(native.refuse_json(json, "it is of another kind")),
-            },
+            }
+            .and_then(|bytes| native.refuse_overflow(bytes, json)),
+        }
+    }
+
+    /// What is written with digits is a number: where it would become infinite, Cassandra lets it.
+    fn refuse_overflow(&self, bytes: Vec<u8>, json: &Value) -> Result<Vec<u8>, TypeError> {
+        let is_infinite = match self {
+            CqlType::Float => {
+                bytes.as_slice().try_into().is_ok_and(|bytes| f32::from_be_bytes(bytes).is_infinite())
+            }
+            CqlType::Double => {
+                bytes.as_slice().try_into().is_ok_and(|bytes| f64::from_be_bytes(bytes).is_infinite())
+            }
+            _ => false,
+        };
+        let is_named = || json.as_str().is_some_and(|text| text.contains("Infinity"));
+        match is_infinite && !is_named() {
+            true => Err(self.refuse_json(json, "it is beyond what can be held")),
+            false => Ok(bytes),
         }
     }
 

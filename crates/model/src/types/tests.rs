@@ -124,6 +124,18 @@ fn what_is_no_number_is_null_in_json_only() {
 }
 
 #[test]
+fn digits_do_not_become_infinite() {
+    let json = |kind: &CqlType, json: &str| kind.from_json(&serde_json::from_str(json).unwrap());
+    for (kind, most, beyond) in [(CqlType::Float, "3.4e38", "1e39"), (CqlType::Double, "1.7e308", "1e400")] {
+        assert!(json(&kind, most).is_ok() && json(&kind, "\"-Infinity\"").is_ok());
+        for beyond in [beyond.to_owned(), format!("\"-{beyond}\"")] {
+            let error = json(&kind, &beyond).unwrap_err().to_string();
+            assert!(error.contains("it is beyond what can be held"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn rows_tell_what_a_dump_does_not() {
     let doubles = CqlType::list(CqlType::Double, true);
     let (nan, zero) = (f64::NAN.to_be_bytes(), [0_u8; 3]);
