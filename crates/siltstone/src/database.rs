@@ -253,7 +253,7 @@ impl Database {
     /// # Errors
     /// A folder that another database has open for writing; damaged files; what the operating system says. A table that cannot be opened, as its schema has
     /// a compressor or an option that is not known, or an SSTable is of a version that is not read, is one too: the others can be read one by
-    /// one with [`Database::open_table`], and opened with [`Database::open_table_folder`].
+    /// one with [`Database::open_table`]; to write to them, its folder has to be moved away.
     pub fn open(folder: impl AsRef<Path>, options: Options) -> Pending<Database> {
         let folder = folder.as_ref().to_path_buf();
         Pending::new(async move {
@@ -288,6 +288,9 @@ impl Database {
     /// and otherwise as with [`Database::open`]. If it is not opened for reading only, what is needed for writing is put
     /// into `.siltstone/` in the folder.
     ///
+    /// A table that lies in a database is only read so, as what was written last is in the logs of that, which are read along. With a `schema` these are left
+    /// out, and a warning tells so.
+    ///
     /// ```no_run
     /// use siltstone::database::{Database, Options, Scan};
     ///
@@ -301,8 +304,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// As [`Database::open`]; a folder without SSTables and without a schema; unless it is opened for reading only, one in the folder of a database,
-    /// whose logs are of all tables.
+    /// As [`Database::open`]; a folder without SSTables and without a schema; unless it is opened for reading only, one in the folder of a database;
+    /// if it is, one of a database that is open for writing.
     pub fn open_table_folder(
         folder: impl AsRef<Path>,
         schema: Option<TableSchema>,
@@ -310,7 +313,8 @@ impl Database {
     ) -> Pending<Database> {
         let folder = folder.as_ref().to_path_buf();
         Pending::new(async move {
-            let folder = absolute(&folder)?;
+            // By whatever way it is named: it may lie in a database.
+            let folder = folder.canonicalize().or_else(|_| absolute(&folder))?;
             opening::open(Layout::of_table(&folder, schema, options.read_only)?, options).await.map(Database)
         })
     }
@@ -373,7 +377,7 @@ impl Database {
         Ok(Table::new(&self.0, state))
     }
 
-    /// Makes a table of a `CREATE TABLE` statement, which may have `CREATE TYPE` statements before it. The name has its
+    /// Makes a table of a `CREATE TABLE` statement, which may have `CREATE TYPE` statements before it; what else the text has, as indexes, is not kept. The name has its
     /// keyspace: `CREATE TABLE ks.t (…)`. An `ID` among its options becomes its id.
     ///
     /// # Errors

@@ -64,6 +64,7 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
+#[doc(hidden)]
 /// What is wrong with a line of JSON, and in which column; of which line it is, is told elsewhere.
 pub fn json_words(error: &serde_json::Error) -> String {
     let (text, column) = (error.to_string(), error.column());

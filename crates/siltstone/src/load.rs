@@ -35,20 +35,21 @@ const AT_ONCE: usize = 256;
 const MEMORY: usize = 16 << 20;
 
 /// How rows are loaded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LoadOptions {
-    /// How the lines are to be read.
+    /// How the lines are to be read. Default as JSON.
     pub form: Form,
-    /// Of what has no timestamp, in microseconds; `None` for that of the clock.
+    /// Of what has no timestamp, in microseconds. Default that of the clock.
     pub timestamp: Option<i64>,
-    /// Whether a column of a row that is null is left as it was, in the place of being deleted.
+    /// Whether a column of a row that is null is left as it was, in the place of being deleted. Default no.
     pub skip_nulls: bool,
 }
 
 /// How the lines are to be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Form {
     /// A JSON object a line.
+    #[default]
     JsonLines,
     /// Names of columns in the first line, values in all others.
     Csv,

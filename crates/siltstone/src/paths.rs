@@ -11,6 +11,9 @@ use sstable::component::{Component, Descriptor};
 
 use crate::error::{Error, Result};
 
+/// The file in a table's folder that says what it is.
+pub(crate) const SCHEMA: &str = "schema.cql";
+
 /// The data files that a path names: of the SSTable that a file belongs to, or whose files are called so, as `oa-7-big`, or of all in a folder.
 ///
 /// A folder's SSTables are in the order of their generations; those of folders inside are not among them.
@@ -124,7 +127,7 @@ fn without_data(
     missing.map(error).collect()
 }
 
-/// What a path is that is none of a database, as there is no `data/` in it, as far as that is seen. `None` if there are no tables near it.
+/// What a path is that is none of a database, as there is no `data/` in it, as far as that is seen. `None` for a database, and if no table is near.
 pub fn instead_of_database(path: &Path) -> Option<String> {
     let inside = |folder: &Path| -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> =
@@ -132,28 +135,23 @@ pub fn instead_of_database(path: &Path) -> Option<String> {
         all.sort();
         all
     };
-    let has_table = |folder: &PathBuf| {
-        let name = |file: &PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
-        inside(folder).iter().filter_map(name).any(|name| is_of_table(&name))
-    };
+    // A schema.cql by itself may lie anywhere, and be that of a table which is to be made.
+    let has_table = |folder: &PathBuf| inside(folder).iter().any(|file| is_data(file));
     if path.is_file() {
         return Some("it is a file: the folder of a database or of a table was expected".to_owned());
     }
-    if !path.is_dir() {
-        return Some("there is no such folder".to_owned());
-    }
+    let Ok(path) = path.canonicalize() else { return Some("there is no such folder".to_owned()) };
     if path.join("data").is_dir() {
         return None;
     }
-    if has_table(&path.to_path_buf()) {
+    if has_table(&path) {
         return Some("it is the folder of one table".to_owned());
     }
-    let tables = inside(path);
-    let found = tables.iter().find(|folder| has_table(folder)).cloned();
-    let below = || tables.iter().flat_map(|folder| inside(folder)).find(has_table);
-    let is_data = found.is_none() && path.ends_with("data");
-    let table = found.or_else(below)?;
-    let (above, table) = (path.parent().unwrap_or(Path::new(".")).display(), table.display());
+    let found = inside(&path);
+    let here = found.iter().find(|folder| has_table(folder)).cloned();
+    let is_data = here.is_none() && path.ends_with("data");
+    let table = here.or_else(|| found.iter().flat_map(|folder| inside(folder)).find(has_table))?;
+    let (above, table) = (path.parent().unwrap_or(&path).display(), table.display());
     Some(match is_data {
         true => format!(
             "it is the data of a database: give the folder that it is in, {above}, or that of one table, such as {table}"
@@ -166,7 +164,7 @@ pub fn instead_of_database(path: &Path) -> Option<String> {
 
 /// Whether a file of this name tells that its folder is that of a table.
 pub fn is_of_table(name: &str) -> bool {
-    name.ends_with("-Data.db") || name == "schema.cql"
+    name.ends_with("-Data.db") || name == SCHEMA
 }
 
 fn is_data(file: &Path) -> bool {

@@ -73,17 +73,26 @@ impl TableSchema {
         parsed.map_err(|wrong| wrong.in_file(path, text))
     }
 
-    /// The same of a text in the folder of a table, or for one: where it has several, it is the one that is called like the folder, and
-    /// what names no keyspace is in the folder's.
+    /// The same of a text in the folder of a table, or for one: where it has several and none is named, it is the one that is called like the
+    /// folder, and what names no keyspace is in the folder's.
     ///
     /// # Errors
     /// Those of [`TableSchema::parse`].
-    pub fn parse_of_folder(path: &Path, text: &str, folder: &FolderName) -> Result<TableSchema> {
+    pub fn parse_of_folder(
+        path: &Path,
+        text: &str,
+        folder: &FolderName,
+        table: Option<&str>,
+    ) -> Result<TableSchema> {
+        let keyspace = folder.keyspace.as_deref();
         let parsed = match is_json(text) {
-            true => json::parse(text, None),
-            false => cql::tables(text).and_then(|tables| {
-                let name = folder.among(&tables);
-                cql::parse(text, name.as_deref(), folder.keyspace.as_deref(), text.len())
+            true => json::parse(text, table).map(|schema| {
+                let keyspace = schema.keyspace.or(folder.keyspace.clone());
+                TableSchema { keyspace, ..schema }
+            }),
+            false => cql::tables(text, keyspace).and_then(|tables| {
+                let name = table.map(str::to_owned).or_else(|| folder.among(&tables));
+                cql::parse(text, name.as_deref(), keyspace, text.len())
             }),
         };
         parsed.map_err(|wrong| wrong.in_file(path, text))
@@ -104,7 +113,7 @@ impl TableSchema {
 
     /// Whether a text in the folder of a table is of a materialized view: of its columns it tells the names alone.
     pub(crate) fn is_of_view(text: &str, folder: &FolderName) -> bool {
-        cql::is_of_view(text, &folder.table)
+        cql::is_of_view(text, folder)
     }
 
     /// The table, with one statement of CQL behind what there is of it, which alters it now: more is asked of that than of what did so once.
@@ -114,7 +123,7 @@ impl TableSchema {
     pub(crate) fn altered(&self, path: &Path, text: &str, alteration: &str) -> Result<TableSchema> {
         let (whole, keyspace) = (format!("{text}{alteration}"), self.keyspace.as_deref());
         let name = FolderName { keyspace: self.keyspace.clone(), table: self.table.clone() };
-        let parsed = cql::tables(&whole)
+        let parsed = cql::tables(&whole, keyspace)
             .and_then(|tables| cql::parse(&whole, name.among(&tables).as_deref(), keyspace, text.len()));
         parsed.map_err(|wrong| wrong.in_file(path, &whole))
     }
@@ -143,10 +152,12 @@ impl FolderName {
             let name = name(path)?;
             name.rsplit_once('-').filter(|(_, id)| is_id(id)).map(|(table, _)| table.to_owned())
         };
-        // A folder of somebody's may be called so too: that of a table has an id.
+        // A folder of somebody's may be called so too: that of a table has an id, or tells what it is.
+        let is_table =
+            |folder: &Path| before_id(folder).is_some() || folder.join(crate::paths::SCHEMA).is_file();
         let below = ["snapshots", "backups"].iter().find_map(|inner| {
             let inner = folder.ancestors().take(2).find(|above| above.ends_with(inner))?;
-            inner.parent().filter(|own| before_id(own).is_some())
+            inner.parent().filter(|own| is_table(own))
         });
         let own = below.unwrap_or(folder);
         let table = before_id(own).or_else(|| name(own)).unwrap_or_default();

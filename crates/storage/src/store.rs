@@ -391,13 +391,13 @@ pub async fn replay(
         marks.note(id, record);
         Ok(())
     };
-    let mut log = log.reader(disk, on_corruption);
-    log.replay(note).await?;
+    let mut reader = log.reader(disk, on_corruption);
+    reader.replay(note).await?;
     let apply = async |position, id, record: &[u8]| {
         let is_due = Mark::decode(record).is_none() && !marks.cover(id, position);
-        if is_due { apply(id, record).await } else { Ok(()) }
+        if is_due { apply(log.table_of(id), record).await } else { Ok(()) }
     };
-    log.replay(apply).await
+    reader.replay(apply).await
 }
 
 /// The first byte of a mark; mutations begin with the version of their encoding.

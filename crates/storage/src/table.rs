@@ -209,7 +209,7 @@ impl Table {
     /// # Errors
     /// [`Error::Invalid`] for bytes that are no mutation, or one out of order.
     pub fn apply_replayed(&self, record: &[u8], mine: impl Fn(&PartitionKey) -> bool) -> Result<()> {
-        let checked = Checked::new(&Bytes::from(record), &self.definition().schema)?;
+        let checked = Checked::of_log(&Bytes::from(record), &self.definition().schema)?;
         if mine(checked.key()) {
             self.apply_checked(checked, LogPosition::default());
         }
@@ -542,7 +542,7 @@ fn open_options(context: &Context, definition: &Definition) -> OpenOptions {
     OpenOptions { filter_pages, read_buffer: MOST_AT_HAND, table, ..OpenOptions::new(cache) }
 }
 
-/// Says once what of the SSTables is not read, because the table is not known to have it.
+/// Says, once a shard, what of the SSTables is not read, because the table is not known to have it.
 fn warn_of_unknown_columns(folder: &Path, members: &[Rc<Member>], definition: &Definition) {
     let unknown: BTreeSet<String> =
         members.iter().flat_map(|member| member.unknown_columns(definition)).collect();
@@ -569,12 +569,12 @@ async fn open_all(
     };
     let data: Vec<&PathBuf> =
         files.iter().filter(|file| name_of(file).is_some_and(|name| counts(&name))).collect();
-    let unsealed = unsealed(files);
+    let (unsealed, there) = (unsealed(files), files.iter().collect::<BTreeSet<_>>());
     let is_index = |file: &&PathBuf| name_of(file).is_some_and(|name| name.ends_with("-Index.db"));
     for index in files.iter().filter(is_index) {
         let Ok(named) = Descriptor::parse(index) else { continue };
         let path = named.path_of(&Component::Data);
-        let is_missing = !files.contains(&path) && !unsealed.contains(&named);
+        let is_missing = !there.contains(&path) && !unsealed.contains(&named);
         if is_missing && name_of(&path).is_some_and(|name| counts(&name)) {
             let what = "others of the SSTable are there: its rows are missed";
             return Err(sstable::Error::missing(&path, what).into());

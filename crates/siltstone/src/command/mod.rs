@@ -138,7 +138,7 @@ fn on_shard(options: ShardOptions, main: impl AsyncFnOnce(Shard) -> Result<()> +
 
 /// Says on stderr what went wrong, and why.
 pub(crate) fn complain(error: &Error) {
-    eprintln!("siltstone: {}", in_words(error));
+    note(&in_words(error));
 }
 
 /// What went wrong, and why.

@@ -78,14 +78,7 @@ impl Place {
         let shards = self.shards.map_or(Options::default().shards, usize::from);
         let options = Options { read_only, shards, ..Options::default() };
         if !self.is_table() {
-            // Only `create` makes a database: others are told what the folder is.
-            if !self.dir.join("data").is_dir() {
-                let what = instead_of_database(&self.dir);
-                let what = what.unwrap_or_else(|| {
-                    "it has no data/ and no SSTables: it is neither a database nor a table".to_owned()
-                });
-                return Err(Error::file(&self.dir, what));
-            }
+            check_database(&self.dir)?;
             if self.schema.is_some() {
                 return Err(Error::Usage("--schema is for the folder of one table".to_owned()));
             }
@@ -138,6 +131,15 @@ impl Place {
     }
 }
 
+/// Only `create` makes a database: others are told what the folder is.
+fn check_database(dir: &Path) -> Result<()> {
+    if dir.join("data").is_dir() {
+        return Ok(());
+    }
+    let none = || "it has no data/ and no SSTables: it is neither a database nor a table".to_owned();
+    Err(Error::file(dir, instead_of_database(dir).unwrap_or_else(none)))
+}
+
 fn is_table(dir: &Path) -> bool {
     let is_part = |name: &std::ffi::OsStr| is_of_table(&name.to_string_lossy());
     let mut names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -153,11 +155,8 @@ fn tables_of(database: &Database) -> String {
 fn schema_of(path: &Path, folder: &Path, table: Option<&str>) -> Result<TableSchema> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Error::file(path, format!("it cannot be read: {error}")))?;
-    if table.is_some() {
-        return TableSchema::parse(path, &text, table);
-    }
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-    TableSchema::parse_of_folder(path, &text, &FolderName::of(&whole))
+    TableSchema::parse_of_folder(path, &text, &FolderName::of(&whole), table)
 }
 
 /// The values of a key of so many columns: a JSON array, or the text of the one value. `what` is how the arguments call it.

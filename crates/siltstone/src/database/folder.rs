@@ -8,7 +8,8 @@
 //! lock                                                       locked as long as the database is open
 //! ```
 //!
-//! Of the folder of one table, what is ours is in `.siltstone/` inside of it.
+//! Of the folder of one table, what is ours is in `.siltstone/` inside of it; of one that lies in a database, it is the database's. What is in a log in
+//! such a folder, from before there was the database, is replayed by that.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -20,14 +21,14 @@ use model::merge::UnifiedSchema;
 use model::{CqlType, Schema};
 use runtime::{Cache, Disk, IoClass};
 use sstable::{OpenOptions, SSTable};
-use storage::commit_log::TableId;
+use storage::commit_log::{EarlierLog, OnCorruption, TableId};
 
 use crate::paths;
 use crate::table_schema::{FolderName, TableOptions, TableSchema, Wanted};
 use crate::{Error, Result};
 
 /// The file that says what a table is.
-pub(super) const SCHEMA: &str = "schema.cql";
+pub(super) const SCHEMA: &str = paths::SCHEMA;
 
 /// What is ours in the folder of a table that was opened by it.
 const OWN: &str = ".siltstone";
@@ -69,6 +70,20 @@ pub(super) struct Found {
     pub(super) text: Option<String>,
 }
 
+impl Found {
+    /// What was written to a table of a database by its folder, before that was one, and is in no SSTable: it is of this table, whatever its id was.
+    ///
+    /// # Errors
+    /// If there is such a log, and it is not known of which columns.
+    pub(super) async fn own_logs(&self, disk: &Disk, on_corruption: OnCorruption) -> Result<Vec<EarlierLog>> {
+        if self.text.is_none() {
+            refuse_logs(disk, &self.folder, on_corruption).await?;
+        }
+        let logs = logs_in(disk, &self.folder.join(OWN))?;
+        Ok(logs.into_iter().map(|log| log.of_table(self.id)).collect())
+    }
+}
+
 impl Layout {
     pub(super) fn of_database(folder: &Path) -> Layout {
         Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data"), None) }
@@ -80,20 +95,24 @@ impl Layout {
     }
 
     /// The folder of one table. Where it lies in a database, what was written last is in the logs of that, which are of all tables: it is
-    /// only read then.
+    /// only read then, and with other columns than the database has not even those.
     pub(super) fn of_table(folder: &Path, schema: Option<TableSchema>, read_only: bool) -> Result<Layout> {
-        let tables = Tables::One(folder.to_path_buf(), schema.map(Box::new));
-        match database_around(folder) {
-            None => Ok(Layout { own: folder.join(OWN), tables }),
-            Some(database) if read_only => Ok(Layout { own: database.to_path_buf(), tables }),
-            Some(database) => {
+        let own = match database_around(folder) {
+            None => folder.join(OWN),
+            Some(database) if !read_only => {
                 let database = database.display();
-                Err(Error::file(
+                return Err(Error::file(
                     folder,
                     format!("it is a table of the database in {database}: open that to write to it"),
-                ))
+                ));
             }
-        }
+            Some(database) if schema.is_none() => database.to_path_buf(),
+            Some(database) => {
+                tracing::warn!(database = %database.display(), "what is in the log of the database is not read: the columns were given");
+                folder.join(OWN)
+            }
+        };
+        Ok(Layout { own, tables: Tables::One(folder.to_path_buf(), schema.map(Box::new)) })
     }
 
     /// The folder of a shard's log.
@@ -101,22 +120,9 @@ impl Layout {
         self.own.join("commitlog").join(format!("shard-{shard}"))
     }
 
-    /// The folders of the logs of all shards that there ever were, also of tables that were opened by their folders.
-    pub(super) fn logs(&self, disk: &Disk) -> Result<Vec<PathBuf>> {
-        let mut owners = vec![self.own.clone()];
-        match &self.tables {
-            Tables::One(folder, _) => owners.push(folder.join(OWN)),
-            Tables::All(data, _) => {
-                owners.extend(folders_of_tables(disk, data)?.iter().map(|folder| folder.join(OWN)));
-            }
-        }
-        owners.dedup();
-        let is_shard = |path: &PathBuf| name_of(path).starts_with("shard-") && disk.is_dir(path);
-        let mut logs = Vec::new();
-        for owner in owners {
-            logs.extend(list(disk, &owner.join("commitlog"))?.into_iter().filter(is_shard));
-        }
-        Ok(logs)
+    /// The logs of all shards that there ever were.
+    pub(super) fn logs(&self, disk: &Disk) -> Result<Vec<EarlierLog>> {
+        logs_in(disk, &self.own)
     }
 
     /// The folder of a new table.
@@ -159,7 +165,9 @@ impl Layout {
             Err(_) if read_only => return Ok(None),
             Err(error) => return Err(Error::file(&path, error.to_string())),
         };
-        locked(&file, &path, read_only)?;
+        let what =
+            if matches!(self.tables, Tables::One(..)) { "table, or its database," } else { "database" };
+        locked(&file, &path, read_only, what)?;
         if let (Tables::All(data, _), false) = (&self.tables, read_only) {
             check_tables_are_closed(data)?;
         }
@@ -214,7 +222,10 @@ impl Layout {
                 }
                 let mut all = Vec::new();
                 for folder in folders {
-                    all.extend(find_table(disk, &folder, None, read_only).await?);
+                    match find_table(disk, &folder, None, read_only).await? {
+                        Some(found) => all.push(found),
+                        None => refuse_logs(disk, &folder, OnCorruption::Stop).await?,
+                    }
                 }
                 Ok(all)
             }
@@ -228,29 +239,38 @@ fn database_around(folder: &Path) -> Option<&Path> {
     data.parent().filter(|database| database.join(HOST_ID).is_file())
 }
 
-/// Locks a file against other processes.
-fn locked(file: &File, path: &Path, is_shared: bool) -> Result<()> {
+/// Locks a file against other processes, as long as it is open. `what` is what nobody else may have open.
+fn locked(file: &File, path: &Path, is_shared: bool, what: &str) -> Result<()> {
     match if is_shared { file.try_lock_shared() } else { file.try_lock() } {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let own = path.parent().unwrap_or(path);
-            Err(Error::file(own, "the database is open already, in this process or another one"))
+            Err(Error::file(own, format!("the {what} is open already, in this process or another one")))
         }
         Err(TryLockError::Error(error)) => Err(Error::file(path, format!("it cannot be locked: {error}"))),
     }
 }
 
-/// Checks that nobody has opened a table of a database by its folder, since before the database was one.
+/// Checks that nobody writes to a table of a database by its folder, since before the database was one.
 fn check_tables_are_closed(data: &Path) -> Result<()> {
     let inside =
         |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     for table in inside(data).flat_map(|keyspace| inside(&keyspace).collect::<Vec<_>>()) {
         let path = table.join(OWN).join(LOCK);
-        if let Ok(file) = File::open(&path) {
-            locked(&file, &path, false)?;
+        match File::open(&path) {
+            Ok(file) => locked(&file, &path, true, "table")?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::file(&path, error.to_string())),
         }
     }
     Ok(())
+}
+
+/// The logs of a database, or of a table that was opened by its folder.
+fn logs_in(disk: &Disk, own: &Path) -> Result<Vec<EarlierLog>> {
+    let all = list(disk, &own.join("commitlog"))?;
+    let is_shard = |path: &PathBuf| name_of(path).starts_with("shard-") && disk.is_dir(path);
+    all.into_iter().filter(is_shard).map(|folder| Ok(EarlierLog::find(disk, &folder)?)).collect()
 }
 
 /// The folders of all tables.
@@ -270,14 +290,15 @@ fn called(disk: &Disk, mut folders: Vec<PathBuf>, name: &str) -> Result<Vec<Path
     folders.retain(|folder| {
         let named = FolderName::of(folder);
         let text = std::fs::read_to_string(folder.join(SCHEMA)).unwrap_or_default();
-        let schema = TableSchema::parse_of_folder(folder, &text, &named).ok();
-        let of_schema = schema.map(|schema| (schema.keyspace, schema.table));
-        let is_here = !disk.exists(&folder.join(DROPPED));
-        let of_folder = (named.keyspace, named.table);
-        let is_wanted = |(keyspace, table): &(Option<String>, String)| wanted.is(keyspace.as_deref(), table);
-        let is_it = is_here && (is_wanted(&of_folder) || of_schema.as_ref().is_some_and(is_wanted));
-        if is_here && !is_it {
-            let (keyspace, table) = of_schema.unwrap_or(of_folder);
+        let schema = TableSchema::parse_of_folder(folder, &text, &named, None).ok();
+        // Where that tells nothing, the folder's own name does.
+        let (keyspace, table) =
+            schema.map_or((named.keyspace, named.table), |schema| (schema.keyspace, schema.table));
+        let is_part = |path: &PathBuf| paths::is_of_table(&name_of(path));
+        let is_table = !disk.exists(&folder.join(DROPPED))
+            && list(disk, folder).is_ok_and(|all| all.iter().any(is_part));
+        let is_it = is_table && wanted.is(keyspace.as_deref(), &table);
+        if is_table && !is_it {
             others.insert(keyspace.map_or(table.clone(), |keyspace| format!("{keyspace}.{table}")));
         }
         is_it
@@ -288,6 +309,23 @@ fn called(disk: &Disk, mut folders: Vec<PathBuf>, name: &str) -> Result<Vec<Path
         true if others.is_empty() => Err(Error::Usage(format!("there is no table {name}: there are none"))),
         true => Err(Error::Usage(format!("there is no table {name}, but {others}"))),
     }
+}
+
+/// Checks that no rows are in the logs of a folder that has no schema.cql: of which columns they are, only who opened it by the folder has known.
+async fn refuse_logs(disk: &Disk, folder: &Path, on_corruption: OnCorruption) -> Result<()> {
+    for log in logs_in(disk, &folder.join(OWN))? {
+        let mut records = 0_u64;
+        let count = async |_, _: &[u8]| {
+            records += 1;
+            Ok(())
+        };
+        storage::store::replay(disk, &log, on_corruption, count).await?;
+        if records > 0 {
+            let what = "there are rows in its log that were written by the folder, and no schema.cql tells its columns: put one there";
+            return Err(Error::file(folder, what));
+        }
+    }
+    Ok(())
 }
 
 /// What table a folder has, if it has one.
@@ -314,8 +352,7 @@ async fn find_table(
     }
     let text = if disk.exists(&path) { Some(read_text(&path)?) } else { None };
     if let Some(text) = text.filter(|text| !TableSchema::is_of_view(text, &named)) {
-        let mut schema = TableSchema::parse_of_folder(&path, &text, &named)?;
-        schema.keyspace = schema.keyspace.or(named.keyspace);
+        let schema = TableSchema::parse_of_folder(&path, &text, &named, None)?;
         return Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: Some(text) }));
     }
     let schemas = headers(disk, folder).await?;

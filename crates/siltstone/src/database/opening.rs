@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The shards may have been others when the logs were written, so each of them reads all logs and takes what is its own.
-//! The logs of before are removed when all shards have what they took in SSTables.
+//! The logs of before are removed when all shards have what they took in SSTables. Among them are those of tables that were written to by their folders, before
+//! these were in the database.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +22,7 @@ use storage::Generations;
 use storage::commit_log::EarlierLog;
 
 use super::change::Change;
-use super::folder::{Found, Layout, random};
+use super::folder::{Found, Layout, Tables, random};
 use super::ring::Ring;
 use super::shape::{Shape, full_name};
 use super::shards::ShardHandle;
@@ -85,9 +86,8 @@ struct Beginning {
 
 impl Inner {
     async fn bring_up(&mut self) -> Result<()> {
-        let (layout, read_only, shards) = (self.layout.clone(), self.options.read_only, self.options.shards);
-        let begin =
-            async move |worker: Rc<Worker>| begin(worker.shard.disk(), &layout, read_only, shards).await;
+        let (layout, options, shards) = (self.layout.clone(), self.options.clone(), self.options.shards);
+        let begin = async move |worker: Rc<Worker>| begin(worker.shard.disk(), &layout, &options).await;
         let beginning = self.shards[0].call(begin).await?;
         self.host_id = beginning.host_id;
         let mut specs = Vec::new();
@@ -201,16 +201,20 @@ impl TableState {
 }
 
 /// Looks for what is there before any shard opens anything.
-async fn begin(disk: &Disk, layout: &Layout, read_only: bool, shards: usize) -> Result<Beginning> {
+async fn begin(disk: &Disk, layout: &Layout, options: &Options) -> Result<Beginning> {
+    let Options { read_only, shards, on_corruption, .. } = *options;
     let mut host_id = [0; 16];
-    let folders = layout.logs(disk)?;
-    let logs = folders.iter().map(|folder| EarlierLog::find(disk, folder));
-    let logs = logs.collect::<storage::Result<Vec<_>>>()?;
+    let mut logs = layout.logs(disk)?;
     if !read_only {
         layout.prepare(disk, shards).await?;
         host_id = layout.host_id(disk).await?;
     }
     let found = layout.find(disk, read_only).await?;
+    if matches!(layout.tables, Tables::All(..)) {
+        for table in &found {
+            logs.extend(table.own_logs(disk, on_corruption).await?);
+        }
+    }
     found.iter().for_each(|table| definition::tell_notes(&table.schema));
     Ok(Beginning { host_id, found, logs })
 }

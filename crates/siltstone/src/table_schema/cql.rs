@@ -18,7 +18,7 @@ use model::types::{TypeError, UserType};
 
 use super::draft::{Draft, DraftColumn};
 use super::lexer::{Kind, Token, tokens};
-use super::{Alteration, OptionValue, Parsed, TableSchema, Wanted, Wrong};
+use super::{Alteration, FolderName, OptionValue, Parsed, TableSchema, Wanted, Wrong};
 
 /// The table that a text creates. What names no keyspace is in this one, until the text uses another.
 /// From the byte `new` on it is what alters the table now.
@@ -69,27 +69,30 @@ pub(super) fn statements_of(text: &str, table: Option<&str>) -> Parsed<String> {
     Ok(own_text)
 }
 
-/// Whether a text creates a materialized view of this name, or any and no table.
-pub(super) fn is_of_view(text: &str, name: &str) -> bool {
+/// Whether a text in the folder of a table creates a materialized view that is called so, and no table that is; or a view and no table.
+pub(super) fn is_of_view(text: &str, folder: &FolderName) -> bool {
     let Ok(tokens) = tokens(text) else { return false };
-    let schema = Schema::new(text, None, text.len());
+    let schema = Schema::new(text, folder.keyspace.as_deref(), text.len());
     let names = |what: &[&str]| {
         let created = |statement| {
             let mut cursor = Cursor::new(text, statement);
             let is_it = cursor.eat("CREATE") && what.iter().all(|word| cursor.eat(word));
-            is_it.then(|| schema.qualified(&mut cursor).map_or(String::new(), |(_, name)| name))
+            is_it.then(|| schema.qualified(&mut cursor).unwrap_or_default())
         };
         statements(&tokens).filter_map(created).collect::<Vec<_>>()
     };
-    let has_tables = !names(&["TABLE"]).is_empty() || !names(&["COLUMNFAMILY"]).is_empty();
+    // The folder above it may be that of a backup.
+    let is_it = |(_, name): &Qualified| *name == folder.table;
+    let tables = [names(&["TABLE"]), names(&["COLUMNFAMILY"])].concat();
     let views = names(&["MATERIALIZED", "VIEW"]);
-    views.iter().any(|view| view == name) || (!views.is_empty() && !has_tables)
+    let has_it = views.iter().any(is_it) && !tables.iter().any(is_it);
+    has_it || (!views.is_empty() && tables.is_empty())
 }
 
-/// The names of the tables that a text creates, each with its keyspace where that is told.
-pub(super) fn tables(text: &str) -> Parsed<Vec<Qualified>> {
+/// The names of the tables that a text creates, each with its keyspace: the given one where none is told.
+pub(super) fn tables(text: &str, keyspace: Option<&str>) -> Parsed<Vec<Qualified>> {
     let tokens = tokens(text)?;
-    let created = Schema::new(text, None, text.len()).created(&tokens)?;
+    let created = Schema::new(text, keyspace, text.len()).created(&tokens)?;
     Ok(created.into_iter().map(|(_, name)| name).collect())
 }
 

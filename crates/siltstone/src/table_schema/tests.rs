@@ -210,7 +210,7 @@ fn a_folder_tells_which_table_it_is() {
     let text = "CREATE TABLE a.t (k int PRIMARY KEY); CREATE TABLE b.t (k text PRIMARY KEY, v int);\n\
                 CREATE TABLE b.u (k frozen<no> PRIMARY KEY); ALTER TABLE b.t DROP v USING TIMESTAMP 5;";
     let of = |text: &str, folder: &str| {
-        TableSchema::parse_of_folder(Path::new("schema"), text, &FolderName::of(Path::new(folder)))
+        TableSchema::parse_of_folder(Path::new("schema"), text, &FolderName::of(Path::new(folder)), None)
     };
     for (folder, keyspace) in [("/a/t", "a"), ("/b/t", "b")] {
         assert_eq!(of(text, folder).unwrap().keyspace.as_deref(), Some(keyspace));

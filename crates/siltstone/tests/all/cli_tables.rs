@@ -298,6 +298,13 @@ fn a_table_and_its_database_are_not_written_apart() {
     std::fs::write(&rows, r#"{"k":"a","c":1}"#).unwrap();
     let database = Database::open(&dir, Options::default()).wait().unwrap();
     database.table("t").unwrap().write(Write::insert("b", 2)).wait().unwrap();
+    let around = own.join("../").join(own.file_name().unwrap());
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&own, &link).unwrap();
+    for way in [&around, &link] {
+        let load = table("load", way, &["--in", rows.to_str().unwrap()]);
+        assert!(stderr(&load).contains("it is a table of the database in"), "{}", stderr(&load));
+    }
     let load = table("load", &own, &["--in", rows.to_str().unwrap()]);
     assert!(
         code(&load) == 1 && stderr(&load).contains("it is a table of the database in"),
@@ -307,21 +314,53 @@ fn a_table_and_its_database_are_not_written_apart() {
     assert!(stderr(&table("scan", &own, &[])).contains("is open already"));
     database.close().wait().unwrap();
     assert_eq!(lines(&table("scan", &own, &[])).len(), 1, "it is in the log");
-    // What was written by the folder of a table, before that became one of a database.
-    let copy = folder.path().join("copy");
+}
+
+/// What was written by the folder of a table, before that became one of a database, is that table's, whatever it is called there.
+#[test]
+fn what_was_written_by_a_folder_is_found_by_its_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, other) = (folder.path().join("copy"), folder.path().join("other"));
+    std::fs::create_dir_all(other.join("data/ks")).unwrap();
     std::fs::create_dir(&copy).unwrap();
-    std::fs::copy(own.join("schema.cql"), copy.join("schema.cql")).unwrap();
+    std::fs::write(copy.join("schema.cql"), CREATE).unwrap();
     let alone = Database::open_table_folder(&copy, None, Options::default()).wait().unwrap();
     alone.tables()[0].write(Write::insert("c", 3)).wait().unwrap();
+    let moved = other.join("data/ks/t-0123456789abcdef0123456789abcdef");
+    std::fs::rename(&copy, &moved).unwrap();
+    let opened = Database::open(&other, Options::default()).wait().map(drop).unwrap_err().to_string();
+    assert!(opened.contains("the table is open already"), "{opened}");
     alone.close().wait().unwrap();
-    let other = folder.path().join("other");
-    std::fs::create_dir_all(other.join("data/ks")).unwrap();
-    std::fs::rename(&copy, other.join("data/ks/copy")).unwrap();
+    // Of which columns its rows are, nothing tells.
+    std::fs::rename(moved.join("schema.cql"), moved.join("schema.gone")).unwrap();
+    let told = stderr(&table("flush", &other, &["t"])).to_owned();
+    assert!(told.contains("there are rows in its log"), "{told}");
+    // Nor may it have fewer of them than there are in the log.
+    std::fs::write(moved.join("schema.cql"), "CREATE TABLE ks.t (k text, c int, PRIMARY KEY (k, c))")
+        .unwrap();
     assert_eq!(lines(&table("scan", &other, &["t"])).len(), 1);
-    assert_eq!(code(&table("flush", &other, &["t"])), 0);
-    assert_eq!(lines(&table("scan", &other, &["t"])).len(), 1);
-    let still = Database::open_table_folder(other.join("data/ks/copy"), None, Options::default()).wait();
-    assert!(still.is_err());
+    std::fs::rename(moved.join("schema.gone"), moved.join("schema.cql")).unwrap();
+    for command in ["scan", "flush", "scan", "scan"] {
+        let output = table(command, &other, &["ks.t"]);
+        assert!(command == "flush" || lines(&output).len() == 1, "{command}: {}", stderr(&output));
+    }
+    assert!(std::fs::read_dir(moved.join(".siltstone/commitlog/shard-0")).unwrap().next().is_none());
+    let again = Database::open_table_folder(&moved, None, Options::default()).wait().map(drop);
+    assert!(again.unwrap_err().to_string().contains("it is a table of the database in"));
+    // With other columns the log of the database is left alone.
+    let database = Database::open(&other, Options::default()).wait().unwrap();
+    database.table("t").unwrap().write(Write::insert("d", 4)).wait().unwrap();
+    database.close().wait().unwrap();
+    let schema = folder.path().join("old.cql");
+    std::fs::write(&schema, "CREATE TABLE ks.t (k text, c int, PRIMARY KEY (k, c))").unwrap();
+    let scanned = table("scan", &moved, &["--schema", schema.to_str().unwrap()]);
+    assert_eq!(lines(&scanned), [json!({"k": "c", "c": 3})]);
+    assert!(
+        stderr(&scanned).contains("what is in the log of the database is not read"),
+        "{}",
+        stderr(&scanned)
+    );
+    assert_eq!(lines(&table("scan", &moved, &[])).len(), 2);
 }
 
 /// What a copy lacks that is not whole is told, and no command makes a database of a folder that is another thing.
@@ -372,7 +411,7 @@ fn a_table_of_vectors_is_made() {
 fn columns_that_the_schema_does_not_have_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("db");
-    let create = "CREATE TABLE ks.t (k int, c int, s int STATIC, v int, w int, PRIMARY KEY (k, c))";
+    let create = "CREATE TABLE ks.t (k int, c int, s int STATIC, v int, w int, x int, PRIMARY KEY (k, c))";
     let made = table("create", &dir, &["--schema", create]);
     let own = Path::new(stdout(&made).trim()).to_path_buf();
     let rows = folder.path().join("rows.jsonl");
@@ -381,7 +420,7 @@ fn columns_that_the_schema_does_not_have_are_told() {
         "{\"k\":1,\"c\":1,\"s\":1,\"v\":2,\"w\":3}\n{\"k\":5,\"c\":1,\"s\":1,\"v\":2,\"w\":3}",
     )
     .unwrap();
-    let many = (10..200).map(|k| format!("{{\"k\":{k},\"c\":1,\"s\":1,\"w\":3}}\n")).collect::<String>();
+    let many = (10..200).map(|k| format!("{{\"k\":{k},\"c\":1,\"s\":1,\"x\":3}}\n")).collect::<String>();
     let others = folder.path().join("others.jsonl");
     std::fs::write(&others, many).unwrap();
     for rows in [&rows, &others] {
@@ -400,7 +439,7 @@ fn columns_that_the_schema_does_not_have_are_told() {
         1,
         "{told}"
     );
-    assert!(told.contains("columns: s (static), w"), "{told}");
+    assert!(told.contains("columns: s (static), w, x"), "{told}");
     let two: Vec<Value> = lines(&scanned).into_iter().filter(|row| row["k"].as_i64() < Some(10)).collect();
     assert_eq!(two, [json!({"k": 5, "c": 1, "s": null, "v": 2}), json!({"k": 1, "c": 1, "s": null, "v": 2})]);
 }

@@ -60,6 +60,8 @@ pub struct Gap {
 pub struct EarlierLog {
     /// With their numbers, from the oldest on.
     segments: Vec<(u64, PathBuf)>,
+    /// Of which table all of its records are, whatever they say.
+    table: Option<TableId>,
 }
 
 impl EarlierLog {
@@ -74,7 +76,17 @@ impl EarlierLog {
         let numbered = |path: PathBuf| segment_number(&path).map(|number| (number, path));
         let mut segments: Vec<_> = disk.list(folder)?.into_iter().filter_map(numbered).collect();
         segments.sort_unstable();
-        Ok(EarlierLog { segments })
+        Ok(EarlierLog { segments, table: None })
+    }
+
+    /// The same, all of whose records are of this table: it was written under another id.
+    pub fn of_table(self, table: TableId) -> EarlierLog {
+        EarlierLog { table: Some(table), ..self }
+    }
+
+    /// Whose a record is that says so.
+    pub(crate) fn table_of(&self, id: TableId) -> TableId {
+        self.table.unwrap_or(id)
     }
 
     /// The segments, from the oldest on.

@@ -8,7 +8,7 @@ use siltstone::paths::instead_of_database;
 use siltstone::table_schema::TableSchema;
 use siltstone::{Error, Result};
 
-use super::{Opened, Place};
+use super::{Opened, Place, check_database};
 use crate::command::lines::{Lines, say};
 
 /// Make a table. The folder becomes a database if it is none yet.
@@ -167,9 +167,7 @@ impl Snapshot {
 
 impl Drop {
     pub(super) fn run(self) -> Result<()> {
-        if let Some(what) = instead_of_database(&self.dir) {
-            return Err(Error::file(&self.dir, format!("{what}: a table is dropped from its database")));
-        }
+        check_database(&self.dir)?;
         let database = Database::open(&self.dir, Options::default()).wait()?;
         database.drop_table(&self.table).wait()?;
         database.close().wait()
