@@ -335,10 +335,6 @@ fn what_was_written_by_a_folder_is_found_by_its_database() {
     std::fs::rename(moved.join("schema.cql"), moved.join("schema.gone")).unwrap();
     let told = stderr(&table("flush", &other, &["t"])).to_owned();
     assert!(told.contains("there are rows in its log"), "{told}");
-    // Nor may it have fewer of them than there are in the log.
-    std::fs::write(moved.join("schema.cql"), "CREATE TABLE ks.t (k text, c int, PRIMARY KEY (k, c))")
-        .unwrap();
-    assert_eq!(lines(&table("scan", &other, &["t"])).len(), 1);
     std::fs::rename(moved.join("schema.gone"), moved.join("schema.cql")).unwrap();
     for command in ["scan", "flush", "scan", "scan"] {
         let output = table(command, &other, &["ks.t"]);

@@ -97,3 +97,38 @@ impl Checked {
         self.mutation.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::{Cell, CellValue, Column, CqlType, Row};
+
+    use super::*;
+
+    #[test]
+    fn what_comes_from_a_log_has_columns_that_there_are() {
+        let columns = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| Column { name: name.as_bytes().into(), data_type: CqlType::Int })
+                .collect()
+        };
+        let schema = |statics: &[&str], regulars: &[&str]| {
+            Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], columns(statics), columns(regulars)))
+        };
+        let row = |clustering: &[i32], column| {
+            let value = CellValue::Value(Bytes::from(vec![0; 4]));
+            let times =
+                Cell { column, ttl: 0, timestamp: 1, local_deletion_time: i64::MAX, path: None, value };
+            let clustering = clustering.iter().map(|value| value.to_be_bytes().to_vec()).collect();
+            Row { cells: vec![times], ..Row::new(clustering) }
+        };
+        let mut mutation = Mutation::new(PartitionKey::new(Bytes::from(vec![0; 4])));
+        mutation.rows.push(row(&[7], 1));
+        mutation.static_row = Some(row(&[], 0));
+        let mut bytes = Vec::new();
+        flat::put_mutation(&mutation, &mut bytes);
+        let is_good = |schema: &Rc<Schema>| Checked::of_log(&Bytes::from(bytes.clone()), schema).is_ok();
+        assert!(is_good(&schema(&["s"], &["a", "b"])));
+        assert!(!is_good(&schema(&["s"], &["a"])) && !is_good(&schema(&[], &["a", "b"])));
+    }
+}
