@@ -219,7 +219,7 @@ struct Inner {
     /// Who counts.
     host_id: [u8; 16],
     /// Held as long as the database is open, and by each of its threads.
-    lock: Mutex<Option<Arc<File>>>,
+    locks: Mutex<Option<Arc<Vec<File>>>>,
 }
 
 /// A table as all handles of it share it.
@@ -313,8 +313,7 @@ impl Database {
     ) -> Pending<Database> {
         let folder = folder.as_ref().to_path_buf();
         Pending::new(async move {
-            // By whatever way it is named: it may lie in a database.
-            let folder = folder.canonicalize().or_else(|_| absolute(&folder))?;
+            let folder = absolute(&folder)?;
             opening::open(Layout::of_table(&folder, schema, options.read_only)?, options).await.map(Database)
         })
     }
@@ -537,7 +536,7 @@ impl Inner {
                 ended = ended.and(shard.join());
             }
         }
-        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.locks.lock().unwrap_or_else(PoisonError::into_inner).take());
         ended
     }
 }

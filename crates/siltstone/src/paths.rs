@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use runtime::Disk;
 use sstable::Version;
-use sstable::component::{Component, Descriptor};
+use sstable::component::{Component, Descriptor, MISSED, without_data};
 
 use crate::error::{Error, Result};
 
@@ -91,7 +91,10 @@ pub async fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<De
     let mut found: Vec<(PathBuf, Result<Descriptor>)> =
         data.map(|file| (file.clone(), Descriptor::parse(file).map_err(Error::from))).collect();
     let counts = |name: &Descriptor| !unsealed.contains(name) && !passed_over.has(&file_of(name));
-    found.extend(without_data(&files, counts));
+    found.extend(without_data(&files).into_iter().filter(counts).map(|name| {
+        let error = sstable::Error::missing(&file_of(&name), MISSED);
+        (file_of(&name), Err(error.into()))
+    }));
     if found.is_empty() {
         let has_some = |folder: &&PathBuf| {
             disk.is_dir(folder) && disk.list(folder).is_ok_and(|files| files.iter().any(|file| is_data(file)))
@@ -112,21 +115,6 @@ pub async fn each_data_file(disk: &Disk, path: &Path) -> Vec<(PathBuf, Result<De
     found
 }
 
-/// SSTables of which a folder has the index and no data, as a copy may that is not whole: rows of theirs are missed.
-fn without_data(
-    files: &[PathBuf],
-    counts: impl Fn(&Descriptor) -> bool,
-) -> Vec<(PathBuf, Result<Descriptor>)> {
-    let indexes = files.iter().filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Index.db"));
-    let named = indexes.filter_map(|file| Descriptor::parse(file).ok()).filter(counts);
-    let missing = named.map(|name| name.path_of(&Component::Data)).filter(|data| !files.contains(data));
-    let error = |data: PathBuf| {
-        let what = "this file is missing, and others of the SSTable are there: its rows are not";
-        (data.clone(), Err(Error::file(&data, what)))
-    };
-    missing.map(error).collect()
-}
-
 /// What a path is that is none of a database, as there is no `data/` in it, as far as that is seen. `None` for a database, and if no table is near.
 pub fn instead_of_database(path: &Path) -> Option<String> {
     let inside = |folder: &Path| -> Vec<PathBuf> {
@@ -135,8 +123,12 @@ pub fn instead_of_database(path: &Path) -> Option<String> {
         all.sort();
         all
     };
-    // A schema.cql by itself may lie anywhere, and be that of a table which is to be made.
-    let has_table = |folder: &PathBuf| inside(folder).iter().any(|file| is_data(file));
+    // A schema.cql by itself may lie anywhere, and be that of a table which is to be made: but for a folder that is called as those of tables are.
+    let has_table = |folder: &PathBuf| {
+        let has_id =
+            folder.to_str().and_then(|name| name.rsplit_once('-')).is_some_and(|(_, id)| id.len() == 32);
+        inside(folder).iter().any(|file| is_data(file) || (has_id && file.ends_with(SCHEMA)))
+    };
     if path.is_file() {
         return Some("it is a file: the folder of a database or of a table was expected".to_owned());
     }

@@ -159,6 +159,7 @@ impl FolderName {
             let inner = folder.ancestors().take(2).find(|above| above.ends_with(inner))?;
             inner.parent().filter(|own| is_table(own))
         });
+        let below = below.filter(|_| before_id(folder).is_none());
         let own = below.unwrap_or(folder);
         let table = before_id(own).or_else(|| name(own)).unwrap_or_default();
         FolderName { keyspace: own.parent().and_then(name), table }

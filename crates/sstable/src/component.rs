@@ -9,6 +9,7 @@
 //! begins with a dot holds the table of a secondary index. TOC.txt names the components, one a line;
 //! it is written last, and so an SSTable that has one is whole.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -235,6 +236,17 @@ impl fmt::Display for Descriptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}-{FORMAT}", self.version, self.generation)
     }
+}
+
+/// What is wrong with an SSTable [without its data](without_data).
+pub const MISSED: &str = "this file is missing, and others of the SSTable are there: its rows are missed";
+
+/// The SSTables of which the files of a folder are the index, but not the data: it may be a copy that is not whole.
+pub fn without_data(files: &[PathBuf]) -> Vec<Descriptor> {
+    let there: BTreeSet<&PathBuf> = files.iter().collect();
+    let indexes = files.iter().filter(|file| file.as_os_str().as_encoded_bytes().ends_with(b"-Index.db"));
+    let named = indexes.filter_map(|file| Descriptor::parse(file).ok());
+    named.filter(|name| !there.contains(&name.path_of(&Component::Data))).collect()
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Component> {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{Bytes, Mutation, PartitionKey, Token};
 use runtime::{Cache, Clock, Disk, Signal};
-use sstable::component::{Component, Descriptor};
+use sstable::component::{Component, Descriptor, MISSED, without_data};
 use sstable::parts::bloom_pages::FilterPages;
 use sstable::writer::{remove_leftovers, unsealed};
 use sstable::{OpenOptions, SSTableWriter, Version};
@@ -209,8 +209,10 @@ impl Table {
     /// # Errors
     /// [`Error::Invalid`] for bytes that are no mutation, or one out of order.
     pub fn apply_replayed(&self, record: &[u8], mine: impl Fn(&PartitionKey) -> bool) -> Result<()> {
-        let checked = Checked::of_log(&Bytes::from(record), &self.definition().schema)?;
+        let (bytes, schema) = (Bytes::from(record), self.definition().schema.clone());
+        let checked = Checked::new(&bytes, &schema)?;
         if mine(checked.key()) {
+            Checked::check(&bytes, &schema)?;
             self.apply_checked(checked, LogPosition::default());
         }
         Ok(())
@@ -569,15 +571,11 @@ async fn open_all(
     };
     let data: Vec<&PathBuf> =
         files.iter().filter(|file| name_of(file).is_some_and(|name| counts(&name))).collect();
-    let (unsealed, there) = (unsealed(files), files.iter().collect::<BTreeSet<_>>());
-    let is_index = |file: &&PathBuf| name_of(file).is_some_and(|name| name.ends_with("-Index.db"));
-    for index in files.iter().filter(is_index) {
-        let Ok(named) = Descriptor::parse(index) else { continue };
+    let unsealed = unsealed(files);
+    for named in without_data(files).into_iter().filter(|named| !unsealed.contains(named)) {
         let path = named.path_of(&Component::Data);
-        let is_missing = !there.contains(&path) && !unsealed.contains(&named);
-        if is_missing && name_of(&path).is_some_and(|name| counts(&name)) {
-            let what = "others of the SSTable are there: its rows are missed";
-            return Err(sstable::Error::missing(&path, what).into());
+        if name_of(&path).is_some_and(|name| counts(&name)) {
+            return Err(sstable::Error::missing(&path, MISSED).into());
         }
     }
     let options = open_options(context, definition);

@@ -141,7 +141,8 @@ fn check_database(dir: &Path) -> Result<()> {
 }
 
 fn is_table(dir: &Path) -> bool {
-    let is_part = |name: &std::ffi::OsStr| is_of_table(&name.to_string_lossy());
+    // Of one that was only written to by its folder there may be nothing but a log yet.
+    let is_part = |name: &std::ffi::OsStr| name == ".siltstone" || is_of_table(&name.to_string_lossy());
     let mut names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
     !dir.join("data").is_dir() && names.any(|name| is_part(&name))
 }

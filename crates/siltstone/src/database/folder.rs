@@ -23,6 +23,7 @@ use runtime::{Cache, Disk, IoClass};
 use sstable::{OpenOptions, SSTable};
 use storage::commit_log::{EarlierLog, OnCorruption, TableId};
 
+use super::Options;
 use crate::paths;
 use crate::table_schema::{FolderName, TableOptions, TableSchema, Wanted};
 use crate::{Error, Result};
@@ -49,6 +50,8 @@ pub(super) struct Layout {
     /// What is ours: log, lock, id.
     pub(super) own: PathBuf,
     pub(super) tables: Tables,
+    /// Whether the logs are of these tables as they are: not where a table has other columns here than in its database.
+    has_logs: bool,
 }
 
 /// Where the tables are.
@@ -70,49 +73,34 @@ pub(super) struct Found {
     pub(super) text: Option<String>,
 }
 
-impl Found {
-    /// What was written to a table of a database by its folder, before that was one, and is in no SSTable: it is of this table, whatever its id was.
-    ///
-    /// # Errors
-    /// If there is such a log, and it is not known of which columns.
-    pub(super) async fn own_logs(&self, disk: &Disk, on_corruption: OnCorruption) -> Result<Vec<EarlierLog>> {
-        if self.text.is_none() {
-            refuse_logs(disk, &self.folder, on_corruption).await?;
-        }
-        let logs = logs_in(disk, &self.folder.join(OWN))?;
-        Ok(logs.into_iter().map(|log| log.of_table(self.id)).collect())
-    }
-}
-
 impl Layout {
     pub(super) fn of_database(folder: &Path) -> Layout {
-        Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data"), None) }
+        Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data"), None), has_logs: true }
     }
 
     /// One table of a database, to be read.
     pub(super) fn of_table_of(folder: &Path, table: &str) -> Layout {
-        Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data"), Some(table.to_owned())) }
+        let tables = Tables::All(folder.join("data"), Some(table.to_owned()));
+        Layout { own: folder.to_path_buf(), tables, has_logs: true }
     }
 
     /// The folder of one table. Where it lies in a database, what was written last is in the logs of that, which are of all tables: it is
     /// only read then, and with other columns than the database has not even those.
     pub(super) fn of_table(folder: &Path, schema: Option<TableSchema>, read_only: bool) -> Result<Layout> {
-        let own = match database_around(folder) {
-            None => folder.join(OWN),
-            Some(database) if !read_only => {
-                let database = database.display();
-                return Err(Error::file(
-                    folder,
-                    format!("it is a table of the database in {database}: open that to write to it"),
-                ));
-            }
-            Some(database) if schema.is_none() => database.to_path_buf(),
-            Some(database) => {
-                tracing::warn!(database = %database.display(), "what is in the log of the database is not read: the columns were given");
-                folder.join(OWN)
-            }
-        };
-        Ok(Layout { own, tables: Tables::One(folder.to_path_buf(), schema.map(Box::new)) })
+        let around = database_around(folder);
+        if let (Some(database), false) = (&around, read_only) {
+            let database = database.display();
+            return Err(Error::file(
+                folder,
+                format!("it is a table of the database in {database}: open that to write to it"),
+            ));
+        }
+        let has_logs = around.is_none() || schema.is_none();
+        if let (Some(database), false) = (&around, has_logs) {
+            tracing::warn!(database = %database.display(), "what is in the log of the database is not read: the columns were given");
+        }
+        let own = around.unwrap_or_else(|| folder.join(OWN));
+        Ok(Layout { own, tables: Tables::One(folder.to_path_buf(), schema.map(Box::new)), has_logs })
     }
 
     /// The folder of a shard's log.
@@ -120,9 +108,30 @@ impl Layout {
         self.own.join("commitlog").join(format!("shard-{shard}"))
     }
 
-    /// The logs of all shards that there ever were.
-    pub(super) fn logs(&self, disk: &Disk) -> Result<Vec<EarlierLog>> {
-        logs_in(disk, &self.own)
+    /// The logs of all shards that there ever were, and of tables that were written to by their folders: all of the records in such a log are that
+    /// table's, whatever its id was.
+    ///
+    /// # Errors
+    /// If there is such a log, and nothing tells of which columns its rows are.
+    pub(super) async fn logs(
+        &self,
+        disk: &Disk,
+        found: &[Found],
+        on_corruption: OnCorruption,
+    ) -> Result<Vec<EarlierLog>> {
+        if !self.has_logs {
+            return Ok(Vec::new());
+        }
+        let is_of_database = !matches!(&self.tables, Tables::One(folder, _) if self.own == folder.join(OWN));
+        let mut logs = if is_of_database { logs_in(disk, &self.own)? } else { Vec::new() };
+        for table in found {
+            if table.text.is_none() && !self.gives_schema() {
+                refuse_logs(disk, &table.folder, on_corruption).await?;
+            }
+            let own = logs_in(disk, &table.folder.join(OWN))?;
+            logs.extend(own.into_iter().map(|log| log.of_table(table.id)));
+        }
+        Ok(logs)
     }
 
     /// The folder of a new table.
@@ -151,7 +160,7 @@ impl Layout {
 
     /// Locks the database against other processes, as long as the file is open. Who only reads lets other readers in,
     /// and goes without a lock where none can be made.
-    pub(super) fn lock(&self, read_only: bool) -> Result<Option<File>> {
+    pub(super) fn lock(&self, read_only: bool) -> Result<Vec<File>> {
         let path = self.own.join(LOCK);
         if !read_only {
             make_own(&self.own).map_err(|error| Error::file(&self.own, error.to_string()))?;
@@ -162,16 +171,17 @@ impl Layout {
         };
         let file = match opened {
             Ok(file) => file,
-            Err(_) if read_only => return Ok(None),
+            Err(_) if read_only => return Ok(Vec::new()),
             Err(error) => return Err(Error::file(&path, error.to_string())),
         };
         let what =
             if matches!(self.tables, Tables::One(..)) { "table, or its database," } else { "database" };
         locked(&file, &path, read_only, what)?;
+        let mut locks = vec![file];
         if let (Tables::All(data, _), false) = (&self.tables, read_only) {
-            check_tables_are_closed(data)?;
+            locks.extend(locks_of_tables(data)?);
         }
-        Ok(Some(file))
+        Ok(locks)
     }
 
     /// Makes the folders of the database, durably.
@@ -200,7 +210,8 @@ impl Layout {
     }
 
     /// All tables that are there. What an earlier process has begun and not ended there is ended, if anything may change.
-    pub(super) async fn find(&self, disk: &Disk, read_only: bool) -> Result<Vec<Found>> {
+    pub(super) async fn find(&self, disk: &Disk, options: &Options) -> Result<Vec<Found>> {
+        let Options { read_only, on_corruption, .. } = *options;
         match &self.tables {
             Tables::One(folder, schema) => {
                 if !disk.is_dir(folder) {
@@ -224,7 +235,7 @@ impl Layout {
                 for folder in folders {
                     match find_table(disk, &folder, None, read_only).await? {
                         Some(found) => all.push(found),
-                        None => refuse_logs(disk, &folder, OnCorruption::Stop).await?,
+                        None => refuse_logs(disk, &folder, on_corruption).await?,
                     }
                 }
                 Ok(all)
@@ -234,9 +245,14 @@ impl Layout {
 }
 
 /// The database that the folder of a table lies in, if there was one opened there: who counts is told beside its data.
-fn database_around(folder: &Path) -> Option<&Path> {
-    let data = folder.parent()?.parent().filter(|data| data.ends_with("data"))?;
-    data.parent().filter(|database| database.join(HOST_ID).is_file())
+///
+/// It may be a database by the way in which the folder is named, and by that in which links lead to it.
+fn database_around(folder: &Path) -> Option<PathBuf> {
+    let around = |folder: &Path| {
+        let data = folder.parent()?.parent().filter(|data| data.ends_with("data"))?;
+        data.parent().filter(|database| database.join(HOST_ID).is_file()).map(Path::to_path_buf)
+    };
+    around(folder).or_else(|| around(&folder.canonicalize().ok()?))
 }
 
 /// Locks a file against other processes, as long as it is open. `what` is what nobody else may have open.
@@ -251,19 +267,25 @@ fn locked(file: &File, path: &Path, is_shared: bool, what: &str) -> Result<()> {
     }
 }
 
-/// Checks that nobody writes to a table of a database by its folder, since before the database was one.
-fn check_tables_are_closed(data: &Path) -> Result<()> {
-    let inside =
-        |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    for table in inside(data).flat_map(|keyspace| inside(&keyspace).collect::<Vec<_>>()) {
+/// Keeps the tables of a database, that were written to by their folders before it was one, from being so any more.
+fn locks_of_tables(data: &Path) -> Result<Vec<File>> {
+    let folders = |folder: &Path| {
+        let all = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        all.filter(|path| path.is_dir() && !is_system(&name_of(path))).collect::<Vec<_>>()
+    };
+    let mut locks = Vec::new();
+    for table in folders(data).iter().flat_map(|keyspace| folders(keyspace)) {
         let path = table.join(OWN).join(LOCK);
         match File::open(&path) {
-            Ok(file) => locked(&file, &path, true, "table")?,
+            Ok(file) => {
+                locked(&file, &path, true, "table")?;
+                locks.push(file);
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::file(&path, error.to_string())),
         }
     }
-    Ok(())
+    Ok(locks)
 }
 
 /// The logs of a database, or of a table that was opened by its folder.
@@ -290,11 +312,15 @@ fn called(disk: &Disk, mut folders: Vec<PathBuf>, name: &str) -> Result<Vec<Path
     folders.retain(|folder| {
         let named = FolderName::of(folder);
         let text = std::fs::read_to_string(folder.join(SCHEMA)).unwrap_or_default();
-        let schema = TableSchema::parse_of_folder(folder, &text, &named, None).ok();
+        let is_view = TableSchema::is_of_view(&text, &named);
+        let schema = TableSchema::parse_of_folder(folder, &text, &named, None).ok().filter(|_| !is_view);
         // Where that tells nothing, the folder's own name does.
         let (keyspace, table) =
             schema.map_or((named.keyspace, named.table), |schema| (schema.keyspace, schema.table));
-        let is_part = |path: &PathBuf| paths::is_of_table(&name_of(path));
+        let is_part = |path: &PathBuf| {
+            let name = name_of(path);
+            paths::is_of_table(&name) || name.ends_with("-Index.db")
+        };
         let is_table = !disk.exists(&folder.join(DROPPED))
             && list(disk, folder).is_ok_and(|all| all.iter().any(is_part));
         let is_it = is_table && wanted.is(keyspace.as_deref(), &table);
@@ -347,6 +373,12 @@ async fn find_table(
     let (named, id) = (FolderName::of(folder), id_of_name(&name_of(folder)));
     let path = folder.join(SCHEMA);
     if let Some(schema) = schema {
+        let known = if disk.exists(&path) && !read_only { read_text(&path)? } else { String::new() };
+        // What is written stands in the log, and later in a database, as a table of its schema.cql has it.
+        let is_other = |known: TableSchema| known.schema != schema.schema;
+        if TableSchema::parse_of_folder(&path, &known, &named, None).is_ok_and(is_other) {
+            return Err(Error::file(&path, "it tells of other columns than the schema that was given"));
+        }
         let id = id_of(schema).unwrap_or(id);
         return Ok(Some(Found { id, folder: folder.to_path_buf(), schema: schema.clone(), text: None }));
     }

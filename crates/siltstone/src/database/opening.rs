@@ -22,7 +22,7 @@ use storage::Generations;
 use storage::commit_log::EarlierLog;
 
 use super::change::Change;
-use super::folder::{Found, Layout, Tables, random};
+use super::folder::{Found, Layout, random};
 use super::ring::Ring;
 use super::shape::{Shape, full_name};
 use super::shards::ShardHandle;
@@ -40,8 +40,8 @@ pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>>
         column_index_size: options.column_index_size.max(1),
         ..options
     };
-    let lock = layout.lock(options.read_only)?.map(Arc::new);
-    let shards = start(&options, lock.as_ref())?;
+    let locks = Arc::new(layout.lock(options.read_only)?);
+    let shards = start(&options, &locks)?;
     let mut inner = Inner {
         ring: Ring::new(options.shards),
         tables: RwLock::default(),
@@ -49,7 +49,7 @@ pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>>
         stamps: Stamps::new(random()),
         limits: Limits::of(options.version, Family::Cassandra),
         host_id: [0; 16],
-        lock: Mutex::new(lock),
+        locks: Mutex::new(Some(locks)),
         shards,
         layout,
         options,
@@ -66,12 +66,12 @@ pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>>
 }
 
 /// The threads of a database.
-fn start(options: &Options, lock: Option<&Arc<File>>) -> Result<Vec<ShardHandle>> {
+fn start(options: &Options, locks: &Arc<Vec<File>>) -> Result<Vec<ShardHandle>> {
     let cpus = if options.pin { runtime::cpus()? } else { Vec::new() };
     let shard = |number: usize| {
         let cpu = cpus.get(number % cpus.len().max(1)).copied();
         let shard = ShardOptions { io_uring: options.io_uring, direct_io: options.direct_io, cpu };
-        ShardHandle::start(shard, lock.cloned())
+        ShardHandle::start(shard, locks.clone())
     };
     (0..options.shards).map(shard).collect()
 }
@@ -204,17 +204,12 @@ impl TableState {
 async fn begin(disk: &Disk, layout: &Layout, options: &Options) -> Result<Beginning> {
     let Options { read_only, shards, on_corruption, .. } = *options;
     let mut host_id = [0; 16];
-    let mut logs = layout.logs(disk)?;
     if !read_only {
         layout.prepare(disk, shards).await?;
         host_id = layout.host_id(disk).await?;
     }
-    let found = layout.find(disk, read_only).await?;
-    if matches!(layout.tables, Tables::All(..)) {
-        for table in &found {
-            logs.extend(table.own_logs(disk, on_corruption).await?);
-        }
-    }
+    let found = layout.find(disk, options).await?;
+    let logs = layout.logs(disk, &found, on_corruption).await?;
     found.iter().for_each(|table| definition::tell_notes(&table.schema));
     Ok(Beginning { host_id, found, logs })
 }

@@ -57,16 +57,16 @@ pub(super) struct ShardHandle {
 }
 
 /// How the thread of a shard ended, and the lock of the database, which is held until then.
-type Ended = (Result<()>, Option<Arc<File>>);
+type Ended = (Result<()>, Arc<Vec<File>>);
 
 impl ShardHandle {
     /// Starts the thread of a shard. Whatever becomes of who starts it: until it has ended, and with it all that it has begun, the lock is
     /// held.
-    pub(super) fn start(options: ShardOptions, lock: Option<Arc<File>>) -> Result<ShardHandle> {
+    pub(super) fn start(options: ShardOptions, locks: Arc<Vec<File>>) -> Result<ShardHandle> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (jobs, queue) = async_channel::bounded(QUEUE);
         let questions = Questions(queue);
-        let main = async move |shard, lender| (serve(shard, lender, number, questions).await, lock);
+        let main = async move |shard, lender| (serve(shard, lender, number, questions).await, locks);
         let (thread, loan) = runtime::start(options, main)?;
         Ok(ShardHandle { number, jobs, loan, thread: Mutex::new(Some(thread)) })
     }
@@ -204,7 +204,8 @@ mod tests {
     use super::*;
 
     fn shard() -> ShardHandle {
-        ShardHandle::start(ShardOptions { io_uring: false, ..ShardOptions::default() }, None).unwrap()
+        ShardHandle::start(ShardOptions { io_uring: false, ..ShardOptions::default() }, Arc::default())
+            .unwrap()
     }
 
     /// There is no such processor.
@@ -212,7 +213,7 @@ mod tests {
     fn who_asks_a_shard_that_cannot_start_is_told() {
         for _ in 0..20 {
             let options = ShardOptions { cpu: Some(usize::MAX), ..ShardOptions::default() };
-            let shard = ShardHandle::start(options, None).unwrap();
+            let shard = ShardHandle::start(options, Arc::default()).unwrap();
             let asked = [shard.call(async |_| Ok(())), shard.ask(|_| Ok(Work::Done(())))];
             for answer in asked {
                 assert!(matches!(answer.wait(), Err(Error::Closed(_))));
@@ -223,9 +224,9 @@ mod tests {
 
     #[test]
     fn the_lock_is_held_until_the_thread_has_ended() {
-        let lock = Arc::new(tempfile::tempfile().unwrap());
+        let lock = Arc::new(vec![tempfile::tempfile().unwrap()]);
         let held = Arc::downgrade(&lock);
-        let shard = ShardHandle::start(ShardOptions::default(), Some(lock)).unwrap();
+        let shard = ShardHandle::start(ShardOptions::default(), lock).unwrap();
         let (goes_on, waits) = async_channel::bounded::<()>(1);
         let waits = async move |_| {
             waits.recv().await.expect_err("nothing is sent");

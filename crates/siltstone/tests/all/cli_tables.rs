@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use siltstone::database::{Database, Options, Write};
+use siltstone::table_schema::TableSchema;
 use testkit::command::{code, stderr, stdout};
 use testkit::fixtures;
 
@@ -322,6 +323,7 @@ fn what_was_written_by_a_folder_is_found_by_its_database() {
     let folder = tempfile::tempdir().unwrap();
     let (copy, other) = (folder.path().join("copy"), folder.path().join("other"));
     std::fs::create_dir_all(other.join("data/ks")).unwrap();
+    std::fs::write(other.join("data/ks/README"), "whatever").unwrap();
     std::fs::create_dir(&copy).unwrap();
     std::fs::write(copy.join("schema.cql"), CREATE).unwrap();
     let alone = Database::open_table_folder(&copy, None, Options::default()).wait().unwrap();
@@ -338,7 +340,8 @@ fn what_was_written_by_a_folder_is_found_by_its_database() {
     std::fs::rename(moved.join("schema.gone"), moved.join("schema.cql")).unwrap();
     for command in ["scan", "flush", "scan", "scan"] {
         let output = table(command, &other, &["ks.t"]);
-        assert!(command == "flush" || lines(&output).len() == 1, "{command}: {}", stderr(&output));
+        assert_eq!(code(&output), 0, "{command}: {}", stderr(&output));
+        assert!(command == "flush" || lines(&output).len() == 1);
     }
     assert!(std::fs::read_dir(moved.join(".siltstone/commitlog/shard-0")).unwrap().next().is_none());
     let again = Database::open_table_folder(&moved, None, Options::default()).wait().map(drop);
@@ -357,6 +360,72 @@ fn what_was_written_by_a_folder_is_found_by_its_database() {
         stderr(&scanned)
     );
     assert_eq!(lines(&table("scan", &moved, &[])).len(), 2);
+}
+
+/// Rows in the log of a folder are of its table, whatever that is called by now, and of no other columns than it had.
+#[test]
+fn what_was_written_by_a_folder_is_of_its_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    let write = |folder: &Path, schema: &str, write: Write| {
+        let parsed = TableSchema::parse(Path::new("schema"), schema, None).unwrap();
+        let options = Options { shards: 3, ..Options::default() };
+        let database = Database::open_table_folder(folder, Some(parsed), options).wait()?;
+        database.tables()[0].write(write).wait().unwrap();
+        database.close().wait()
+    };
+    std::fs::create_dir(&first).unwrap();
+    let wide =
+        "CREATE TABLE ks.t (k int PRIMARY KEY, a int, b bigint) WITH id = 0123456789abcdef0123456789abcdef";
+    write(&first, wide, Write::insert(1, ()).set("b", 5)).unwrap();
+    // Another name, and another id.
+    std::fs::rename(&first, &second).unwrap();
+    let told = |output: &Output| {
+        assert_eq!(code(output), 1);
+        stderr(output).to_owned()
+    };
+    assert!(told(&table("flush", &second, &[])).contains("there is no SSTable"));
+    let schema = folder.path().join("schema.cql");
+    let with = |columns: &str| {
+        let text = format!("CREATE TABLE ks.t (k int PRIMARY KEY, {columns})");
+        std::fs::write(&schema, &text).unwrap();
+        text
+    };
+    let given = ["--schema", schema.to_str().unwrap()];
+    for columns in ["a int", "a int, b int", "a int, b set<int>"] {
+        with(columns);
+        let output = told(&table("flush", &second, &given));
+        assert!(
+            output.contains("/commitlog/shard-") && output.contains("corrupt at offset"),
+            "{columns}: {output}"
+        );
+    }
+    with("a int, b bigint");
+    let rows = [json!({"k": 1, "a": null, "b": 5})];
+    assert_eq!(lines(&table("scan", &second, &given)), rows);
+    assert_eq!(code(&table("flush", &second, &given)), 0);
+    assert_eq!(lines(&table("scan", &second, &[])), [json!({"key": 1, "a": null, "b": 5})]);
+    // SSTables tell columns too, but not of which the rows in the log are.
+    write(&second, wide, Write::insert(2, ()).set("a", 6)).unwrap();
+    assert!(told(&table("flush", &second, &[])).contains("there are rows in its log"));
+    assert_eq!(lines(&table("scan", &second, &given)).len(), 2);
+    // Nor are other columns given where some are known.
+    std::fs::write(second.join("schema.cql"), with("a int, b bigint")).unwrap();
+    let other = "CREATE TABLE ks.t (k int PRIMARY KEY, a int, c bigint)";
+    let refused = write(&second, other, Write::insert(3, ())).unwrap_err().to_string();
+    assert!(refused.contains("it tells of other columns"), "{refused}");
+    // In a database the folder by itself shows what is in its own log.
+    let database = folder.path().join("db");
+    std::fs::create_dir_all(database.join("data/ks")).unwrap();
+    assert_eq!(
+        code(&table("create", &database, &["--schema", CREATE.replace("ks.t", "ks.other").as_str()])),
+        0
+    );
+    let inside = database.join("data/ks/t");
+    std::fs::rename(&second, &inside).unwrap();
+    assert_eq!(lines(&table("scan", &inside, &[])).len(), 2);
+    assert_eq!(code(&table("flush", &database, &["t"])), 0);
+    assert_eq!(lines(&table("scan", &inside, &[])).len(), 2);
 }
 
 /// What a copy lacks that is not whole is told, and no command makes a database of a folder that is another thing.

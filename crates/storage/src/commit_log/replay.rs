@@ -201,7 +201,11 @@ async fn replay_segment(
             Ok(Some(record)) => {
                 let payload = &walk.bytes[record.payload.clone()];
                 let end = LogPosition { segment: walk.number, offset: record.end() as u64 };
-                apply(end, record.table, payload).await?;
+                apply(end, record.table, payload).await.map_err(|error| match error {
+                    // As when the table has other columns than when it was written.
+                    Error::Invalid(what) => Error::corrupt(walk.path, record.payload.start as u64, what),
+                    other => other,
+                })?;
                 replayed.records += 1;
                 replayed.bytes += payload.len() as u64;
             }

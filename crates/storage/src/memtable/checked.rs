@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use model::flat::{CellView, RowVisitor, StandingMutation, standing_mutation};
-use model::{Bytes, DeletionTime, Liveness, Mutation, PartitionKey, Schema, flat};
+use model::flat::{StandingMutation, standing_mutation};
+use model::{Bytes, Mutation, PartitionKey, Schema, flat};
 
 use super::extremes::Extremes;
 use crate::{Error, Result};
@@ -17,30 +17,6 @@ pub struct Checked {
     pub(super) times: Extremes,
     /// Bytes of memory that the buffer takes which its rows stand in.
     pub(super) buffer: usize,
-}
-
-/// How many columns a table has at the least that has these rows.
-struct Columns(usize);
-
-impl Columns {
-    fn has(&mut self, column: u16) {
-        self.0 = self.0.max(usize::from(column) + 1);
-    }
-}
-
-impl<'a> RowVisitor<'a> for Columns {
-    fn clustering_value(&mut self, _: Option<&'a [u8]>) {}
-    fn marker(&mut self, _: Liveness) {}
-    fn deletions(&mut self, _: DeletionTime, _: DeletionTime) {}
-    fn cells(&mut self, _: usize) {}
-
-    fn complex_deletions(&mut self, deletions: Vec<(u16, DeletionTime)>) {
-        deletions.into_iter().for_each(|(column, _)| self.has(column));
-    }
-
-    fn cell(&mut self, cell: CellView<'a>) {
-        self.has(cell.column);
-    }
 }
 
 impl Checked {
@@ -59,22 +35,13 @@ impl Checked {
         Ok(Checked { mutation, ranks, times, buffer: bytes.parts().0.capacity() })
     }
 
-    /// The same of bytes that come from a log, whose columns may be those that the table had when it was written.
+    /// Whether it is a write to a table of these columns: what comes from a log may have been one when the table was another.
     ///
     /// # Errors
-    /// Those of [`Checked::new`], and for a column that the table does not have.
-    pub fn of_log(bytes: &Bytes, schema: &Rc<Schema>) -> Result<Checked> {
-        let checked = Checked::new(bytes, schema)?;
-        let (mut of_rows, mut of_static) = (Columns(0), Columns(0));
-        let is_read = standing_mutation(bytes, &mut of_rows).is_ok();
-        if let Some(row) = &checked.mutation.static_row {
-            row.cells.iter().for_each(|cell| of_static.has(cell.column));
-            row.complex_deletions.iter().for_each(|(column, _)| of_static.has(*column));
-        }
-        match is_read && of_rows.0 <= schema.regulars.len() && of_static.0 <= schema.statics.len() {
-            true => Ok(checked),
-            false => Err(Error::Invalid("a mutation has columns that its table does not have".to_owned())),
-        }
+    /// [`Error::Invalid`], in words, if it is not.
+    pub fn check(bytes: &Bytes, schema: &Schema) -> Result<()> {
+        let mutation = flat::mutation(bytes).map_err(|error| Error::Invalid(error.to_string()))?;
+        mutation.check(schema).map_err(Error::Invalid)
     }
 
     /// A mutation, encoded.
@@ -127,8 +94,10 @@ mod tests {
         mutation.static_row = Some(row(&[], 0));
         let mut bytes = Vec::new();
         flat::put_mutation(&mutation, &mut bytes);
-        let is_good = |schema: &Rc<Schema>| Checked::of_log(&Bytes::from(bytes.clone()), schema).is_ok();
+        let is_good = |schema: &Schema| Checked::check(&Bytes::from(bytes.clone()), schema).is_ok();
         assert!(is_good(&schema(&["s"], &["a", "b"])));
         assert!(!is_good(&schema(&["s"], &["a"])) && !is_good(&schema(&[], &["a", "b"])));
+        let other = Schema { clustering: vec![CqlType::Int; 2], ..(*schema(&["s"], &["a", "b"])).clone() };
+        assert!(!is_good(&other), "another number of clustering columns");
     }
 }
