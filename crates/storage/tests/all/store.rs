@@ -202,6 +202,10 @@ fn what_is_under_way_is_not_done_again() {
             runtime::join_all(both).await.into_iter().collect::<Result<(), _>>().unwrap();
             assert_eq!((state(), stats().failed), ((1, 1), u64::from(is_altered)), "altered: {is_altered}");
             store.compact(&table).await.unwrap();
+            assert_eq!(state(), (1, 1), "there is nothing to merge it with");
+            store.write(TABLE, row(2, 1, 1, 1)).await.unwrap();
+            store.flush(&table).await.unwrap();
+            store.compact(&table).await.unwrap();
             assert_eq!(state(), (2, 1), "altered: {is_altered}");
             assert_eq!(rows(&table, 1, Slice::all()).await.len(), 4000);
         })
