@@ -156,7 +156,8 @@ pub fn instead_of_database(path: &Path) -> Option<String> {
 
 /// Whether a file of this name tells that its folder is that of a table.
 pub fn is_of_table(name: &str) -> bool {
-    name.ends_with("-Data.db") || name == SCHEMA
+    // Of an SSTable that lost its data the index is left.
+    name.ends_with("-Data.db") || name.ends_with("-Index.db") || name == SCHEMA
 }
 
 fn is_data(file: &Path) -> bool {

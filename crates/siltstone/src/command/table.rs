@@ -7,6 +7,7 @@ mod upkeep;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use model::types::parse_instant;
 use serde_json::Value as Json;
 use siltstone::database::{ColumnKind, Database, Options, Table, Value};
 use siltstone::error::json_words;
@@ -172,6 +173,13 @@ fn values(what: &str, text: &str, columns: usize) -> Result<Vec<Value>> {
         }
         _ => Ok(vec![Value::Text(text.to_owned())]),
     }
+}
+
+/// A time: a number of units since 1970, each of so many microseconds, or as text.
+fn time(text: &str, units: &str, micros: i64) -> std::result::Result<i64, String> {
+    let instant = || Some(parse_instant(text)?.div_euclid(micros));
+    let number = text.parse().ok().or_else(instant);
+    number.ok_or_else(|| format!("{units} since 1970 were expected, or a time as 2023-11-14T22:13:20Z"))
 }
 
 /// How many columns of a table are of a kind.

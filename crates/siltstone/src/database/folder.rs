@@ -305,7 +305,7 @@ fn folders_of_tables(disk: &Disk, data: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Those of a table of this name, by the folder's own or by what its schema.cql says.
+/// Those of a table of this name, by what its schema.cql says, or else by the folder's own.
 fn called(disk: &Disk, mut folders: Vec<PathBuf>, name: &str) -> Result<Vec<PathBuf>> {
     let wanted = Wanted { name: Some(name) };
     let mut others = BTreeSet::new();
@@ -317,10 +317,7 @@ fn called(disk: &Disk, mut folders: Vec<PathBuf>, name: &str) -> Result<Vec<Path
         // Where that tells nothing, the folder's own name does.
         let (keyspace, table) =
             schema.map_or((named.keyspace, named.table), |schema| (schema.keyspace, schema.table));
-        let is_part = |path: &PathBuf| {
-            let name = name_of(path);
-            paths::is_of_table(&name) || name.ends_with("-Index.db")
-        };
+        let is_part = |path: &PathBuf| paths::is_of_table(&name_of(path));
         let is_table = !disk.exists(&folder.join(DROPPED))
             && list(disk, folder).is_ok_and(|all| all.iter().any(is_part));
         let is_it = is_table && wanted.is(keyspace.as_deref(), &table);

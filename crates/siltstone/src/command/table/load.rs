@@ -5,11 +5,10 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use model::types::parse_instant;
 use siltstone::load::{Form, LoadOptions, load};
 use siltstone::{Error, Result};
 
-use super::{Opened, Place};
+use super::{Opened, Place, time};
 use crate::command::lines::say;
 use crate::command::progress::Progress;
 
@@ -89,7 +88,5 @@ fn open(path: &Path) -> Result<(Box<dyn BufRead>, u64)> {
 
 /// Microseconds, as a number or as text.
 fn timestamp(text: &str) -> std::result::Result<i64, String> {
-    let micros = text.parse().ok().or_else(|| parse_instant(text));
-    micros
-        .ok_or_else(|| "microseconds since 1970 were expected, or a time as 2023-11-14T22:13:20Z".to_owned())
+    time(text, "microseconds", 1)
 }

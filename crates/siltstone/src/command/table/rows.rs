@@ -4,11 +4,10 @@ use std::io::{self, BufWriter, Write as _};
 use std::num::NonZeroU64;
 
 use clap::Args;
-use model::types::parse_instant;
 use siltstone::database::{Bound, ColumnKind, Page, Row, Table, Value};
 use siltstone::{Error, Result, database};
 
-use super::{Opened, Place, count, named, values};
+use super::{Opened, Place, count, named, time, values};
 use crate::command::{note, positive};
 
 /// Print a row by its whole key, as a JSON object by column.
@@ -259,9 +258,7 @@ fn token(text: &str) -> std::result::Result<i64, String> {
 
 /// Seconds since 1970, as a number or as text.
 fn seconds(text: &str) -> std::result::Result<i64, String> {
-    let instant = || Some(parse_instant(text)?.div_euclid(1_000_000));
-    let seconds = text.parse().ok().or_else(instant);
-    seconds.ok_or_else(|| "seconds since 1970 were expected, or a time as 2023-11-14T22:13:20Z".to_owned())
+    time(text, "seconds", 1_000_000)
 }
 
 /// Prints rows, up to a limit.
