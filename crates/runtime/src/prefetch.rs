@@ -5,6 +5,12 @@
 
 #![expect(unsafe_code, reason = "the CPU's instruction takes an address")]
 
+/// Bytes of a line of the CPU's caches.
+const LINE: usize = 64;
+
+/// So many lines of a row are brought.
+const LINES: usize = 4;
+
 /// Begins to bring the beginning of something near the CPU: the 64 bytes or so around its address. On CPUs other than x86-64
 /// that is read there and then.
 #[inline]
@@ -17,4 +23,15 @@ pub fn prefetch<T>(of: &T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     std::hint::black_box(of);
+}
+
+/// Begins to bring the beginning of a row near the CPU: its first four lines. Who looks at the end of a longer one goes there line by
+/// line, which a CPU foresees.
+#[inline]
+pub fn prefetch_row(row: &[u8]) {
+    match row.first_chunk::<{ LINES * LINE }>() {
+        Some(lines) => lines.iter().step_by(LINE).for_each(prefetch),
+        // It is among the last ones of its piece of memory.
+        None => row.chunks(LINE).for_each(|line| prefetch(&line[0])),
+    }
 }

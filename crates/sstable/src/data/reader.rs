@@ -462,6 +462,7 @@ impl DataReader {
         let (source, mut at) = window.source();
         let mut values = UsualValues::default();
         while let Some(behind) = codec.usual_row(source.owner, at..source.end, end.as_ref(), &mut values) {
+            source.bring_near(&(at..behind));
             let place = RowPlace { buffer: source.owner, at };
             at = behind;
             if !take(&place, values.row()) {
@@ -492,6 +493,7 @@ impl DataReader {
             return Ok(Step::Behind);
         }
         let (source, _) = self.window.source();
+        source.bring_near(&(at..end));
         self.data.codec.row(source, at, lead, row).map_err(|error| self.corrupt(error))?;
         self.window.advance_to(end);
         Ok(match order {

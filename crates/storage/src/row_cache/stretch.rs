@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use model::flat::{FlatRow, SoughtRow, compare_at, fragment_at, is_usual, put_fragment};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Schema, Slice};
-use runtime::prefetch;
+use runtime::{prefetch, prefetch_row};
 
 /// All that SSTables have of a stretch of a partition, whose ends stand beside rows.
 ///
@@ -48,12 +48,6 @@ const SMALL: usize = 16 << 10;
 /// So many rows before it is looked at, a row is brought near the CPU: there are too many instructions between two rows for a
 /// CPU to see the next one by itself.
 const AHEAD: usize = 4;
-
-/// So many lines of a row are brought. Who looks at the end of a longer one goes there line by line, which a CPU foresees.
-const LINES: usize = 4;
-
-/// Bytes of a line of the CPU's caches.
-const LINE: usize = 64;
 
 /// The top bit of a number: the fragment is a range tombstone.
 const IS_CHANGE: u32 = 1 << 31;
@@ -253,7 +247,7 @@ impl View {
         let place = |step: usize| if is_forward { first + step } else { end.wrapping_sub(1 + step) };
         let bring = |step| {
             if let Some(number) = numbers.get(place(step)) {
-                bring_near(&all[(u32::from_le_bytes(*number) & PLACE) as usize..]);
+                prefetch_row(&all[(u32::from_le_bytes(*number) & PLACE) as usize..]);
             }
         };
         (1..AHEAD).for_each(bring);
@@ -275,16 +269,6 @@ impl View {
         };
         self.left = if is_forward { (first + step, end) } else { (first, end - step) };
         wants_more
-    }
-}
-
-/// Begins to bring a row near the CPU.
-#[inline]
-fn bring_near(row: &[u8]) {
-    match row.first_chunk::<{ LINES * LINE }>() {
-        Some(lines) => lines.iter().step_by(LINE).for_each(prefetch),
-        // It is among the last ones of its stretch.
-        None => row.chunks(LINE).for_each(|line| prefetch(&line[0])),
     }
 }
 

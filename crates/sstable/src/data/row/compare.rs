@@ -177,6 +177,7 @@ impl RowCodec {
         if let Some(only) = &sought.only {
             let is_before = |key: &[u8]| sought.order_of(only, key, Weight::At).is_lt();
             while let Some(end) = plain_row(&source.owner[..source.end], at, only.width, is_before) {
+                source.bring_key_near(&(at..end));
                 at = end;
             }
         }
