@@ -27,14 +27,14 @@ use sstable::{Search, Version};
 
 use self::bench::{Bench, Reading};
 use self::cases::{Case, Group};
-use self::dataset::{Dataset, Shape};
+use self::dataset::{DESCRIPTION, Dataset, Shape};
 use self::figures::Summary;
 use self::output::{Json, Output, Text};
 use crate::arguments::{Format, seconds, version};
 use crate::room;
 
 /// So many rows have int clustering keys, with absent ones between them.
-const MOST_ROWS: i64 = 1 << 30;
+const MOST_ROWS: i64 = 1_000_000_000;
 
 /// Slices and skips of a large partition and of many small ones.
 ///
@@ -45,17 +45,17 @@ const MOST_ROWS: i64 = 1 << 30;
 /// Columns: time of the median iteration; frags, the rows found, which is checked; frag/s, the median with its absolute
 /// deviation, the most and the least. aio and KiB, requests to the disk and what they were for; blocked, how often all
 /// waited for the disk; dropped, requests in vain. idx, pages of 4 KiB of Index.db that were cached, that were not, and
-/// that were waited for; c, slices that were in the row cache or not, and stretches of rows that were put into it (c blk,
+/// that were waited for, without those of fences and filters; c, slices that were in the row cache or not, and stretches of rows that were put into it (c blk,
 /// which counts that in the published program too). allocs, allocations of the shard's thread; tasks, how often the shard turned to the read;
 /// insns/f, instructions of that thread for each row, by the counters of the processor where it has any; cpu, the share
 /// of the time that the thread was on a processor; mem, bytes that the caches have at the end; held, bytes that the
 /// thread has then beyond what it had at first, what the caches account for, and buffers for its next requests: below 0 where
 /// the caches account for a little more than they take. What is not known is -.
 ///
-/// large-partition-single-key-slice is about what one case has left in the row cache for the next: there the cache is
-/// always on, empty before the first case and kept from case to case, each of which is run once. Requests for rows that
-/// the cache must have are an error: rows of up to 32 KiB, as many as take an eighth of it at the most, as a longer read does
-/// not push out all else.
+/// large-partition-single-key-slice is about what a range of rows, by their numbers, has left in the row cache for the next: there the
+/// cache is always on, empty before each case with an arrow, and those without one go on with what it has, and are run once. So are
+/// scans behind skips, which --enable-cache adds. Requests for rows that the cache must have are an error: rows of up to 32 KiB, as
+/// many as take an eighth of it at the most, as a longer read does not push out all else.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -98,7 +98,7 @@ pub struct FastForward {
     #[arg(long, value_name = "VERSION", value_parser = version)]
     sstable_format: Option<Version>,
 
-    /// Write compressed data, with the default of the version.
+    /// Write compressed data: by LZ4, in chunks of 4 KiB, as the published program did.
     #[arg(long)]
     with_compression: bool,
 
@@ -112,16 +112,17 @@ pub struct FastForward {
     index_search: SearchArg,
 
     /// Make every slice a read of the table, through its row cache, as large-partition-single-key-slice always does. Each
-    /// stretch between two skips, and each small partition, is a read of its own then, which has nothing of what was read for
-    /// the one before but what the caches keep.
+    /// stretch between two skips is a read of its own then, 32 of which are begun together, and has nothing of what was read for those
+    /// before but what the caches keep. So is a small partition between two skips; ranges of them are scans of the table, which the row
+    /// cache has no part in.
     #[arg(long)]
     enable_cache: bool,
 
-    /// Begin a group with what the one before has left in the caches.
+    /// Begin the first case of a group with what the group before has left in the caches.
     #[arg(long)]
     keep_cache_across_test_groups: bool,
 
-    /// Begin each iteration with what the one before has left in the caches.
+    /// Begin each iteration, of whatever group, with what the one before has left in the caches.
     #[arg(long)]
     keep_cache_across_test_cases: bool,
 
@@ -173,11 +174,14 @@ impl FastForward {
             let what = "none of the chosen groups is of one of the chosen datasets";
             return Err(Error::Usage(what.to_owned()));
         }
+        let mut in_use = Vec::new();
         for group in &groups {
             self.shape(group.dataset())?;
+            in_use.push(room::read(&group.dataset().folder(&self.data_directory), DESCRIPTION)?);
         }
         room::tell_if_buffered(shard.disk(), &self.data_directory).await?;
         let ran = self.run_groups(shard, groups, output).await;
+        drop(in_use);
         output.finish()?;
         ran
     }
@@ -243,8 +247,8 @@ impl FastForward {
             let mut bench = kept
                 .remove(dataset.name())
                 .filter(|bench: &Bench| reading.is_kept && *bench.reading() == reading);
-            for (number, case) in group.cases(shape.rows).iter().enumerate() {
-                let first = bench.take().filter(|_| number == 0 || reading.keeps_cache);
+            for (number, case) in group.cases(shape.rows, reading.row_cache).iter().enumerate() {
+                let first = bench.take().filter(|_| number == 0 || case.goes_on || reading.keeps_cache);
                 let open =
                     async || Bench::open(shard, dataset, (&shape, &folder), reading, keys.clone()).await;
                 let (summary, last) = self.run_case(dataset, case, first, open).await?;
@@ -290,8 +294,8 @@ impl FastForward {
             fences: self.fences.unwrap_or(true) || is_of_table,
             row_cache: self.enable_cache || group.is_of_row_cache(),
             cache: usize::from(self.cache_mib.get()) << 20,
-            keeps_cache: self.keep_cache_across_test_cases || group.is_of_row_cache(),
-            is_kept: self.keep_cache_across_test_groups && !group.is_of_row_cache(),
+            keeps_cache: self.keep_cache_across_test_cases,
+            is_kept: self.keep_cache_across_test_groups || self.keep_cache_across_test_cases,
         }
     }
 

@@ -236,7 +236,7 @@ impl Growth {
     }
 
     async fn populate(&self, disk: &Disk, size: u32, folder: &Path) -> Result<()> {
-        room::begin(folder, WHOLE)?;
+        let begun = room::begin(folder, WHOLE)?;
         let write = WriteOptions { compression: None, fences: self.fences, ..WriteOptions::new(VERSION) };
         for (some, generation) in self.along.sstables(size).into_iter().zip(1_u32..) {
             let name = format!("{}-{generation}-big-{}", VERSION.name(), Component::Data.name());
@@ -251,7 +251,7 @@ impl Growth {
             writer.seal().await?;
         }
         fs::write(folder.join(WHOLE), LAYOUT).map_err(|error| Error::file(folder, error.to_string()))?;
-        room::end(folder)
+        begun.end()
     }
 }
 

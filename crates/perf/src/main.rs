@@ -22,7 +22,7 @@ static COUNTED: Counted = Counted;
 ///
 /// Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.
 #[derive(Debug, Parser)]
-#[command(name = "siltstone perf", version, arg_required_else_help = true)]
+#[command(name = "siltstone perf", bin_name = "siltstone perf", version, arg_required_else_help = true)]
 struct Perf {
     #[command(subcommand)]
     benchmark: Benchmark,

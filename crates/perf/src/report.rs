@@ -102,7 +102,11 @@ fn read(path: &Path) -> Result<Vec<Chart>> {
     let wrong = |what: String| Error::file(path, what);
     let text = fs::read(path).map_err(|error| wrong(error.to_string()))?;
     let results: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
-    charts::of(&results).ok_or_else(|| wrong("it is not what a benchmark prints as JSON".to_owned()))
+    charts::of(&results).ok_or_else(|| {
+        wrong(
+            "it is not what fast-forward, simple-query, single-key, growth or peers print as JSON".to_owned(),
+        )
+    })
 }
 
 /// Writes charts into a folder, each by its number and its title.

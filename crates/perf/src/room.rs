@@ -1,6 +1,7 @@
 //! Room for a dataset that is written: only what was written as one before, be it whole or not, makes room for it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use runtime::{Disk, IoClass};
@@ -11,19 +12,33 @@ use tempfile::TempDir;
 /// Beside a dataset until all of it is there.
 const BEGUN: &str = "begun";
 
+const IS_WRITTEN: &str = "this dataset is written at this moment, by somebody else";
+
 /// Of a temporary folder that somebody uses the file that is locked.
 const IN_USE: &str = "in-use";
 
 /// How names of temporary folders begin.
 const TEMPORARY: &str = "siltstone-perf-";
 
+/// A dataset that is written. Nobody else writes it meanwhile.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Begun<'a> {
+    folder: &'a Path,
+    /// Locked until it is closed, which the end of the process does too.
+    _locked: File,
+}
+
 /// An empty folder, in the place of a dataset that was there, which has a file of that name, or of one that was begun.
 ///
 /// # Errors
-/// A folder that holds something else; what the operating system says.
-pub(crate) fn begin(folder: &Path, description: &str) -> Result<()> {
+/// A folder that holds something else; a dataset that is written or read at this moment; what the operating system says.
+pub(crate) fn begin<'a>(folder: &'a Path, description: &str) -> Result<Begun<'a>> {
     let refused = |error: std::io::Error| Error::file(folder, error.to_string());
     fs::create_dir_all(folder).map_err(refused)?;
+    if let Ok(file) = File::open(folder.join(description)) {
+        alone(&file, folder, "this dataset is read at this moment")?;
+    }
     let is_dataset = folder.join(description).exists() || folder.join(BEGUN).exists();
     let entries: Vec<fs::DirEntry> = fs::read_dir(folder).and_then(Iterator::collect).map_err(refused)?;
     let is_of_dataset = |entry: &fs::DirEntry| {
@@ -40,11 +55,52 @@ pub(crate) fn begin(folder: &Path, description: &str) -> Result<()> {
         return Err(Error::file(&other.path(), what));
     }
     // There first: what is cut off here is one that was begun.
-    fs::write(folder.join(BEGUN), "").map_err(refused)?;
+    let begun = File::create(folder.join(BEGUN)).map_err(refused)?;
+    alone(&begun, folder, IS_WRITTEN)?;
+    // Whoever had it before has removed it with its end.
+    if !is_same_file(&begun, &folder.join(BEGUN)) {
+        return Err(Error::file(folder, IS_WRITTEN));
+    }
     for entry in entries.iter().filter(|entry| entry.file_name() != BEGUN) {
         fs::remove_file(entry.path()).map_err(refused)?;
     }
-    Ok(())
+    Ok(Begun { folder, _locked: begun })
+}
+
+impl Begun<'_> {
+    /// All of the dataset is there.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) fn end(self) -> Result<()> {
+        fs::remove_file(self.folder.join(BEGUN)).map_err(|error| Error::file(self.folder, error.to_string()))
+    }
+}
+
+/// The file that describes a dataset, which is not written anew as long as somebody has it. `None` where files cannot be locked.
+///
+/// # Errors
+/// A dataset that is written at this moment.
+pub(crate) fn read(folder: &Path, description: &str) -> Result<Option<File>> {
+    let Ok(file) = File::open(folder.join(description)) else { return Ok(None) };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(Error::file(folder, IS_WRITTEN)),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Locks a file. Where files cannot be locked, that is left out.
+fn alone(file: &File, folder: &Path, what: &str) -> Result<()> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::file(folder, what)),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
+fn is_same_file(file: &File, path: &Path) -> bool {
+    let (open, named) = (file.metadata(), fs::metadata(path));
+    matches!((open, named), (Ok(open), Ok(named)) if (open.dev(), open.ino()) == (named.dev(), named.ino()))
 }
 
 /// A folder that goes with its handle.
@@ -112,14 +168,6 @@ pub(crate) async fn tell_if_buffered(disk: &Disk, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All of the dataset is there.
-///
-/// # Errors
-/// What the operating system says.
-pub(crate) fn end(folder: &Path) -> Result<()> {
-    fs::remove_file(folder.join(BEGUN)).map_err(|error| Error::file(folder, error.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,22 +190,40 @@ mod tests {
         fs::create_dir(&file).unwrap();
         assert!(begin(folder.path(), "whole").is_err(), "a folder is no part of it");
         fs::remove_dir(&file).unwrap();
-        begin(folder.path(), "whole").unwrap();
+        drop(begin(folder.path(), "whole").unwrap());
+    }
+
+    #[test]
+    fn one_that_is_written_or_read_is_not_begun_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let refusal = || begin(folder, "whole").map(drop).unwrap_err().to_string();
+        let first = begin(folder, "whole").unwrap();
+        assert!(refusal().contains("written at this moment"), "{}", refusal());
+        fs::write(folder.join("whole"), "").unwrap();
+        first.end().unwrap();
+        let (reader, another) = (read(folder, "whole").unwrap(), read(folder, "whole").unwrap());
+        assert!(reader.is_some() && another.is_some());
+        drop(reader);
+        assert!(refusal().contains("read at this moment"), "{}", refusal());
+        assert!(folder.join("whole").exists());
+        drop(another);
+        drop(begin(folder, "whole").unwrap());
     }
 
     #[test]
     fn one_that_was_begun_is_begun_again() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("set");
-        begin(&folder, "whole").unwrap();
+        drop(begin(&folder, "whole").unwrap());
         fs::write(folder.join("me-1-big-Data.db.tmp"), "half of it").unwrap();
-        begin(&folder, "whole").unwrap();
+        let again = begin(&folder, "whole").unwrap();
         assert!(!folder.join("me-1-big-Data.db.tmp").exists());
-        end(&folder).unwrap();
+        again.end().unwrap();
         fs::write(folder.join("me-1-big-Data.db"), "").unwrap();
         assert!(begin(&folder, "whole").is_err(), "it might be anything");
         fs::write(folder.join("whole"), "").unwrap();
-        begin(&folder, "whole").unwrap();
+        drop(begin(&folder, "whole").unwrap());
         assert!(!folder.join("whole").exists() && !folder.join("me-1-big-Data.db").exists());
     }
 

@@ -148,25 +148,27 @@ fn a_restricted_reader_finds_two_rows_where_it_is_told_to_go_on() {
 #[test]
 fn what_a_row_cache_has_is_not_asked_for_again() {
     let group = "large-partition-single-key-slice";
-    // Where the only row lies elsewhere, there is nothing to ask for.
-    let outside = cases_for("0.01", &populated_with(1, &["--datasets", "large-part-ds1"]), group, &[]);
-    assert!(number(&outside[0], "frags") == 0 && number(&outside[0], "aio") == 0, "{}", outside[0]);
-    for rows in [7, 60, ROWS] {
+    for rows in [1, 7, 60, ROWS] {
         let folder = populated_with(rows, &["--datasets", "large-part-ds1"]);
-        // Longer than most cases take: each is run once all the same.
+        // Longer than most cases take: what goes on is run once all the same.
         for options in [&[][..], &["--keep-cache-across-test-groups"]] {
             let cases = cases_for("0.01", &folder, group, options);
-            assert_eq!(cases.len(), 14);
+            assert_eq!(cases.len(), 38);
             assert!(number(&cases[0], "aio") > 0 && number(&cases[0], "c miss") == 1, "{}", cases[0]);
-            assert!(cases.iter().all(|case| case["iterations"] == 1));
+            let (first, later): (Vec<&Value>, Vec<&Value>) =
+                cases.iter().partition(|case| case["case"] == "->");
+            assert_eq!(first.len(), 14);
+            // Where the only row lies elsewhere, there is nothing to ask for.
+            let is_cold = |case: &&Value| number(case, "aio") > 0 || number(case, "frags") == 0;
+            assert!(first.iter().all(is_cold) && later.iter().all(|case| case["iterations"] == 1));
             for case in cases.iter().filter(|case| case["known"] == "yes") {
                 // Of what lies behind the last row nothing has to be kept.
                 assert!(number(case, "c hit") == 1 || number(case, "frags") == 0, "{rows} {case}");
                 assert_eq!(number(case, "aio"), 0, "{rows} {case}");
                 assert_eq!((number(case, "c blk"), number(case, "idx blk")), (0, 0), "{rows} {case}");
-                assert!(number(case, "mem") > 0);
+                assert!(number(case, "mem") > 0 || rows <= 100);
             }
-            assert_eq!(number(&cases[13], "frags"), rows);
+            assert_eq!(number(&cases[4], "frags"), rows);
         }
     }
 }
@@ -187,8 +189,36 @@ fn a_group_of_the_row_cache_says_so() {
 fn rows_that_a_row_cache_has_no_room_for_are_asked_for_again() {
     let folder = populated(&["--datasets", "large-part-ds1", "--value-size", "2000"]);
     let cases = cases(&folder, "large-partition-single-key-slice", &["--cache-mib", "1"]);
-    assert!(number(&cases[13], "aio") > 0 && cases[13]["known"] == "yes", "{}", cases[13]);
-    assert!(cases[..12].iter().filter(|case| case["known"] == "yes").all(|case| case["aio"] == 0));
+    let is_of_all = |case: &&Value| case["range"] == format!("[0, {ROWS}]");
+    let all: Vec<&Value> = cases.iter().filter(is_of_all).collect();
+    assert!(all.len() == 2 && number(all[1], "aio") > 0 && all[1]["known"] == "yes", "{all:?}");
+    let few = |case: &&Value| case["known"] == "yes" && number(case, "frags") <= 20;
+    // Those from the hundredth on are more than it has room for.
+    let few: Vec<&Value> =
+        cases.iter().take_while(|case| case["range"] != "[100, +inf)").filter(few).collect();
+    assert!(few.len() == 5 && few.iter().all(|case| case["aio"] == 0), "{few:?}");
+}
+
+/// What was skipped is asked for when all is scanned, and what was not is not.
+#[test]
+fn scans_behind_skips_have_what_these_have_left() {
+    let folder = populated(&[]);
+    for (group, is_kept) in [("large-partition-skips", true), ("small-partition-skips", false)] {
+        let cases = cases(&folder, group, &["--enable-cache"]);
+        assert_eq!(cases.len(), 17 + 8);
+        let scan = |case: &Value| (number(case, "frags"), number(case, "skip")) == (ROWS, 0);
+        assert!(cases[17..].iter().skip(1).step_by(2).all(scan), "{group}");
+        // A row of two, and then all: rows that are there already are not asked for, though their blocks may be.
+        assert_eq!(
+            number(&cases[18], "c hit") + number(&cases[18], "c miss"),
+            u64::from(is_kept),
+            "{group}: {}",
+            cases[18]
+        );
+        // Of a partition 32 rows are read together; a partition is read by itself.
+        let (skipped, most) = (number(&cases[1], "aio"), if is_kept { ROWS / 2 / 8 } else { ROWS / 2 });
+        assert!(skipped <= most, "{group}: {skipped} requests where {most} are allowed");
+    }
 }
 
 /// A read gives back what it took, save for what the caches have.

@@ -32,7 +32,7 @@ const GROUPS: [Group; 7] = [
     ("large-partition-select-few-rows", &[STRIDE, ROWS, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
     ("large-partition-select-missing-rows", &[STRIDE, ROWS, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
     ("large-partition-forwarding", &[SCANNED, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
-    ("large-partition-single-key-slice", &[RANGE, KNOWN, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
+    ("large-partition-single-key-slice", &[SEQUENCE, RANGE, KNOWN, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
     ("small-partition-skips", &[READ, SKIP, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
     ("small-partition-slicing", &[OFFSET, READ, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
 ];
@@ -74,6 +74,7 @@ const OFFSET: Column = column("offset", "offset");
 const STRIDE: Column = column("stride", "stride");
 const ROWS: Column = column("rows", "rows");
 const SCANNED: Column = column("scan of all partitions", "pk-scan");
+const SEQUENCE: Column = column("", "case");
 const RANGE: Column = column("range", "range");
 const KNOWN: Column = column("read before", "known");
 const FOUND: Column = column("found", "frags");
@@ -334,7 +335,7 @@ mod tests {
 
     #[test]
     fn each_group_has_its_table() {
-        let labels = json!({ "read": 1, "skip": 0, "offset": 3, "stride": 2, "rows": 5, "pk-scan": "yes", "range": "[1, 2]",
+        let labels = json!({ "read": 1, "skip": 0, "offset": 3, "stride": 2, "rows": 5, "pk-scan": "yes", "case": "->", "range": "[1, 2]",
             "known": "no" });
         let names = GROUPS.iter().map(|(name, _)| *name).chain([GOING_ON, SLICING, OF_TABLE]);
         let groups = names.map(|name| json!({ "group": name, "cases": [case(labels.clone(), 2, 7.5)] }));
@@ -344,7 +345,7 @@ mod tests {
         let text_of = |name: &str| parts.iter().find(|(part, _)| *part == name).unwrap().1.as_str();
         assert!(text_of(GOING_ON).ends_with("| 3 | 1 | 1 | 2 / 7.5 | 2 / 7.5 | 2 / 7.5 | 1,234 | 10 |\n"));
         assert!(text_of("large-partition-skips").ends_with("| 1 | 0 | 1 | 2 | 7.5 | 1,234 | 10 | -44 |\n"));
-        assert!(text_of("large-partition-single-key-slice").contains("| `[1, 2]` | no | 1 |"));
+        assert!(text_of("large-partition-single-key-slice").contains("| -> | `[1, 2]` | no | 1 |"));
         assert!(a_million(&json!([])).unwrap_err().to_string().contains("large-partition"));
     }
 }

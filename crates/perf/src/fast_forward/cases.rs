@@ -1,10 +1,11 @@
 //! What is read: groups of cases. Most are a number of stretches of rows.
 
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::ops::Range;
 
 use clap::ValueEnum;
 
-use super::dataset::{Dataset, clustering_key};
+use super::dataset::Dataset;
 
 /// How many rows are read before others are skipped.
 const READS: [u32; 2] = [1, 64];
@@ -17,6 +18,12 @@ const SLICES: [u32; 4] = [1, 32, 256, 4096];
 
 /// How many rows are picked from all of a partition.
 const PICKS: [u32; 5] = [1, 2, 4, 8, 16];
+
+/// What is read and what is skipped before all is scanned, with what that has left in the row cache.
+const GAPS: [(u32, u32); 4] = [(1, 1), (1, 64), (64, 1), (64, 64)];
+
+/// The label of a case that begins with empty caches, where others go on with what it has left.
+const BEGINS: &str = "->";
 
 /// Cases that are printed in one table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -67,13 +74,13 @@ pub struct Stretches {
     pub count: u32,
 }
 
-/// Rows from one to another, both of them included.
+/// Rows from one number to another. There need not be rows of these numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowRange {
-    /// The first; `None` where it begins before all.
-    pub first: Option<u32>,
-    /// The last, whether it is there or not; `None` where it ends behind all.
-    pub last: Option<u32>,
+    /// Where it begins.
+    pub first: Bound<i64>,
+    /// Where it ends.
+    pub last: Bound<i64>,
 }
 
 /// What is read.
@@ -105,6 +112,8 @@ pub struct Case {
     pub labels: Vec<(&'static str, String)>,
     /// What is done.
     pub work: Work,
+    /// Whether it begins with what the case before has left in the caches.
+    pub goes_on: bool,
 }
 
 impl Stretches {
@@ -129,21 +138,37 @@ impl Stretches {
 impl RowRange {
     /// How many there are, among so many.
     pub fn rows(self, rows: u32) -> u64 {
-        let end = self.last.map_or(rows, |last| rows.min(last.saturating_add(1)));
-        u64::from(end.saturating_sub(self.first.unwrap_or(0)))
+        let first = match self.first {
+            Included(first) => first,
+            Excluded(before) => before + 1,
+            Unbounded => 0,
+        };
+        let end = match self.last {
+            Included(last) => last + 1,
+            Excluded(end) => end,
+            Unbounded => i64::from(rows),
+        };
+        (end.min(i64::from(rows)) - first.max(0)).max(0).cast_unsigned()
     }
 
-    /// The range of their clustering keys, as it is written.
-    fn name(self) -> String {
-        let key = |row: u32| clustering_key(row).to_string();
-        match (self.first, self.last) {
-            (Some(first), Some(last)) if first == last => format!("[{}]", key(first)),
-            (first, last) => {
-                let first = first.map_or("(-inf".to_owned(), |first| format!("[{}", key(first)));
-                let last = last.map_or("+inf)".to_owned(), |last| format!("{}]", key(last)));
-                format!("{first}, {last}")
-            }
+    /// As it is written.
+    pub fn name(self) -> String {
+        if let (Included(first), Included(last)) = (self.first, self.last)
+            && first == last
+        {
+            return format!("[{first}]");
         }
+        let first = match self.first {
+            Included(first) => format!("[{first}"),
+            Excluded(before) => format!("({before}"),
+            Unbounded => "(-inf".to_owned(),
+        };
+        let last = match self.last {
+            Included(last) => format!("{last}]"),
+            Excluded(end) => format!("{end})"),
+            Unbounded => "+inf)".to_owned(),
+        };
+        format!("{first}, {last}")
     }
 }
 
@@ -153,16 +178,14 @@ impl Case {
         match self.work {
             Work::Rows(_, stretches) => stretches.rows(rows),
             Work::Absent(..) => 0,
-            Work::Restricted { .. } => {
-                RowRange { first: Some(rows / 2), last: Some(rows / 2 + 1) }.rows(rows)
-            }
+            Work::Restricted { .. } => rows.saturating_sub(rows / 2).min(2).into(),
             Work::Range { rows: range, .. } => range.rows(rows),
         }
     }
 
     /// Whether it is run once, however long cases are to run: again, it would find what it has left in the caches itself.
     pub fn is_run_once(&self) -> bool {
-        matches!(self.work, Work::Range { .. })
+        self.goes_on
     }
 }
 
@@ -215,9 +238,10 @@ impl Group {
         matches!(self, Group::LargePartitionSlicingSingleKeyReader | Group::LargePartitionSingleKeySlice)
     }
 
-    /// Its cases, among so many rows.
-    pub fn cases(self, rows: u32) -> Vec<Case> {
+    /// Its cases, among so many rows; with the row cache there are more.
+    pub fn cases(self, rows: u32, row_cache: bool) -> Vec<Case> {
         match self {
+            Group::LargePartitionSkips | Group::SmallPartitionSkips if row_cache => skips_in_cache(rows),
             Group::LargePartitionSkips | Group::SmallPartitionSkips => skips(rows),
             Group::LargePartitionSlicing | Group::SmallPartitionSlicing => slices(By::Forwarding, rows),
             Group::LargePartitionSlicingClusteringKeys => slices(By::Slice, rows),
@@ -232,17 +256,30 @@ impl Group {
 
 fn case(labels: &[(&'static str, u32)], work: Work) -> Case {
     let labels = labels.iter().map(|&(name, value)| (name, value.to_string())).collect();
-    Case { labels, work }
+    Case { labels, work, goes_on: false }
 }
 
 fn skips(rows: u32) -> Vec<Case> {
-    let skip = |read: u32, skip: u32| {
-        let (len, step) = if skip == 0 { (rows, rows) } else { (read, read + skip) };
-        let stretches = Stretches { first: 0, len, step, count: rows.div_ceil(step.max(1)) };
-        case(&[("read", read), ("skip", skip)], Work::Rows(By::Forwarding, stretches))
-    };
-    let with_skips = READS.iter().flat_map(|&read| SKIPS.map(|by| skip(read, by)));
-    [skip(1, 0)].into_iter().chain(with_skips).collect()
+    let with_skips = READS.iter().flat_map(|&read| SKIPS.map(|by| skipping(rows, read, by)));
+    [skipping(rows, 1, 0)].into_iter().chain(with_skips).collect()
+}
+
+/// The same, and behind them scans of all by what others with gaps have left.
+fn skips_in_cache(rows: u32) -> Vec<Case> {
+    let scans = GAPS.iter().flat_map(|&(read, skip)| {
+        [skipping(rows, read, skip), Case { goes_on: true, ..skipping(rows, 1, 0) }]
+    });
+    let mut cases: Vec<Case> = skips(rows).into_iter().chain(scans).collect();
+    for case in &mut cases {
+        case.labels.insert(0, ("case", begins(case.goes_on)));
+    }
+    cases
+}
+
+fn skipping(rows: u32, read: u32, skip: u32) -> Case {
+    let (len, step) = if skip == 0 { (rows, rows) } else { (read, read + skip) };
+    let stretches = Stretches { first: 0, len, step, count: rows.div_ceil(step.max(1)) };
+    case(&[("read", read), ("skip", skip)], Work::Rows(By::Forwarding, stretches))
 }
 
 fn slices(by: By, rows: u32) -> Vec<Case> {
@@ -256,7 +293,9 @@ fn slices(by: By, rows: u32) -> Vec<Case> {
 fn few(absent: bool, rows: u32) -> Vec<Case> {
     let work = if absent { Work::Absent } else { Work::Rows };
     let pick = |stride: u32, stretches: Stretches| {
-        case(&[("stride", stride), ("rows", stretches.count)], work(By::Forwarding, stretches))
+        // A row by itself is a slice, whose end is known.
+        let by = if stretches.count == 1 { By::Slice } else { By::Forwarding };
+        case(&[("stride", stride), ("rows", stretches.count)], work(by, stretches))
     };
     let neighbours = [rows / 2, rows / 2 + 1].map(|row| pick(row, Stretches::one(row, 1)));
     let spread = PICKS.map(|count| {
@@ -268,35 +307,51 @@ fn few(absent: bool, rows: u32) -> Vec<Case> {
 }
 
 fn restricted(is_scan: bool) -> Case {
-    Case { labels: vec![("pk-scan", yes_or_no(is_scan))], work: Work::Restricted { is_scan } }
+    let labels = vec![("pk-scan", yes_or_no(is_scan))];
+    Case { labels, work: Work::Restricted { is_scan }, goes_on: false }
 }
 
-/// Ranges that lie in each other, overlap, and have one end and none; each of them again.
+/// Sequences of ranges that are equal, beside each other, overlap, lie in each other, and have one end or gaps between them.
 fn single_key(rows: u32) -> Vec<Case> {
+    let rows = i64::from(rows);
     let range = |first, last| RowRange { first, last };
-    // Of a range that ends behind all, only the last rows: a cache has room for them.
-    let last_rows = range(Some(rows.saturating_sub(10)), None);
-    let sequence = [
-        (range(Some(5), Some(15)), false),
-        (range(Some(5), Some(15)), true),
-        (range(Some(7), Some(12)), true),
-        (range(Some(10), Some(30)), false),
-        (range(Some(10), Some(30)), true),
-        (range(Some(5), Some(30)), true),
-        (range(None, Some(15)), false),
-        (range(None, Some(15)), true),
-        (last_rows, false),
-        (last_rows, true),
-        (range(Some(50), Some(50)), false),
-        (range(Some(50), Some(50)), true),
-        (range(None, None), false),
-        (range(None, None), true),
+    let to = |first, last| range(Included(first), Included(last));
+    let up_to = |first, end| range(Included(first), Excluded(end));
+    let gaps = [up_to(10, 20), up_to(30, 40), up_to(60, 70), up_to(90, 100)].map(|range| (range, false));
+    let between = |ranges: RowRange| gaps.into_iter().chain([(ranges, false)]).collect::<Vec<_>>();
+    // Of each range, whether those before it have all of it.
+    let sequences = [
+        vec![(to(0, 1), false), (to(0, 1), true)],
+        vec![(to(0, rows / 2), false), (to(0, rows / 2), true)],
+        vec![(to(0, rows), false), (to(0, rows), true)],
+        vec![(up_to(1, 100), false), (to(100, 109), false)],
+        vec![(to(1, 100), false), (to(100, 100), true)],
+        vec![(to(1, 100), false), (to(51, 150), false)],
+        vec![(to(1, 100), false), (to(51, 70), true)],
+        vec![(to(51, 70), false), (to(41, 80), false), (to(31, 100), false)],
+        vec![(up_to(0, 100), false), (to(100, 100), false)],
+        vec![(range(Excluded(100), Included(200)), false), (to(100, 100), false)],
+        vec![(range(Unbounded, Included(100)), false), (to(10, 20), true), (to(-1, -1), true)],
+        vec![
+            (range(Included(100), Unbounded), false),
+            (to(150, 159), true),
+            (to(rows - 1, rows - 1), rows > 100),
+            (to(rows + 1, rows + 1), rows > 100),
+        ],
+        between(up_to(0, 100)),
+        between(up_to(10, 100)),
     ];
-    let named = sequence.map(|(range, is_known)| Case {
-        labels: vec![("range", range.name()), ("known", yes_or_no(is_known))],
+    let named = |(at, (range, is_known)): (usize, (RowRange, bool))| Case {
+        labels: vec![("case", begins(at > 0)), ("range", range.name()), ("known", yes_or_no(is_known))],
         work: Work::Range { rows: range, is_known },
-    });
-    named.to_vec()
+        goes_on: at > 0,
+    };
+    sequences.into_iter().flat_map(|sequence| sequence.into_iter().enumerate().map(named)).collect()
+}
+
+/// Of a case, whether it begins a sequence, as it is printed.
+fn begins(goes_on: bool) -> String {
+    if goes_on { "" } else { BEGINS }.to_owned()
 }
 
 fn yes_or_no(is: bool) -> String {
@@ -305,6 +360,8 @@ fn yes_or_no(is: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeBounds;
+
     use super::*;
 
     fn stretches(case: &Case, rows: u32) -> Vec<Range<u32>> {
@@ -316,7 +373,7 @@ mod tests {
 
     #[test]
     fn skips_leave_out_what_they_say() {
-        let cases = Group::LargePartitionSkips.cases(1000);
+        let cases = Group::LargePartitionSkips.cases(1000, false);
         assert_eq!(cases.len(), 17);
         assert_eq!(cases[0].expected(1000), 1000);
         assert_eq!(cases[1].labels, [("read", "1".to_owned()), ("skip", "1".to_owned())]);
@@ -328,27 +385,30 @@ mod tests {
 
     #[test]
     fn slices_begin_at_the_front_and_in_the_middle() {
-        let cases = Group::LargePartitionSlicing.cases(400);
+        let cases = Group::LargePartitionSlicing.cases(400, false);
         let found: Vec<u64> = cases.iter().map(|case| case.expected(400)).collect();
         assert_eq!(found, [1, 32, 256, 400, 1, 32, 200, 200]);
     }
 
     #[test]
     fn few_rows_are_spread() {
-        let cases = Group::LargePartitionSelectFewRows.cases(1000);
+        let cases = Group::LargePartitionSelectFewRows.cases(1000, false);
         let rows = |case: &Case| stretches(case, 1000).into_iter().flatten().collect::<Vec<u32>>();
         let picks: Vec<Vec<u32>> = cases[..5].iter().map(rows).collect();
         assert_eq!(picks[..3], [[500], [501], [0]]);
         assert_eq!(picks[4], [0, 250, 500, 750]);
         assert_eq!(cases[7].expected(1000), 500);
         assert!(
-            Group::LargePartitionSelectMissingRows.cases(1000).iter().all(|case| case.expected(1000) == 0)
+            Group::LargePartitionSelectMissingRows
+                .cases(1000, false)
+                .iter()
+                .all(|case| case.expected(1000) == 0)
         );
     }
 
     #[test]
     fn two_rows_are_around_the_middle() {
-        let cases = Group::LargePartitionForwarding.cases(1000);
+        let cases = Group::LargePartitionForwarding.cases(1000, false);
         let labels: Vec<(&str, &str)> =
             cases.iter().map(|case| (case.labels[0].0, &*case.labels[0].1)).collect();
         assert_eq!(labels, [("pk-scan", "yes"), ("pk-scan", "no")]);
@@ -357,35 +417,65 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_named_by_their_keys() {
-        let cases = Group::LargePartitionSingleKeySlice.cases(1000);
-        let names: Vec<&str> = cases.iter().map(|case| &*case.labels[0].1).collect();
+    fn ranges_are_of_the_numbers_of_rows() {
+        let cases = Group::LargePartitionSingleKeySlice.cases(1000, true);
+        assert_eq!(cases.iter().filter(|case| !case.goes_on).count(), 14);
+        let lines: Vec<String> = cases
+            .iter()
+            .map(|case| format!("{}{} {}", case.labels[0].1, case.labels[1].1, case.expected(1000)))
+            .collect();
+        assert_eq!(lines.len(), 38);
+        assert_eq!(lines[..4], ["->[0, 1] 2", "[0, 1] 2", "->[0, 500] 501", "[0, 500] 501"]);
+        assert_eq!(lines[4..8], ["->[0, 1000] 1000", "[0, 1000] 1000", "->[1, 100) 99", "[100, 109] 10"]);
         assert_eq!(
-            [names[0], names[6], names[8], names[10], names[12]],
-            ["[11, 31]", "(-inf, 31]", "[1981, +inf)", "[101]", "(-inf, +inf)"]
+            lines[19..24],
+            ["->(100, 200] 100", "[100] 1", "->(-inf, 100] 101", "[10, 20] 11", "[-1] 0"]
         );
-        let found: Vec<u64> = cases.iter().map(|case| case.expected(1000)).collect();
-        assert_eq!(found, [11, 11, 6, 21, 21, 26, 16, 16, 10, 10, 1, 1, 1000, 1000]);
+        assert_eq!(lines[24..28], ["->[100, +inf) 900", "[150, 159] 10", "[999] 1", "[1001] 0"]);
+        let few = RowRange { first: Included(100), last: Unbounded };
+        assert_eq!(few.rows(60), 0);
     }
 
-    /// A case is known if and only if those before it have all of its rows, or rather all that is between its ends.
+    /// A case is known if and only if those of its sequence before it have all that is between its ends.
     #[test]
     fn what_is_known_was_read() {
-        let mut read: Vec<(i64, i64)> = Vec::new();
-        for case in Group::LargePartitionSingleKeySlice.cases(1000) {
+        let mut read: Vec<RowRange> = Vec::new();
+        for case in Group::LargePartitionSingleKeySlice.cases(1000, true) {
             let Work::Range { rows, is_known } = case.work else { panic!("{case:?} is no range") };
-            let range = (rows.first.map_or(-1, i64::from), rows.last.map_or(1000, i64::from));
-            let has = |row: i64| read.iter().any(|(first, last)| (*first..=*last).contains(&row));
-            assert_eq!((range.0..=range.1).all(has), is_known, "{case:?}");
-            read.push(range);
+            if !case.goes_on {
+                read.clear();
+            }
+            let has = |range: &RowRange, row: &i64| (range.first, range.last).contains(row);
+            let all_known =
+                (-5..1005).filter(|row| has(&rows, row)).all(|row| read.iter().any(|range| has(range, &row)));
+            assert_eq!(all_known, is_known, "{case:?}");
+            read.push(rows);
         }
+    }
+
+    #[test]
+    fn scans_follow_gaps_where_there_is_a_row_cache() {
+        let cases = Group::SmallPartitionSkips.cases(1000, true);
+        assert_eq!(cases.len(), 17 + 8);
+        let labels: Vec<[&str; 3]> =
+            cases[15..21].iter().map(|case| [0, 1, 2].map(|at| &*case.labels[at].1)).collect();
+        let expected = [
+            ["->", "64", "1024"],
+            ["->", "64", "4096"],
+            ["->", "1", "1"],
+            ["", "1", "0"],
+            ["->", "1", "64"],
+            ["", "1", "0"],
+        ];
+        assert_eq!(labels, expected);
+        assert_eq!(cases[18].expected(1000), 1000);
     }
 
     #[test]
     fn every_group_has_cases_whatever_the_rows() {
         for group in Group::value_variants() {
             for rows in [1, 2, 17, 1_000_000] {
-                let cases = group.cases(rows);
+                let cases = group.cases(rows, true);
                 assert!(!cases.is_empty());
                 assert!(cases.iter().all(|case| case.expected(rows) <= u64::from(rows)), "{group:?} {rows}");
             }

@@ -46,7 +46,7 @@ pub struct Shape {
     pub column_index_size_in_kb: u32,
     /// The version of the SSTable.
     pub format: Version,
-    /// Whether it is compressed, with the version's default.
+    /// Whether it is compressed.
     pub compression: bool,
     /// Whether there are fences.
     pub fences: bool,
@@ -151,14 +151,9 @@ pub fn key(number: i32) -> PartitionKey {
     PartitionKey::new(Bytes::from(number.to_be_bytes().to_vec()))
 }
 
-/// The number that is the clustering key of a row of the large partition.
-pub fn clustering_key(row: u32) -> i64 {
-    i64::from(row) * 2 + 1
-}
-
-/// The clustering key of a row of the large partition.
-pub fn clustering(row: u32) -> Clustering {
-    clustering_of(clustering_key(row))
+/// The clustering key of a row of the large partition, or of one that would be in front of the first or behind the last.
+pub fn clustering(row: impl Into<i64>) -> Clustering {
+    clustering_of(clustering_key(row.into()))
 }
 
 /// The slice that has these rows of the large partition and no other.
@@ -180,7 +175,7 @@ pub fn from(row: u32) -> Slice {
 /// Where a reader goes that is to give all rows from `row` on, of so many: to what lies before, to two keys on either side
 /// of the row's, and behind all.
 pub fn around(row: u32, rows: u32) -> [Slice; 3] {
-    let beside = |distance: i64| clustering_of(clustering_key(row) + distance);
+    let beside = |distance: i64| clustering_of(clustering_key(row.into()) + distance);
     [
         Slice { start: Position::start(), end: Position::before(beside(-2)) },
         Slice { start: Position::before(beside(-2)), end: Position::after(beside(2)) },
@@ -196,6 +191,10 @@ pub fn common(schema: &Schema, one: Slice, other: Slice) -> Slice {
         start: if is_later { one.start } else { other.start },
         end: if is_earlier { one.end } else { other.end },
     }
+}
+
+fn clustering_key(row: i64) -> i64 {
+    row * 2 + 1
 }
 
 fn clustering_of(number: i64) -> Clustering {

@@ -173,7 +173,7 @@ impl Summary {
             ("allocs", optional(median.allocations)),
             ("tasks", median.tasks.into()),
             ("insns/f", optional(median.instructions.map(|count| count / median.fragments.max(1)))),
-            ("cpu", percent(median)),
+            ("cpu", share_on_cpu(median)),
             ("mem", median.memory.into()),
             ("held", median.held.map_or(Value::Null, Value::from)),
         ]
@@ -190,10 +190,10 @@ fn optional(number: Option<u64>) -> Value {
     number.map_or(Value::Null, Value::from)
 }
 
-fn percent(figures: &Figures) -> Value {
+/// In percent. Both clocks tick in steps of their own, so that it may be a little more than 100.
+fn share_on_cpu(figures: &Figures) -> Value {
     let (cpu, time) = (figures.cpu.as_secs_f64(), figures.time.as_secs_f64());
-    let share = if time > 0.0 { 100.0 * cpu / time } else { 0.0 };
-    Value::from(format!("{share:.1}%"))
+    rounded(if time > 0.0 { 100.0 * cpu / time } else { 0.0 }, 1)
 }
 
 #[cfg(test)]

@@ -33,10 +33,16 @@ const WIDTHS: [(&str, usize); 22] = [
     ("idx miss", 9),
     ("allocs", 9),
     ("tasks", 8),
-    ("cpu", 6),
+    (CPU, 6),
     ("mem", 10),
     ("held", 8),
 ];
+
+/// The share of the time on a processor, which is told in percent.
+const CPU: &str = "cpu";
+
+/// Columns that are not of whole numbers, with how many digits of theirs stand behind the point.
+const DECIMALS: [(&str, usize); 4] = [("time (s)", 6), ("avg aio", 1), ("(KiB)", 1), (CPU, 1)];
 
 /// Where results go.
 pub trait Output {
@@ -105,7 +111,7 @@ impl Output for Text<'_> {
             let names = columns.iter().map(|(name, _)| (*name, (*name).to_owned()));
             writeln!(self.out, "{}", line(names))?;
         }
-        let cells = columns.iter().map(|(name, value)| (*name, text(value)));
+        let cells = columns.iter().map(|(name, value)| (*name, text(name, value)));
         writeln!(self.out, "{}", line(cells))?;
         Ok(self.out.flush()?)
     }
@@ -174,11 +180,16 @@ fn line(cells: impl Iterator<Item = (&'static str, String)>) -> String {
     padded.collect::<Vec<String>>().join(" ")
 }
 
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+fn text(name: &str, value: &Value) -> String {
+    let decimals = DECIMALS.iter().find(|(of, _)| *of == name);
+    match (value, decimals, value.as_f64()) {
+        (Value::Null, ..) => "-".to_owned(),
+        (Value::String(text), ..) => text.clone(),
+        (_, Some((_, decimals)), Some(number)) => {
+            let sign = if name == CPU { "%" } else { "" };
+            format!("{number:.decimals$}{sign}")
+        }
+        (other, ..) => other.to_string(),
     }
 }
 
@@ -212,7 +223,7 @@ mod tests {
             is_kept: false,
         };
         output.group(group, &shape, &reading).unwrap();
-        for case in &group.cases(shape.rows)[..2] {
+        for case in &group.cases(shape.rows, false)[..2] {
             output.case(case, &Summary::new(vec![figures])).unwrap();
         }
         output.finish().unwrap();
@@ -227,7 +238,7 @@ mod tests {
         assert_eq!(lines.len(), 6);
         assert_eq!(lines[0].join(" "), "running: large-partition-slicing on dataset large-part-ds1");
         assert_eq!(lines[3][..3], ["offset", "read", "time"]);
-        assert_eq!(lines[4][..7], ["0", "1", "0.002", "1", "1", "500", "0"]);
+        assert_eq!(lines[4][..7], ["0", "1", "0.002000", "1", "1", "500", "0"]);
         assert!(text.lines().skip(3).all(|line| line.len() == text.lines().nth(3).unwrap().len()));
     }
 

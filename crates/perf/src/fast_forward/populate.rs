@@ -11,6 +11,7 @@ use sstable::writer::Written;
 use sstable::{SSTableWriter, WriteOptions};
 
 use super::dataset::{DESCRIPTION, Dataset, Shape, clustering, key};
+use crate::defaults::write_options;
 use crate::{int_rows, room};
 
 /// Microseconds since the epoch. All rows have the same, so that the same options give the same files.
@@ -24,14 +25,14 @@ const VALUES: u32 = 1024;
 /// # Errors
 /// A folder that holds something else; what the operating system says.
 pub async fn populate(disk: &Disk, dataset: Dataset, shape: &Shape, folder: &Path) -> Result<Written> {
-    room::begin(folder, DESCRIPTION)?;
+    let begun = room::begin(folder, DESCRIPTION)?;
     let descriptor = Descriptor::parse(&shape.data_file(folder))?;
-    let default = WriteOptions::new(shape.format);
+    let published = write_options(shape.format);
     let options = WriteOptions {
-        compression: default.compression.clone().filter(|_| shape.compression),
+        compression: published.compression.clone().filter(|_| shape.compression),
         column_index_size: shape.column_index_size_in_kb << 10,
         fences: shape.fences,
-        ..default
+        ..published
     };
     let encoding = EncodingStats { min_timestamp: TIMESTAMP, ..EncodingStats::NONE };
     let mut writer = SSTableWriter::create(disk, descriptor, &dataset.schema(), encoding, options).await?;
@@ -42,7 +43,7 @@ pub async fn populate(disk: &Disk, dataset: Dataset, shape: &Shape, folder: &Pat
     }
     let written = writer.seal().await?;
     shape.write(folder)?;
-    room::end(folder)?;
+    begun.end()?;
     Ok(written)
 }
 

@@ -31,6 +31,13 @@ const LARGE_LETTERS: u32 = 16;
 /// Bars that are narrower than this have their numbers written upwards.
 const WIDE_BAR: f64 = 30.0;
 
+/// Height of a line of a group's name.
+const GROUP_ROW: i32 = 16;
+
+/// Around a chart, and at its left for its numbers.
+const MARGIN: i32 = 12;
+const LEFT: i32 = 72;
+
 /// Of the room of a group its bars take so much, and each of its own room.
 const GROUP: f64 = 0.84;
 const BAR: f64 = 0.9;
@@ -144,8 +151,8 @@ impl<B: DrawingBackend> Pen<'_, B> {
             let (width, _) = self.root.estimate_text_size(&line.name, &style)?;
             widths.push(swatch + self.pixels(6) + width as i32 + self.pixels(22));
         }
-        let left = self.pixels(72);
-        let (places, rows) = in_rows(&widths, self.root.dim_in_pixel().0 as i32 - left - self.pixels(12));
+        let left = self.pixels(LEFT);
+        let (places, rows) = in_rows(&widths, self.root.dim_in_pixel().0 as i32 - left - self.pixels(MARGIN));
         for ((number, line), (x, row)) in self.chart.lines.iter().enumerate().zip(places) {
             let (x, middle) = (left + x, top + row * self.pixels(ROW) + self.pixels(ROW) / 2);
             self.swatch(number, line, (x, middle), swatch)?;
@@ -178,11 +185,12 @@ impl<B: DrawingBackend> Pen<'_, B> {
     fn axes(&self, top: i32) -> Drawn<Context<'_, B>, B> {
         let Chart { x: along, y: up, .. } = self.chart;
         let (x, y) = (self.chart.x_range(), self.chart.y_range());
+        let below = self.pixels(46) + (self.group_rows()? - 2).max(0) * self.pixels(GROUP_ROW);
         let mut context = ChartBuilder::on(&self.root)
-            .margin(self.pixels(12))
+            .margin(self.pixels(MARGIN))
             .margin_top(top + self.pixels(4))
-            .x_label_area_size(self.pixels(46))
-            .y_label_area_size(self.pixels(72))
+            .x_label_area_size(below)
+            .y_label_area_size(self.pixels(LEFT))
             .build_cartesian_2d(Scale::new(along, x), Scale::new(up, y))?;
         let (x_label, y_label) = (|at: &f64| along.told(*at), |at: &f64| up.told(*at));
         let mut mesh = context.configure_mesh();
@@ -201,7 +209,10 @@ impl<B: DrawingBackend> Pen<'_, B> {
     fn lines(&self, context: &mut Context<'_, B>) -> Drawn<(), B> {
         let Chart { x: along, y: up, .. } = self.chart;
         let (x_range, y_range) = (self.chart.x_range(), self.chart.y_range());
-        for (number, line) in self.chart.lines.iter().enumerate() {
+        // Ours above those of others, where they are the same.
+        let lines = || self.chart.lines.iter().enumerate();
+        let of_others = lines().filter(|(_, line)| line.is_published);
+        for (number, line) in of_others.chain(lines().filter(|(_, line)| !line.is_published)) {
             let style = color(number).stroke_width(2 * self.scale);
             let points: Vec<(f64, f64)> =
                 line.points.iter().map(|&(x, y)| (along.place(x, &x_range), up.place(y, &y_range))).collect();
@@ -254,16 +265,42 @@ impl<B: DrawingBackend> Pen<'_, B> {
         self.root.draw(&Text::new(short(value), (x, y - self.pixels(3)), style))
     }
 
-    /// The name of a group in the middle of its room, on two lines where one has no room for it.
+    /// The name of a group in the middle of its room, on as many lines as it needs there.
     fn group_name(&self, name: &str, (x, y): (i32, i32), room: i32) -> Drawn<(), B> {
         let style = self.text(LETTERS).pos(Pos::new(HPos::Center, VPos::Top));
-        let (width, _) = self.root.estimate_text_size(name, &style)?;
-        let lines = if width as i32 > room * 9 / 10 { halves(name) } else { [name, ""] };
-        for (number, line) in (0..).zip(lines) {
-            let at = (x, y + number * self.pixels(16));
-            self.root.draw(&Text::new(line.to_owned(), at, style.clone()))?;
+        for (number, line) in (0..).zip(self.wrapped(name, room)?) {
+            let at = (x, y + number * self.pixels(GROUP_ROW));
+            self.root.draw(&Text::new(line, at, style.clone()))?;
         }
         Ok(())
+    }
+
+    /// How many lines the names of the groups have at the most.
+    fn group_rows(&self) -> Drawn<i32, B> {
+        let names = &self.chart.x.names;
+        let width = self.root.dim_in_pixel().0 as i32 - self.pixels(LEFT + 2 * MARGIN);
+        let mut rows = 0;
+        for name in names.iter().filter(|_| self.chart.form == Form::Bars) {
+            rows = rows.max(self.wrapped(name, width / names.len() as i32)?.len());
+        }
+        Ok(rows as i32)
+    }
+
+    /// A text in lines that have room, each of one word at the least.
+    fn wrapped(&self, text: &str, room: i32) -> Drawn<Vec<String>, B> {
+        let style = self.text(LETTERS);
+        let mut lines: Vec<String> = Vec::new();
+        for word in text.split(' ') {
+            let longer = lines.last().map(|line| format!("{line} {word}"));
+            match longer {
+                Some(longer) if self.root.estimate_text_size(&longer, &style)?.0 as i32 <= room * 9 / 10 => {
+                    lines.pop();
+                    lines.push(longer);
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+        Ok(lines)
     }
 
     fn text(&self, letters: u32) -> TextStyle<'static> {
@@ -299,13 +336,6 @@ fn in_rows(widths: &[i32], room: i32) -> (Vec<(i32, i32)>, i32) {
         x += width;
     }
     (places, row + 1)
-}
-
-/// Both parts of a text, which is split at the space nearest to its middle.
-fn halves(text: &str) -> [&str; 2] {
-    let spaces = text.match_indices(' ').map(|(at, _)| at);
-    let nearest = spaces.min_by_key(|at| at.abs_diff(text.len() / 2));
-    nearest.map_or([text, ""], |at| [&text[..at], &text[at + 1..]])
 }
 
 #[cfg(test)]
@@ -360,7 +390,5 @@ mod tests {
     fn names_stand_in_rows() {
         assert_eq!(in_rows(&[4, 5, 6, 20], 10), (vec![(0, 0), (4, 0), (0, 1), (0, 2)], 3));
         assert_eq!(in_rows(&[], 10), (vec![], 1));
-        assert_eq!(halves("a row of 100,000 in order"), ["a row of", "100,000 in order"]);
-        assert_eq!(halves("scan"), ["scan", ""]);
     }
 }

@@ -99,8 +99,7 @@ impl Group<'_> {
     }
 
     fn chart(&self, &(_, unit): &Measure, x: Axis, lines: Vec<Line>) -> Chart {
-        let (name, made_of) = (self.group["group"].as_str().unwrap_or_default(), &self.group["made_of"]);
-        let fences = if self.group["fences"] == true { "fences" } else { "no fences" };
+        let name = self.group["group"].as_str().unwrap_or_default();
         let temperature =
             if self.is_cold() { "Cold." } else { "With what the case before has left in the caches." };
         let others = lines.iter().any(|line| line.is_published) && unit == "rows a second";
@@ -111,10 +110,8 @@ impl Group<'_> {
             y: Axis::log(unit),
             lines,
             note: format!(
-                "{} rows of {} bytes; {fences}, {} search. {temperature}{}",
-                told(&made_of["rows"]),
-                made_of["value_size"],
-                self.group["index_search"].as_str().unwrap_or("binary"),
+                "{}. {temperature}{}",
+                self.settings(),
                 if others { " What is published is of another machine." } else { "" },
             ),
         }
@@ -131,8 +128,7 @@ impl Group<'_> {
     fn published(&self, table: &str, by: &str, x: &str, y: &str) -> Vec<Line> {
         let made_of = &self.group["made_of"];
         let is_same = |line: &&Value| ["rows", "value_size"].iter().all(|of| line[of] == made_of[of]);
-        let lines =
-            || published::lines(table).iter().filter(|_| self.is_of_large_partition()).filter(is_same);
+        let lines = || published::lines(table).iter().filter(|_| self.is_as_published()).filter(is_same);
         let of_search = |(search, how)| {
             let of_values = by_value(lines(), by, x, |line| line[search][y].as_f64()).into_iter();
             of_values.map(move |(name, points)| super::published(&format!("{name}, {how}"), points))
@@ -145,8 +141,34 @@ impl Group<'_> {
         self.group["keep_cache_across_test_cases"] != true
     }
 
-    fn is_of_large_partition(&self) -> bool {
-        self.group["group"].as_str().is_some_and(|name| name.starts_with("large-partition"))
+    /// Whether it was read as others have published it: a large partition, not compressed, in blocks of 64 KiB, without a row cache.
+    fn is_as_published(&self) -> bool {
+        let (group, made_of) = (self.group, &self.group["made_of"]);
+        let of_large_partition =
+            group["group"].as_str().is_some_and(|name| name.starts_with("large-partition"));
+        of_large_partition
+            && made_of["compression"] != true
+            && made_of["column_index_size_in_kb"].as_u64().is_none_or(|size| size == 64)
+            && group["row_cache"] != true
+    }
+
+    /// What its rows were made of, and how they were read.
+    fn settings(&self) -> String {
+        let made_of = &self.group["made_of"];
+        let parts = [
+            format!("{} rows of {} bytes", told(&made_of["rows"]), made_of["value_size"]),
+            made_of["column_index_size_in_kb"]
+                .as_u64()
+                .map(|size| format!("blocks of {size} KiB"))
+                .unwrap_or_default(),
+            made_of["sstable_format"].as_str().unwrap_or_default().to_owned(),
+            if made_of["compression"] == true { "compressed" } else { "" }.to_owned(),
+            if self.group["fences"] == true { "fences" } else { "no fences" }.to_owned(),
+            format!("{} search", self.group["index_search"].as_str().unwrap_or("binary")),
+            if self.group["row_cache"] == true { "through the row cache" } else { "" }.to_owned(),
+        ];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(", ")
     }
 
     /// Whether the neighbours of which something was published are among the rows that are there.
@@ -154,15 +176,15 @@ impl Group<'_> {
         let (made_of, of_others) = (&self.group["made_of"], &published::lines(NEIGHBOURS)[0]);
         self.group["group"] == "large-partition-select-few-rows"
             && ["rows", "column_index_size_in_kb"].iter().all(|of| made_of[of] == of_others[of])
+            && made_of["compression"] != true
+            && self.group["row_cache"] != true
             && !self.is_cold()
     }
 }
 
 /// What tells a case from the others, where that is text; of several the first one without its name.
 fn labels(case: &Value) -> Option<String> {
-    // That was measured, and is text for its sign.
-    let told = case.as_object()?.iter().filter(|(name, _)| *name != "cpu");
-    let labels = told.filter_map(|(name, label)| Some((name, label.as_str()?)));
+    let labels = case.as_object()?.iter().filter_map(|(name, label)| Some((name, label.as_str()?)));
     let labels: Vec<(&String, &str)> = labels.collect();
     let named = |(name, label): &(&String, &str)| format!("{name} {label}");
     match &labels[..] {
@@ -240,6 +262,26 @@ mod tests {
         assert_eq!(of(400, 200, false)[0].lines.len(), 1 + 4);
         assert_eq!(of(400, 2000, false)[0].lines.len(), 1);
         assert_eq!(of(10_000_000, 2000, true)[0].lines.len(), 1, "the published ones were cold");
+    }
+
+    /// Nothing was published of compressed rows, of other blocks, or of reads through the row cache.
+    #[test]
+    fn other_work_stands_by_itself() {
+        let case = json!({ "offset": 0, "read": 32, "aio": 2, "(KiB)": 73.0, "frag/s": 9000 });
+        let drawn = |name: &str, value: Value, row_cache: bool| {
+            let mut made_of = json!({ "rows": 400, "value_size": 200, "column_index_size_in_kb": 64, "compression": false });
+            made_of[name] = value;
+            let group =
+                json!({ "group": OF_SLICES, "made_of": made_of, "row_cache": row_cache, "cases": [case] });
+            charts(&group)[0].clone()
+        };
+        assert_eq!(drawn("rows", json!(400), false).lines.len(), 5);
+        let compressed = drawn("compression", json!(true), false);
+        assert_eq!(compressed.lines.len(), 1);
+        assert!(compressed.note.contains("blocks of 64 KiB, compressed, no fences"), "{}", compressed.note);
+        assert_eq!(drawn("column_index_size_in_kb", json!(4), false).lines.len(), 1);
+        let cached = drawn("rows", json!(400), true);
+        assert!(cached.lines.len() == 1 && cached.note.contains("through the row cache"), "{}", cached.note);
     }
 
     #[test]

@@ -15,6 +15,9 @@ const COSTS: [(&str, &str); 4] = [
     ("instructions", "instructions_per_op"),
 ];
 
+/// So many operations are under way at a time in the published runs, as here unless another number is asked for.
+const CONCURRENCY: u64 = 100;
+
 /// The charts of a run; `None` if it is none.
 pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
     let (lines, parameters) = (results["lines"].as_array()?, &results["parameters"]);
@@ -26,6 +29,10 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
     let rates = beside(ours("here", rates), others, of_others);
     let of_another = if others.is_some() { " What is published is of another machine." } else { "" };
     let costs = costs(&results["stats"], others);
+    let uncounted = match results["stats"]["instructions_per_op"].is_null() {
+        true => " This processor does not count instructions.",
+        false => "",
+    };
     let note = format!(
         "{} partitions, {} at a time, {} bytes of memory; {} requests an operation.{of_another}",
         parameters["partitions"],
@@ -39,7 +46,7 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
         vec![Chart { title: title(unit), form: Form::Lines, x, y, lines: rates, note: note.clone() }];
     if costs.iter().any(|line| !line.points.is_empty()) {
         let names = COSTS.iter().map(|(name, ..)| (*name).to_owned()).collect();
-        charts.push(Chart::bars(title("cost"), names, "an operation", costs, note));
+        charts.push(Chart::bars(title("cost"), names, "an operation", costs, note + uncounted));
     }
     Some(charts)
 }
@@ -50,6 +57,7 @@ fn is_of(parameters: &Value, line: &Value) -> bool {
         && ["counters", "query_single_key", "bypass_cache"].iter().all(|name| parameters[name] != true);
     is_plain
         && ["memory", "partitions"].iter().all(|name| parameters[name] == line[name])
+        && parameters["concurrency"].as_u64().is_none_or(|readers| readers == CONCURRENCY)
         && ["enable_cache", "enable_index_cache"].iter().all(|name| parameters[name] == line["is_cached"])
         && parameters["sstable_summary_ratio"] == line["summary_ratio"]
 }
@@ -93,6 +101,13 @@ mod tests {
         assert_eq!(drawn[0].lines[2].points[0], (1.0, 40_081.51));
         assert_eq!(drawn[1].lines[0].points, [(0.0, 31.1)]);
         assert_eq!(drawn[1].lines[1].points[3], (3.0, 170_553.0));
+        assert!(
+            drawn[1].note.contains("does not count instructions.") && !drawn[0].note.contains("processor")
+        );
+        parameters["concurrency"] = json!(1);
+        let alone =
+            charts(&json!({ "parameters": parameters, "stats": {}, "lines": [{ "tps": 5.0 }] })).unwrap();
+        assert_eq!(alone[0].lines.len(), 1, "others had a hundred at a time");
         parameters["memory"] = json!(1);
         let drawn = charts(&json!({ "parameters": parameters, "stats": {}, "lines": [] })).unwrap();
         assert_eq!((drawn.len(), drawn[0].lines.len()), (1, 1));
