@@ -50,7 +50,7 @@ const MOST_ROWS: i64 = 1_000_000_000;
 /// insns/f, instructions of that thread for each row, by the counters of the processor where it has any; cpu, the share
 /// of the time that the thread was on a processor; mem, bytes that the caches have at the end; held, bytes that the
 /// thread has then beyond what it had at first, what the caches account for, and buffers for its next requests: below 0 where
-/// the caches account for a little more than they take. What is not known is -.
+/// the caches account for more than they take, as they do by a third for small rows that are kept by themselves. What is not known is -.
 ///
 /// large-partition-single-key-slice is about what a range of rows, by their numbers, has left in the row cache for the next: there the
 /// cache is always on, empty before each case with an arrow, and those without one go on with what it has, and are run once. So are

@@ -32,7 +32,10 @@ const GROUPS: [Group; 7] = [
     ("large-partition-select-few-rows", &[STRIDE, ROWS, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
     ("large-partition-select-missing-rows", &[STRIDE, ROWS, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
     ("large-partition-forwarding", &[SCANNED, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
-    ("large-partition-single-key-slice", &[SEQUENCE, RANGE, KNOWN, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
+    (
+        "large-partition-single-key-slice",
+        &[SEQUENCE, RANGE, KNOWN, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY],
+    ),
     ("small-partition-skips", &[READ, SKIP, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
     ("small-partition-slicing", &[OFFSET, READ, FOUND, REQUESTS, KIB, ALLOCATIONS, MEMORY]),
 ];

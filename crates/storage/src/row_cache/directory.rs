@@ -71,6 +71,20 @@ pub(super) enum Found {
     Gap(Option<Position>),
 }
 
+/// Parts that adjoin each other.
+struct Island {
+    first: Rc<Part>,
+    last: Rc<Part>,
+    bytes: usize,
+}
+
+/// So many bytes of the cache are worth a request more of the SSTables: reading as many takes about as long.
+const WORTH_A_STOP: usize = 16 << 10;
+
+/// So many parts are looked at for what is worth a stop: in less time than a request takes. What is behind them is found out when a reader
+/// comes there.
+const LOOKED_AT: u64 = 1024;
+
 /// Said of a part that is not the one that is just being dropped.
 const ALIVE: &str = "invariant 1: it is alive";
 
@@ -130,6 +144,70 @@ impl Directory {
                 }
             }
         }
+    }
+
+    /// Of a slice from a position that no part covers to its end, as a stream runs: where the reader of SSTables is to stop, as parts are worth it
+    /// from there on. `None` at the end.
+    ///
+    /// Each stop is one more request. Parts that adjoin each other are worth one if they are as large as what is read over rather than skipped, or
+    /// if they have all of the rest ([0077](../../../../docs/decisions/0077-parts-that-are-worth-a-stop.md)).
+    pub(super) fn end_of_gap(
+        &self,
+        key: &PartitionKey,
+        (at, end): (&Position, &Position),
+        direction: Direction,
+        limit: Option<u64>,
+    ) -> Option<Position> {
+        // Nearly all parts have a row: who wants no more than these is done before there.
+        let most = limit.map_or(LOOKED_AT, |rows| rows.min(LOOKED_AT));
+        let partition = self.partition(key)?;
+        let parts = partition.of_rows.borrow();
+        let is_before = |one: &Position, other: &Position| {
+            let order = self.schema.compare(one, other);
+            if direction == Direction::Forward { order.is_lt() } else { order.is_gt() }
+        };
+        let mut island: Option<Island> = None;
+        for (number, part) in (1..).zip(self.ahead(&parts, at, direction)) {
+            if !is_before(part.near_end(direction), end) {
+                return None;
+            }
+            let bytes = part.stretch.bytes.len();
+            let reached = |island: &Island| island.last.far_end(direction).clone();
+            let adjoins =
+                |island: &Island| self.schema.compare(&reached(island), part.near_end(direction)).is_eq();
+            let longer = match island.take().filter(adjoins) {
+                Some(Island { first, bytes: before, .. }) => {
+                    Island { first, bytes: before + bytes, last: part }
+                }
+                None => Island { first: part.clone(), bytes, last: part },
+            };
+            let island = island.insert(longer);
+            if island.bytes >= WORTH_A_STOP || !is_before(&reached(island), end) {
+                return Some(island.first.near_end(direction).clone());
+            }
+            if number >= most {
+                return Some(reached(island));
+            }
+        }
+        None
+    }
+
+    /// The parts from a position on, which no part covers, as a stream comes to them.
+    fn ahead(
+        &self,
+        parts: &Sorted<Entry>,
+        at: &Position,
+        direction: Direction,
+    ) -> impl Iterator<Item = Rc<Part>> {
+        let first = match direction {
+            Direction::Forward => Some(self.ending_behind(parts, at).0),
+            Direction::Reverse => parts.place_before(self.starting_from(parts, at)),
+        };
+        let places = std::iter::successors(first, move |place| match direction {
+            Direction::Forward => Some(parts.place_behind(*place)),
+            Direction::Reverse => parts.place_before(*place),
+        });
+        places.map_while(|place| parts.get(place)?.part())
     }
 
     /// The part that has the row with this clustering key, or has that there is none; `None` if no part is of the row.

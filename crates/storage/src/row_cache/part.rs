@@ -110,6 +110,12 @@ impl Part {
         if direction == Direction::Forward { end } else { start }
     }
 
+    /// The end at which a stream comes to it.
+    pub(super) fn near_end(&self, direction: Direction) -> &Position {
+        let (start, end) = self.ends();
+        if direction == Direction::Forward { start } else { end }
+    }
+
     /// Whether a stream that is in it finds in it all up to a position.
     pub(super) fn reaches(&self, schema: &Schema, position: &Position, direction: Direction) -> bool {
         let order = schema.compare(self.far_end(direction), position);

@@ -1,7 +1,7 @@
 //! A slice of a partition as all SSTables tell it together, from the cache where it has it.
 //!
 //! The reader walks from one end of the slice to the other. Where a part of the cache covers the place it has come to,
-//! the rows come from there; where none does, they are read up to where the next part begins, and become parts.
+//! the rows come from there; where none does, they are read up to where parts begin that are worth a stop, and become parts.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -196,12 +196,21 @@ impl CachedReader {
     fn gap_here(&mut self) -> Gap {
         self.filling.cache.list(&self.filling.watch, &self.filling.key);
         match self.find() {
-            Found::Gap(until) if !self.is_at_end(&self.at) => {
-                let until = self.clipped(until.as_ref().unwrap_or(self.end()));
-                self.gap_of(self.ahead(&until))
+            Found::Gap(next) if !self.is_at_end(&self.at) => {
+                let is_within = next.is_some_and(|next| self.ends_before(&next));
+                let until = is_within.then(|| self.end_of_gap()).flatten();
+                self.gap_of(self.ahead(until.as_ref().unwrap_or(self.end())))
             }
             _ => self.gap_of(nowhere()),
         }
+    }
+
+    /// Up to where it is better to read than to look here; `None` up to the end.
+    fn end_of_gap(&self) -> Option<Position> {
+        let Filling { cache, key, .. } = &self.filling;
+        let ReadRequest { direction, limit, .. } = self.request;
+        let end = cache.directory().end_of_gap(key, (&self.at, self.end()), direction, limit)?;
+        Some(self.clipped(&end))
     }
 
     fn gap_of(&self, slice: Slice) -> Gap {

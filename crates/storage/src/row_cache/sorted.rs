@@ -91,12 +91,17 @@ impl<T> Sorted<T> {
         }
     }
 
+    /// The place behind another, which has a value.
+    pub(super) fn place_behind(&self, place: Place) -> Place {
+        self.there(Place { at: place.at + 1, ..place })
+    }
+
     /// The values from a place up to another.
     pub(super) fn between(&self, from: Place, to: Place) -> impl Iterator<Item = &T> {
         let mut place = from;
         std::iter::from_fn(move || {
             let value = self.get(place).filter(|_| place < to)?;
-            place = self.there(Place { at: place.at + 1, ..place });
+            place = self.place_behind(place);
             Some(value)
         })
     }
