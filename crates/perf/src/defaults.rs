@@ -4,7 +4,7 @@ use sstable::parts::compression_info::{Compression, Compressor};
 use sstable::{Version, WriteOptions};
 
 /// Bytes of a chunk.
-const CHUNK: u32 = 4 << 10;
+pub(crate) const CHUNK: u32 = 4 << 10;
 
 /// How SSTables are written: LZ4 in chunks of 4 KiB.
 pub(crate) fn write_options(version: Version) -> WriteOptions {

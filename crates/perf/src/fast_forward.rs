@@ -176,8 +176,8 @@ impl FastForward {
         }
         let mut in_use = Vec::new();
         for group in &groups {
-            self.shape(group.dataset())?;
             in_use.push(room::read(&group.dataset().folder(&self.data_directory), DESCRIPTION)?);
+            self.shape(group.dataset())?;
         }
         room::tell_if_buffered(shard.disk(), &self.data_directory).await?;
         let ran = self.run_groups(shard, groups, output).await;
@@ -294,8 +294,9 @@ impl FastForward {
             fences: self.fences.unwrap_or(true) || is_of_table,
             row_cache: self.enable_cache || group.is_of_row_cache(),
             cache: usize::from(self.cache_mib.get()) << 20,
-            keeps_cache: self.keep_cache_across_test_cases,
-            is_kept: self.keep_cache_across_test_groups || self.keep_cache_across_test_cases,
+            keeps_cache: self.keep_cache_across_test_cases && !group.is_of_row_cache(),
+            is_kept: (self.keep_cache_across_test_groups || self.keep_cache_across_test_cases)
+                && !group.is_of_row_cache(),
         }
     }
 

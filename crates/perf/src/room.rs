@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use runtime::{Disk, IoClass};
 use siltstone::{Error, Result};
@@ -11,8 +11,6 @@ use tempfile::TempDir;
 
 /// Beside a dataset until all of it is there.
 const BEGUN: &str = "begun";
-
-const IS_WRITTEN: &str = "this dataset is written at this moment, by somebody else";
 
 /// Of a temporary folder that somebody uses the file that is locked.
 const IN_USE: &str = "in-use";
@@ -36,9 +34,29 @@ pub(crate) struct Begun<'a> {
 pub(crate) fn begin<'a>(folder: &'a Path, description: &str) -> Result<Begun<'a>> {
     let refused = |error: std::io::Error| Error::file(folder, error.to_string());
     fs::create_dir_all(folder).map_err(refused)?;
-    if let Ok(file) = File::open(folder.join(description)) {
-        alone(&file, folder, "this dataset is read at this moment")?;
+    files_of_dataset(folder, description)?;
+    // There first: what is cut off here is one that was begun.
+    let begun = File::create(folder.join(BEGUN)).map_err(refused)?;
+    alone(&begun, folder)?;
+    // Whoever had it before has removed it with its end.
+    if !is_same_file(&begun, &folder.join(BEGUN)) {
+        return Err(in_use(folder));
     }
+    // No reader comes to a dataset without its description.
+    let described = folder.join(description);
+    if let Ok(file) = File::open(&described) {
+        alone(&file, folder)?;
+        fs::remove_file(&described).map_err(refused)?;
+    }
+    for file in files_of_dataset(folder, description)? {
+        fs::remove_file(file).map_err(refused)?;
+    }
+    Ok(Begun { folder, _locked: begun })
+}
+
+/// The files of a dataset, but for the one that says that it was begun.
+fn files_of_dataset(folder: &Path, description: &str) -> Result<Vec<PathBuf>> {
+    let refused = |error: std::io::Error| Error::file(folder, error.to_string());
     let is_dataset = folder.join(description).exists() || folder.join(BEGUN).exists();
     let entries: Vec<fs::DirEntry> = fs::read_dir(folder).and_then(Iterator::collect).map_err(refused)?;
     let is_of_dataset = |entry: &fs::DirEntry| {
@@ -54,17 +72,8 @@ pub(crate) fn begin<'a>(folder: &'a Path, description: &str) -> Result<Begun<'a>
         let what = "this is no part of a dataset: remove it, or choose another --data-directory";
         return Err(Error::file(&other.path(), what));
     }
-    // There first: what is cut off here is one that was begun.
-    let begun = File::create(folder.join(BEGUN)).map_err(refused)?;
-    alone(&begun, folder, IS_WRITTEN)?;
-    // Whoever had it before has removed it with its end.
-    if !is_same_file(&begun, &folder.join(BEGUN)) {
-        return Err(Error::file(folder, IS_WRITTEN));
-    }
-    for entry in entries.iter().filter(|entry| entry.file_name() != BEGUN) {
-        fs::remove_file(entry.path()).map_err(refused)?;
-    }
-    Ok(Begun { folder, _locked: begun })
+    let others = entries.iter().filter(|entry| entry.file_name() != BEGUN);
+    Ok(others.map(fs::DirEntry::path).collect())
 }
 
 impl Begun<'_> {
@@ -77,25 +86,33 @@ impl Begun<'_> {
     }
 }
 
-/// The file that describes a dataset, which is not written anew as long as somebody has it. `None` where files cannot be locked.
+/// The file that describes a dataset, which is not written anew as long as somebody has it. `None` where there is none, or files cannot be
+/// locked.
 ///
 /// # Errors
 /// A dataset that is written at this moment.
 pub(crate) fn read(folder: &Path, description: &str) -> Result<Option<File>> {
-    let Ok(file) = File::open(folder.join(description)) else { return Ok(None) };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(Error::file(folder, IS_WRITTEN)),
-        Err(TryLockError::Error(_)) => Ok(None),
+    let shared = |name: &str| match File::open(folder.join(name)).map(|file| (file.try_lock_shared(), file)) {
+        Ok((Ok(()), file)) => Ok(Some(file)),
+        Ok((Err(TryLockError::WouldBlock), _)) => Err(in_use(folder)),
+        Ok((Err(TryLockError::Error(_)), _)) | Err(_) => Ok(None),
+    };
+    match shared(description)? {
+        None => shared(BEGUN).map(|_| None),
+        file => Ok(file),
     }
 }
 
 /// Locks a file. Where files cannot be locked, that is left out.
-fn alone(file: &File, folder: &Path, what: &str) -> Result<()> {
+fn alone(file: &File, folder: &Path) -> Result<()> {
     match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::file(folder, what)),
+        Err(TryLockError::WouldBlock) => Err(in_use(folder)),
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
+}
+
+fn in_use(folder: &Path) -> Error {
+    Error::file(folder, "somebody else writes or reads this dataset at this moment")
 }
 
 fn is_same_file(file: &File, path: &Path) -> bool {
@@ -199,13 +216,14 @@ mod tests {
         let folder = folder.path();
         let refusal = || begin(folder, "whole").map(drop).unwrap_err().to_string();
         let first = begin(folder, "whole").unwrap();
-        assert!(refusal().contains("written at this moment"), "{}", refusal());
+        assert!(refusal().contains("at this moment"), "{}", refusal());
+        assert!(read(folder, "whole").is_err(), "nor can it be read");
         fs::write(folder.join("whole"), "").unwrap();
         first.end().unwrap();
         let (reader, another) = (read(folder, "whole").unwrap(), read(folder, "whole").unwrap());
         assert!(reader.is_some() && another.is_some());
         drop(reader);
-        assert!(refusal().contains("read at this moment"), "{}", refusal());
+        assert!(refusal().contains("at this moment"), "{}", refusal());
         assert!(folder.join("whole").exists());
         drop(another);
         drop(begin(folder, "whole").unwrap());

@@ -24,6 +24,9 @@ use crate::arguments::{Format, Machine, memory, positive, version};
 use crate::room;
 use crate::throughput::{self, Line, Summary, Until};
 
+/// So many operations are under way at once, as in the published runs, unless another number is asked for.
+pub(crate) const CONCURRENCY: u32 = 100;
+
 /// Point reads or writes of rows of five columns with 34 bytes each.
 ///
 /// A store of one shard is filled in a temporary folder, TMPDIR, and used by many at once; what a read finds is compared
@@ -72,7 +75,7 @@ pub struct SimpleQuery {
     partitions: u32,
 
     /// How many operations are under way at once.
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = CONCURRENCY, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     concurrency: u32,
 
     /// Memory of the store, from 96K on: a half for caches, a third for memtables, a sixth for reads under way.

@@ -11,6 +11,10 @@ const LINE: usize = 64;
 /// So many lines of a row are brought.
 const LINES: usize = 4;
 
+/// So many rows before it is looked at, a row is best brought near the CPU: there are too many instructions between two rows for a CPU to see
+/// the next one by itself.
+pub const ROWS_AHEAD: usize = 4;
+
 /// Begins to bring the beginning of something near the CPU: the 64 bytes or so around its address. On CPUs other than x86-64
 /// that is read there and then.
 #[inline]

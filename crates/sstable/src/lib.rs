@@ -51,6 +51,7 @@ pub mod version;
 pub mod writer;
 
 pub use big::promoted_cursor::Search;
+pub use data::read_ahead::SMALL_GAP;
 pub use error::{Error, Result};
 pub use forwarding::ForwardingReader;
 pub use one_row::{OneRow, WayToRow};

@@ -337,6 +337,7 @@ impl RowCache {
 
     /// Takes a part in, if the read that made it still sees what the table has, and has not put in too much.
     fn keep(&self, key: &PartitionKey, part: &Rc<Part>, watch: &Watch) {
+        let Some(part) = &self.directory().apart(key, part) else { return };
         let weight = Directory::weight(key, part);
         let Some(left) = self.allowance_left(weight, watch) else { return };
         if self.0.has_wholes.get() && self.find_whole(key.view()).is_some() {

@@ -51,14 +51,8 @@ const KEPT_ROW: u64 = 32 << 10;
 /// What a row takes beside its value, at most. Bytes.
 const BESIDE_VALUE: u64 = 64;
 
-/// No ranges of one sequence have more rows together, save for those that go on to the last ones. Where these have room, no cache is full.
-const KEPT_ROWS: u64 = 151;
-
 /// A read may put a quarter of the caches' memory into them; half of that must be kept whatever else is there.
 const KEPT_SHARE: u64 = 8;
-
-/// So many slices are begun together: as many as a table reads together.
-const TOGETHER: usize = 32;
 
 /// A dataset, open, with what is cached of it.
 pub struct Bench {
@@ -134,7 +128,7 @@ impl Bench {
             return wrong(format!("{found} rows were found instead of {expected}"));
         }
         match case.work {
-            Work::Range { rows, is_known: true } if self.keeps(rows) && requests > 0 => {
+            Work::Range { rows, known_by: Some(before) } if self.keeps(before) && requests > 0 => {
                 let range = rows.name();
                 wrong(format!("{requests} requests for the rows {range}, which the row cache has"))
             }
@@ -142,11 +136,10 @@ impl Bench {
         }
     }
 
-    /// Whether the row cache must have these rows once they were read: it has room for them.
+    /// Whether the row cache must have these rows once they were read, as nothing else was: it has room for them.
     fn keeps(&self, range: RowRange) -> bool {
         let row = u64::from(self.shape.value_size) + BESIDE_VALUE;
-        let rows = range.rows(self.shape.rows).max(KEPT_ROWS);
-        row <= KEPT_ROW && rows * row <= self.reading.cache as u64 / KEPT_SHARE
+        row <= KEPT_ROW && range.rows(self.shape.rows) * row <= self.reading.cache as u64 / KEPT_SHARE
     }
 
     async fn read(&self, dataset: Dataset, case: &Case) -> Result<u64> {
@@ -230,7 +223,7 @@ impl Bench {
         let mut requests = requests.map(Cow::Owned);
         let mut found = 0;
         loop {
-            let together: Vec<Cow<'_, ReadRequest>> = requests.by_ref().take(TOGETHER).collect();
+            let together: Vec<Cow<'_, ReadRequest>> = requests.by_ref().take(Table::TOGETHER).collect();
             match &together[..] {
                 [] => return Ok(found),
                 [alone] => found += count(&mut self.table().read(alone).await?, None).await?,

@@ -42,7 +42,7 @@ pub enum Group {
     LargePartitionSelectMissingRows,
     /// A reader of the rows from the middle on, that is told where to go on.
     LargePartitionForwarding,
-    /// Ranges of clustering keys one after the other, through the row cache.
+    /// Ranges of rows one after the other, through the row cache.
     LargePartitionSingleKeySlice,
     /// All small partitions, but those that are skipped.
     SmallPartitionSkips,
@@ -100,8 +100,8 @@ pub enum Work {
     Range {
         /// Which rows.
         rows: RowRange,
-        /// Whether the cases before have read all of it.
-        is_known: bool,
+        /// A range that a case before has read, if it has all of this one.
+        known_by: Option<RowRange>,
     },
 }
 
@@ -138,17 +138,29 @@ impl Stretches {
 impl RowRange {
     /// How many there are, among so many.
     pub fn rows(self, rows: u32) -> u64 {
+        let (first, last) = self.ends();
+        (last.saturating_add(1).min(i64::from(rows)) - first.max(0)).max(0).cast_unsigned()
+    }
+
+    /// The first and the last one.
+    fn ends(self) -> (i64, i64) {
         let first = match self.first {
             Included(first) => first,
             Excluded(before) => before + 1,
-            Unbounded => 0,
+            Unbounded => i64::MIN,
         };
-        let end = match self.last {
-            Included(last) => last + 1,
-            Excluded(end) => end,
-            Unbounded => i64::from(rows),
+        let last = match self.last {
+            Included(last) => last,
+            Excluded(end) => end - 1,
+            Unbounded => i64::MAX,
         };
-        (end.min(i64::from(rows)) - first.max(0)).max(0).cast_unsigned()
+        (first, last)
+    }
+
+    /// Whether it has all of another, which is not empty.
+    fn has(self, other: RowRange) -> bool {
+        let ((first, last), (other_first, other_last)) = (self.ends(), other.ends());
+        first <= other_first && other_last <= last
     }
 
     /// As it is written.
@@ -227,8 +239,7 @@ impl Group {
         }
     }
 
-    /// Whether its cases are about what the ones before have left in the row cache. Then that is on and kept from case to
-    /// case, and empty at first.
+    /// Whether its cases are about what the ones before have left in the row cache. Then that is on, and empty where a case does not go on.
     pub fn is_of_row_cache(self) -> bool {
         self == Group::LargePartitionSingleKeySlice
     }
@@ -316,37 +327,39 @@ fn single_key(rows: u32) -> Vec<Case> {
     let rows = i64::from(rows);
     let range = |first, last| RowRange { first, last };
     let to = |first, last| range(Included(first), Included(last));
+    let one = |row| to(row, row);
     let up_to = |first, end| range(Included(first), Excluded(end));
-    let gaps = [up_to(10, 20), up_to(30, 40), up_to(60, 70), up_to(90, 100)].map(|range| (range, false));
-    let between = |ranges: RowRange| gaps.into_iter().chain([(ranges, false)]).collect::<Vec<_>>();
-    // Of each range, whether those before it have all of it.
+    let with_gaps = |all| vec![up_to(10, 20), up_to(30, 40), up_to(60, 70), up_to(90, 100), all];
+    let from_100 = range(Included(100), Unbounded);
     let sequences = [
-        vec![(to(0, 1), false), (to(0, 1), true)],
-        vec![(to(0, rows / 2), false), (to(0, rows / 2), true)],
-        vec![(to(0, rows), false), (to(0, rows), true)],
-        vec![(up_to(1, 100), false), (to(100, 109), false)],
-        vec![(to(1, 100), false), (to(100, 100), true)],
-        vec![(to(1, 100), false), (to(51, 150), false)],
-        vec![(to(1, 100), false), (to(51, 70), true)],
-        vec![(to(51, 70), false), (to(41, 80), false), (to(31, 100), false)],
-        vec![(up_to(0, 100), false), (to(100, 100), false)],
-        vec![(range(Excluded(100), Included(200)), false), (to(100, 100), false)],
-        vec![(range(Unbounded, Included(100)), false), (to(10, 20), true), (to(-1, -1), true)],
-        vec![
-            (range(Included(100), Unbounded), false),
-            (to(150, 159), true),
-            (to(rows - 1, rows - 1), rows > 100),
-            (to(rows + 1, rows + 1), rows > 100),
-        ],
-        between(up_to(0, 100)),
-        between(up_to(10, 100)),
+        vec![to(0, 1), to(0, 1)],
+        vec![to(0, rows / 2), to(0, rows / 2)],
+        vec![to(0, rows), to(0, rows)],
+        vec![up_to(1, 100), to(100, 109)],
+        vec![to(1, 100), one(100)],
+        vec![to(1, 100), to(51, 150)],
+        vec![to(1, 100), to(51, 70)],
+        vec![to(51, 70), to(41, 80), to(31, 100)],
+        vec![up_to(0, 100), one(100)],
+        vec![range(Excluded(100), Included(200)), one(100)],
+        vec![range(Unbounded, Included(100)), to(10, 20), one(-1)],
+        vec![from_100, to(150, 159), one(rows - 1), one(rows + 1)],
+        with_gaps(up_to(0, 100)),
+        with_gaps(up_to(10, 100)),
     ];
-    let named = |(at, (range, is_known)): (usize, (RowRange, bool))| Case {
-        labels: vec![("case", begins(at > 0)), ("range", range.name()), ("known", yes_or_no(is_known))],
-        work: Work::Range { rows: range, is_known },
+    sequences.iter().flat_map(|sequence| (0..sequence.len()).map(|at| in_sequence(sequence, at))).collect()
+}
+
+/// One of a sequence of ranges, which is known if another one before it has all of it.
+fn in_sequence(sequence: &[RowRange], at: usize) -> Case {
+    let rows = sequence[at];
+    let known_by = sequence[..at].iter().copied().find(|before| before.has(rows));
+    let (case, known) = (begins(at > 0), yes_or_no(known_by.is_some()));
+    Case {
+        labels: vec![("case", case), ("range", rows.name()), ("known", known)],
+        work: Work::Range { rows, known_by },
         goes_on: at > 0,
-    };
-    sequences.into_iter().flat_map(|sequence| sequence.into_iter().enumerate().map(named)).collect()
+    }
 }
 
 /// Of a case, whether it begins a sequence, as it is printed.
@@ -360,8 +373,6 @@ fn yes_or_no(is: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::RangeBounds;
-
     use super::*;
 
     fn stretches(case: &Case, rows: u32) -> Vec<Range<u32>> {
@@ -436,21 +447,28 @@ mod tests {
         assert_eq!(few.rows(60), 0);
     }
 
-    /// A case is known if and only if those of its sequence before it have all that is between its ends.
     #[test]
     fn what_is_known_was_read() {
-        let mut read: Vec<RowRange> = Vec::new();
-        for case in Group::LargePartitionSingleKeySlice.cases(1000, true) {
-            let Work::Range { rows, is_known } = case.work else { panic!("{case:?} is no range") };
-            if !case.goes_on {
-                read.clear();
-            }
-            let has = |range: &RowRange, row: &i64| (range.first, range.last).contains(row);
-            let all_known =
-                (-5..1005).filter(|row| has(&rows, row)).all(|row| read.iter().any(|range| has(range, &row)));
-            assert_eq!(all_known, is_known, "{case:?}");
-            read.push(rows);
-        }
+        let cases = Group::LargePartitionSingleKeySlice.cases(1000, true);
+        let known = |case: &Case| matches!(case.work, Work::Range { known_by: Some(_), .. });
+        let names: Vec<&str> =
+            cases.iter().filter(|case| known(case)).map(|case| &*case.labels[1].1).collect();
+        let expected = [
+            "[0, 1]",
+            "[0, 500]",
+            "[0, 1000]",
+            "[100]",
+            "[51, 70]",
+            "[10, 20]",
+            "[-1]",
+            "[150, 159]",
+            "[999]",
+            "[1001]",
+        ];
+        assert_eq!(names, expected);
+        // Of a partition of few rows the last one comes before the range.
+        let few = Group::LargePartitionSingleKeySlice.cases(60, true);
+        assert_eq!(few.iter().filter(|case| known(case)).count(), 8);
     }
 
     #[test]

@@ -20,6 +20,8 @@ use siltstone::{Error, Result};
 use sstable::Version;
 use sstable::component::Component;
 
+use crate::defaults::CHUNK;
+
 /// What it was made of, beside the SSTable.
 pub const DESCRIPTION: &str = "dataset.json";
 
@@ -129,18 +131,23 @@ impl Shape {
             "column_index_size_in_kb": self.column_index_size_in_kb,
             "sstable_format": self.format.name(),
             "compression": self.compression,
+            "chunk_size": self.compression.then_some(CHUNK),
             "fences": self.fences,
         })
     }
 
     fn of_json(value: &Value) -> Option<Shape> {
         let number = |name: &str| value[name].as_u64().and_then(|number| u32::try_from(number).ok());
+        let compression = value["compression"].as_bool()?;
+        if compression && number("chunk_size") != Some(CHUNK) {
+            return None;
+        }
         Some(Shape {
             rows: number("rows")?,
             value_size: number("value_size")?,
             column_index_size_in_kb: number("column_index_size_in_kb")?,
             format: Version::parse(value["sstable_format"].as_str()?)?,
-            compression: value["compression"].as_bool()?,
+            compression,
             fences: value["fences"].as_bool()?,
         })
     }

@@ -286,21 +286,11 @@ impl<B: DrawingBackend> Pen<'_, B> {
         Ok(rows as i32)
     }
 
-    /// A text in lines that have room, each of one word at the least.
+    /// A text in lines that have room.
     fn wrapped(&self, text: &str, room: i32) -> Drawn<Vec<String>, B> {
         let style = self.text(LETTERS);
-        let mut lines: Vec<String> = Vec::new();
-        for word in text.split(' ') {
-            let longer = lines.last().map(|line| format!("{line} {word}"));
-            match longer {
-                Some(longer) if self.root.estimate_text_size(&longer, &style)?.0 as i32 <= room * 9 / 10 => {
-                    lines.pop();
-                    lines.push(longer);
-                }
-                _ => lines.push(word.to_owned()),
-            }
-        }
-        Ok(lines)
+        let fits = |line: &str| Ok(self.root.estimate_text_size(line, &style)?.0 as i32 <= room * 9 / 10);
+        in_lines(text, fits)
     }
 
     fn text(&self, letters: u32) -> TextStyle<'static> {
@@ -338,8 +328,22 @@ fn in_rows(widths: &[i32], room: i32) -> (Vec<(i32, i32)>, i32) {
     (places, row + 1)
 }
 
+/// A text in lines that fit, each of one word at the least.
+fn in_lines<E>(text: &str, fits: impl Fn(&str) -> Result<bool, E>) -> Result<Vec<String>, E> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if fits(&format!("{line} {word}"))? => *line += &format!(" {word}"),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    Ok(lines)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::super::chart::Axis;
     use super::png::tests::decoded;
     use super::*;
@@ -390,5 +394,14 @@ mod tests {
     fn names_stand_in_rows() {
         assert_eq!(in_rows(&[4, 5, 6, 20], 10), (vec![(0, 0), (4, 0), (0, 1), (0, 2)], 3));
         assert_eq!(in_rows(&[], 10), (vec![], 1));
+    }
+
+    #[test]
+    fn names_of_groups_are_in_lines() {
+        let lines =
+            |text, room| in_lines(text, |line: &str| Ok::<_, Infallible>(line.len() <= room)).unwrap();
+        assert_eq!(lines("a row of 100,000 in order", 16), ["a row of 100,000", "in order"]);
+        assert_eq!(lines("a row of 100,000 in order", 5), ["a row", "of", "100,000", "in", "order"]);
+        assert_eq!(lines("scan", 1), ["scan"]);
     }
 }

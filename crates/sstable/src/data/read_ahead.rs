@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 /// A gap up to this size is wanted too: to read over it costs less time than another request. Bytes.
-const SMALL_GAP: u64 = 16 << 10;
+pub const SMALL_GAP: u64 = 16 << 10;
 
 /// Where a request could as well end a little earlier, it ends at a multiple of this, so that no byte is asked for twice,
 /// whatever direct I/O is rounded to. Bytes.

@@ -27,7 +27,7 @@ use model::types::NumberOrder;
 use model::{
     Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Position, Row, Schema, Weight,
 };
-use runtime::{prefetch, prefetch_row};
+use runtime::{ROWS_AHEAD, prefetch, prefetch_row};
 
 use crate::Version;
 use crate::decode::{Cursor, DecodeError};
@@ -43,9 +43,6 @@ pub use encode::put_deletion_time;
 
 /// What a local deletion time becomes where the bytes give one that cannot be.
 pub const INVALID_DELETION_TIME: i64 = u32::MAX as i64 - 1;
-
-/// So many rows before it is looked at, a row is brought near the CPU.
-const AHEAD: usize = 4;
 
 mod flag {
     pub(super) const END_OF_PARTITION: u8 = 0x01;
@@ -172,7 +169,7 @@ impl<'a> Source<'a> {
     /// ([0036](../../../../docs/decisions/0036-rows-brought-near.md)).
     #[inline]
     pub(crate) fn bring_near(&self, row: &Range<usize>) {
-        if let Some(ahead) = self.owner.get(row.start + AHEAD * row.len()..) {
+        if let Some(ahead) = self.owner.get(row.start + ROWS_AHEAD * row.len()..) {
             prefetch_row(ahead);
         }
     }
@@ -180,7 +177,7 @@ impl<'a> Source<'a> {
     /// The same of their keys alone.
     #[inline]
     fn bring_key_near(&self, row: &Range<usize>) {
-        if let Some(ahead) = self.owner.get(row.start + AHEAD * row.len()) {
+        if let Some(ahead) = self.owner.get(row.start + ROWS_AHEAD * row.len()) {
             prefetch(ahead);
         }
     }

@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use model::types::NumberOrder;
-use model::{DeletionTime, Direction, KeyView, PartitionKey, Position, Schema, Token};
+use model::{DeletionTime, Direction, Fragment, KeyView, PartitionKey, Position, Schema, Slice, Token};
 
 use runtime::Uses;
 
 use super::part::{Part, Scope};
 use super::sorted::{Place, Sorted};
+use super::stretch::Draft;
 use crate::memtable::Memtable;
 
 /// The parts of a table.
@@ -78,12 +79,12 @@ struct Island {
     bytes: usize,
 }
 
-/// So many bytes of the cache are worth a request more of the SSTables: reading as many takes about as long.
-const WORTH_A_STOP: usize = 16 << 10;
-
-/// So many parts are looked at for what is worth a stop: in less time than a request takes. What is behind them is found out when a reader
+/// So many parts are looked at for what is worth a stop, in about the time of a request. What is behind them is found out when a reader
 /// comes there.
-const LOOKED_AT: u64 = 1024;
+const LOOKED_AT: u64 = 256;
+
+/// So many are looked at by whoever wants but a few rows: some parts have none.
+const LOOKED_AT_FOR_FEW: u64 = 64;
 
 /// Said of a part that is not the one that is just being dropped.
 const ALIVE: &str = "invariant 1: it is alive";
@@ -146,48 +147,44 @@ impl Directory {
         }
     }
 
-    /// Of a slice from a position that no part covers to its end, as a stream runs: where the reader of SSTables is to stop, as parts are worth it
-    /// from there on. `None` at the end.
+    /// Of a slice from a position that no part covers to its end, as a stream runs: where the reader of SSTables is to stop. That is where parts
+    /// begin that are worth it, or behind the last part that is looked at, of which there are more for who wants many rows; `None` at the end.
     ///
-    /// Each stop is one more request. Parts that adjoin each other are worth one if they are as large as what is read over rather than skipped, or
-    /// if they have all of the rest ([0077](../../../../docs/decisions/0077-parts-that-are-worth-a-stop.md)).
+    /// Each stop is one more request. Parts that adjoin each other are worth one if they have so many bytes together, or all of the
+    /// rest of the slice ([0077](../../../../docs/decisions/0077-parts-that-are-worth-a-stop.md)).
     pub(super) fn end_of_gap(
         &self,
         key: &PartitionKey,
         (at, end): (&Position, &Position),
         direction: Direction,
-        limit: Option<u64>,
+        (worth_a_stop, limit): (usize, Option<u64>),
     ) -> Option<Position> {
-        // Nearly all parts have a row: who wants no more than these is done before there.
-        let most = limit.map_or(LOOKED_AT, |rows| rows.min(LOOKED_AT));
+        let most = limit.map_or(LOOKED_AT, |rows| rows.clamp(LOOKED_AT_FOR_FEW, LOOKED_AT));
         let partition = self.partition(key)?;
         let parts = partition.of_rows.borrow();
-        let is_before = |one: &Position, other: &Position| {
-            let order = self.schema.compare(one, other);
+        let is_before_end = |position: &Position| {
+            let order = self.schema.compare(position, end);
             if direction == Direction::Forward { order.is_lt() } else { order.is_gt() }
         };
         let mut island: Option<Island> = None;
         for (number, part) in (1..).zip(self.ahead(&parts, at, direction)) {
-            if !is_before(part.near_end(direction), end) {
+            let (near_end, far_end) = (part.near_end(direction), part.far_end(direction));
+            if !is_before_end(near_end) {
                 return None;
             }
-            let bytes = part.stretch.bytes.len();
-            let reached = |island: &Island| island.last.far_end(direction).clone();
-            let adjoins =
-                |island: &Island| self.schema.compare(&reached(island), part.near_end(direction)).is_eq();
-            let longer = match island.take().filter(adjoins) {
-                Some(Island { first, bytes: before, .. }) => {
-                    Island { first, bytes: before + bytes, last: part }
-                }
-                None => Island { first: part.clone(), bytes, last: part },
-            };
-            let island = island.insert(longer);
-            if island.bytes >= WORTH_A_STOP || !is_before(&reached(island), end) {
-                return Some(island.first.near_end(direction).clone());
+            let adjoining = island
+                .take()
+                .filter(|island| self.schema.compare(island.last.far_end(direction), near_end).is_eq());
+            let (first, before) =
+                adjoining.map_or_else(|| (part.clone(), 0), |island| (island.first, island.bytes));
+            let bytes = before + part.stretch.bytes.len();
+            if bytes >= worth_a_stop || !is_before_end(far_end) {
+                return Some(first.near_end(direction).clone());
             }
-            if number >= most {
-                return Some(reached(island));
+            if number == most {
+                return Some(far_end.clone());
             }
+            island = Some(Island { first, last: part, bytes });
         }
         None
     }
@@ -245,6 +242,43 @@ impl Directory {
     /// What is known of the static row.
     pub(super) fn find_static_row(&self, key: &PartitionKey) -> Option<Rc<Part>> {
         self.partition(key)?.of_static_row.borrow().upgrade()
+    }
+
+    /// What is to be kept of a part: all but what it has in common with parts that reach beyond it and say the same of the partition, which
+    /// stay as they are. `None` if that is nothing.
+    pub(super) fn apart(&self, key: &PartitionKey, part: &Rc<Part>) -> Option<Rc<Part>> {
+        let Scope::Rows { start, end } = &part.scope else { return Some(part.clone()) };
+        let Some([first, last]) = self.reaching_beyond(key, part) else { return Some(part.clone()) };
+        let start = first.as_ref().map_or(start, |first| first.ends().1);
+        let end = last.as_ref().map_or(end, |last| last.ends().0);
+        if self.schema.compare(start, end).is_ge() {
+            return None;
+        }
+        let slice = Slice { start: start.clone(), end: end.clone() };
+        let mut view = part.view(&slice, &self.schema, Direction::Forward);
+        let (open, mut draft, mut place) = (view.entry(), Draft::default(), Fragment::default());
+        while view.next(&mut place) {
+            draft.push(&place);
+        }
+        let ends = (&slice.start, &slice.end);
+        Some(Rc::new(Part::of_rows(part.stretch.head, ends, open, &mut draft, Direction::Forward)))
+    }
+
+    /// The parts that reach into a part of rows from before its start, and from behind its end, if any does and they agree with it.
+    fn reaching_beyond(&self, key: &PartitionKey, part: &Part) -> Option<[Option<Rc<Part>>; 2]> {
+        let (start, end) = part.ends();
+        let partition = self.partition(key)?;
+        let parts = partition.of_rows.borrow();
+        let agreeing = |place: Place| {
+            let known = parts.get(place)?.part()?;
+            agree(known.stretch.head, part.stretch.head).then_some(known)
+        };
+        let (around_start, covers) = self.ending_behind(&parts, start);
+        let first = Some(around_start).filter(|_| covers).and_then(agreeing);
+        let first = first.filter(|known| self.schema.compare(known.ends().0, start).is_lt());
+        let last = parts.place_before(self.starting_from(&parts, end)).and_then(agreeing);
+        let last = last.filter(|known| self.schema.compare(known.ends().1, end).is_gt());
+        (first.is_some() || last.is_some()).then_some([first, last])
     }
 
     /// Takes a part in, and gives back those whose place it takes; `None` if there is no use for it. The cache will have
@@ -479,9 +513,8 @@ fn agree(a: Option<DeletionTime>, b: Option<DeletionTime>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{Bytes, Clustering, CqlType, Fragment, Row};
+    use model::{Bytes, Clustering, CqlType, Row};
 
-    use super::super::stretch::Draft;
     use super::*;
 
     fn position(at: u8) -> Position {
@@ -536,6 +569,62 @@ mod tests {
         assert!(directory.add(&key(1), &part(4, 5, None), 9).is_none(), "it is known");
     }
 
+    /// Where a gap ends that begins at a place, of a slice that ends at another.
+    fn end_of_gap(
+        directory: &Directory,
+        (at, end): (u8, u8),
+        direction: Direction,
+        asked: (usize, Option<u64>),
+    ) -> Option<Position> {
+        directory.end_of_gap(&key(1), (&position(at), &position(end)), direction, asked)
+    }
+
+    #[test]
+    fn a_gap_ends_where_parts_are_worth_a_stop() {
+        let directory = directory();
+        // Two that adjoin each other, between two by themselves.
+        let kept = [(10, 12), (20, 22), (22, 24), (30, 32)].map(|(start, end)| part(start, end, None));
+        for (number, part) in (0..).zip(&kept) {
+            directory.add(&key(1), part, number);
+        }
+        let one = kept[0].stretch.bytes.len();
+        let forward = |at, end, worth| end_of_gap(&directory, (at, end), Direction::Forward, (worth, None));
+        let reverse = |at, end, worth| end_of_gap(&directory, (at, end), Direction::Reverse, (worth, None));
+        assert_eq!((forward(1, 50, one), reverse(50, 1, one)), (Some(position(10)), Some(position(32))));
+        assert_eq!(
+            (forward(1, 50, 2 * one), reverse(50, 1, 2 * one)),
+            (Some(position(20)), Some(position(24)))
+        );
+        assert_eq!((forward(1, 50, 3 * one), reverse(50, 1, 3 * one)), (None, None));
+        assert_eq!((forward(13, 50, 2 * one), forward(25, 50, 2 * one)), (Some(position(20)), None));
+        // What has all of the rest is, however little it is.
+        assert_eq!(
+            (forward(1, 31, usize::MAX), reverse(50, 11, usize::MAX)),
+            (Some(position(30)), Some(position(12)))
+        );
+        assert_eq!(
+            (forward(1, 23, usize::MAX), reverse(50, 21, usize::MAX)),
+            (Some(position(20)), Some(position(24)))
+        );
+        assert_eq!((forward(1, 10, 0), forward(1, 9, 0), reverse(50, 32, 0)), (None, None, None));
+    }
+
+    #[test]
+    fn few_parts_are_looked_at_for_few_rows() {
+        let directory = directory();
+        let kept: Vec<Rc<Part>> = (0..=100).map(|at| part(2 * at + 1, 2 * at + 2, None)).collect();
+        for (number, part) in (0..).zip(&kept) {
+            directory.add(&key(1), part, number);
+        }
+        let most = u8::try_from(LOOKED_AT_FOR_FEW).unwrap();
+        for (limit, behind) in [(1, Some(position(2 * most))), (100, Some(position(200))), (5000, None)] {
+            let asked = (usize::MAX, Some(limit));
+            assert_eq!(end_of_gap(&directory, (0, 255), Direction::Forward, asked), behind, "{limit}");
+        }
+        let reversed = end_of_gap(&directory, (255, 0), Direction::Reverse, (usize::MAX, Some(1)));
+        assert_eq!(reversed, Some(position(2 * (100 - most + 1) + 1)));
+    }
+
     #[test]
     fn a_part_takes_the_place_of_those_it_overlaps_or_disagrees_with() {
         let directory = directory();
@@ -550,6 +639,39 @@ mod tests {
         let other = part(8, 9, deleted);
         assert_eq!(directory.add(&key(1), &other, 4).map(|gone| gone.len()), Some(2));
         assert_eq!(directory.size(), (1, Directory::weight(&key(1), &other)));
+    }
+
+    /// A part with a row at each place from its start to its end.
+    fn with_rows(start: u8, end: u8) -> Rc<Part> {
+        let mut draft = Draft::default();
+        (start..end).for_each(|at| draft.push(&Fragment::Row(Row::new(position(at).prefix))));
+        let ends = (&position(start), &position(end));
+        Rc::new(Part::of_rows(None, ends, DeletionTime::LIVE, &mut draft, Direction::Forward))
+    }
+
+    #[test]
+    fn parts_that_reach_beyond_another_stay_whole() {
+        let directory = directory();
+        let kept = [with_rows(10, 20), with_rows(30, 40)];
+        for (number, part) in (0..).zip(&kept) {
+            directory.add(&key(1), part, number);
+        }
+        let apart = |start, end| {
+            let part = directory.apart(&key(1), &with_rows(start, end))?;
+            let ends = part.ends();
+            Some((ends.0.clone(), ends.1.clone(), part.stretch.len()))
+        };
+        let of = |start: u8, end: u8| Some((position(start), position(end), usize::from(end - start)));
+        assert_eq!([apart(15, 25), apart(25, 35), apart(15, 35)], [of(20, 25), of(25, 30), of(20, 30)]);
+        // Neither those that are within it, nor those that end where it begins.
+        assert_eq!(
+            [apart(5, 45), apart(10, 25), apart(20, 30), apart(50, 60)],
+            [of(5, 45), of(10, 25), of(20, 30), of(50, 60)]
+        );
+        assert_eq!([apart(12, 18), apart(10, 20)], [None, of(10, 20)]);
+        let deleted = Some(DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 });
+        let other = part(15, 25, deleted);
+        assert!(Rc::ptr_eq(&directory.apart(&key(1), &other).unwrap(), &other), "it disagrees");
     }
 
     #[test]

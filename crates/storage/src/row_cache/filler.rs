@@ -5,6 +5,8 @@ use std::rc::Rc;
 use model::flat::FlatRow;
 use model::{DeletionTime, Direction, Fragment, PartitionKey, Position, RangeTombstoneChange, Schema, Slice};
 
+use sstable::SMALL_GAP;
+
 use super::RowCache;
 use super::part::{Part, behind};
 use super::stretch::{Draft, Stretch};
@@ -23,6 +25,8 @@ pub(super) struct Limits {
     pub(super) row: usize,
     /// What one read may put into the cache, with all that parts take.
     pub(super) read: usize,
+    /// So many bytes of neighbouring parts are worth a request more of the SSTables: where they are fewer, a reader reads over them.
+    pub(super) worth_a_stop: usize,
 }
 
 impl Limits {
@@ -31,7 +35,9 @@ impl Limits {
     pub(super) fn of(capacity: usize) -> Limits {
         let enough = (capacity / 2048).clamp(8 << 10, 32 << 10).min(capacity / 32).max(256);
         let row = (capacity / 8).clamp(256, 64 << 10);
-        Limits { enough, most: enough * 2, row, read: capacity / 4 }
+        // A small cache has little of anything.
+        let worth_a_stop = (capacity / 256).min(SMALL_GAP as usize);
+        Limits { enough, most: enough * 2, row, read: capacity / 4, worth_a_stop }
     }
 }
 

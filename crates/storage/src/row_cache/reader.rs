@@ -209,8 +209,8 @@ impl CachedReader {
     fn end_of_gap(&self) -> Option<Position> {
         let Filling { cache, key, .. } = &self.filling;
         let ReadRequest { direction, limit, .. } = self.request;
-        let end = cache.directory().end_of_gap(key, (&self.at, self.end()), direction, limit)?;
-        Some(self.clipped(&end))
+        let asked = (cache.limits().worth_a_stop, limit);
+        cache.directory().end_of_gap(key, (&self.at, self.end()), direction, asked)
     }
 
     fn gap_of(&self, slice: Slice) -> Gap {

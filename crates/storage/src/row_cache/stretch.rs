@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use model::flat::{FlatRow, SoughtRow, compare_at, fragment_at, is_usual, put_fragment};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Schema, Slice};
-use runtime::{prefetch, prefetch_row};
+use runtime::{ROWS_AHEAD, prefetch, prefetch_row};
 
 /// All that SSTables have of a stretch of a partition, whose ends stand beside rows.
 ///
@@ -44,10 +44,6 @@ const FIRST: usize = 512;
 
 /// A draft with no more bytes than these is kept for the next row.
 const SMALL: usize = 16 << 10;
-
-/// So many rows before it is looked at, a row is brought near the CPU: there are too many instructions between two rows for a
-/// CPU to see the next one by itself.
-const AHEAD: usize = 4;
 
 /// The top bit of a number: the fragment is a range tombstone.
 const IS_CHANGE: u32 = 1 << 31;
@@ -250,13 +246,13 @@ impl View {
                 prefetch_row(&all[(u32::from_le_bytes(*number) & PLACE) as usize..]);
             }
         };
-        (1..AHEAD).for_each(bring);
+        (1..ROWS_AHEAD).for_each(bring);
         let mut step = 0;
         let wants_more = loop {
             if first + step == end {
                 break true;
             }
-            bring(step + AHEAD);
+            bring(step + ROWS_AHEAD);
             let number = u32::from_le_bytes(numbers[place(step)]);
             if number & IS_CHANGE != 0 {
                 break true;

@@ -213,6 +213,9 @@ impl Table {
         Ok(size)
     }
 
+    /// So many rows of one partition are read together at the most.
+    pub const TOGETHER: usize = together::MOST;
+
     /// Begins the same read, without a wait.
     pub fn begin<'a>(&self, request: Cow<'a, ReadRequest>) -> Begun<'a> {
         self.begin_among(request, None)

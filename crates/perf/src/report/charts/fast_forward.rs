@@ -21,8 +21,11 @@ const SEARCHES: [(&str, &str); 2] = [("scan", "scan"), ("search", "binary search
 /// The charts of a group; none for one whose cases are none of these.
 pub(super) fn charts(group: &Value) -> Vec<Chart> {
     let Some(cases) = group["cases"].as_array() else { return Vec::new() };
+    // What goes on with what the case before has left is another thing, and sequences of ranges are too many for bars.
+    let cases: Vec<&Value> = cases.iter().filter(|case| case["case"] != "").collect();
     let has = |column: &str| cases.iter().all(|case| case[column].is_number());
-    let group = Group { group, cases };
+    let is_of_ranges = cases.iter().any(|case| case["range"].is_string());
+    let group = Group { group, cases: &cases };
     let charts = MEASURES.iter().map(|measure| {
         if has("offset") && has("read") {
             Some(group.slices(measure))
@@ -30,7 +33,7 @@ pub(super) fn charts(group: &Value) -> Vec<Chart> {
             Some(group.skips(measure))
         } else if has("stride") && has("rows") {
             Some(group.few(measure))
-        } else if cases.iter().all(|case| labels(case).is_some()) {
+        } else if !is_of_ranges && cases.iter().all(|case| labels(case).is_some()) {
             Some(group.named(measure))
         } else {
             None
@@ -42,7 +45,7 @@ pub(super) fn charts(group: &Value) -> Vec<Chart> {
 
 struct Group<'a> {
     group: &'a Value,
-    cases: &'a [Value],
+    cases: &'a [&'a Value],
 }
 
 impl Group<'_> {
@@ -87,7 +90,7 @@ impl Group<'_> {
     }
 
     fn bars(&self, measure: &Measure, name: impl Fn(&Value) -> String, lines: Vec<Line>) -> Chart {
-        let names = self.cases.iter().map(name).collect();
+        let names = self.cases.iter().copied().map(name).collect();
         let chart = self.chart(measure, Axis::default(), lines);
         Chart::bars(chart.title, names, measure.1, chart.lines, chart.note)
     }
@@ -120,7 +123,7 @@ impl Group<'_> {
     /// A line for each value of a column.
     fn lines(&self, by: &str, x: &str, y: &str) -> Vec<Line> {
         let point = |case: &Value| case[y].as_f64();
-        let lines = by_value(self.cases.iter(), by, x, point).into_iter();
+        let lines = by_value(self.cases.iter().copied(), by, x, point).into_iter();
         lines.map(|(name, points)| super::ours(&name, points)).collect()
     }
 
@@ -233,6 +236,23 @@ mod tests {
 
     fn names(chart: &Chart) -> Vec<&str> {
         chart.lines.iter().map(|line| line.name.as_str()).collect()
+    }
+
+    #[test]
+    fn cases_that_go_on_are_not_drawn() {
+        let case = |begins: &str, skip: u64| json!({ "case": begins, "read": 1, "skip": skip, "aio": 2, "(KiB)": 73.0, "frag/s": 9 });
+        let made_of = json!({ "rows": 1000, "value_size": 100 });
+        let group = json!({ "group": "large-partition-skips", "made_of": made_of, "row_cache": true,
+            "cases": [case("->", 1), case("", 0)] });
+        assert_eq!(charts(&group)[0].lines[0].points, [(1.0, 2.0)]);
+        let ranges =
+            json!([{ "case": "->", "range": "[0, 1]", "known": "no", "aio": 2, "(KiB)": 73.0, "frag/s": 9 }]);
+        assert!(
+            charts(
+                &json!({ "group": "large-partition-single-key-slice", "made_of": made_of, "cases": ranges })
+            )
+            .is_empty()
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::super::chart::{Axis, Chart, Form, Line};
 use super::super::published::{self, QUERIES};
 use super::ours;
+use crate::simple_query::CONCURRENCY;
 
 /// What an operation costs: what it is called, and its name in the results.
 const COSTS: [(&str, &str); 4] = [
@@ -14,9 +15,6 @@ const COSTS: [(&str, &str); 4] = [
     ("tasks", "tasks_per_op"),
     ("instructions", "instructions_per_op"),
 ];
-
-/// So many operations are under way at a time in the published runs, as here unless another number is asked for.
-const CONCURRENCY: u64 = 100;
 
 /// The charts of a run; `None` if it is none.
 pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
@@ -57,7 +55,7 @@ fn is_of(parameters: &Value, line: &Value) -> bool {
         && ["counters", "query_single_key", "bypass_cache"].iter().all(|name| parameters[name] != true);
     is_plain
         && ["memory", "partitions"].iter().all(|name| parameters[name] == line[name])
-        && parameters["concurrency"].as_u64().is_none_or(|readers| readers == CONCURRENCY)
+        && parameters["concurrency"].as_u64().is_none_or(|readers| readers == u64::from(CONCURRENCY))
         && ["enable_cache", "enable_index_cache"].iter().all(|name| parameters[name] == line["is_cached"])
         && parameters["sstable_summary_ratio"] == line["summary_ratio"]
 }

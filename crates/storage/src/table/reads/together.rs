@@ -22,7 +22,7 @@ use crate::sstable_set::{Candidates, SSTableSet};
 
 /// Of so many requests that follow each other rows are brought together, and not of more: all are in memory before the first is given
 /// out.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 
 /// Reads that go together.
 struct Party {

@@ -36,7 +36,6 @@ fn rows_here_and_there_are_read_over() {
             }
             assert!(table.row_cache().stats().parts >= ROWS as usize / 40);
             let (again, with, _) = asked(&table, slice(), direction).await;
-            // So many are looked at before a read begins: where there are more, it stops and looks again.
             assert_eq!((again, found), (found, ROWS as usize - 1000));
             assert!(with <= without + 2, "{with} requests instead of {without}");
             assert_eq!(asked(&table, slice(), direction).await, (found, 0, 0));
@@ -59,6 +58,39 @@ fn what_is_worth_it_is_not_read_again() {
             let (found, _, rest) = asked(&table, between(0, ROWS), direction).await;
             assert_eq!(found, ROWS as usize);
             assert!(rest < all - known * 3 / 4, "{rest} bytes of {all}, of which {known} were known");
+        });
+    }
+}
+
+/// What reads that go only so far have read over gives way to what they keep no further than they went.
+#[test]
+fn reads_that_overlap_leave_each_other_what_they_have() {
+    for direction in [Direction::Forward, Direction::Reverse] {
+        simulated(async |shard| {
+            let table = table(&shard).await;
+            let read = async |at: i32| {
+                let before = table.context().disk.stats();
+                let slice = match direction {
+                    Direction::Forward => between(at, ROWS),
+                    Direction::Reverse => between(0, at),
+                };
+                let request = ReadRequest { direction, limit: Some(50), ..ReadRequest::new(key(1), slice) };
+                let mut rows = table.read(&request).await.unwrap();
+                let mut found = 0;
+                while found < 50
+                    && let Some(fragment) = rows.next().await.unwrap()
+                {
+                    found += i32::from(matches!(fragment, Fragment::Row(_)));
+                }
+                table.context().disk.stats().since(&before).total().requests
+            };
+            let places = || (0..300).map(|number| 100 + number * 1237 % (ROWS - 200));
+            for at in places() {
+                read(at).await;
+            }
+            for at in places() {
+                assert_eq!(read(at).await, 0, "from {at} on");
+            }
         });
     }
 }
