@@ -337,6 +337,9 @@ impl RowCache {
 
     /// Takes a part in, if the read that made it still sees what the table has, and has not put in too much.
     fn keep(&self, key: &PartitionKey, part: &Rc<Part>, watch: &Watch) {
+        if self.is_stale(watch) {
+            return;
+        }
         let Some(part) = &self.directory().apart(key, part) else { return };
         let weight = Directory::weight(key, part);
         let Some(left) = self.allowance_left(weight, watch) else { return };

@@ -9,13 +9,12 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use model::types::NumberOrder;
-use model::{DeletionTime, Direction, Fragment, KeyView, PartitionKey, Position, Schema, Slice, Token};
+use model::{DeletionTime, Direction, KeyView, PartitionKey, Position, Schema, Slice, Token};
 
 use runtime::Uses;
 
 use super::part::{Part, Scope};
 use super::sorted::{Place, Sorted};
-use super::stretch::Draft;
 use crate::memtable::Memtable;
 
 /// The parts of a table.
@@ -178,7 +177,10 @@ impl Directory {
             let (first, before) =
                 adjoining.map_or_else(|| (part.clone(), 0), |island| (island.first, island.bytes));
             let bytes = before + part.stretch.bytes.len();
-            if bytes >= worth_a_stop || !is_before_end(far_end) {
+            // Of what range tombstones or the partition's deletion hide SSTables may have far more than the part.
+            let may_hide =
+                !part.stretch.is_free_of_ranges() || part.stretch.head.is_some_and(|head| !head.is_live());
+            if may_hide || bytes >= worth_a_stop || !is_before_end(far_end) {
                 return Some(first.near_end(direction).clone());
             }
             if number == most {
@@ -255,12 +257,9 @@ impl Directory {
             return None;
         }
         let slice = Slice { start: start.clone(), end: end.clone() };
-        let mut view = part.view(&slice, &self.schema, Direction::Forward);
-        let (open, mut draft, mut place) = (view.entry(), Draft::default(), Fragment::default());
-        while view.next(&mut place) {
-            draft.push(&place);
-        }
+        let view = part.view(&slice, &self.schema, Direction::Forward);
         let ends = (&slice.start, &slice.end);
+        let (open, mut draft) = (view.entry(), view.draft());
         Some(Rc::new(Part::of_rows(part.stretch.head, ends, open, &mut draft, Direction::Forward)))
     }
 
@@ -269,15 +268,19 @@ impl Directory {
         let (start, end) = part.ends();
         let partition = self.partition(key)?;
         let parts = partition.of_rows.borrow();
-        let agreeing = |place: Place| {
-            let known = parts.get(place)?.part()?;
-            agree(known.stretch.head, part.stretch.head).then_some(known)
-        };
-        let (around_start, covers) = self.ending_behind(&parts, start);
-        let first = Some(around_start).filter(|_| covers).and_then(agreeing);
-        let first = first.filter(|known| self.schema.compare(known.ends().0, start).is_lt());
-        let last = parts.place_before(self.starting_from(&parts, end)).and_then(agreeing);
-        let last = last.filter(|known| self.schema.compare(known.ends().1, end).is_gt());
+        let ((around_start, covers), behind) =
+            (self.ending_behind(&parts, start), self.starting_from(&parts, end));
+        if around_start == behind {
+            return None;
+        }
+        let agreeing =
+            |entry: &Entry| entry.part().filter(|known| agree(known.stretch.head, part.stretch.head));
+        let starts_before = |entry: &&Entry| covers && self.start_compared(entry, start).is_lt();
+        let first = parts.get(around_start).filter(starts_before).and_then(agreeing);
+        let rank = self.schema.rank(end);
+        let ends_behind = |entry: &&Entry| self.end_compared(entry, (end, rank)).is_gt();
+        let last = parts.place_before(behind).and_then(|place| parts.get(place));
+        let last = last.filter(ends_behind).and_then(agreeing);
         (first.is_some() || last.is_some()).then_some([first, last])
     }
 
@@ -513,7 +516,9 @@ fn agree(a: Option<DeletionTime>, b: Option<DeletionTime>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{Bytes, Clustering, CqlType, Row};
+    use model::{Bytes, Clustering, CqlType, Fragment, RangeTombstoneChange, Row};
+
+    use super::super::stretch::Draft;
 
     use super::*;
 
@@ -672,6 +677,45 @@ mod tests {
         let deleted = Some(DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 });
         let other = part(15, 25, deleted);
         assert!(Rc::ptr_eq(&directory.apart(&key(1), &other).unwrap(), &other), "it disagrees");
+    }
+
+    #[test]
+    fn what_is_cut_has_the_range_tombstones_that_are_in_force_there() {
+        let deletion = |at: i64| DeletionTime { marked_for_delete_at: at, local_deletion_time: at };
+        let change = |at: u8, in_force: DeletionTime| {
+            Fragment::RangeTombstone(RangeTombstoneChange { position: position(at), deletion: in_force })
+        };
+        let row = |at: u8| Fragment::Row(Row::new(position(at).prefix));
+        // One tombstone is open at the start and ends at 20, another one begins at 30.
+        let fragments = [row(15), change(20, DeletionTime::LIVE), row(25), change(30, deletion(2)), row(35)];
+        let schema = directory().schema().clone();
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let mut draft = Draft::default();
+            match direction {
+                Direction::Forward => fragments.iter().for_each(|fragment| draft.push(fragment)),
+                Direction::Reverse => fragments.iter().rev().for_each(|fragment| draft.push(fragment)),
+            }
+            let ends = (&position(10), &position(40));
+            let whole = Rc::new(Part::of_rows(None, ends, deletion(1), &mut draft, direction));
+            for (known, open, rest) in [
+                ((5, 12), deletion(1), &fragments[..]),
+                ((5, 20), DeletionTime::LIVE, &fragments[2..]),
+                ((5, 22), DeletionTime::LIVE, &fragments[2..]),
+                ((5, 30), deletion(2), &fragments[4..]),
+                ((5, 38), deletion(2), &[]),
+                ((30, 45), deletion(1), &fragments[..3]),
+                ((20, 45), deletion(1), &fragments[..1]),
+            ] {
+                let directory = Rc::new(Directory::new(&schema));
+                let known = part(known.0, known.1, None);
+                directory.add(&key(1), &known, 0);
+                let cut = directory.apart(&key(1), &whole).unwrap();
+                let all: Vec<Fragment> = (0..cut.stretch.len()).map(|at| cut.stretch.fragment(at)).collect();
+                assert_eq!((cut.stretch.open, &all[..]), (open, rest), "{direction:?}");
+                let has_changes = rest.iter().any(|fragment| matches!(fragment, Fragment::RangeTombstone(_)));
+                assert_eq!(cut.stretch.has_changes, has_changes);
+            }
+        }
     }
 
     #[test]

@@ -205,6 +205,17 @@ impl View {
         }
     }
 
+    /// What is left, ascending, as it stands.
+    pub(super) fn draft(&self) -> Draft {
+        let (stretch, (first, end)) = (&self.stretch, self.left);
+        let place =
+            |at: usize| if at < stretch.len() { stretch.place(at) } else { stretch.numbers_at as usize };
+        let (from, to) = (place(first), place(end));
+        // A number keeps its top bits: none is less than the first.
+        let numbers = (first..end).map(|at| stretch.number(at) - from as u32).collect();
+        Draft { bytes: stretch.bytes[from..to].to_vec(), numbers }
+    }
+
     /// Puts the next row or range tombstone into `place`; whether there is one.
     #[inline]
     pub(super) fn next(&mut self, place: &mut Fragment) -> bool {
