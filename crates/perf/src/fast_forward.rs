@@ -277,7 +277,7 @@ impl FastForward {
                 None => open().await?,
             };
             iterations.push(bench.run(dataset, case).await?);
-            if case.is_run_once() || begin.elapsed() >= self.test_case_duration {
+            if case.goes_on || begin.elapsed() >= self.test_case_duration {
                 return Ok((Summary::new(iterations), bench));
             }
             kept = Some(bench).filter(|_| self.keep_cache_across_test_cases);

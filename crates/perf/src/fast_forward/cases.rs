@@ -112,7 +112,8 @@ pub struct Case {
     pub labels: Vec<(&'static str, String)>,
     /// What is done.
     pub work: Work,
-    /// Whether it begins with what the case before has left in the caches.
+    /// Whether it begins with what the case before has left in the caches. It is run once, however long cases are to run: again, it would find
+    /// what it has left there itself.
     pub goes_on: bool,
 }
 
@@ -193,11 +194,6 @@ impl Case {
             Work::Restricted { .. } => rows.saturating_sub(rows / 2).min(2).into(),
             Work::Range { rows: range, .. } => range.rows(rows),
         }
-    }
-
-    /// Whether it is run once, however long cases are to run: again, it would find what it has left in the caches itself.
-    pub fn is_run_once(&self) -> bool {
-        self.goes_on
     }
 }
 
