@@ -460,9 +460,11 @@ impl Directory {
 }
 
 impl Entry {
-    /// The part; `None` if it is just being dropped.
+    /// The part, the beginning of which is on its way to the CPU; `None` if it is just being dropped.
     fn part(&self) -> Option<Rc<Part>> {
-        self.part.upgrade()
+        let part = self.part.upgrade()?;
+        part.stretch.bring_beginning();
+        Some(part)
     }
 }
 

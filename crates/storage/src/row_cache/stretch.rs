@@ -96,6 +96,14 @@ impl Stretch {
         None
     }
 
+    /// Begins to bring near the CPU what is looked at first: where it begins, its first row, and the numbers, which are far behind these.
+    #[inline]
+    pub(super) fn bring_beginning(&self) {
+        let (fragments, numbers) = self.bytes.split_at(self.numbers_at as usize);
+        prefetch_row(fragments);
+        numbers.first().into_iter().for_each(prefetch);
+    }
+
     /// Whether no range tombstone is open anywhere in it.
     #[inline]
     pub(super) fn is_free_of_ranges(&self) -> bool {
@@ -257,7 +265,7 @@ impl View {
                 prefetch_row(&all[(u32::from_le_bytes(*number) & PLACE) as usize..]);
             }
         };
-        (1..ROWS_AHEAD).for_each(bring);
+        (0..ROWS_AHEAD).for_each(bring);
         let mut step = 0;
         let wants_more = loop {
             if first + step == end {
