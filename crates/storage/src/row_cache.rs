@@ -361,7 +361,7 @@ impl RowCache {
         let Some(left) = self.allowance_left(weight, watch) else { return };
         watch.allowance.set(left);
         let parts = self.directory().of_partition(key);
-        parts.iter().for_each(|part| self.directory().remove(part));
+        self.directory().remove_all(&parts);
         self.remove(parts);
         self.0.has_wholes.set(true);
         self.0.cache.insert(self.key_of_whole(key.token), whole.clone(), weight);
@@ -398,7 +398,7 @@ impl RowCache {
 
     fn invalidate(&self, parts: Vec<Rc<Part>>) {
         self.count(|stats| stats.invalidations += parts.len() as u64);
-        parts.iter().for_each(|part| self.directory().remove(part));
+        self.directory().remove_all(&parts);
         self.remove(parts);
     }
 
@@ -458,7 +458,9 @@ fn mix(a: u64, b: u64) -> u64 {
 /// What is kept of a table goes with it.
 impl Drop for Inner {
     fn drop(&mut self) {
-        for part in self.directory.borrow().all() {
+        let parts = self.directory.borrow().all();
+        self.directory.borrow().remove_all(&parts);
+        for part in parts {
             let number = part.link.get().map_or(0, |link| link.number);
             self.cache.remove(CacheKey { owner: self.owner, index: number });
         }

@@ -147,7 +147,8 @@ impl Directory {
     }
 
     /// Of a slice from a position that no part covers to its end, as a stream runs: where the reader of SSTables is to stop. That is where parts
-    /// begin that are worth it, or behind the last part that is looked at, of which there are more for who wants many rows; `None` at the end.
+    /// begin that are worth it, or behind the last part that is looked at: of which there are more for who wants many rows, and none behind those that
+    /// have enough. `None` at the end.
     ///
     /// Each stop is one more request. Parts that adjoin each other are worth one if they have so many bytes together, or all of the
     /// rest of the slice ([0077](../../../../docs/decisions/0077-parts-that-are-worth-a-stop.md)).
@@ -159,6 +160,7 @@ impl Directory {
         (worth_a_stop, limit): (usize, Option<u64>),
     ) -> Option<Position> {
         let most = limit.map_or(LOOKED_AT, |rows| rows.clamp(LOOKED_AT_FOR_FEW, LOOKED_AT));
+        let mut rows_left = limit.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         let partition = self.partition(key)?;
         let parts = partition.of_rows.borrow();
         let is_before_end = |position: &Position| {
@@ -183,7 +185,8 @@ impl Directory {
             if may_hide || bytes >= worth_a_stop || !is_before_end(far_end) {
                 return Some(first.near_end(direction).clone());
             }
-            if number == most {
+            rows_left = rows_left.saturating_sub(part.stretch.len());
+            if number == most || rows_left == 0 {
                 return Some(far_end.clone());
             }
             island = Some(Island { first, last: part, bytes });
@@ -221,11 +224,12 @@ impl Directory {
         let rank = self.schema.rank_of_row(self.number_order, row);
         // Ends of parts are beside rows: none is at this one. One whose rank tells nothing starts before it mostly.
         let (start_rank, mut entry) = parts.last_up_to(rank)?;
-        let mut part = entry.part()?;
+        let mut part = entry.part.upgrade()?;
         if start_rank == rank && self.schema.compare_to_row(part.ends().0, row).is_gt() {
             entry = self.last_before(&parts, (row, rank))?;
-            part = entry.part()?;
+            part = entry.part.upgrade()?;
         }
+        part.stretch.bring_middle();
         let is_behind = match entry.end_rank.cmp(&rank) {
             Ordering::Equal => self.schema.compare_to_row(part.ends().1, row),
             order => order,
@@ -298,7 +302,7 @@ impl Directory {
         let partition = self.partition_to_be(key)?;
         let mut gone = partition.disagreeing(part.stretch.head);
         gone.extend(self.overlapping(&partition, part));
-        gone.iter().for_each(|part| self.remove(part));
+        self.remove_all(&gone);
         // Removing the last part has removed the partition.
         self.partitions.borrow_mut().entry(key.token).or_insert_with(|| partition.clone());
         self.put(&partition, part);
@@ -310,6 +314,12 @@ impl Directory {
         self.parts.set(self.parts.get() + 1);
         self.bytes.set(self.bytes.get() + weight);
         Some(gone)
+    }
+
+    /// These parts, those of a partition in order, are no longer told of.
+    pub(super) fn remove_all(&self, parts: &[Rc<Part>]) {
+        // At the end of a list of millions nothing has to move up.
+        parts.iter().rev().for_each(|part| self.remove(part));
     }
 
     /// The part is no longer told of.
@@ -630,6 +640,27 @@ mod tests {
         }
         let reversed = end_of_gap(&directory, (255, 0), Direction::Reverse, (usize::MAX, Some(1)));
         assert_eq!(reversed, Some(position(2 * (100 - most + 1) + 1)));
+    }
+
+    #[test]
+    fn no_parts_are_looked_at_behind_those_that_have_enough_rows() {
+        let directory = directory();
+        let kept: Vec<Rc<Part>> = (0..20).map(|at| with_rows(10 * at + 1, 10 * at + 5)).collect();
+        for (number, part) in (0..).zip(&kept) {
+            directory.add(&key(1), part, number);
+        }
+        for (limit, ends) in
+            [(1, Some((5, 191))), (4, Some((5, 191))), (5, Some((15, 181))), (80, Some((195, 1))), (81, None)]
+        {
+            let asked = (usize::MAX, Some(limit));
+            let forward = end_of_gap(&directory, (0, 255), Direction::Forward, asked);
+            let reverse = end_of_gap(&directory, (255, 0), Direction::Reverse, asked);
+            assert_eq!(
+                forward.zip(reverse),
+                ends.map(|(end, start)| (position(end), position(start))),
+                "{limit}"
+            );
+        }
     }
 
     #[test]

@@ -104,6 +104,12 @@ impl Stretch {
         numbers.first().into_iter().for_each(prefetch);
     }
 
+    /// The same of what a search for a row looks at first.
+    #[inline]
+    pub(super) fn bring_middle(&self) {
+        self.bytes.get((self.numbers_at as usize).midpoint(self.bytes.len())).into_iter().for_each(prefetch);
+    }
+
     /// Whether no range tombstone is open anywhere in it.
     #[inline]
     pub(super) fn is_free_of_ranges(&self) -> bool {
