@@ -134,7 +134,8 @@ fn table(curve: &Value) -> String {
             ["size", "instructions"].map(|of| grouped(point[of].as_f64().unwrap_or_default(), 0));
         table += &format!("| {size} | {cold} | {warm} | {instructions} | {opening} |\n");
     }
-    let picture = |shown: &str| format!("![A row by {along}: {shown}](growth/{along}-{shown}.svg)\n");
+    let read = if along == "slices" { "100 rows" } else { "A row" };
+    let picture = |shown: &str| format!("![{read} by {along}: {shown}](growth/{along}-{shown}.svg)\n");
     table + "\n" + &SHOWN.map(picture).concat() + "\n"
 }
 

@@ -93,6 +93,12 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a number above 0 was expected".to_owned())
 }
 
+/// A number between 0 and 1, which are not among them.
+pub(crate) fn chance(text: &str) -> Result<f64, String> {
+    let chance = positive(text).ok().filter(|chance| *chance < 1.0);
+    chance.ok_or_else(|| "a number above 0 and below 1 was expected".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +122,7 @@ mod tests {
         assert!(rate("1e-20").is_err() && rate("1e12").is_err() && rate("4000").is_ok());
         assert!(memory("95k").is_err() && memory("96k") == Ok(96 << 10));
         assert!(positive("0").is_err() && positive("inf").is_err() && positive("NaN").is_err());
+        assert!(chance("0").is_err() && chance("1").is_err() && chance("0.01") == Ok(0.01));
         assert_eq!(version("oa").map(Version::name), Ok("oa"));
         assert!(version("zz").unwrap_err().contains("me"));
     }

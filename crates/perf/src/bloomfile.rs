@@ -16,14 +16,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use siltstone::Result;
+use siltstone::{Error, Result};
 
 use self::cases::{Case, Plan, Taken};
 use self::files::Files;
 use self::inserts::Inserts;
 use self::state::State;
 use self::ways::Way;
-use crate::arguments::{Format, Machine, bytes, positive};
+use crate::arguments::{Format, Machine, bytes, chance};
 use crate::numbers::rounded;
 
 /// Lookups of keys that are absent, in bloom filters in pages: mt-bloomfile-test, and what the published change was for.
@@ -50,7 +50,7 @@ pub struct Bloomfile {
     #[arg(long, value_enum, value_name = "CASE")]
     case: Vec<Case>,
 
-    /// How filters are asked. Default all ways; by Filter.db in the case large only.
+    /// How filters are asked. Default all ways; by Filter.db in the case large only. The case inserts has no such way.
     #[arg(long, value_enum, value_name = "WAY")]
     way: Vec<Way>,
 
@@ -91,7 +91,7 @@ pub struct Bloomfile {
     sstables: u32,
 
     /// The share of absent keys that may pass.
-    #[arg(long, value_name = "CHANCE", default_value = "0.01", value_parser = positive)]
+    #[arg(long, value_name = "CHANCE", default_value = "0.01", value_parser = chance)]
     fp_chance: f64,
 
     /// Bytes of cache in the case churning, for all threads together.
@@ -125,6 +125,9 @@ impl Bloomfile {
     /// # Errors
     /// What cannot be read or written.
     pub fn run(&self, out: &mut dyn Write) -> Result<()> {
+        if self.case.contains(&Case::Inserts) && self.way.contains(&Way::Whole) {
+            return Err(Error::Usage("--way whole: the case inserts has no such way".to_owned()));
+        }
         let temporary = tempfile::tempdir()?;
         let folder = self.data_directory.clone().unwrap_or_else(|| temporary.path().to_owned());
         std::fs::create_dir_all(&folder)?;
@@ -213,7 +216,9 @@ impl Bloomfile {
 
     fn ways(&self, case: Case) -> Vec<Way> {
         if !self.way.is_empty() {
-            return self.way.clone();
+            // A table asks no Filter.db that has pages.
+            let has_it = |way: &&Way| case != Case::Inserts || **way != Way::Whole;
+            return self.way.iter().filter(has_it).copied().collect();
         }
         let mut ways = vec![Way::Before, Way::PerShard, Way::AtHand];
         if case == Case::Large {

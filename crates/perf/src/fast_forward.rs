@@ -14,7 +14,6 @@ pub mod populate;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -135,8 +134,8 @@ pub struct FastForward {
     output_format: Format,
 
     /// Memory for all that is cached, in MiB.
-    #[arg(long, value_name = "N", default_value = "64")]
-    cache_mib: NonZeroU16,
+    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
+    cache_mib: u16,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -293,7 +292,7 @@ impl FastForward {
             },
             fences: self.fences.unwrap_or(true) || is_of_table,
             row_cache: self.enable_cache || group.is_of_row_cache(),
-            cache: usize::from(self.cache_mib.get()) << 20,
+            cache: usize::from(self.cache_mib) << 20,
             keeps_cache: self.keep_cache_across_test_cases && !group.is_of_row_cache(),
             is_kept: (self.keep_cache_across_test_groups || self.keep_cache_across_test_cases)
                 && !group.is_of_row_cache(),

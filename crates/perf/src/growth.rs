@@ -49,6 +49,10 @@ const EXPIRY: (u32, i64) = (10_000_000, 2_000_000_000);
 /// Bytes of a value.
 const VALUE: usize = 8;
 
+/// The largest datasets: rows or partitions, and SSTables.
+const MOST_ROWS: u32 = 200_000_000;
+const MOST_SSTABLES: u32 = 100_000;
+
 /// Partitions of each of several SSTables.
 const PARTITIONS: u32 = 1000;
 
@@ -74,7 +78,10 @@ const LAYOUT: &str = "1";
 /// The version that is written.
 const VERSION: Version = Version::Me;
 
-/// What one row costs, cold and warm, by the size of what it is in.
+/// What one row costs, cold and warm, by the size of what it is in; along slices, 100 rows.
+///
+/// Columns are requests / KiB: cold, of a read right after all was opened with empty caches, the mean of 20; warm, of one of --operations
+/// reads behind as many others; opening, of opening all SSTables.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -87,9 +94,9 @@ pub struct Growth {
     #[arg(long, value_enum, default_value = "rows", value_name = "WHAT")]
     along: Along,
 
-    /// Its sizes.
+    /// Its sizes: up to 200,000,000 rows or partitions, or 100,000 SSTables.
     #[arg(long, value_delimiter = ',', default_value = "10000,100000,1000000", value_name = "N,N,…",
-          value_parser = clap::value_parser!(u32).range(1..=200_000_000))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ROWS)))]
     sizes: Vec<u32>,
 
     /// How many rows are read once others have been.
@@ -135,7 +142,7 @@ enum Along {
     Stretches,
     /// The same of rows that expire one day.
     Expiring,
-    /// The same, of which some are read from a row on.
+    /// The SSTables of stretches, of which 100 rows are read from any row on.
     Slices,
 }
 
@@ -164,6 +171,11 @@ impl Growth {
     /// # Errors
     /// What cannot be read or written; rows that were not found.
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
+        if let Some(size) = self.sizes.iter().find(|size| **size > self.along.most()) {
+            let what =
+                format!("--sizes {size}: along {} there are up to {}", self.along.name(), self.along.most());
+            return Err(Error::Usage(what));
+        }
         runtime::run(self.machine.shard(), async |shard| {
             let mut points = Vec::new();
             if self.output_format == Format::Text {
@@ -269,6 +281,14 @@ impl Along {
             Along::Stretches => "stretches",
             Along::Expiring => "expiring",
             Along::Slices => "slices",
+        }
+    }
+
+    /// The largest size: so many files have to be open at once where it counts SSTables.
+    fn most(self) -> u32 {
+        match self {
+            Along::Rows | Along::Partitions => MOST_ROWS,
+            _ => MOST_SSTABLES,
         }
     }
 

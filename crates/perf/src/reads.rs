@@ -47,7 +47,7 @@ const KEY: u32 = 7;
 /// Partitions of a row each around it, so that an absent one is not known from the first and the last one.
 const OTHERS: Range<u32> = 1 << 30..(1 << 30) + 100;
 
-/// Reads of one partition, one after the other, of which each is checked.
+/// Reads of one partition, one after the other, of which each is checked. Columns are those of simple-query.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -323,7 +323,9 @@ impl Database {
     /// at work. With one shard, that is every partition; [`Table::shard_of`] tells.
     ///
     /// The work shares the thread with all else that the shard does: it awaits, and neither blocks nor uses
-    /// [`Pending::wait`]. A panic in it takes the shard with it.
+    /// [`Pending::wait`]. A panic in it takes the shard with it. An answer that was polled once is polled on until it is there, or is
+    /// dropped: others that read the same may wait for what it has begun to read, whose work nobody but who polls it does here.
+    /// One that was [begun](Pending::begun) goes on by itself.
     ///
     /// ```
     /// # use siltstone::database::{Database, Options, Write};

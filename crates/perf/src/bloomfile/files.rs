@@ -82,7 +82,11 @@ impl Files {
     async fn write(&self, disk: &Disk, file: u32, path: &Path) -> Result<()> {
         let builder = BloomPagesBuilder::new(self.keys, self.fp_chance);
         let mut builder = builder.ok_or_else(|| {
-            Error::Usage(format!("{} keys take one page: there is nothing to look up", self.keys))
+            Error::Usage(format!(
+                "a filter of {} keys, of which a share of {} may pass, has one page: there is nothing to look up; more keys or a smaller \
+                 --fp-chance are needed",
+                self.keys, self.fp_chance
+            ))
         })?;
         drop(std::fs::remove_file(path));
         let mut out = disk.create(path, IO).await.map_err(sstable::Error::from)?;

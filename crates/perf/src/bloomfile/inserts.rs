@@ -113,7 +113,8 @@ impl Inserts {
                 (Common::Before(Arc::new(shared)), FilterPages::without_hand(&Cache::new(0)))
             }
             Way::AtHand => (Common::Nothing, store_pages(table)),
-            Way::PerShard | Way::Whole => (Common::Nothing, FilterPages::without_hand(&cache)),
+            Way::Whole => unreachable!("no table is asked in this way"),
+            Way::PerShard => (Common::Nothing, FilterPages::without_hand(&cache)),
         };
         let mut files = Vec::new();
         for member in table.sstables().members().iter().filter(|_| way != Way::AtHand) {

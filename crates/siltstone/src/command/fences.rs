@@ -45,7 +45,7 @@ pub(super) struct Fences {
     force: bool,
 
     /// Write RowFilter.db as well: which rows large partitions have. With it, a row that is not there costs no request to the data.
-    /// The data of large partitions is read for it.
+    /// The data of large partitions is read for it. Nothing is written where none is large, or where they are full of range tombstones.
     #[arg(long)]
     rows: bool,
 }
@@ -61,7 +61,8 @@ impl Fences {
         for file in self.paths.files(shard).await? {
             let table = SSTable::open(shard.disk(), &file, &options).await?;
             let path = table.descriptor().path_of(&Component::Fences);
-            let written = self.write(&path, &table, table.fences_state(), async |progress| {
+            let none = "not needed";
+            let written = self.write((&path, none), &table, table.fences_state(), async |progress| {
                 write_fences(shard.disk(), &table, |done| progress.set(done)).await
             });
             lines.say(&format!("{}: {}", path.display(), written.await?))?;
@@ -71,18 +72,20 @@ impl Fences {
             // Rows are not looked for without fences, which may be new.
             let table = SSTable::open(shard.disk(), &file, &options).await?;
             let path = table.descriptor().path_of(&Component::RowFilter);
-            let written = self.write(&path, &table, table.row_filter_state().await, async |progress| {
-                write_row_filter(shard.disk(), &table, |done| progress.set(done)).await
-            });
+            let none = "none: there is no large partition, or only such that are full of range tombstones, or values of the clustering key may have several forms";
+            let written =
+                self.write((&path, none), &table, table.row_filter_state().await, async |progress| {
+                    write_row_filter(shard.disk(), &table, |done| progress.set(done)).await
+                });
             lines.say(&format!("{}: {}", path.display(), written.await?))?;
         }
         Ok(())
     }
 
-    /// Writes a component of an SSTable, of which that much is known; what became of it.
+    /// Writes a component of an SSTable, of which that much is known; what became of it, and why if there is to be none.
     async fn write(
         &self,
-        path: &Path,
+        (path, none): (&Path, &str),
         table: &SSTable,
         state: Usage,
         write: impl AsyncFnOnce(&mut Progress) -> sstable::Result<Option<u64>>,
@@ -98,7 +101,7 @@ impl Fences {
         let mut progress = Progress::always(&table.descriptor().to_string(), table.index_len());
         Ok(match write(&mut progress).await? {
             Some(bytes) => format!("{} KiB", bytes.div_ceil(1024)),
-            None => "not needed".to_owned(),
+            None => none.to_owned(),
         })
     }
 }

@@ -20,8 +20,8 @@ use super::{note, on_shard, open_for_scans, positive};
 /// Cut the SSTables of a table, merged where there are several, into several new ones: by size, by token, or into parts.
 ///
 /// The new SSTables ascend by token as their numbers do; no two have a partition in common, and no partition is cut. All rows
-/// stay as they are, as with convert. Without further options they are written as the first source is. They
-/// appear one after the other once the last one is written: if one cannot be, or the process is ended before, there is none of them.
+/// stay as they are, as with convert. Without further options they are written as the first source is, but for the size of index
+/// blocks, which is 64 KiB unless --column-index-size-in-kb says otherwise. They appear one after the other once the last one is written: if one cannot be, or the process is ended before, there is none of them.
 ///
 /// Memory stays small whatever the size. With --by-token only the part of the sources that is in a range is read.
 #[derive(Debug, Args)]

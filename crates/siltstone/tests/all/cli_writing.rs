@@ -302,7 +302,7 @@ fn what_a_version_cannot_hold_is_not_converted() {
     convert(
         &["--to", "me", "--compression", "zstd", "@old"],
         1,
-        "new: version me is of times before ZstdCompressor",
+        "new: Cassandra has ZstdCompressor from version na on: version me with it is ScyllaDB's alone",
     );
     convert(&["--to", "oa", "--for", "scylla", "@old"], 1, "new: ScyllaDB does not read version oa");
     convert(&["--to", "nb", "--chunk-length-in-kb", "16", "@old"], 2, "--compression");

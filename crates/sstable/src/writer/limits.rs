@@ -98,7 +98,11 @@ impl Limits {
         if self.version.has_compressor(compressor) || self.family == Family::Scylla {
             return Ok(());
         }
-        Err(format!("version {} is of times before {}", self.version, compressor.class_name()))
+        let name = compressor.class_name();
+        Err(format!(
+            "Cassandra has {name} from version na on: version {} with it is ScyllaDB's alone",
+            self.version
+        ))
     }
 
     fn check_family(&self) -> Fits {
