@@ -227,6 +227,8 @@ impl FastForward {
         };
         for dataset in self.datasets() {
             let folder = dataset.folder(&self.data_directory);
+            let megabytes = u64::from(shape.rows) * u64::from(shape.value_size) / 1_000_000;
+            eprintln!("{}: {} rows are written, {megabytes} MB of values", dataset.name(), shape.rows);
             let written = populate::populate(shard.disk(), dataset, &shape, &folder).await?;
             eprintln!("{}: {} rows, {} bytes of data", dataset.name(), shape.rows, written.data_file_len);
         }

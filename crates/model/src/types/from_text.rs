@@ -31,8 +31,9 @@ impl CqlType {
             | CqlType::Vector { .. }
             | CqlType::PartitionerOrder { .. }
             | CqlType::ColumnToCollection(_)
-            | CqlType::Custom(_) => parse_hex(text)
-                .ok_or_else(|| self.refuse_text(text, "pairs of hexadecimal digits were expected")),
+            | CqlType::Custom(_) => parse_hex(text).ok_or_else(|| {
+                self.refuse_text(text, "pairs of hexadecimal digits, without 0x, were expected")
+            }),
             _ if text.is_empty() => Ok(Vec::new()),
             native => native.native_from_text(text),
         }

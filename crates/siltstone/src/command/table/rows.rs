@@ -218,6 +218,9 @@ impl Scan {
             }
         }
         printer.finish()?;
+        if self.from_token > self.to_token {
+            note("no rows: --from-token lies behind --to-token");
+        }
         database.close().wait()
     }
 }
