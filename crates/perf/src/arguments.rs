@@ -25,11 +25,11 @@ pub enum Format {
 pub struct Machine {
     /// Whether to use io_uring where it can be had; else a pool of threads reads.
     #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
-    io_uring: bool,
+    pub(crate) io_uring: bool,
 
     /// Whether to read past the page cache of the operating system where the file system can.
     #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
-    direct_io: bool,
+    pub(crate) direct_io: bool,
 }
 
 impl Machine {

@@ -130,7 +130,7 @@ impl Bloomfile {
         }
         let temporary = tempfile::tempdir()?;
         let folder = self.data_directory.clone().unwrap_or_else(|| temporary.path().to_owned());
-        std::fs::create_dir_all(&folder)?;
+        std::fs::create_dir_all(&folder).map_err(|error| Error::file(&folder, error.to_string()))?;
         let is_text = self.output_format == Format::Text;
         if is_text {
             writeln!(

@@ -66,7 +66,11 @@ fn complain(error: &Error) {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text = format!("{text}: {error}");
+        let why = error.to_string();
+        // Some say it themselves.
+        if !text.ends_with(&why) {
+            text = format!("{text}: {why}");
+        }
         cause = error.source();
     }
     eprintln!("siltstone perf: {text}");

@@ -35,7 +35,8 @@ Examples:
 
 Exit codes: 0 if the page was written, 1 for files that are no results, 2 for wrong arguments.")]
 pub struct Report {
-    /// What --output-format json has printed, or cargo xtask peers and growth have kept.
+    /// What fast-forward, simple-query, single-key and growth have printed by --output-format json, or cargo xtask peers and growth
+    /// have kept. Of fast-forward all groups are drawn but sequences of ranges.
     #[arg(required = true, value_name = "FILE")]
     results: Vec<PathBuf>,
 

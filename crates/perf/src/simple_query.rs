@@ -10,7 +10,7 @@ pub mod rows;
 
 use std::io::Write;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};
@@ -23,6 +23,9 @@ use self::bench::{Bench, Mode, Setup};
 use crate::arguments::{Format, Machine, memory, positive, version};
 use crate::room;
 use crate::throughput::{self, Line, Summary, Until};
+
+/// How often it is told how far the table is filled in, which takes long where memory has room for a few rows only.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// So many operations are under way at once, as in the published runs, unless another number is asked for.
 pub(crate) const CONCURRENCY: u32 = 100;
@@ -58,7 +61,8 @@ pub struct SimpleQuery {
     #[arg(long)]
     counters: bool,
 
-    /// Flush what was filled in to SSTables before it is measured. What memory has no room for is there anyhow.
+    /// Flush what was filled in to SSTables before it is measured. What memory has no room for is there anyhow. For --write nothing is
+    /// filled in.
     #[arg(long)]
     flush: bool,
 
@@ -150,7 +154,7 @@ impl SimpleQuery {
         }
         let bench = Rc::new(Bench::open(shard, folder, &self.setup()).await?);
         if self.is_filled() {
-            bench.fill().await?;
+            self.fill(&bench).await?;
             if is_text {
                 let (count, bytes) = bench.sstables();
                 writeln!(
@@ -176,6 +180,18 @@ impl SimpleQuery {
         }
         bench.close().await?;
         Ok(lines)
+    }
+
+    /// Fills the table in; how far that is, is told every few seconds.
+    async fn fill(&self, bench: &Bench) -> Result<()> {
+        let mut told = Instant::now();
+        let tell = |filled: u32| {
+            if told.elapsed() >= PATIENCE {
+                told = Instant::now();
+                eprintln!("{filled} of {} partitions are filled in", self.partitions);
+            }
+        };
+        bench.fill(tell).await
     }
 
     /// Writes begin with an empty table.
@@ -220,7 +236,7 @@ impl SimpleQuery {
         let yes = |is: bool| if is { "yes" } else { "no" };
         format!(
             "{{partitions={}, concurrency={}, mode={}, query_single_key={}, counters={}, memory={}, cache={}, index_cache={}, \
-             summary_ratio={}, fences={}, format={}}}",
+             summary_ratio={}, fences={}, format={}, direct_io={}, io_uring={}}}",
             self.partitions,
             self.concurrency,
             self.mode().1,
@@ -231,7 +247,9 @@ impl SimpleQuery {
             yes(self.enable_index_cache),
             self.sstable_summary_ratio,
             yes(self.fences),
-            self.sstable_format.name()
+            self.sstable_format.name(),
+            yes(self.machine.direct_io),
+            yes(self.machine.io_uring)
         )
     }
 
@@ -251,6 +269,10 @@ impl SimpleQuery {
                 "sstable_summary_ratio": self.sstable_summary_ratio,
                 "fences": self.fences,
                 "sstable_format": self.sstable_format.name(),
+                "direct_io": self.machine.direct_io,
+                "io_uring": self.machine.io_uring,
+                "duration": self.operations.is_none().then_some(self.duration),
+                "operations": self.operations,
             },
             "stats": Summary::new(lines).json(),
             "lines": lines.iter().map(Line::json).collect::<Vec<Value>>(),

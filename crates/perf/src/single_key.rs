@@ -96,6 +96,16 @@ const SUSTAINED: f64 = 0.9;
 /// Of so much time it is told, or of all.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
 
+/// One that comes to less than this share would take ten times as long as was asked for, and tell of nothing but its queue.
+const MEASURABLE: f64 = 0.1;
+
+/// Reads a second.
+struct Rate {
+    due: f64,
+    /// What is sustained where one SSTable is enough, and where all are read at once, if that was found out.
+    sustained: Option<[f64; 2]>,
+}
+
 /// What a case came to.
 struct Measured {
     case: Case,
@@ -119,13 +129,13 @@ impl SingleKey {
                 rows::write(&shard, &dataset(folder, needed), self.sstable_format, self.rows, needed).await?;
             }
             let rate = match self.rate {
-                Some(rate) => rate,
+                Some(rate) => Rate { due: rate, sustained: None },
                 None => self.constant_rate(&shard, folder).await?,
             };
-            let all = self.measure(&shard, folder, rate).await?;
+            let all = self.measure(&shard, folder, rate.due).await?;
             match self.output_format {
-                Format::Text => out.write_all(self.text(rate, &all).as_bytes())?,
-                Format::Json => writeln!(out, "{:#}", self.document(rate, &all))?,
+                Format::Text => out.write_all(self.text(&rate, &all).as_bytes())?,
+                Format::Json => writeln!(out, "{:#}", self.document(&rate, &all))?,
             }
             all.iter().try_for_each(Measured::check)
         })?
@@ -137,10 +147,11 @@ impl SingleKey {
     }
 
     /// A third of the most that is sustained, as far as the first case comes with it.
-    async fn constant_rate(&self, shard: &Shard, folder: &Path) -> Result<f64> {
+    async fn constant_rate(&self, shard: &Shard, folder: &Path) -> Result<Rate> {
         let most = self.sustained(shard, folder, Case::Best).await?;
         let all_at_once = self.sustained(shard, folder, Case::Off).await?;
-        Ok((most * SHARE).min(all_at_once * SHARE_OF_OFF))
+        let due = (most * SHARE).min(all_at_once * SHARE_OF_OFF);
+        Ok(Rate { due, sustained: Some([most, all_at_once]) })
     }
 
     /// How many reads a second a case sustains.
@@ -170,13 +181,20 @@ impl SingleKey {
         // One read at the least is due in a round.
         let round = ROUND.max(Duration::from_secs_f64(1.0 / rate));
         let rounds = self.duration.div_duration_f64(round).ceil().max(1.0) as u32;
+        let time = self.duration / rounds;
+        let patience = time.div_f64(MEASURABLE).max(LONG_ENOUGH);
         let mut told = BTreeSet::new();
         for round in 1..=rounds {
             for (case, _, _, operation, run) in &mut benches {
-                run.extend(at_rate(operation, rate, self.duration / rounds).await?);
+                run.extend(at_rate(operation, rate, time, patience).await?);
                 let is_judged = run.time >= LONG_ENOUGH || round == rounds;
-                if is_judged && run.rate() < rate * SUSTAINED && told.insert(case.name()) {
-                    let (name, sustained) = (case.name(), run.rate().max(1.0));
+                let (name, sustained) = (case.name(), run.rate().max(1.0));
+                if is_judged && sustained < rate * MEASURABLE {
+                    return Err(Error::Usage(format!(
+                        "{name}: {sustained:.0} reads a second come to their end where {rate:.0} are due: --rate has to be lower"
+                    )));
+                }
+                if is_judged && sustained < rate * SUSTAINED && told.insert(name) {
                     eprintln!(
                         "{name}: {sustained:.0} reads a second come to their end where {rate:.0} are due: its latencies are those of \
                          queues, and it takes {:.1} times as long",
@@ -215,18 +233,24 @@ impl SingleKey {
         }
     }
 
-    fn text(&self, rate: f64, all: &[Measured]) -> String {
-        let count = self.rows;
-        let head =
-            format!("{rate:.0} reads/s of {count} rows in {SSTABLES} SSTables each, nothing in memory\n");
+    fn text(&self, rate: &Rate, all: &[Measured]) -> String {
+        let (rows, Rate { due, sustained }) = (self.rows, rate);
+        let mut head =
+            format!("{due:.0} reads/s of {rows} rows in {SSTABLES} SSTables each, nothing in memory\n");
+        if let Some([one, all]) = sustained {
+            head += &format!("sustained: {one:.0} reads/s of one SSTable, {all:.0} of all at once\n");
+        }
         let cases = all.iter().map(|measured| format!("\n{}\n", measured.text(&all[0].latencies)));
         head + &cases.collect::<String>()
     }
 
-    fn document(&self, rate: f64, all: &[Measured]) -> Value {
+    fn document(&self, rate: &Rate, all: &[Measured]) -> Value {
         let off = &all[0].latencies;
+        let sustained =
+            rate.sustained.map(|[one, all]| json!({ "best": rounded(one, 1), "off": rounded(all, 1) }));
         json!({
-            "rate": rounded(rate, 1),
+            "rate": rounded(rate.due, 1),
+            "sustained": sustained,
             "rows": self.rows,
             "sstables": SSTABLES,
             "duration": self.duration.as_secs_f64(),

@@ -204,6 +204,8 @@ pub(crate) struct Summary {
     pub(crate) median: Line,
     /// Operations a second, ascending.
     rates: Vec<f64>,
+    /// Operations that went wrong, of all lines.
+    errors: u64,
 }
 
 impl Summary {
@@ -214,7 +216,8 @@ impl Summary {
     pub(crate) fn new(lines: &[Line]) -> Summary {
         let mut lines = lines.to_vec();
         lines.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
-        Summary { median: lines[lines.len() / 2], rates: lines.iter().map(Line::rate).collect() }
+        let errors = lines.iter().map(|line| line.errors).sum();
+        Summary { median: lines[lines.len() / 2], rates: lines.iter().map(Line::rate).collect(), errors }
     }
 
     /// The lines at the end.
@@ -242,6 +245,7 @@ impl Summary {
             "requests_per_op": line["requests_per_op"],
             "instructions_per_op": line["instructions_per_op"],
             "cycles_per_op": line["cycles_per_op"],
+            "errors": self.errors,
         })
     }
 

@@ -9,6 +9,7 @@
 //! absent; the small partitions are numbered in the order of the ring.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -99,10 +100,10 @@ impl Shape {
     /// A description that cannot be read or is none.
     pub fn read(folder: &Path) -> Result<Option<Shape>> {
         let path = folder.join(DESCRIPTION);
-        if !path.exists() {
-            return Ok(None);
-        }
-        let text = fs::read_to_string(&path).map_err(|error| Error::file(&path, error.to_string()))?;
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(|error| Error::file(&path, error.to_string()))?,
+        };
         let value: Value =
             serde_json::from_str(&text).map_err(|error| Error::file(&path, error.to_string()))?;
         Shape::of_json(&value).map(Some).ok_or_else(|| Error::file(&path, "it does not describe a dataset"))

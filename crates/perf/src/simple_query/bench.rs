@@ -107,12 +107,13 @@ impl Bench {
     }
 
     /// Writes the partitions. Where memory has not room for them, all are flushed, each time when half of it is full, and
-    /// one SSTable is made: every run does and finds the same, however fast the disk is.
+    /// one SSTable is made: every run does and finds the same, however fast the disk is. `tell` is told how many there are.
     ///
     /// # Errors
     /// What cannot be written.
-    pub async fn fill(&self) -> Result<()> {
+    pub async fn fill(&self, mut tell: impl FnMut(u32)) -> Result<()> {
         for sequence in 0..self.setup.partitions {
+            tell(sequence);
             match self.setup.counters {
                 true => self.count(sequence).await?,
                 false => self.write(&rows::update(sequence, self.next_timestamp())).await?,
@@ -202,7 +203,7 @@ impl Bench {
         let mut live = LiveRows::new(now);
         let (mut found, mut fragment) = (None, Fragment::default());
         loop {
-            stream.pop_flat(&mut |row| {
+            stream.pop_flat(&mut |row: flat::FlatRow<'_>| {
                 found = Some(look(Found::Flat(row), now));
                 true
             });

@@ -2,9 +2,11 @@
 //! from when they were due. A stall is so in the latencies of all that were due meanwhile, and not in one alone.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use runtime::Task;
 use serde_json::{Value, json};
 use siltstone::Result;
 
@@ -38,37 +40,52 @@ impl Run {
     }
 }
 
-/// Runs an operation at a constant rate, so many a second, for so long.
+/// So many operations are under way at the most: those that are due beyond them wait, and the wait is in what they take.
+const MOST_UNDER_WAY: usize = 4096;
+
+/// Runs an operation at a constant rate, so many a second, for so long; or those that are due until `patience` ends, if that is too much.
 ///
 /// # Errors
 /// The first error of an operation, once all have ended.
-pub(crate) async fn at_rate<W>(operation: &Rc<W>, rate: f64, duration: Duration) -> Result<Run>
+pub(crate) async fn at_rate<W>(
+    operation: &Rc<W>,
+    rate: f64,
+    duration: Duration,
+    patience: Duration,
+) -> Result<Run>
 where
     W: AsyncFn() -> Result<()> + 'static,
 {
     let count = (rate * duration.as_secs_f64()).ceil().max(1.0) as u32;
     let interval = Duration::from_secs_f64(1.0 / rate);
-    let taken = Rc::new(RefCell::new(Vec::with_capacity(count as usize)));
-    let mut under_way = Vec::with_capacity(count as usize);
-    let begin = Instant::now();
+    let taken = Rc::new(RefCell::new(Vec::new()));
+    let (mut under_way, mut done) = (VecDeque::new(), Ok(()));
+    let (begin, mut begun) = (Instant::now(), 0);
     for number in 0..count {
+        if begin.elapsed() >= patience {
+            break;
+        }
         let due = begin + interval * number;
         // A timer would be late by more than a read takes.
         while Instant::now() < due {
             runtime::yield_now().await;
         }
+        if under_way.len() == MOST_UNDER_WAY {
+            let first: Task<Result<()>> = under_way.pop_front().expect("there are so many");
+            done = done.and(first.await);
+        }
+        begun += 1;
         let (operation, taken) = (operation.clone(), taken.clone());
-        under_way.push(runtime::spawn(async move {
+        under_way.push_back(runtime::spawn(async move {
             operation().await?;
             taken.borrow_mut().push(due.elapsed());
             Ok(())
         }));
     }
-    let mut done = Ok(());
     for task in under_way {
         done = done.and(task.await);
     }
-    while begin.elapsed() < interval * count {
+    while begin.elapsed() < interval * begun {
         runtime::yield_now().await;
     }
     done.map(|()| Run { taken: taken.take(), time: begin.elapsed() })
@@ -131,6 +148,8 @@ fn millis(duration: Duration) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use runtime::ShardOptions;
 
     use super::*;
@@ -153,14 +172,14 @@ mod tests {
     #[test]
     fn a_stall_is_in_the_latencies_of_all_that_were_due() {
         let latencies = runtime::run(ShardOptions::default(), async |_| {
-            let first = std::cell::Cell::new(true);
+            let first = Cell::new(true);
             let operation = Rc::new(async move || {
                 if first.take() {
                     std::thread::sleep(Duration::from_millis(50));
                 }
                 Ok(())
             });
-            at_rate(&operation, 1000.0, Duration::from_millis(60)).await
+            at_rate(&operation, 1000.0, Duration::from_millis(60), Duration::MAX).await
         });
         let run = latencies.unwrap().unwrap();
         assert!(run.time >= Duration::from_millis(60) && run.rate() <= 1000.0, "{run:?}");
@@ -168,5 +187,27 @@ mod tests {
         assert_eq!(latencies.len(), 60);
         // Some forty of them were due while the first one held up all.
         assert!(latencies.at(0.5) >= Duration::from_millis(10), "{latencies:?}");
+    }
+
+    #[test]
+    fn what_is_too_much_comes_to_an_end() {
+        let ended = runtime::run(ShardOptions::default(), async |_| {
+            let (at_once, most) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+            let counted = (at_once.clone(), most.clone());
+            let operation = Rc::new(async move || {
+                let (at_once, most) = &counted;
+                at_once.set(at_once.get() + 1);
+                most.set(most.get().max(at_once.get()));
+                runtime::yield_now().await;
+                at_once.set(at_once.get() - 1);
+                Ok(())
+            });
+            let run = at_rate(&operation, 1e7, Duration::from_secs(300), Duration::from_millis(50)).await;
+            (run, at_once.get(), most.get())
+        });
+        let (run, at_once, most) = ended.unwrap();
+        let count = run.unwrap().taken.len();
+        assert!(count > 0 && count < 3_000_000_000, "{count}");
+        assert_eq!((at_once, most), (0, MOST_UNDER_WAY));
     }
 }

@@ -3,7 +3,7 @@
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, exit};
+use std::process::Command;
 
 use clap::Args;
 use siltstone::{Error, Result};
@@ -20,10 +20,24 @@ pub(super) struct Perf {
 impl Perf {
     pub(super) fn run(self) -> Result<()> {
         let program = program()?;
-        let unusable = |error: std::io::Error| Error::file(&program, format!("it cannot be run: {error}"));
-        let status = Command::new(&program).args(self.arguments).status().map_err(unusable)?;
+        let error = run_instead(Command::new(&program).args(self.arguments));
+        Err(Error::file(&program, format!("it cannot be run: {error}")))
+    }
+}
+
+/// Runs another program in the place of this one, with its signals and how it ends. Why it could not be run, if this comes back.
+#[cfg(unix)]
+fn run_instead(command: &mut Command) -> std::io::Error {
+    std::os::unix::process::CommandExt::exec(command)
+}
+
+/// Runs another program and ends as it does. Why it could not be run, if this comes back.
+#[cfg(not(unix))]
+fn run_instead(command: &mut Command) -> std::io::Error {
+    match command.status() {
         // What went wrong, it has said itself.
-        exit(status.code().unwrap_or(1))
+        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
     }
 }
 

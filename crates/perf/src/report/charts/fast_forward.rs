@@ -39,7 +39,9 @@ pub(super) fn charts(group: &Value) -> Vec<Chart> {
             None
         }
     });
-    let is_drawn = |chart: &Chart| chart.lines.iter().any(|line| !line.points.is_empty());
+    // Of rows that are missing there are none a second.
+    let is_drawn =
+        |chart: &Chart| chart.lines.iter().flat_map(|line| &line.points).any(|point| point.1 != 0.0);
     charts.flatten().filter(is_drawn).collect()
 }
 

@@ -32,11 +32,12 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
         false => "",
     };
     let note = format!(
-        "{} partitions, {} at a time, {} bytes of memory; {} requests an operation.{of_another}",
+        "{} partitions, {} at a time, {} bytes of memory; {} requests an operation{}.{of_another}",
         parameters["partitions"],
         parameters["concurrency"],
         parameters["memory"],
         results["stats"]["requests_per_op"],
+        if is_buffered(parameters) { ", of the page cache" } else { "" },
     );
     let unit = "operations a second";
     let (x, y) = (Axis::linear("second"), Axis::linear(unit));
@@ -58,6 +59,12 @@ fn is_of(parameters: &Value, line: &Value) -> bool {
         && parameters["concurrency"].as_u64().is_none_or(|readers| readers == u64::from(CONCURRENCY))
         && ["enable_cache", "enable_index_cache"].iter().all(|name| parameters[name] == line["is_cached"])
         && parameters["sstable_summary_ratio"] == line["summary_ratio"]
+        && !is_buffered(parameters)
+}
+
+/// Whether files are read through the page cache, which nobody counts.
+fn is_buffered(parameters: &Value) -> bool {
+    parameters["direct_io"] == false
 }
 
 /// What an operation costs: here, and before and after the published change.
