@@ -25,6 +25,8 @@
 //! | `sought` | a row that is looked for among others |
 //! | `usual` | usual rows by their values |
 //! | `view` | rows and cells looked at where they stand |
+//! | `taker` | who takes such rows |
+//! | `outline` | where values are in rows that stand alike |
 //! | `place` | clustering keys, positions, slices |
 //! | `stamp` | timestamps, deletions, expiry |
 //! | `cursor` | numbers and byte strings |
@@ -39,6 +41,7 @@
 
 mod cursor;
 mod mutation;
+mod outline;
 mod place;
 mod row;
 mod rows;
@@ -46,6 +49,7 @@ mod schema;
 mod sought;
 mod stamp;
 mod standing;
+mod taker;
 mod usual;
 mod view;
 
@@ -62,11 +66,13 @@ use crate::{
 };
 
 pub use self::mutation::put_mutation;
+pub use self::outline::Outline;
 pub use self::place::{put_position, put_slice};
 pub use self::rows::PutRows;
 pub use self::schema::{SchemaError, put_schema};
 pub use self::sought::SoughtRow;
 pub use self::standing::{StandingMutation, StandingRow, standing_mutation};
+pub use self::taker::RowTaker;
 pub use self::usual::UsualRow;
 pub use self::view::{CellView, FlatRow, RowVisitor, ValueVisitor};
 

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 
 use crate::clustering::{PositionBuf, Weight};
-use crate::flat::FlatRow;
+use crate::flat::RowTaker;
 use crate::{Clustering, CqlType, DeletionTime, PartitionKey, Position, Row, Schema};
 
 /// The head of a partition.
@@ -76,7 +76,7 @@ pub trait FragmentReader {
     /// Gives the next rows as they stand, as long as they are at hand in flat bytes, or by their values, and `take` wants more. That
     /// none is given says nothing of what comes next: it is to be popped.
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         let _ = take;
     }
 

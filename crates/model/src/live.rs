@@ -41,6 +41,12 @@ impl LiveRows {
         }
     }
 
+    /// Whether all of a [usual](crate::flat::is_usual) row that comes next is live.
+    #[inline]
+    pub fn all_of_usual_rows(&self) -> bool {
+        self.around.is_live()
+    }
+
     /// Shows what is live of a row that is not decoded, for which [`LiveRows::keeps`] comes to the same. Whether anything is;
     /// `None` if the row is one that has to be decoded. What was shown counts only if anything is live.
     ///
@@ -52,7 +58,7 @@ impl LiveRows {
         row: FlatRow<'a>,
         visitor: &mut impl ValueVisitor<'a>,
     ) -> Result<Option<bool>, FlatError> {
-        if row.is_usual() && self.around.is_live() {
+        if row.is_usual() && self.all_of_usual_rows() {
             row.visit_usual(visitor)?;
             return Ok(Some(true));
         }

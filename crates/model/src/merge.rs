@@ -18,7 +18,7 @@
 
 use std::rc::Rc;
 
-use crate::flat::FlatRow;
+use crate::flat::RowTaker;
 use crate::{Fragment, FragmentReader, Next, Schema};
 
 pub mod columns;
@@ -90,7 +90,7 @@ impl<R: FragmentReader> FragmentReader for Merge<R> {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         match &mut self.0 {
             Sources::One(source) => source.pop_flat(take),
             Sources::Several(merge) => merge.pop_flat(take),

@@ -16,7 +16,7 @@
 //! [`crate::Merge`] has removed those already. Where somebody wrote them into one SSTable, beside their
 //! deletion, they go together with it and do not come back to life.
 
-use crate::flat::{FlatRow, GIVEN};
+use crate::flat::{FlatRow, GIVEN, RowTaker};
 use crate::{
     Bytes, Cell, CellValue, DeletionTime, Fragment, FragmentReader, Liveness, Next, PartitionKey,
     PartitionStart, RangeTombstoneChange, Row,
@@ -107,16 +107,16 @@ impl<R: FragmentReader, L: FnMut(&PartitionKey) -> Option<i64>> FragmentReader f
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         let Purge { reader, judge, held, queued, purged_partition, range } = self;
         let around = range.purged().max(*purged_partition);
         if held.is_some() || queued.is_some() || !around.is_live() {
             return;
         }
-        reader.pop_flat(&mut |row| {
+        reader.pop_flat(&mut |row: FlatRow<'_>| {
             // All of a usual row stays.
             if row.is_usual() {
-                return take(row);
+                return take.row(row);
             }
             let mut other = Fragment::default();
             row.decode(&mut other).expect(GIVEN);

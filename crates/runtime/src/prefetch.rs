@@ -13,7 +13,7 @@ const LINES: usize = 4;
 
 /// So many rows before it is looked at, a row is best brought near the CPU: there are too many instructions between two rows for a CPU to see
 /// the next one by itself.
-pub const ROWS_AHEAD: usize = 4;
+pub const ROWS_AHEAD: usize = 8;
 
 /// Begins to bring the beginning of something near the CPU: the 64 bytes or so around its address. On CPUs other than x86-64
 /// that is read there and then.
@@ -27,6 +27,40 @@ pub fn prefetch<T>(of: &T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     std::hint::black_box(of);
+}
+
+/// Where something is, or was when this was noted: it can be brought near the CPU before anybody knows whether it is there yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Whereabouts(usize);
+
+impl Whereabouts {
+    /// Of what is there now, or of what a weak pointer points to.
+    #[inline]
+    pub fn of<T>(at: *const T) -> Whereabouts {
+        Whereabouts(at.addr())
+    }
+
+    /// So many bytes behind it.
+    #[inline]
+    pub fn behind(self, bytes: usize) -> Whereabouts {
+        Whereabouts(self.0.wrapping_add(bytes))
+    }
+
+    /// Begins to bring so many bytes from there on near the CPU, if that is an x86-64.
+    #[inline]
+    pub fn bring(self, bytes: usize) {
+        for line in (0..bytes).step_by(LINE) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                let at = std::ptr::without_provenance::<i8>(self.0.wrapping_add(line));
+                // SAFETY: a prefetch changes nothing, gives nothing and does not fault, whatever the address is.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = line;
+        }
+    }
 }
 
 /// Begins to bring the beginning of a row near the CPU: its first four lines. Who looks at the end of a longer one goes there line by

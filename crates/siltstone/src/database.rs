@@ -17,7 +17,7 @@
 //! | `changes` | tables made, altered and dropped |
 //! | `upkeep` | flushes, compactions, snapshots |
 //! | `point`, `short_key` | a row by its whole key |
-//! | `fold`, `sink` | rows looked at where they are, or put into a page |
+//! | `fold`, `sink`, `slots` | rows looked at where they are, or put into a page |
 //! | `many`, `new_rows`, `counters`, `spread` | many rows at once: read, inserted if they are not there, counted |
 //! | `metrics` | what it counts, as Prometheus reads it |
 //! | `keys` | keys, and bounds of slices, by the values of their columns |
@@ -75,6 +75,7 @@ mod shape;
 mod shards;
 mod short_key;
 mod sink;
+mod slots;
 mod spin;
 mod spread;
 mod stamps;

@@ -1,6 +1,6 @@
 //! A slice of one partition of one SSTable, in either direction.
 
-use model::flat::FlatRow;
+use model::flat::RowTaker;
 use model::{Fragment, FragmentReader, Next};
 
 use crate::data::reader::DataReader;
@@ -34,7 +34,7 @@ impl FragmentReader for PartitionReader {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         match self {
             PartitionReader::Forward(reader) => reader.pop_flat(take),
             PartitionReader::Reverse(reader) => reader.pop_flat(take),

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::flat::FlatRow;
+use model::flat::{FlatRow, RowTaker};
 use model::{
     DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Slice,
@@ -353,13 +353,13 @@ impl Piece {
     }
 
     /// Gives the last rows as long as they are usual ones and `take` wants more.
-    fn pop_flat(&mut self, codec: &RowCodec, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, codec: &RowCodec, take: &mut impl RowTaker) {
         let mut values = UsualValues::default();
         while let Some(&Item::Usual { buffer, at }) = self.items.last() {
             self.items.pop();
             let (buffer, at) = (&self.buffers[buffer as usize], at as usize);
             codec.usual_row(buffer, at..buffer.len(), None, &mut values).expect(SEEN);
-            if !take(FlatRow::usual(&values.row())) {
+            if !take.row(FlatRow::usual(&values.row())) {
                 return;
             }
         }
@@ -396,7 +396,7 @@ impl FragmentReader for ReverseReader {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         if self.ready.is_empty() {
             self.piece.pop_flat(&self.table.data().codec, take);
         }

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::mem;
 
-use model::flat::FlatRow;
+use model::flat::RowTaker;
 use model::{DeletionTime, Fragment, FragmentReader, Next, PartitionKey};
 use runtime::boxed;
 
@@ -193,7 +193,7 @@ impl<L: Links> FragmentReader for Chain<L> {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         match &self.rest {
             Some(rest) if !matches!(rest.seam, Seam::Outside | Seam::Inside) => {}
             _ => self.now.pop_flat(take),

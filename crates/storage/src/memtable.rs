@@ -1,7 +1,7 @@
 //! What has been written and is not in an SSTable yet: partitions and rows in order, in memory.
 //!
-//! A memtable belongs to one shard, so it is two levels of plain `BTreeMap`. Rows stay in the flat bytes of the mutations they
-//! came with, which are what the commit log has too; beside them a row takes its entry in a map. What is written again or comes
+//! A memtable belongs to one shard, so it is a plain `BTreeMap` of partitions, each with a `BTreeSet` of its rows. Rows stay in the flat bytes of the
+//! mutations they came with, which are what the commit log has too; beside them a row takes its place in the set. What is written again or comes
 //! with deletions is decoded and merged; its values stay where they came. Buffers are counted whole and until the end: what a
 //! memtable takes is never counted too low.
 //!

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use model::flat::FlatRow;
+use model::flat::RowTaker;
 use model::{Fragment, FragmentReader, Next, PartitionKey, PartitionStart};
 
 use crate::sstable_set::{Candidates, Member, SSTableSet};
@@ -93,7 +93,7 @@ impl<R: FragmentReader<Error = Error>> FragmentReader for Awaiting<R> {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         if self.held.is_none() {
             self.reader.pop_flat(take);
         }

@@ -19,8 +19,8 @@
 //!   began before keep nothing more of its partitions.
 //! - A **compaction** says with fewer SSTables what was said before. Parts stay. It may have forgotten tombstones, and
 //!   what expired, which parts still have: those shadow nothing in any SSTable or memtable at that moment, or they would
-//!   not be forgotten. Only a write that comes later and claims to be older than the tombstone is seen without it; the
-//!   cache then answers as if the compaction came later, which it might have. Parts that know different deletions of
+//!   not be forgotten. Only a write that comes later and claims to be older than the tombstone is seen without it, and one of the very
+//!   microsecond of a cell that has expired may be seen in its place; the cache then answers as if the compaction came later, which it might have. Parts that know different deletions of
 //!   one partition do not stay together: the one that is read last wins.
 //! - SSTables from **elsewhere**, other **columns**, another part of the ring: all parts are dropped.
 //!
@@ -47,6 +47,7 @@ mod filler;
 mod gap;
 mod keeper;
 mod known;
+mod near;
 mod part;
 mod part_reader;
 mod reader;
@@ -112,7 +113,7 @@ pub(crate) enum Cached {
 /// What the cache has done, and what it has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RowCacheStats {
-    /// Reads of slices that were there whole.
+    /// Reads of slices, and of rows by their keys, that were there whole. What a filter answers is neither this nor a miss.
     pub hits: u64,
     /// Those that were there in part.
     pub partial_hits: u64,

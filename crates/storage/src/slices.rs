@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use model::flat::FlatRow;
+use model::flat::RowTaker;
 use model::merge::{Direction, Mapped};
 use model::{Fragment, FragmentReader, Next, PartitionKey, Schema};
 use runtime::boxed;
@@ -225,7 +225,7 @@ impl FragmentReader for LaneSlice {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         match self {
             LaneSlice::One(reader) => reader.pop_flat(take),
             LaneSlice::Several(lane) => lane.0.pop_flat(take),
@@ -253,7 +253,7 @@ impl FragmentReader for SliceReader {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         match self {
             SliceReader::One(reader) => reader.pop_flat(take),
             SliceReader::Several(lane) => lane.0.pop_flat(take),

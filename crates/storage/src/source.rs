@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use model::flat::FlatRow;
+use model::flat::RowTaker;
 use model::merge::Mapped;
 use model::{Fragment, FragmentReader, Next};
 use runtime::boxed;
@@ -109,7 +109,7 @@ impl FragmentReader for Source {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         match self {
             Source::Cached(reader) => reader.pop_flat(take),
             Source::Part(reader) => reader.pop_flat(take),

@@ -1,5 +1,6 @@
 //! Streams to their ends, by fragments and by rows as they stand.
 
+use model::flat::FlatRow;
 use model::{Fragment, FragmentReader, Next};
 
 /// A reader that stops giving rows as they stand is asked for a fragment in between: after so many rows at the latest.
@@ -40,7 +41,7 @@ pub async fn gather_flat<R: FragmentReader>(reader: &mut R) -> Result<Gathered, 
     let (mut gathered, mut place) = (Gathered::default(), Fragment::default());
     loop {
         let mut left = AT_ONCE;
-        reader.pop_flat(&mut |row| {
+        reader.pop_flat(&mut |row: FlatRow<'_>| {
             let mut fragment = Fragment::default();
             row.decode(&mut fragment).expect("a row stands there");
             assert!(!row.is_usual() || model::flat::is_usual(&fragment), "{fragment:?}");

@@ -60,6 +60,12 @@ pub(super) fn put_clustering<'v>(values: impl ExactSizeIterator<Item = Option<&'
     values.for_each(|value| put_value(value, out));
 }
 
+/// A clustering key.
+pub(super) fn take_clustering(cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
+    let count = cursor.count()?;
+    take_values(count, cursor)
+}
+
 /// Shows the values of a clustering key where they stand.
 #[inline(always)]
 pub(super) fn visit_clustering<'a>(

@@ -186,7 +186,7 @@ pub(super) fn visit_usual<'a>(visitor: &mut impl ValueVisitor<'a>, cursor: &mut 
     let flags = cursor.u8()?;
     cursor.check(flags == flag::USUAL, &"a row is not as usual as was said")?;
     place::visit_clustering(cursor, |value| visitor.clustering_value(value))?;
-    cursor.pass_vint()?;
+    visitor.marker(cursor.passed(Cursor::pass_vint)?);
     let (mut column, mut left) = (0, cursor.count()?);
     while left > 0 {
         left -= 1;

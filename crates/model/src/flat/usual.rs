@@ -47,6 +47,11 @@ impl<'a> UsualRow<'a> {
         }
     }
 
+    #[inline]
+    pub(super) fn value_bytes(&self) -> usize {
+        self.clustering.iter().flatten().chain(self.cells).map(|value| value.len()).sum()
+    }
+
     /// About so many bytes are put for it, or a few less.
     pub(super) fn about(&self) -> usize {
         let values = self.clustering.iter().flatten().chain(self.cells);

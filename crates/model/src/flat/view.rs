@@ -7,8 +7,8 @@ use super::cursor::{Cursor, Decoded};
 use super::place::Ends;
 use super::stamp::Base;
 use super::usual::UsualRow;
-use super::{FlatError, compare_place, fragment_at, kind, row};
-use crate::{Bytes, Cell, CellValue, CqlType, DeletionTime, Fragment, Liveness, PositionRef};
+use super::{FlatError, compare_place, fragment_at, kind, place, row};
+use crate::{Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, PositionRef};
 
 /// A clustered row that is not decoded.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,12 @@ pub trait RowVisitor<'a> {
 pub trait ValueVisitor<'a> {
     /// The next value of the clustering key; `None` if it is null.
     fn clustering_value(&mut self, value: Option<&'a [u8]>);
+
+    /// The bytes of the marker of a row in flat bytes that was put as a [usual](super::is_usual) one.
+    #[inline(always)]
+    fn marker(&mut self, bytes: &'a [u8]) {
+        _ = bytes;
+    }
 
     /// The next live cell: its column, and what it holds.
     fn cell(&mut self, column: u16, value: &'a [u8]);
@@ -131,6 +137,30 @@ impl<'a> FlatRow<'a> {
         }
     }
 
+    /// The bytes that begin with it, if it is known as a usual row and stands in any.
+    #[inline]
+    pub(super) fn standing(&self) -> Option<&'a [u8]> {
+        match self.0 {
+            Form::Bytes(Standing { rest, is_usual: true, .. }) => Some(rest),
+            _ => None,
+        }
+    }
+
+    /// The bytes of its values, or of all of it, as far as that is known without reading it.
+    #[inline]
+    pub fn value_bytes(&self) -> usize {
+        match self.0 {
+            Form::Bytes(Standing { rest, is_alone, .. }) => {
+                if is_alone {
+                    rest.len()
+                } else {
+                    0
+                }
+            }
+            Form::Values(values) => values.value_bytes(),
+        }
+    }
+
     /// Appends the row's flat bytes.
     ///
     /// # Panics
@@ -159,6 +189,23 @@ impl<'a> FlatRow<'a> {
                 compare_place(&mut cursor, types, other).map_err(|fault| cursor.error(fault))
             }
             Form::Values(values) => Ok(values.compare(types, other)),
+        }
+    }
+
+    /// The row's clustering key, with a share of the bytes that it stands in, or of new ones if it is shown by its values.
+    ///
+    /// # Errors
+    /// If none is there.
+    pub fn clustering(&self) -> Result<Clustering, FlatError> {
+        match self.0 {
+            Form::Bytes(standing) => {
+                let mut cursor = standing.cursor();
+                clustering(&mut cursor).map_err(|fault| cursor.error(fault))
+            }
+            Form::Values(values) => {
+                let values = values.clustering.iter().map(|value| value.map(Bytes::from));
+                Ok(Clustering { values: values.collect() })
+            }
         }
     }
 
@@ -227,6 +274,13 @@ impl CellView<'_> {
     pub fn is_live(&self, now: i64) -> bool {
         self.value.is_some() && (self.ttl == 0 || now < self.local_deletion_time)
     }
+}
+
+fn clustering(cursor: &mut Cursor<'_>) -> Decoded<Clustering> {
+    let head = cursor.u8()?;
+    cursor.check(head == kind::ROW, &"this is no row")?;
+    cursor.u8()?;
+    place::take_clustering(cursor)
 }
 
 #[inline]

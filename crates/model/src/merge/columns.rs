@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::compatible::{holds, holds_keys, wider};
-use crate::flat::FlatRow;
+use crate::flat::RowTaker;
 use crate::time::NO_TIMESTAMP;
 use crate::{Column, CqlType, Fragment, FragmentReader, Next, Row, Schema};
 
@@ -200,7 +200,7 @@ impl<R: FragmentReader> FragmentReader for Mapped<R> {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         if self.map.regulars.is_identity {
             self.reader.pop_flat(take);
         }

@@ -14,7 +14,7 @@ use super::heap::Heap;
 use super::ranges::OpenRanges;
 use super::{Direction, RowMerger, join};
 use crate::clustering::{PositionRef, Weight, compare_positions};
-use crate::flat::{FlatRow, GIVEN};
+use crate::flat::{FlatRow, GIVEN, RowTaker};
 use crate::{
     Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionStart, RangeTombstoneChange, Row,
     Schema,
@@ -90,7 +90,7 @@ impl<R: FragmentReader> FragmentReader for Several<R> {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         match self.solo {
             Some(solo) => self.sources[solo].reader.pop_flat(take),
             // To ask a source whose rows alternate with those of others would be for nothing.
@@ -134,7 +134,7 @@ impl<R: FragmentReader> Several<R> {
     }
 
     /// Gives rows of the source that has given the last fragment, up to where another one has something.
-    fn pop_stretch(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_stretch(&mut self, take: &mut impl RowTaker) {
         let Several { sources, heap, due, order, .. } = self;
         let around = self.ranges.in_force().max(self.partition);
         let &[number] = &**due else { return };
@@ -151,9 +151,9 @@ impl<R: FragmentReader> Several<R> {
         // What has no place among the rows stands behind them all.
         let end = next.and_then(position_of);
         let Source { reader, state, head } = source;
-        reader.pop_flat(&mut |row| {
+        reader.pop_flat(&mut |row: FlatRow<'_>| {
             if end.is_none_or(|end| order.is_before(row, end)) {
-                return take(row);
+                return take.row(row);
             }
             row.decode(head).expect(GIVEN);
             *state = State::Ready;

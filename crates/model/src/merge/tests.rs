@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
-use crate::flat::{FlatRow, is_usual, put_fragment};
+use crate::flat::{FlatRow, RowTaker, is_usual, put_fragment};
 use crate::fragment::Validator;
 use crate::time::NO_DELETION_TIME;
 use crate::{
@@ -50,7 +50,7 @@ impl FragmentReader for Script {
         }
     }
 
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         let mut wants_more = true;
         while wants_more
             && (self.piece == 0 || self.at_hand > 0)
@@ -61,7 +61,7 @@ impl FragmentReader for Script {
             let (bytes, is_usual) = (Bytes::from(bytes), is_usual(row));
             self.fragments.next();
             self.at_hand = self.at_hand.saturating_sub(1);
-            wants_more = take(FlatRow::alone(&bytes).known_as(is_usual));
+            wants_more = take.row(FlatRow::alone(&bytes).known_as(is_usual));
         }
     }
 
@@ -106,7 +106,7 @@ pub(crate) fn read_flat<R: FragmentReader<Error: std::fmt::Debug>>(reader: &mut 
         let (mut fragments, mut flat) = (Vec::new(), 0);
         loop {
             let mut left = 2;
-            reader.pop_flat(&mut |row| {
+            reader.pop_flat(&mut |row: FlatRow<'_>| {
                 let mut fragment = Fragment::default();
                 row.decode(&mut fragment).unwrap();
                 fragments.push(fragment);

@@ -4,14 +4,15 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use model::flat::{FlatRow, ValueVisitor};
+use model::flat::FlatRow;
 use model::{LiveRows, Row, Token};
 use smallvec::SmallVec;
 
 use super::rows::to_json;
 use super::select::Selection;
 use super::shape::ColumnInfo;
-use super::sink::{Common, Shown, Sink, Slots};
+use super::sink::{Common, Shown, Sink, TakenUsual, each_usual};
+use super::slots::{Alike, FEW, Slotted, Values, values_of_all};
 use crate::Result;
 
 /// A row while it is looked at, as a `SELECT` gives it.
@@ -40,11 +41,6 @@ pub(super) struct Fold<A, F> {
     has_enough: bool,
     next: Option<Vec<u8>>,
 }
-
-/// Most tables have no more columns.
-const FEW: usize = 8;
-
-type Values<'a> = [Option<&'a [u8]>];
 
 impl<'r> RowView<'r> {
     /// The columns that were selected, in the order of the values.
@@ -118,23 +114,32 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
 
     #[inline]
     fn take_flat<'a>(&mut self, of: &'a Common, live: &LiveRows, row: FlatRow<'a>) -> Shown {
-        let (count, mut few, mut many) = (of.selection.places.len(), [None; FEW], Vec::new());
-        let values: &mut Values<'_> = match few.get_mut(..count) {
-            Some(values) => values,
-            None => {
-                many.resize(count, None);
-                &mut many
-            }
-        };
-        for (at, value) in &of.shared {
-            values[*at] = Some(&**value);
-        }
-        let slots = of.slots.as_ref().expect("it has slots where rows are not decoded");
-        let mut slotted = Slotted { slots, values, clustering: 0 };
-        let taken = live.show(row, &mut slotted)?;
+        let (mut few, mut many) = ([None; FEW], Vec::new());
+        let values = values_of_all(of, &mut few, &mut many);
+        let taken = live.show(row, &mut Slotted::new(of.slots(), values))?;
         if taken == Some(true) {
             self.show(of.key().token, values);
         }
+        Ok(taken)
+    }
+
+    #[inline]
+    fn take_usual<'a>(
+        &mut self,
+        of: &Common,
+        rows: &mut impl Iterator<Item = FlatRow<'a>>,
+        most: usize,
+    ) -> TakenUsual<'a> {
+        let (mut few, mut many) = ([None; FEW], Vec::new());
+        let values = values_of_all(of, &mut few, &mut many);
+        let mut alike = Alike::new(of.slots(), &of.habit);
+        let token = of.key().token;
+        let taken = each_usual(rows, most, |row| {
+            alike.put(row, values)?;
+            self.show(token, values);
+            Ok(self.is_full(&of.selection))
+        })?;
+        alike.finish(taken.0);
         Ok(taken)
     }
 
@@ -155,30 +160,5 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
 
     fn take_next(&mut self) -> Option<Vec<u8>> {
         self.next.take()
-    }
-}
-
-/// Puts the values of a row where they are selected.
-struct Slotted<'v, 'a> {
-    slots: &'v Slots,
-    values: &'v mut Values<'a>,
-    /// How many clustering columns were seen.
-    clustering: usize,
-}
-
-impl<'a> ValueVisitor<'a> for Slotted<'_, 'a> {
-    #[inline]
-    fn clustering_value(&mut self, value: Option<&'a [u8]>) {
-        if let Some(Some(slot)) = self.slots.clustering.get(self.clustering) {
-            self.values[*slot] = value;
-        }
-        self.clustering += 1;
-    }
-
-    #[inline]
-    fn cell(&mut self, column: u16, value: &'a [u8]) {
-        if let Some(Some(slot)) = self.slots.regulars.get(usize::from(column)) {
-            self.values[*slot] = Some(value);
-        }
     }
 }

@@ -12,10 +12,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::flat::FlatRow;
+use model::flat::{FlatRow, RowTaker};
 use model::{
-    Direction, Fragment, FragmentReader, LiveRows, Next, PartitionKey, PartitionStart, Position, Row, Schema,
-    Slice,
+    Clustering, Direction, Fragment, FragmentReader, LiveRows, Next, PartitionKey, PartitionStart, Position,
+    Row, Schema, Slice,
 };
 use smallvec::SmallVec;
 use storage::cover::Wanted;
@@ -25,12 +25,13 @@ use storage::{ReadRequest, Table, Tokens};
 use super::resume::Resume;
 use super::select::Selection;
 use super::shape::{Place, Shape};
-use super::sink::{Common, Sink, Slots, are_straight};
+use super::sink::{Common, Sink, Stop, are_straight};
+use super::slots::{Habit, Slots};
 use super::worker::ShardTable;
 use crate::Result;
 
 /// After so many fragments others may go on.
-const TURN: u32 = 512;
+const TURN: usize = 512;
 
 /// After so many rows of a partition a scan asks how large it is.
 const LOOK: usize = 256;
@@ -75,14 +76,54 @@ pub(super) enum Taken {
     Turn,
 }
 
+/// Takes the rows of a turn as they stand.
+struct Turn<'t, S> {
+    packer: &'t mut Packer<S>,
+    place: &'t mut Fragment,
+    /// How many there may be yet.
+    left: &'t mut usize,
+}
+
+impl<S: Sink> RowTaker for Turn<'_, S> {
+    #[inline]
+    fn row(&mut self, row: FlatRow<'_>) -> bool {
+        *self.left -= 1;
+        self.packer.take_flat(row, self.place);
+        self.goes_on()
+    }
+
+    #[inline]
+    fn rows<'a>(&mut self, rows: &mut impl Iterator<Item = FlatRow<'a>>) -> bool {
+        loop {
+            let (taken, stop) = self.packer.take_usual(rows, *self.left);
+            *self.left -= taken;
+            let goes_on = match stop {
+                Stop::End => return true,
+                Stop::Last(_) => self.goes_on(),
+                Stop::Other(row) => self.row(row),
+            };
+            if !goes_on {
+                return false;
+            }
+        }
+    }
+}
+
+impl<S: Sink> Turn<'_, S> {
+    #[inline]
+    fn goes_on(&self) -> bool {
+        *self.left > 0 && !self.packer.has_enough()
+    }
+}
+
 impl<S: Sink> Packer<S> {
-    /// For what is live at `now`, in seconds.
+    /// For what is live at `now`, in seconds, of a table with this habit.
     pub(super) fn new(
         shape: Arc<Shape>,
         schema: Rc<Schema>,
         selection: Selection,
         sink: S,
-        now: i64,
+        (now, habit): (i64, Rc<Habit>),
     ) -> Packer<S> {
         let is_static_compact = shape.clustering_len() < shape.model().clustering.len();
         let is_of_key = |place: &&Place| matches!(place, Place::PartitionKey(_));
@@ -96,6 +137,7 @@ impl<S: Sink> Packer<S> {
             key_parts: Vec::new(),
             statics: None,
             shared: Vec::new(),
+            habit,
         };
         Packer {
             takes_flat,
@@ -201,12 +243,9 @@ impl<S: Sink> Packer<S> {
         let mut left = TURN;
         while left > 0 {
             if self.takes_flat {
-                stream.pop_flat(&mut |row| {
-                    left -= 1;
-                    !self.take_flat(row, place) && self.large.is_none() && left > 0
-                });
+                stream.pop_flat(&mut Turn { packer: self, place, left: &mut left });
             }
-            if !self.is_full() && self.large.is_none() && left > 0 {
+            if !self.has_enough() && left > 0 {
                 match stream.pop(place)? {
                     Next::Fragment => self.take(place),
                     Next::Fill => return Ok(Taken::AtHand),
@@ -214,13 +253,20 @@ impl<S: Sink> Packer<S> {
                 }
                 left -= 1;
             }
-            if self.is_full() || self.large.is_some() {
+            if self.has_enough() {
                 return Ok(Taken::All);
             }
         }
         Ok(Taken::Turn)
     }
 
+    /// Whether there are enough rows, or this partition is left.
+    #[inline]
+    fn has_enough(&self) -> bool {
+        self.is_full() || self.large.is_some()
+    }
+
+    #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.sink.is_full(&self.common.selection)
     }
@@ -235,29 +281,55 @@ impl<S: Sink> Packer<S> {
         }
     }
 
-    /// Takes a row that is not decoded; where it has to be, that is done in `place`. Whether there are enough.
+    /// Takes a row that is not decoded; where it has to be, that is done in `place`.
     #[inline]
-    fn take_flat(&mut self, row: FlatRow<'_>, place: &mut Fragment) -> bool {
+    fn take_flat(&mut self, row: FlatRow<'_>, place: &mut Fragment) {
         if !self.is_behind {
-            return false;
+            return;
         }
         match self.sink.take_flat(&self.common, &self.live, row).expect(WHOLE) {
-            Some(true) => self.rows += 1,
-            Some(false) => return false,
+            Some(true) => {
+                self.rows += 1;
+                self.look_behind(row);
+            }
+            Some(false) => {}
             None => {
                 row.decode(place).expect(WHOLE);
                 self.take(place);
-                return self.is_full();
             }
         }
-        let is_full = self.is_full();
-        if is_full && self.common.selection.wants_next {
-            self.go_on_behind(Some(decoded(row, place)));
+    }
+
+    /// Takes the next of these rows that are usual, up to so many. How many these were, and why no more.
+    #[inline]
+    fn take_usual<'a>(
+        &mut self,
+        rows: &mut impl Iterator<Item = FlatRow<'a>>,
+        most: usize,
+    ) -> (usize, Stop<'a>) {
+        // Before its first partition a stream has no rows.
+        if !self.is_behind || self.common.key.is_none() || !self.live.all_of_usual_rows() {
+            return (0, rows.next().map_or(Stop::End, Stop::Other));
+        }
+        let looks_behind = if self.is_scan && self.rows < LOOK { LOOK - self.rows } else { usize::MAX };
+        let (taken, stop) = self.sink.take_usual(&self.common, rows, most.min(looks_behind)).expect(WHOLE);
+        self.rows += taken;
+        if let Stop::Last(row) = stop {
+            self.look_behind(row);
+        }
+        (taken, stop)
+    }
+
+    /// What is to be done behind the row that was taken last.
+    #[inline]
+    fn look_behind(&mut self, row: FlatRow<'_>) {
+        let clustering = || row.clustering().expect(WHOLE);
+        if self.is_full() && self.common.selection.wants_next {
+            self.go_on_behind(Some(clustering()));
         }
         if self.is_scan && self.rows == LOOK {
-            self.note_large(decoded(row, place));
+            self.note_large(clustering());
         }
-        is_full
     }
 
     fn take(&mut self, fragment: &mut Fragment) {
@@ -294,16 +366,16 @@ impl<S: Sink> Packer<S> {
         self.rows += 1;
         self.sink.take(&self.common, row);
         if self.is_full() && self.common.selection.wants_next {
-            self.go_on_behind(row);
+            self.go_on_behind(row.map(|row| row.clustering.clone()));
         }
         if let (true, LOOK, Some(row)) = (self.is_scan, self.rows, row) {
-            self.note_large(row);
+            self.note_large(row.clustering.clone());
         }
     }
 
     /// The partition of this row may be so large that a scan leaves it behind the row.
-    fn note_large(&mut self, row: &Row) {
-        self.large = Some((self.common.key().clone(), Position::after(row.clustering.clone())));
+    fn note_large(&mut self, row: Clustering) {
+        self.large = Some((self.common.key().clone(), Position::after(row)));
     }
 
     /// Whoever goes on begins behind a row of a partition, or behind all of it.
@@ -312,10 +384,10 @@ impl<S: Sink> Packer<S> {
     }
 
     /// Whoever goes on begins behind a row, or behind the partition.
-    fn go_on_behind(&mut self, row: Option<&Row>) {
+    fn go_on_behind(&mut self, row: Option<Clustering>) {
         let position = row.map(|row| match self.direction {
-            Direction::Forward => Position::after(row.clustering.clone()),
-            Direction::Reverse => Position::before(row.clustering.clone()),
+            Direction::Forward => Position::after(row),
+            Direction::Reverse => Position::before(row),
         });
         self.sink.go_on_at(Resume::at(self.common.key(), position.as_ref()).to_bytes());
     }
@@ -350,13 +422,6 @@ impl<S: Sink> Packer<S> {
             statics: (!self.with_static_only).then_some(statics),
         }
     }
-}
-
-/// The row, decoded in `place`.
-fn decoded<'p>(row: FlatRow<'_>, place: &'p mut Fragment) -> &'p Row {
-    row.decode(place).expect(WHOLE);
-    let Fragment::Row(row) = place else { unreachable!("it was decoded") };
-    row
 }
 
 #[cfg(test)]

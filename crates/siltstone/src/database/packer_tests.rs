@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use model::flat::put_fragment;
+use model::flat::{is_usual, put_fragment};
 use model::{Bytes, CqlType, Token};
 use storage::commit_log::{LogPosition, TableId};
 use storage::memtable::{Checked, Memtable, MemtableReader};
@@ -18,7 +18,8 @@ use crate::table_schema::TableSchema;
 
 /// A stream, some of whose rows are given as they stand.
 struct Cached {
-    fragments: VecDeque<(Fragment, Bytes)>,
+    /// And whether each is a usual row.
+    fragments: VecDeque<(Fragment, Bytes, bool)>,
     /// How many of a hundred rows may be taken undecoded.
     percent: usize,
     random: Random,
@@ -30,7 +31,7 @@ impl Cached {
         let flat = |fragment: &Fragment| {
             let mut bytes = Vec::new();
             put_fragment(fragment, &mut bytes);
-            (fragment.clone(), Bytes::from(bytes))
+            (fragment.clone(), Bytes::from(bytes), is_usual(fragment))
         };
         let fragments = fragments.iter().map(flat).collect();
         Cached { fragments, percent, random: Random::new(seed), undecoded: 0 }
@@ -42,7 +43,7 @@ impl FragmentReader for Cached {
 
     fn pop(&mut self, place: &mut Fragment) -> storage::Result<Next> {
         Ok(match self.fragments.pop_front() {
-            Some((fragment, _)) => {
+            Some((fragment, ..)) => {
                 *place = fragment;
                 Next::Fragment
             }
@@ -50,16 +51,18 @@ impl FragmentReader for Cached {
         })
     }
 
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
-        while matches!(self.fragments.front(), Some((Fragment::Row(_), _)))
-            && self.random.percent(self.percent)
-        {
-            let flat = self.fragments.pop_front().unwrap().1;
-            self.undecoded += 1;
-            if !take(FlatRow::new(&flat, &flat)) {
-                return;
-            }
-        }
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
+        let is_row = |item: &&(Fragment, Bytes, bool)| matches!(item.0, Fragment::Row(_));
+        let rows = self.fragments.iter().take_while(is_row).count();
+        let run = (0..rows).take_while(|_| self.random.percent(self.percent)).count();
+        let mut given = 0;
+        let rows = self.fragments.range(..run).map(|(_, flat, is_usual)| {
+            given += 1;
+            FlatRow::new(flat, flat).known_as(*is_usual)
+        });
+        take.rows(&mut { rows });
+        self.undecoded += given;
+        self.fragments.drain(..given);
     }
 
     async fn fill(&mut self) -> storage::Result<()> {
@@ -119,7 +122,7 @@ impl Written {
 
     fn packer<S: Sink>(&self, selection: &Selection, sink: S) -> Packer<S> {
         let schema = self.memtable.schema().clone();
-        Packer::new(self.shape.clone(), schema, selection.clone(), sink, self.now)
+        Packer::new(self.shape.clone(), schema, selection.clone(), sink, (self.now, Rc::default()))
     }
 }
 

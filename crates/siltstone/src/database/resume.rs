@@ -29,7 +29,8 @@ impl Resume {
 
     /// As a program keeps it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
+        let mut bytes = Vec::with_capacity(1 + size_of::<u32>() + self.key.len() + self.position.len());
+        bytes.push(VERSION);
         bytes.extend_from_slice(&(self.key.len() as u32).to_be_bytes());
         bytes.extend_from_slice(&self.key);
         bytes.extend_from_slice(&self.position);

@@ -206,7 +206,7 @@ impl Worker {
         }
         let now = selection.now.unwrap_or_else(|| self.shard.clock().now_seconds());
         let schema = table.table.definition().schema.clone();
-        Ok(Packer::new(shape, schema, selection, sink, now))
+        Ok(Packer::new(shape, schema, selection, sink, (now, table.habit.clone())))
     }
 }
 

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use super::rows::PackedRows;
 use super::select::Selection;
 use super::shape::{ColumnInfo, Place};
+use super::slots::{Habit, Slots};
 
 /// The order of the first regular column; there are less clustering columns than this.
 const FIRST_REGULAR: u32 = 1 << 16;
@@ -44,6 +45,18 @@ pub(super) trait Sink {
     /// If there is no row.
     fn take_flat<'a>(&mut self, of: &'a Common, live: &LiveRows, row: FlatRow<'a>) -> Shown;
 
+    /// Takes the next of these rows as long as they are usual, up to so many, or until it is full: all of them are live. How many it
+    /// took, and why no more.
+    ///
+    /// # Errors
+    /// If there is no row.
+    fn take_usual<'a>(
+        &mut self,
+        of: &Common,
+        rows: &mut impl Iterator<Item = FlatRow<'a>>,
+        most: usize,
+    ) -> TakenUsual<'a>;
+
     /// Takes a row of which only what is live is left; `None` for a partition that has no rows.
     fn take(&mut self, of: &Common, row: Option<&Row>);
 
@@ -60,6 +73,19 @@ pub(super) trait Sink {
 /// Whether anything of a row was live; `None` if it has to be decoded to know.
 pub(super) type Shown = Result<Option<bool>, FlatError>;
 
+/// How many usual rows were taken, and why no more.
+pub(super) type TakenUsual<'a> = Result<(usize, Stop<'a>), FlatError>;
+
+/// Why no more usual rows were taken.
+pub(super) enum Stop<'a> {
+    /// There are none.
+    End,
+    /// This one comes next, and may not be usual.
+    Other(FlatRow<'a>),
+    /// This is the last one that is wanted now.
+    Last(FlatRow<'a>),
+}
+
 /// What all rows have in common, and what those of the partition at hand have.
 pub(super) struct Common {
     pub(super) schema: Rc<Schema>,
@@ -74,12 +100,7 @@ pub(super) struct Common {
     /// Of what all its rows have in common: where in the selection, and the value. For sinks that have slots.
     pub(super) shared: Vec<(usize, Bytes)>,
     pub(super) slots: Option<Slots>,
-}
-
-/// Where in the selection the columns are that each row has of its own, by their places among those of their kind.
-pub(super) struct Slots {
-    pub(super) clustering: Vec<Option<usize>>,
-    pub(super) regulars: Vec<Option<usize>>,
+    pub(super) habit: Rc<Habit>,
 }
 
 /// The values of static columns, each at its column's place.
@@ -102,6 +123,12 @@ impl Common {
     /// The key of the partition at hand.
     pub(super) fn key(&self) -> &PartitionKey {
         self.key.as_ref().expect("rows stand in partitions")
+    }
+
+    /// Where the values of its rows go, for a sink that has slots where rows are not decoded.
+    #[inline]
+    pub(super) fn slots(&self) -> &Slots {
+        self.slots.as_ref().expect("it has slots where rows are not decoded")
     }
 
     /// The rows that follow are of this partition.
@@ -163,6 +190,28 @@ impl Common {
     }
 }
 
+/// Does the same with each of these rows as long as they are usual, up to so many, or until it says that it is full.
+#[inline(always)]
+pub(super) fn each_usual<'a>(
+    rows: &mut impl Iterator<Item = FlatRow<'a>>,
+    most: usize,
+    mut take: impl FnMut(FlatRow<'a>) -> Result<bool, FlatError>,
+) -> TakenUsual<'a> {
+    let mut taken = 0;
+    loop {
+        match rows.next() {
+            None => return Ok((taken, Stop::End)),
+            Some(row) if !row.is_usual() => return Ok((taken, Stop::Other(row))),
+            Some(row) => {
+                taken += 1;
+                if take(row)? || taken == most {
+                    return Ok((taken, Stop::Last(row)));
+                }
+            }
+        }
+    }
+}
+
 impl Sink for PackedRows {
     const HAS_SLOTS: bool = false;
     const READS_ON: bool = false;
@@ -178,18 +227,25 @@ impl Sink for PackedRows {
     }
 
     #[inline]
+    fn take_usual<'a>(
+        &mut self,
+        of: &Common,
+        rows: &mut impl Iterator<Item = FlatRow<'a>>,
+        most: usize,
+    ) -> TakenUsual<'a> {
+        each_usual(rows, most, |row| {
+            let head = self.begin_row(of);
+            let mut straight = Straight::behind_key(of, self);
+            row.visit_usual(&mut straight)?;
+            straight.finish();
+            self.head = head;
+            Ok(self.is_full(&of.selection))
+        })
+    }
+
+    #[inline]
     fn take_flat<'a>(&mut self, of: &'a Common, live: &LiveRows, row: FlatRow<'a>) -> Shown {
-        let head = match self.head {
-            0 => {
-                self.begin(of.key().token, of.selection.rows);
-                of.put_key(self);
-                self.begun()
-            }
-            head => {
-                self.begin_alike(head, of.selection.rows);
-                head
-            }
-        };
+        let head = self.begin_row(of);
         let mut straight = Straight::behind_key(of, self);
         let taken = live.show(row, &mut straight)?;
         if taken == Some(true) {
@@ -217,6 +273,24 @@ impl Sink for PackedRows {
 
     fn take_next(&mut self) -> Option<Vec<u8>> {
         self.next.take()
+    }
+}
+
+impl PackedRows {
+    /// Begins a row with the columns of the key that are selected first. Where the next one has the same.
+    #[inline]
+    fn begin_row(&mut self, of: &Common) -> usize {
+        match self.head {
+            0 => {
+                self.begin(of.key().token, of.selection.rows);
+                of.put_key(self);
+                self.begun()
+            }
+            head => {
+                self.begin_alike(head, of.selection.rows);
+                head
+            }
+        }
     }
 }
 
@@ -261,21 +335,6 @@ impl<'a> ValueVisitor<'a> for Straight<'_, 'a> {
     #[inline]
     fn cell(&mut self, column: u16, value: &'a [u8]) {
         self.put(FIRST_REGULAR + u32::from(column), Some(value));
-    }
-}
-
-impl Slots {
-    pub(super) fn new(places: &[Place], schema: &Schema) -> Slots {
-        let (mut clustering, mut regulars) =
-            (vec![None; schema.clustering.len()], vec![None; schema.regulars.len()]);
-        for (slot, place) in places.iter().enumerate() {
-            match *place {
-                Place::Clustering(at) => clustering[at] = Some(slot),
-                Place::Regular(at) => regulars[usize::from(at)] = Some(slot),
-                Place::PartitionKey(_) | Place::Static(_) => {}
-            }
-        }
-        Slots { clustering, regulars }
     }
 }
 

@@ -15,6 +15,7 @@ use storage::{Context, Definition, Generations, Store, StoreOptions, Table, Toke
 use super::locks::Locks;
 use super::pending::Pending;
 use super::shape::Shape;
+use super::slots::Habit;
 use super::upkeep::Changed;
 use crate::{Error, Result};
 
@@ -55,6 +56,8 @@ pub(super) struct ShardTable {
     pub(super) locks: Locks,
     /// SSTables that were split, until every shard has adopted what they became: whoever tries again goes on with these.
     pub(super) split: RefCell<Option<(Changed, Committed)>>,
+    /// How its rows stand.
+    pub(super) habit: Rc<Habit>,
 }
 
 /// How a shard is opened.
@@ -142,6 +145,7 @@ impl Worker {
             gate: Gate::default(),
             locks: Locks::default(),
             split: RefCell::default(),
+            habit: Rc::default(),
         };
         self.tables.borrow_mut().insert(Rc::new(table));
         Ok(())

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::clustering::{PositionRef, compare_positions};
-use model::flat::{FlatRow, UsualRow};
+use model::flat::{FlatRow, RowTaker, UsualRow};
 use model::{
     Bytes, Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Schema, Slice, Weight,
@@ -636,8 +636,8 @@ impl FragmentReader for DataReader {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
-        self.usual_rows(|_, row| take(FlatRow::usual(&row)));
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
+        self.usual_rows(|_, row| take.row(FlatRow::usual(&row)));
     }
 
     async fn fill(&mut self) -> Result<()> {

@@ -17,7 +17,7 @@ impl SSTableWriter {
     /// Those of [`SSTableWriter::push`].
     pub async fn push_flat<R: FragmentReader>(&mut self, reader: &mut R, most: usize) -> Result<usize> {
         let (mut count, mut taken) = (0, Ok(()));
-        reader.pop_flat(&mut |row| {
+        reader.pop_flat(&mut |row: FlatRow<'_>| {
             count += 1;
             taken = self.flat_row(row);
             taken.is_ok() && count < most && !self.is_full()

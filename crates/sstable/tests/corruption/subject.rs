@@ -159,7 +159,7 @@ pub(super) async fn all(mut reader: impl FragmentReader<Error = Error>) -> Resul
     let (mut fragments, mut fragment) = (Vec::new(), Fragment::default());
     for _ in 0..MOST_POPS {
         let mut left = 3;
-        reader.pop_flat(&mut |row| {
+        reader.pop_flat(&mut |row: model::flat::FlatRow<'_>| {
             row.decode(&mut fragment).expect("a row stands there");
             fragments.push(std::mem::take(&mut fragment));
             left -= 1;

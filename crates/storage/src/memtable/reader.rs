@@ -7,7 +7,7 @@
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::rc::Rc;
 
-use model::flat::{FlatRow, StandingRow};
+use model::flat::{FlatRow, RowTaker, StandingRow};
 use model::merge::{Direction, RowMerger};
 use model::{
     Bytes, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
@@ -199,7 +199,7 @@ impl FragmentReader for MemtableReader {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         let MemtableReader { ready, flat, .. } = self;
         // A row alone is not worth a buffer.
         let mut wants_more = flat.is_some() || ready.has_rows();
@@ -209,7 +209,7 @@ impl FragmentReader for MemtableReader {
                 return;
             }
             ready.next += 1;
-            wants_more = take(FlatRow::alone(flat).known_as(true));
+            wants_more = take.row(FlatRow::alone(flat).known_as(true));
         }
     }
 

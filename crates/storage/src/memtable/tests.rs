@@ -91,7 +91,7 @@ fn pop<R: FragmentReader<Error: std::fmt::Debug>>(
 ) -> Next {
     let mut has_row = false;
     if is_flat {
-        reader.pop_flat(&mut |row| {
+        reader.pop_flat(&mut |row: model::flat::FlatRow<'_>| {
             assert!(row.is_usual());
             row.decode(place).unwrap();
             has_row = true;

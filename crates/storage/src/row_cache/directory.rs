@@ -3,6 +3,8 @@
 //! The parts themselves belong to the shard's cache, which drops them as it likes; a part that is dropped takes itself
 //! out of here.
 
+mod stops;
+
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,6 +15,7 @@ use model::{DeletionTime, Direction, KeyView, PartitionKey, Position, Schema, Sl
 
 use runtime::Uses;
 
+use super::near::Near;
 use super::part::{Part, Scope};
 use super::sorted::{Place, Sorted};
 use crate::memtable::Memtable;
@@ -49,6 +52,7 @@ struct Entry {
     /// at the part, which is mostly far from the CPU.
     end_rank: u64,
     part: Weak<Part>,
+    near: Near,
 }
 
 /// A part's place here.
@@ -70,20 +74,6 @@ pub(super) enum Found {
     /// Nothing up to here; `None` up to the end.
     Gap(Option<Position>),
 }
-
-/// Parts that adjoin each other.
-struct Island {
-    first: Rc<Part>,
-    last: Rc<Part>,
-    bytes: usize,
-}
-
-/// So many parts are looked at for what is worth a stop, in about the time of a request. What is behind them is found out when a reader
-/// comes there.
-const LOOKED_AT: u64 = 256;
-
-/// So many are looked at by whoever wants but a few rows: some parts have none.
-const LOOKED_AT_FOR_FEW: u64 = 64;
 
 /// Said of a part that is not the one that is just being dropped.
 const ALIVE: &str = "invariant 1: it is alive";
@@ -126,6 +116,10 @@ impl Directory {
     pub(super) fn find(&self, key: &PartitionKey, at: &Position, direction: Direction) -> Found {
         let Some(partition) = self.partition(key) else { return Found::Gap(None) };
         let parts = partition.of_rows.borrow();
+        let rank = self.schema.rank(at);
+        if let Some(part) = self.around(&parts, (at, rank), direction) {
+            return Found::Part(part);
+        }
         let part = |place: Place| parts.get(place).and_then(Entry::part).expect(ALIVE);
         match direction {
             Direction::Forward => match self.ending_behind(&parts, at) {
@@ -136,7 +130,6 @@ impl Directory {
                 let Some(last) = parts.place_before(self.starting_from(&parts, at)) else {
                     return Found::Gap(None);
                 };
-                let rank = self.schema.rank(at);
                 let ends_before = |entry| self.end_compared(entry, (at, rank)).is_lt();
                 match parts.get(last).is_some_and(ends_before) {
                     true => Found::Gap(Some(part(last).ends().1.clone())),
@@ -146,70 +139,30 @@ impl Directory {
         }
     }
 
-    /// Of a slice from a position that no part covers to its end, as a stream runs: where the reader of SSTables is to stop. That is where parts
-    /// begin that are worth it, or behind the last part that is looked at: of which there are more for who wants many rows, and none behind those that
-    /// have enough. `None` at the end.
-    ///
-    /// Each stop is one more request. Parts that adjoin each other are worth one if they have so many bytes together, or all of the
-    /// rest of the slice ([0077](../../../../docs/decisions/0077-parts-that-are-worth-a-stop.md)).
-    pub(super) fn end_of_gap(
-        &self,
-        key: &PartitionKey,
-        (at, end): (&Position, &Position),
-        direction: Direction,
-        (worth_a_stop, limit): (usize, Option<u64>),
-    ) -> Option<Position> {
-        let most = limit.map_or(LOOKED_AT, |rows| rows.clamp(LOOKED_AT_FOR_FEW, LOOKED_AT));
-        let mut rows_left = limit.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
-        let partition = self.partition(key)?;
-        let parts = partition.of_rows.borrow();
-        let is_before_end = |position: &Position| {
-            let order = self.schema.compare(position, end);
-            if direction == Direction::Forward { order.is_lt() } else { order.is_gt() }
-        };
-        let mut island: Option<Island> = None;
-        for (number, part) in (1..).zip(self.ahead(&parts, at, direction)) {
-            let (near_end, far_end) = (part.near_end(direction), part.far_end(direction));
-            if !is_before_end(near_end) {
-                return None;
-            }
-            let adjoining = island
-                .take()
-                .filter(|island| self.schema.compare(island.last.far_end(direction), near_end).is_eq());
-            let (first, before) =
-                adjoining.map_or_else(|| (part.clone(), 0), |island| (island.first, island.bytes));
-            let bytes = before + part.stretch.bytes.len();
-            // Of what range tombstones or the partition's deletion hide SSTables may have far more than the part.
-            let may_hide =
-                !part.stretch.is_free_of_ranges() || part.stretch.head.is_some_and(|head| !head.is_live());
-            if may_hide || bytes >= worth_a_stop || !is_before_end(far_end) {
-                return Some(first.near_end(direction).clone());
-            }
-            rows_left = rows_left.saturating_sub(part.stretch.len());
-            if number == most || rows_left == 0 {
-                return Some(far_end.clone());
-            }
-            island = Some(Island { first, last: part, bytes });
-        }
-        None
-    }
-
-    /// The parts from a position on, which no part covers, as a stream comes to them.
-    fn ahead(
+    /// The part that covers a position of this rank, from there on as a stream runs, if the first look finds it: where many parts start at one
+    /// rank, it may not.
+    fn around(
         &self,
         parts: &Sorted<Entry>,
-        at: &Position,
+        (at, rank): (&Position, u64),
         direction: Direction,
-    ) -> impl Iterator<Item = Rc<Part>> {
-        let first = match direction {
-            Direction::Forward => Some(self.ending_behind(parts, at).0),
-            Direction::Reverse => parts.place_before(self.starting_from(parts, at)),
+    ) -> Option<Rc<Part>> {
+        // One that starts there is behind it for who comes from behind.
+        let up_to = if direction == Direction::Forward { rank } else { rank.checked_sub(1)? };
+        let (start_rank, entry) = parts.last_up_to(up_to)?;
+        if entry.end_rank < rank {
+            return None;
+        }
+        entry.near.bring(&entry.part, direction);
+        let part = entry.part()?;
+        let (start, end) = part.ends();
+        let starts = start_rank.cmp(&rank).then_with(|| self.schema.compare(start, at));
+        let ends = entry.end_rank.cmp(&rank).then_with(|| self.schema.compare(end, at));
+        let covers = match direction {
+            Direction::Forward => starts.is_le() && ends.is_gt(),
+            Direction::Reverse => starts.is_lt() && ends.is_ge(),
         };
-        let places = std::iter::successors(first, move |place| match direction {
-            Direction::Forward => Some(parts.place_behind(*place)),
-            Direction::Reverse => parts.place_before(*place),
-        });
-        places.map_while(|place| parts.get(place)?.part())
+        covers.then_some(part)
     }
 
     /// The part that has the row with this clustering key, or has that there is none; `None` if no part is of the row.
@@ -224,12 +177,12 @@ impl Directory {
         let rank = self.schema.rank_of_row(self.number_order, row);
         // Ends of parts are beside rows: none is at this one. One whose rank tells nothing starts before it mostly.
         let (start_rank, mut entry) = parts.last_up_to(rank)?;
-        let mut part = entry.part.upgrade()?;
+        entry.near.bring_for_search(&entry.part);
+        let mut part = entry.part()?;
         if start_rank == rank && self.schema.compare_to_row(part.ends().0, row).is_gt() {
             entry = self.last_before(&parts, (row, rank))?;
-            part = entry.part.upgrade()?;
+            part = entry.part()?;
         }
-        part.stretch.bring_middle();
         let is_behind = match entry.end_rank.cmp(&rank) {
             Ordering::Equal => self.schema.compare_to_row(part.ends().1, row),
             order => order,
@@ -428,7 +381,7 @@ impl Directory {
                 let mut parts = partition.of_rows.borrow_mut();
                 let place = self.starting_from(&parts, start);
                 let [rank, end_rank] = [start, end].map(|end| self.schema.rank(end));
-                parts.insert(place, rank, Entry { end_rank, part: Rc::downgrade(part) });
+                parts.insert(place, rank, Entry::of(part, end_rank));
             }
         }
     }
@@ -470,11 +423,14 @@ impl Directory {
 }
 
 impl Entry {
-    /// The part, the beginning of which is on its way to the CPU; `None` if it is just being dropped.
+    fn of(part: &Rc<Part>, end_rank: u64) -> Entry {
+        Entry { end_rank, part: Rc::downgrade(part), near: Near::of(part) }
+    }
+
+    /// The part; `None` if it is just being dropped.
+    #[inline]
     fn part(&self) -> Option<Rc<Part>> {
-        let part = self.part.upgrade()?;
-        part.stretch.bring_beginning();
-        Some(part)
+        self.part.upgrade()
     }
 }
 
@@ -534,20 +490,20 @@ mod tests {
 
     use super::*;
 
-    fn position(at: u8) -> Position {
+    pub(super) fn position(at: u8) -> Position {
         Position::before(std::iter::once(vec![at]).collect::<Clustering>())
     }
 
-    fn key(number: u8) -> PartitionKey {
+    pub(super) fn key(number: u8) -> PartitionKey {
         PartitionKey::new(Bytes::from(vec![number]))
     }
 
-    fn part(start: u8, end: u8, head: Option<DeletionTime>) -> Rc<Part> {
+    pub(super) fn part(start: u8, end: u8, head: Option<DeletionTime>) -> Rc<Part> {
         let ends = (&position(start), &position(end));
         Rc::new(Part::of_rows(head, ends, DeletionTime::LIVE, &mut Draft::default(), Direction::Forward))
     }
 
-    fn directory() -> Rc<Directory> {
+    pub(super) fn directory() -> Rc<Directory> {
         let schema = Schema::new(CqlType::Blob, vec![CqlType::Blob], Vec::new(), Vec::new());
         Rc::new(Directory::new(&Rc::new(schema)))
     }
@@ -586,80 +542,35 @@ mod tests {
         assert!(directory.add(&key(1), &part(4, 5, None), 9).is_none(), "it is known");
     }
 
-    /// Where a gap ends that begins at a place, of a slice that ends at another.
-    fn end_of_gap(
-        directory: &Directory,
-        (at, end): (u8, u8),
-        direction: Direction,
-        asked: (usize, Option<u64>),
-    ) -> Option<Position> {
-        directory.end_of_gap(&key(1), (&position(at), &position(end)), direction, asked)
-    }
-
+    /// Of keys whose first eight bytes are the same, so that all parts have one rank, and of others.
     #[test]
-    fn a_gap_ends_where_parts_are_worth_a_stop() {
-        let directory = directory();
-        // Two that adjoin each other, between two by themselves.
-        let kept = [(10, 12), (20, 22), (22, 24), (30, 32)].map(|(start, end)| part(start, end, None));
-        for (number, part) in (0..).zip(&kept) {
-            directory.add(&key(1), part, number);
-        }
-        let one = kept[0].stretch.bytes.len();
-        let forward = |at, end, worth| end_of_gap(&directory, (at, end), Direction::Forward, (worth, None));
-        let reverse = |at, end, worth| end_of_gap(&directory, (at, end), Direction::Reverse, (worth, None));
-        assert_eq!((forward(1, 50, one), reverse(50, 1, one)), (Some(position(10)), Some(position(32))));
-        assert_eq!(
-            (forward(1, 50, 2 * one), reverse(50, 1, 2 * one)),
-            (Some(position(20)), Some(position(24)))
-        );
-        assert_eq!((forward(1, 50, 3 * one), reverse(50, 1, 3 * one)), (None, None));
-        assert_eq!((forward(13, 50, 2 * one), forward(25, 50, 2 * one)), (Some(position(20)), None));
-        // What has all of the rest is, however little it is.
-        assert_eq!(
-            (forward(1, 31, usize::MAX), reverse(50, 11, usize::MAX)),
-            (Some(position(30)), Some(position(12)))
-        );
-        assert_eq!(
-            (forward(1, 23, usize::MAX), reverse(50, 21, usize::MAX)),
-            (Some(position(20)), Some(position(24)))
-        );
-        assert_eq!((forward(1, 10, 0), forward(1, 9, 0), reverse(50, 32, 0)), (None, None, None));
-    }
-
-    #[test]
-    fn few_parts_are_looked_at_for_few_rows() {
-        let directory = directory();
-        let kept: Vec<Rc<Part>> = (0..=100).map(|at| part(2 * at + 1, 2 * at + 2, None)).collect();
-        for (number, part) in (0..).zip(&kept) {
-            directory.add(&key(1), part, number);
-        }
-        let most = u8::try_from(LOOKED_AT_FOR_FEW).unwrap();
-        for (limit, behind) in [(1, Some(position(2 * most))), (100, Some(position(200))), (5000, None)] {
-            let asked = (usize::MAX, Some(limit));
-            assert_eq!(end_of_gap(&directory, (0, 255), Direction::Forward, asked), behind, "{limit}");
-        }
-        let reversed = end_of_gap(&directory, (255, 0), Direction::Reverse, (usize::MAX, Some(1)));
-        assert_eq!(reversed, Some(position(2 * (100 - most + 1) + 1)));
-    }
-
-    #[test]
-    fn no_parts_are_looked_at_behind_those_that_have_enough_rows() {
-        let directory = directory();
-        let kept: Vec<Rc<Part>> = (0..20).map(|at| with_rows(10 * at + 1, 10 * at + 5)).collect();
-        for (number, part) in (0..).zip(&kept) {
-            directory.add(&key(1), part, number);
-        }
-        for (limit, ends) in
-            [(1, Some((5, 191))), (4, Some((5, 191))), (5, Some((15, 181))), (80, Some((195, 1))), (81, None)]
-        {
-            let asked = (usize::MAX, Some(limit));
-            let forward = end_of_gap(&directory, (0, 255), Direction::Forward, asked);
-            let reverse = end_of_gap(&directory, (255, 0), Direction::Reverse, asked);
-            assert_eq!(
-                forward.zip(reverse),
-                ends.map(|(end, start)| (position(end), position(start))),
-                "{limit}"
-            );
+    fn the_part_around_a_position_is_found_among_those_of_its_rank() {
+        let long = |at: u8| Position::before(std::iter::once([&b"the same"[..], &[at]].concat()).collect());
+        for ends in [position, long] {
+            let directory = directory();
+            let kept = [(2, 4), (4, 6), (8, 9), (12, 20)];
+            let part = |(start, end): &(u8, u8)| {
+                let ends = (&ends(*start), &ends(*end));
+                let mut draft = Draft::default();
+                Rc::new(Part::of_rows(None, ends, DeletionTime::LIVE, &mut draft, Direction::Forward))
+            };
+            let parts: Vec<_> = kept.iter().map(part).collect();
+            for (number, part) in (0..).zip(&parts) {
+                directory.add(&key(1), part, number);
+            }
+            for at in 0..22 {
+                let found = |direction| match directory.find(&key(1), &ends(at), direction) {
+                    Found::Part(part) => Ok(part.ends().0.clone()),
+                    Found::Gap(until) => Err(until),
+                };
+                let around = |covers: &dyn Fn(&(u8, u8)) -> bool| kept.iter().find(|part| covers(part));
+                let forward = around(&|(start, end)| *start <= at && at < *end).map(|part| ends(part.0));
+                let next = kept.iter().map(|part| part.0).find(|start| *start > at).map(ends);
+                assert_eq!(found(Direction::Forward), forward.ok_or(next), "{at}");
+                let reverse = around(&|(start, end)| *start < at && at <= *end).map(|part| ends(part.0));
+                let next = kept.iter().rev().map(|part| part.1).find(|end| *end < at).map(ends);
+                assert_eq!(found(Direction::Reverse), reverse.ok_or(next), "{at}");
+            }
         }
     }
 
@@ -680,7 +591,7 @@ mod tests {
     }
 
     /// A part with a row at each place from its start to its end.
-    fn with_rows(start: u8, end: u8) -> Rc<Part> {
+    pub(super) fn with_rows(start: u8, end: u8) -> Rc<Part> {
         let mut draft = Draft::default();
         (start..end).for_each(|at| draft.push(&Fragment::Row(Row::new(position(at).prefix))));
         let ends = (&position(start), &position(end));

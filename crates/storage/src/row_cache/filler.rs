@@ -115,15 +115,24 @@ impl Filler {
     /// Takes the next row or range tombstone.
     pub(super) fn push(&mut self, fragment: &Fragment) -> Taken {
         let open = self.open;
-        match fragment {
-            Fragment::RangeTombstone(change) => self.push_change(change),
-            Fragment::Row(_) => self.draft.push(fragment),
+        let is_put = match fragment {
+            Fragment::RangeTombstone(change) => {
+                self.push_change(change);
+                true
+            }
+            Fragment::Row(row) if self.is_out_of_place(row.value_bytes()) => false,
+            Fragment::Row(_) => {
+                self.draft.push(fragment);
+                true
+            }
             _ => return Taken::Never,
-        }
-        if self.fits() {
+        };
+        if is_put && self.fits() {
             return Taken::Yes;
         }
-        self.draft.pop();
+        if is_put {
+            self.draft.pop();
+        }
         if self.draft.len() > 0 {
             self.open = open;
             return Taken::Later;
@@ -137,12 +146,22 @@ impl Filler {
     #[inline]
     pub(super) fn push_flat(&mut self, row: FlatRow<'_>) -> bool {
         debug_assert!(row.is_usual(), "it is noted as a usual one");
+        if self.is_out_of_place(row.value_bytes()) {
+            return false;
+        }
         self.draft.push_usual(row);
         let fits = self.fits();
         if !fits {
             self.draft.pop();
         }
         fits
+    }
+
+    /// Whether a row with so many bytes in its values fits into no part: it is not even put into the draft, which would keep the memory.
+    #[inline]
+    fn is_out_of_place(&self, bytes: usize) -> bool {
+        let limits = self.filling.cache.limits();
+        bytes > limits.row.max(limits.most)
     }
 
     /// Whether the last fragment that came into the draft, if any has, may stay there.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::rc::Rc;
 
-use model::flat::FlatRow;
+use model::flat::{FlatRow, RowTaker};
 use model::merge::Merge;
 use model::{
     Clustering, DeletionTime, Direction, Fragment, FragmentReader, Next, Position, RangeTombstoneChange,
@@ -133,13 +133,13 @@ impl Gap {
     }
 
     /// Where nothing is kept, gives the next rows as they stand. How far it has come is then known at its next step, or its end.
-    pub(super) fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    pub(super) fn pop_flat(&mut self, take: &mut impl RowTaker) {
         let is_among_rows = self.state == State::InRows && self.items.is_empty() && self.held.is_none();
         if let (None, true, Some(stream)) = (&self.filler, is_among_rows, &mut self.stream) {
             let dry = &mut self.dry;
-            stream.pop_flat(&mut |row| {
+            stream.pop_flat(&mut |row: FlatRow<'_>| {
                 *dry = 0;
-                take(row)
+                take.row(row)
             });
         }
     }
@@ -180,7 +180,7 @@ impl Gap {
     fn has_enough_flat(&mut self) -> bool {
         let (Some(filler), Some(stream)) = (&mut self.filler, &mut self.stream) else { return false };
         let held = &mut self.held;
-        stream.pop_flat(&mut |row| {
+        stream.pop_flat(&mut |row: FlatRow<'_>| {
             let is_taken = filler.push_flat(row);
             if !is_taken {
                 row.decode(held.insert(Fragment::default())).expect(OWN);

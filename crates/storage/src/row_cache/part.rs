@@ -97,9 +97,12 @@ impl Part {
             Some(Ordering::Equal) if schema.compare(start, &slice.start).is_ge() => 0,
             Some(_) => stretch.first(1..stretch.len(), |at| beside_start(at).is_gt()),
         };
+        let is_behind = |at| stretch.compare(at, schema, &slice.end).is_ge();
         let end = match schema.compare(end, &slice.end).is_le() {
             true => stretch.len(),
-            false => stretch.first_from(first, |at| stretch.compare(at, schema, &slice.end).is_ge()),
+            // Of one that comes from before it nothing tells how far it goes; the others are mostly short.
+            false if first == 0 => stretch.first(0..stretch.len(), is_behind),
+            false => stretch.first_from(first, is_behind),
         };
         stretch.view_of(first..end.max(first), direction)
     }

@@ -2,7 +2,7 @@
 //!
 //! What other reads need, the way from part to gap, the list of who waits, copies of the request, this one does without.
 
-use model::flat::FlatRow;
+use model::flat::RowTaker;
 use model::{DeletionTime, Fragment, Next, PartitionKey, PartitionStart};
 
 use super::stretch::View;
@@ -49,7 +49,7 @@ impl PartReader {
 
     /// Gives the next rows as they stand, as long as `take` wants more.
     #[inline]
-    pub(crate) fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    pub(crate) fn pop_flat(&mut self, take: &mut impl RowTaker) {
         if matches!(self.state, State::InRows) {
             self.view.next_flat(take);
         }

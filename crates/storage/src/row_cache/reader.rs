@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use model::flat::FlatRow;
+use model::flat::RowTaker;
 use model::{
     DeletionTime, Direction, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Schema, Slice,
@@ -388,7 +388,7 @@ impl FragmentReader for CachedReader {
     }
 
     #[inline]
-    fn pop_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) {
+    fn pop_flat(&mut self, take: &mut impl RowTaker) {
         self.takes_flat = true;
         while self.teller.ready.is_empty() {
             match &mut self.state {

@@ -13,6 +13,7 @@
 //! A search looks at ranks and nothing else until it has come to its own: eight of them are in a line of the CPU's cache, those that
 //! are looked at most are there from the search before, and of a run it looks at few lines.
 
+use runtime::Whereabouts;
 use smallvec::SmallVec;
 
 /// How many a run has at the most.
@@ -72,6 +73,8 @@ impl<T> Sorted<T> {
             [only] => only,
             runs => &runs[behind(&self.heads, rank).checked_sub(1)?],
         };
+        // All at once, in the time of one: each that a search looks at may be far from the CPU.
+        Whereabouts::of(run.ranks.as_ptr()).bring(size_of_val(&*run.ranks));
         let last = behind(&run.ranks, rank).checked_sub(1)?;
         Some((run.ranks[last], &run.values[last]))
     }

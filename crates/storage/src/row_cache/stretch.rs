@@ -9,15 +9,15 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use model::flat::{FlatRow, SoughtRow, compare_at, fragment_at, is_usual, put_fragment};
+use model::flat::{FlatRow, RowTaker, SoughtRow, compare_at, fragment_at, is_usual, put_fragment};
 use model::{Bytes, DeletionTime, Direction, Fragment, Position, Schema, Slice};
 use runtime::{ROWS_AHEAD, prefetch, prefetch_row};
 
 /// All that SSTables have of a stretch of a partition, whose ends stand beside rows.
 ///
 /// Invariants:
-/// 1. Its fragments are rows and range tombstones strictly between its ends, ascending; of a static row they are that row,
-///    or none if there is none.
+/// 1. Its fragments are rows strictly between its ends, and range tombstones there or at them, ascending; of a static row they are that
+///    row, or none if there is none.
 /// 2. It holds no buffer but its own.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
@@ -94,20 +94,6 @@ impl Stretch {
             };
         }
         None
-    }
-
-    /// Begins to bring near the CPU what is looked at first: where it begins, its first row, and the numbers, which are far behind these.
-    #[inline]
-    pub(super) fn bring_beginning(&self) {
-        let (fragments, numbers) = self.bytes.split_at(self.numbers_at as usize);
-        prefetch_row(fragments);
-        numbers.first().into_iter().for_each(prefetch);
-    }
-
-    /// The same of what a search for a row looks at first.
-    #[inline]
-    pub(super) fn bring_middle(&self) {
-        self.bytes.get((self.numbers_at as usize).midpoint(self.bytes.len())).into_iter().for_each(prefetch);
     }
 
     /// Whether no range tombstone is open anywhere in it.
@@ -260,36 +246,70 @@ impl View {
 
     /// Gives the next rows as they stand, up to a range tombstone, as long as `take` wants more. Whether it does.
     #[inline]
-    pub(super) fn next_flat(&mut self, take: &mut impl FnMut(FlatRow<'_>) -> bool) -> bool {
-        let (first, end) = self.left;
-        let is_forward = self.direction == Direction::Forward;
-        let all: &[u8] = &self.stretch.bytes;
-        let (numbers, _) = all[self.stretch.numbers_at as usize..].as_chunks();
-        let place = |step: usize| if is_forward { first + step } else { end.wrapping_sub(1 + step) };
-        let bring = |step| {
-            if let Some(number) = numbers.get(place(step)) {
-                prefetch_row(&all[(u32::from_le_bytes(*number) & PLACE) as usize..]);
-            }
-        };
-        (0..ROWS_AHEAD).for_each(bring);
-        let mut step = 0;
-        let wants_more = loop {
-            if first + step == end {
-                break true;
-            }
-            bring(step + ROWS_AHEAD);
-            let number = u32::from_le_bytes(numbers[place(step)]);
-            if number & IS_CHANGE != 0 {
-                break true;
-            }
-            step += 1;
-            let row = FlatRow::new(&self.stretch.bytes, &all[(number & PLACE) as usize..]);
-            if !take(row.known_as(number & IS_USUAL != 0)) {
-                break false;
-            }
-        };
-        self.left = if is_forward { (first + step, end) } else { (first, end - step) };
+    pub(super) fn next_flat(&mut self, take: &mut impl RowTaker) -> bool {
+        let mut rows = Rows::of(self);
+        let wants_more = take.rows(&mut rows);
+        self.left = rows.left;
         wants_more
+    }
+}
+
+/// The next rows of a view, up to a range tombstone.
+struct Rows<'v> {
+    bytes: &'v Bytes,
+    all: &'v [u8],
+    numbers: &'v [[u8; size_of::<u32>()]],
+    left: (usize, usize),
+    is_forward: bool,
+}
+
+impl<'v> Rows<'v> {
+    #[inline]
+    fn of(view: &'v View) -> Rows<'v> {
+        let View { stretch, left, direction } = view;
+        let all: &[u8] = &stretch.bytes;
+        let (numbers, _) = all[stretch.numbers_at as usize..].as_chunks();
+        let is_forward = *direction == Direction::Forward;
+        let rows = Rows { bytes: &stretch.bytes, all, numbers, left: *left, is_forward };
+        (0..ROWS_AHEAD).for_each(|ahead| rows.bring(ahead));
+        rows
+    }
+
+    /// Where the number of a row is, so many behind the next one.
+    #[inline]
+    fn place(&self, ahead: usize) -> usize {
+        let (first, end) = self.left;
+        if self.is_forward { first + ahead } else { end.wrapping_sub(1 + ahead) }
+    }
+
+    /// Begins to bring a row near the CPU.
+    #[inline]
+    fn bring(&self, ahead: usize) {
+        if let Some(number) = self.numbers.get(self.place(ahead)) {
+            prefetch_row(&self.all[(u32::from_le_bytes(*number) & PLACE) as usize..]);
+        }
+    }
+}
+
+impl<'v> Iterator for Rows<'v> {
+    type Item = FlatRow<'v>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<FlatRow<'v>> {
+        if self.left.0 == self.left.1 {
+            return None;
+        }
+        self.bring(ROWS_AHEAD);
+        let number = u32::from_le_bytes(self.numbers[self.place(0)]);
+        if number & IS_CHANGE != 0 {
+            return None;
+        }
+        match self.is_forward {
+            true => self.left.0 += 1,
+            false => self.left.1 -= 1,
+        }
+        let row = FlatRow::new(self.bytes, &self.all[(number & PLACE) as usize..]);
+        Some(row.known_as(number & IS_USUAL != 0))
     }
 }
 

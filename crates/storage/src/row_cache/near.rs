@@ -1,0 +1,55 @@
+//! Where a part is in memory, and its bytes: noted beside what tells that there is one, so that all of it can be brought near the CPU at once.
+//! From the part on there are three waits one after the other: for it, for the owner of its bytes, and for these.
+
+use std::rc::{Rc, Weak};
+
+use model::Direction;
+use runtime::Whereabouts;
+
+use super::part::Part;
+
+/// So many bytes of its rows are brought: the rest is on its way by the time that somebody comes there.
+const ROWS: usize = 256;
+
+/// Where the bytes of a part are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Near {
+    owner: Whereabouts,
+    bytes: Whereabouts,
+    numbers_at: u32,
+    len: u32,
+}
+
+impl Near {
+    pub(super) fn of(part: &Part) -> Near {
+        let (owner, range) = part.stretch.bytes.parts();
+        let bytes = Whereabouts::of(owner.as_ptr()).behind(range.start);
+        let (numbers_at, len) = (part.stretch.numbers_at, range.len() as u32);
+        Near { owner: Whereabouts::of(Rc::as_ptr(owner)), bytes, numbers_at, len }
+    }
+
+    /// Begins to bring the part, if it is there yet, and what a stream that enters it looks at first.
+    #[inline]
+    pub(super) fn bring(&self, part: &Weak<Part>, direction: Direction) {
+        self.bring_part(part);
+        let (rows, number) = match direction {
+            Direction::Forward => (0, self.numbers_at),
+            Direction::Reverse => (self.numbers_at.saturating_sub(ROWS as u32), self.len.saturating_sub(1)),
+        };
+        self.bytes.behind(rows as usize).bring(ROWS);
+        self.bytes.behind(number as usize).bring(1);
+    }
+
+    /// The same with what a search for a row looks at first.
+    #[inline]
+    pub(super) fn bring_for_search(&self, part: &Weak<Part>) {
+        self.bring_part(part);
+        self.bytes.behind(self.numbers_at.midpoint(self.len) as usize).bring(1);
+    }
+
+    #[inline]
+    fn bring_part(&self, part: &Weak<Part>) {
+        Whereabouts::of(part.as_ptr()).bring(size_of::<Part>());
+        self.owner.bring(1);
+    }
+}
