@@ -188,8 +188,8 @@ impl SingleKey {
             for (case, _, _, operation, run) in &mut benches {
                 run.extend(at_rate(operation, rate, time, patience).await?);
                 let is_judged = run.time >= LONG_ENOUGH || round == rounds;
-                let (name, sustained) = (case.name(), run.rate().max(1.0));
-                if is_judged && sustained < rate * MEASURABLE {
+                let (name, sustained) = (case.name(), run.rate());
+                if is_judged && self.rate.is_some() && sustained < rate * MEASURABLE {
                     return Err(Error::Usage(format!(
                         "{name}: {sustained:.0} reads a second come to their end where {rate:.0} are due: --rate has to be lower"
                     )));
@@ -198,7 +198,7 @@ impl SingleKey {
                     eprintln!(
                         "{name}: {sustained:.0} reads a second come to their end where {rate:.0} are due: its latencies are those of \
                          queues, and it takes {:.1} times as long",
-                        rate / sustained
+                        rate / sustained.max(f64::MIN_POSITIVE)
                     );
                 }
             }

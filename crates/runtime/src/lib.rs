@@ -92,7 +92,7 @@ pub use lending::{Borrowed, Lender, Loan};
 pub use new_file::NewFile;
 pub use offload::offload;
 pub use open_files::allow_many_files;
-pub use prefetch::{ROWS_AHEAD, Whereabouts, prefetch, prefetch_row};
+pub use prefetch::{LINE, ROWS_AHEAD, Whereabouts, prefetch, prefetch_row};
 pub use shard::{Shard, ShardOptions, ShardThread, cpus, run, run_simulated, start};
 pub use signal::Signal;
 pub use sim::{SimCounters, SimDisk, SimOptions};

@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "the CPU's instruction takes an address")]
 
 /// Bytes of a line of the CPU's caches.
-const LINE: usize = 64;
+pub const LINE: usize = 64;
 
 /// So many lines of a row are brought.
 const LINES: usize = 4;
@@ -46,14 +46,14 @@ impl Whereabouts {
         Whereabouts(self.0.wrapping_add(bytes))
     }
 
-    /// Begins to bring so many bytes from there on near the CPU, if that is an x86-64.
+    /// Begins to bring the line that it is in and those behind that near the CPU, so many in all, if that is an x86-64.
     #[inline]
-    pub fn bring(self, bytes: usize) {
-        for line in (0..bytes).step_by(LINE) {
+    pub fn bring<const COUNT: usize>(self) {
+        for line in 0..COUNT {
             #[cfg(target_arch = "x86_64")]
             {
                 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                let at = std::ptr::without_provenance::<i8>(self.0.wrapping_add(line));
+                let at = std::ptr::without_provenance::<i8>(self.0.wrapping_add(line * LINE));
                 // SAFETY: a prefetch changes nothing, gives nothing and does not fault, whatever the address is.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
             }

@@ -146,9 +146,6 @@ impl Store {
         let removed = self.0.tables.borrow_mut().remove(&id);
         self.0.log.forget(id);
         if let Some(table) = &removed {
-            // It may have been its flush that has failed, which nobody tries again.
-            self.0.failed.borrow_mut().take_if(|error| may_pass(error));
-            self.0.memory.notify();
             self.0.compactor.leave(table).await;
         }
         removed

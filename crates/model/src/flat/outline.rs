@@ -165,17 +165,20 @@ mod tests {
 
     type Read = (Vec<Option<Vec<u8>>>, Vec<Vec<u8>>);
 
-    /// The flat bytes of a usual row of these, behind and before others.
+    /// The flat bytes of a usual row of these, and of another one behind it.
     fn put((clustering, timestamp, cells): &Values) -> Bytes {
         let clustering: Vec<_> = clustering.iter().map(|value| value.as_deref()).collect();
         let cells: Vec<_> = cells.iter().map(|value| &**value).collect();
         let mut out = Vec::new();
-        UsualRow { clustering: &clustering, timestamp: *timestamp, cells: &cells }.put(&mut out);
+        let row = UsualRow { clustering: &clustering, timestamp: *timestamp, cells: &cells };
+        row.put(&mut out);
+        row.put(&mut out);
         Bytes::from(out)
     }
 
+    /// The row that they begin with.
     fn row(of: &Bytes) -> FlatRow<'_> {
-        FlatRow::alone(of).known_as(true)
+        FlatRow::new(of, of).known_as(true)
     }
 
     /// The values of a row, found by the outline of another one.
@@ -187,11 +190,12 @@ mod tests {
     }
 
     fn values() -> impl Strategy<Value = Values> {
-        let value = || {
-            let len = prop::sample::select(vec![1_usize, 2, 4, 63, 64, 200]);
+        let value_of = |lengths: Vec<usize>| {
+            let len = prop::sample::select(lengths);
             len.prop_flat_map(|len| prop::collection::vec(any::<u8>(), len))
         };
-        let clustering = prop::collection::vec(prop::option::of(value()), 0..3);
+        let value = || value_of(vec![1, 2, 4, 63, 64, 200]);
+        let clustering = prop::collection::vec(prop::option::of(value_of(vec![0, 1, 4, 64])), 0..3);
         let timestamp =
             prop::sample::select(vec![1_i64, -1, 200, 1_700_000_000_000_000, 1_800_000_000_000_000]);
         (clustering, timestamp, prop::collection::vec(value(), 0..4))
@@ -205,7 +209,7 @@ mod tests {
         ) {
             let bytes = put(&first);
             let Some(outline) = Outline::of(row(&bytes)) else {
-                prop_assert!(bytes.len() < WIDE);
+                prop_assert!(bytes.len() < 2 * WIDE);
                 return Ok(());
             };
             // Other values of the same lengths.

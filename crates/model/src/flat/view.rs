@@ -150,13 +150,8 @@ impl<'a> FlatRow<'a> {
     #[inline]
     pub fn value_bytes(&self) -> usize {
         match self.0 {
-            Form::Bytes(Standing { rest, is_alone, .. }) => {
-                if is_alone {
-                    rest.len()
-                } else {
-                    0
-                }
-            }
+            Form::Bytes(Standing { rest, is_alone: true, .. }) => rest.len(),
+            Form::Bytes(_) => 0,
             Form::Values(values) => values.value_bytes(),
         }
     }

@@ -1,14 +1,14 @@
 //! A constant rate: operations begin when they are due, whether or not those before have ended, and what they took counts
 //! from when they were due. A stall is so in the latencies of all that were due meanwhile, and not in one alone.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use runtime::Task;
 use serde_json::{Value, json};
-use siltstone::Result;
+use siltstone::{Error, Result};
 
 use crate::numbers::rounded;
 
@@ -43,7 +43,8 @@ impl Run {
 /// So many operations are under way at the most: those that are due beyond them wait, and the wait is in what they take.
 const MOST_UNDER_WAY: usize = 4096;
 
-/// Runs an operation at a constant rate, so many a second, for so long; or those that are due until `patience` ends, if that is too much.
+/// Runs an operation at a constant rate, so many a second, for so long. Where that is far too much, and the most that can be under way are
+/// when `patience` ends, no more begin.
 ///
 /// # Errors
 /// The first error of an operation, once all have ended.
@@ -58,37 +59,86 @@ where
 {
     let count = (rate * duration.as_secs_f64()).ceil().max(1.0) as u32;
     let interval = Duration::from_secs_f64(1.0 / rate);
-    let taken = Rc::new(RefCell::new(Vec::new()));
-    let (mut under_way, mut done) = (VecDeque::new(), Ok(()));
+    let mut started = Started::default();
     let (begin, mut begun) = (Instant::now(), 0);
     for number in 0..count {
-        if begin.elapsed() >= patience {
-            break;
-        }
         let due = begin + interval * number;
         // A timer would be late by more than a read takes.
         while Instant::now() < due {
             runtime::yield_now().await;
         }
-        if under_way.len() == MOST_UNDER_WAY {
-            let first: Task<Result<()>> = under_way.pop_front().expect("there are so many");
-            done = done.and(first.await);
+        while started.under_way() == MOST_UNDER_WAY && begin.elapsed() < patience {
+            runtime::yield_now().await;
+        }
+        if started.under_way() == MOST_UNDER_WAY {
+            break;
         }
         begun += 1;
-        let (operation, taken) = (operation.clone(), taken.clone());
-        under_way.push_back(runtime::spawn(async move {
-            operation().await?;
-            taken.borrow_mut().push(due.elapsed());
-            Ok(())
-        }));
+        started.begin(operation.clone(), due).await;
     }
-    for task in under_way {
-        done = done.and(task.await);
-    }
+    let taken = started.finish().await?;
     while begin.elapsed() < interval * begun {
         runtime::yield_now().await;
     }
-    done.map(|()| Run { taken: taken.take(), time: begin.elapsed() })
+    Ok(Run { taken, time: begin.elapsed() })
+}
+
+type Begun = Task<Result<()>>;
+
+/// Operations that have begun.
+#[derive(Default)]
+struct Started {
+    /// What those took that have ended.
+    taken: Rc<RefCell<Vec<Duration>>>,
+    ended: Rc<Cell<usize>>,
+    begun: usize,
+    /// In their order, but for the first ones that have ended; and whether each has.
+    tasks: VecDeque<(Rc<Cell<bool>>, Begun)>,
+    /// What went wrong first.
+    failed: Option<Error>,
+}
+
+impl Started {
+    fn under_way(&self) -> usize {
+        self.begun - self.ended.get()
+    }
+
+    /// Begins another one, which was due at this moment.
+    async fn begin<W>(&mut self, operation: Rc<W>, due: Instant)
+    where
+        W: AsyncFn() -> Result<()> + 'static,
+    {
+        // What has ended still takes memory.
+        while self.tasks.front().is_some_and(|(has_ended, _)| has_ended.get()) {
+            self.join_first().await;
+        }
+        let (taken, ended, has_ended) = (self.taken.clone(), self.ended.clone(), Rc::<Cell<bool>>::default());
+        let noted = has_ended.clone();
+        let task = runtime::spawn(async move {
+            let done = operation().await;
+            taken.borrow_mut().extend(done.is_ok().then(|| due.elapsed()));
+            ended.set(ended.get() + 1);
+            noted.set(true);
+            done
+        });
+        self.begun += 1;
+        self.tasks.push_back((has_ended, task));
+    }
+
+    async fn join_first(&mut self) {
+        if let Some((_, task)) = self.tasks.pop_front() {
+            let failed = task.await.err();
+            self.failed = self.failed.take().or(failed);
+        }
+    }
+
+    /// What all of them took, once they have ended.
+    async fn finish(mut self) -> Result<Vec<Duration>> {
+        while !self.tasks.is_empty() {
+            self.join_first().await;
+        }
+        self.failed.map_or_else(|| Ok(self.taken.take()), Err)
+    }
 }
 
 impl Latencies {
@@ -148,8 +198,6 @@ fn millis(duration: Duration) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use runtime::ShardOptions;
 
     use super::*;
@@ -179,7 +227,8 @@ mod tests {
                 }
                 Ok(())
             });
-            at_rate(&operation, 1000.0, Duration::from_millis(60), Duration::MAX).await
+            // A stall that lasts longer than that is no matter.
+            at_rate(&operation, 1000.0, Duration::from_millis(60), Duration::from_millis(40)).await
         });
         let run = latencies.unwrap().unwrap();
         assert!(run.time >= Duration::from_millis(60) && run.rate() <= 1000.0, "{run:?}");

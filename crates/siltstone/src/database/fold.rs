@@ -124,10 +124,10 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
     }
 
     #[inline]
-    fn take_usual<'a>(
+    fn take_usual<'a, R: Iterator<Item = FlatRow<'a>>>(
         &mut self,
         of: &Common,
-        rows: &mut impl Iterator<Item = FlatRow<'a>>,
+        rows: (FlatRow<'a>, &mut R),
         most: usize,
     ) -> TakenUsual<'a> {
         let (mut few, mut many) = ([None; FEW], Vec::new());

@@ -94,18 +94,25 @@ impl<S: Sink> RowTaker for Turn<'_, S> {
 
     #[inline]
     fn rows<'a>(&mut self, rows: &mut impl Iterator<Item = FlatRow<'a>>) -> bool {
-        loop {
-            let (taken, stop) = self.packer.take_usual(rows, *self.left);
-            *self.left -= taken;
-            let goes_on = match stop {
-                Stop::End => return true,
-                Stop::Last(_) => self.goes_on(),
-                Stop::Other(row) => self.row(row),
-            };
-            if !goes_on {
-                return false;
+        let mut next = rows.next();
+        while let Some(row) = next {
+            if !(row.is_usual() && self.packer.takes_usual()) {
+                if !self.row(row) {
+                    return false;
+                }
+                next = rows.next();
+                continue;
             }
+            let (taken, stop) = self.packer.take_usual(row, rows, *self.left);
+            *self.left -= taken;
+            next = match stop {
+                Stop::End => None,
+                Stop::Other(row) => Some(row),
+                Stop::Last(_) if self.goes_on() => rows.next(),
+                Stop::Last(_) => return false,
+            };
         }
+        true
     }
 }
 
@@ -290,7 +297,7 @@ impl<S: Sink> Packer<S> {
         match self.sink.take_flat(&self.common, &self.live, row).expect(WHOLE) {
             Some(true) => {
                 self.rows += 1;
-                self.look_behind(row);
+                self.look_behind(|| row.clustering().expect(WHOLE));
             }
             Some(false) => {}
             None => {
@@ -300,35 +307,39 @@ impl<S: Sink> Packer<S> {
         }
     }
 
-    /// Takes the next of these rows that are usual, up to so many. How many these were, and why no more.
+    /// Whether usual rows are to be taken, all of them as they are.
+    #[inline]
+    fn takes_usual(&self) -> bool {
+        self.is_behind && self.live.all_of_usual_rows()
+    }
+
+    /// Takes a usual row and those that follow it, up to so many. How many these were, and why no more.
     #[inline]
     fn take_usual<'a>(
         &mut self,
+        first: FlatRow<'a>,
         rows: &mut impl Iterator<Item = FlatRow<'a>>,
         most: usize,
     ) -> (usize, Stop<'a>) {
-        // Before its first partition a stream has no rows.
-        if !self.is_behind || self.common.key.is_none() || !self.live.all_of_usual_rows() {
-            return (0, rows.next().map_or(Stop::End, Stop::Other));
-        }
-        let looks_behind = if self.is_scan && self.rows < LOOK { LOOK - self.rows } else { usize::MAX };
-        let (taken, stop) = self.sink.take_usual(&self.common, rows, most.min(looks_behind)).expect(WHOLE);
+        // A scan asks behind a certain row how large its partition is.
+        let until_asked = if self.is_scan && self.rows < LOOK { LOOK - self.rows } else { usize::MAX };
+        let taken = self.sink.take_usual(&self.common, (first, rows), most.min(until_asked));
+        let (taken, stop) = taken.expect(WHOLE);
         self.rows += taken;
         if let Stop::Last(row) = stop {
-            self.look_behind(row);
+            self.look_behind(|| row.clustering().expect(WHOLE));
         }
         (taken, stop)
     }
 
-    /// What is to be done behind the row that was taken last.
+    /// What is to be done behind the row that was taken last, which has this clustering key.
     #[inline]
-    fn look_behind(&mut self, row: FlatRow<'_>) {
-        let clustering = || row.clustering().expect(WHOLE);
+    fn look_behind(&mut self, clustering: impl Fn() -> Clustering) {
         if self.is_full() && self.common.selection.wants_next {
             self.go_on_behind(Some(clustering()));
         }
         if self.is_scan && self.rows == LOOK {
-            self.note_large(clustering());
+            self.large = Some((self.common.key().clone(), Position::after(clustering())));
         }
     }
 
@@ -365,17 +376,11 @@ impl<S: Sink> Packer<S> {
     fn pack(&mut self, row: Option<&Row>) {
         self.rows += 1;
         self.sink.take(&self.common, row);
-        if self.is_full() && self.common.selection.wants_next {
-            self.go_on_behind(row.map(|row| row.clustering.clone()));
+        match row {
+            Some(row) => self.look_behind(|| row.clustering.clone()),
+            None if self.is_full() && self.common.selection.wants_next => self.go_on_behind(None),
+            None => {}
         }
-        if let (true, LOOK, Some(row)) = (self.is_scan, self.rows, row) {
-            self.note_large(row.clustering.clone());
-        }
-    }
-
-    /// The partition of this row may be so large that a scan leaves it behind the row.
-    fn note_large(&mut self, row: Clustering) {
-        self.large = Some((self.common.key().clone(), Position::after(row)));
     }
 
     /// Whoever goes on begins behind a row of a partition, or behind all of it.

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use model::flat::{is_usual, put_fragment};
-use model::{Bytes, CqlType, Token};
+use model::time::NO_DELETION_TIME;
+use model::{Bytes, Cell, CellValue, CqlType, DeletionTime, Liveness, Token};
 use storage::commit_log::{LogPosition, TableId};
 use storage::memtable::{Checked, Memtable, MemtableReader};
 use testkit::generate::random::Random;
@@ -75,6 +76,7 @@ struct Written {
     shape: Arc<Shape>,
     memtable: Rc<Memtable>,
     now: i64,
+    habit: Rc<Habit>,
 }
 
 impl Written {
@@ -90,7 +92,7 @@ impl Written {
         }
         // What expires is there, or is gone.
         let now = writer.now() + *random.one_of(&[0, 0, 20, 100]);
-        Written { shape: Arc::new(shape), memtable, now }
+        Written { shape: Arc::new(shape), memtable, now, habit: Rc::default() }
     }
 
     fn fragments(&self, key: &PartitionKey, direction: Direction) -> Vec<Fragment> {
@@ -122,7 +124,7 @@ impl Written {
 
     fn packer<S: Sink>(&self, selection: &Selection, sink: S) -> Packer<S> {
         let schema = self.memtable.schema().clone();
-        Packer::new(self.shape.clone(), schema, selection.clone(), sink, (self.now, Rc::default()))
+        Packer::new(self.shape.clone(), schema, selection.clone(), sink, (self.now, self.habit.clone()))
     }
 }
 
@@ -217,4 +219,57 @@ fn compare(seed: u64) -> usize {
 fn pages_are_the_same_of_rows_that_are_not_decoded() {
     let undecoded: usize = (0..300).map(compare).sum();
     assert!(undecoded > 3000, "{undecoded}");
+}
+
+/// A partition of so many usual rows.
+fn usual_rows(count: u32) -> Vec<Fragment> {
+    let row = |number: u32| {
+        let (ttl, local_deletion_time, path) = (0, NO_DELETION_TIME, None);
+        let value = CellValue::Value(Bytes::from(number.to_le_bytes().to_vec()));
+        Fragment::Row(Row {
+            liveness: Liveness { timestamp: 7, ..Liveness::NONE },
+            cells: vec![Cell { column: 0, ttl, timestamp: 7, local_deletion_time, path, value }],
+            ..Row::new([number.to_be_bytes().to_vec()].into_iter().collect())
+        })
+    };
+    let key = PartitionKey::new(Bytes::from(vec![0; 4]));
+    let start = Fragment::PartitionStart(PartitionStart { key, deletion: DeletionTime::LIVE });
+    [start].into_iter().chain((0..count).map(row)).chain([Fragment::PartitionEnd]).collect()
+}
+
+#[test]
+fn a_long_run_is_taken_in_turns_up_to_the_limit() {
+    let text = "CREATE TABLE t.t (k int, c int, v blob, PRIMARY KEY (k, c));";
+    let shape = Arc::new(Shape::new(TableSchema::parse("t".as_ref(), text, None).unwrap(), 0));
+    let fragments = usual_rows(1200);
+    // The beginning of the partition is a part of the first turn.
+    for (limit, turns) in [(usize::MAX, 2), (1200, 2), (700, 1), (512, 1), (511, 0), (3, 0)] {
+        let places = shape.places.clone();
+        let (table, bytes) = (TableId([0; 16]), usize::MAX);
+        let selection = Selection {
+            table,
+            version: 0,
+            places,
+            is_all: true,
+            rows: limit,
+            bytes,
+            now: None,
+            wants_next: true,
+        };
+        let each = |seen: &mut Vec<(u32, u32)>, row: RowView<'_>| {
+            let values: Vec<_> = row.values().map(|value| value.unwrap().try_into().unwrap()).collect();
+            seen.push((u32::from_be_bytes(values[1]), u32::from_le_bytes(values[2])));
+            ControlFlow::Continue(())
+        };
+        let schema = Rc::new(shape.model().clone());
+        let fold = Fold::new(Vec::new(), each);
+        let mut packer = Packer::new(shape.clone(), schema, selection, fold, (0, Rc::default()));
+        let (mut stream, mut place, mut taken) = (Cached::new(&fragments, 100, 1), Fragment::default(), 0);
+        while packer.take_some(&mut stream, &mut place).unwrap() == Taken::Turn {
+            taken += 1;
+        }
+        let Folded { state, next } = packer.finish().finish();
+        let expected: Vec<_> = (0..limit.min(1200) as u32).map(|number| (number, number)).collect();
+        assert_eq!((state, taken, next.is_some()), (expected, turns, limit <= 1200), "{limit}");
+    }
 }

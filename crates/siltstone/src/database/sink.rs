@@ -1,9 +1,10 @@
 //! Where rows go that were read: into a page, or to a function that looks at them where they are.
 //!
 //! ```text
-//!        ┌──a row as it stands──► LiveRows::show ──► Straight ──► PackedRows
-//! Packer ┤                                      └──► Slotted  ──► Fold
-//!        └──a decoded row───────► Common::values_of ────────────► both
+//!        ┌──usual rows together──► Straight, or Alike ──────────┐
+//! Packer ┤──a row as it stands────► LiveRows::show ──► Straight ├──► PackedRows
+//!        │                                        └──► Slotted ─┼──► Fold
+//!        └──a decoded row─────────► Common::values_of ──────────┘
 //! ```
 
 use std::borrow::Cow;
@@ -45,15 +46,15 @@ pub(super) trait Sink {
     /// If there is no row.
     fn take_flat<'a>(&mut self, of: &'a Common, live: &LiveRows, row: FlatRow<'a>) -> Shown;
 
-    /// Takes the next of these rows as long as they are usual, up to so many, or until it is full: all of them are live. How many it
-    /// took, and why no more.
+    /// Takes a usual row and those that follow it as long as they are usual, up to so many, or until it is full: all of them are live. How
+    /// many it took, and why no more.
     ///
     /// # Errors
     /// If there is no row.
-    fn take_usual<'a>(
+    fn take_usual<'a, R: Iterator<Item = FlatRow<'a>>>(
         &mut self,
         of: &Common,
-        rows: &mut impl Iterator<Item = FlatRow<'a>>,
+        rows: (FlatRow<'a>, &mut R),
         most: usize,
     ) -> TakenUsual<'a>;
 
@@ -190,24 +191,23 @@ impl Common {
     }
 }
 
-/// Does the same with each of these rows as long as they are usual, up to so many, or until it says that it is full.
+/// Does the same with a usual row and each that follows it as long as they are usual, up to so many, or until it says that it is full.
 #[inline(always)]
 pub(super) fn each_usual<'a>(
-    rows: &mut impl Iterator<Item = FlatRow<'a>>,
+    (mut row, rows): (FlatRow<'a>, &mut impl Iterator<Item = FlatRow<'a>>),
     most: usize,
     mut take: impl FnMut(FlatRow<'a>) -> Result<bool, FlatError>,
 ) -> TakenUsual<'a> {
     let mut taken = 0;
     loop {
+        taken += 1;
+        if take(row)? || taken == most {
+            return Ok((taken, Stop::Last(row)));
+        }
         match rows.next() {
             None => return Ok((taken, Stop::End)),
-            Some(row) if !row.is_usual() => return Ok((taken, Stop::Other(row))),
-            Some(row) => {
-                taken += 1;
-                if take(row)? || taken == most {
-                    return Ok((taken, Stop::Last(row)));
-                }
-            }
+            Some(next) if !next.is_usual() => return Ok((taken, Stop::Other(next))),
+            Some(next) => row = next,
         }
     }
 }
@@ -227,10 +227,10 @@ impl Sink for PackedRows {
     }
 
     #[inline]
-    fn take_usual<'a>(
+    fn take_usual<'a, R: Iterator<Item = FlatRow<'a>>>(
         &mut self,
         of: &Common,
-        rows: &mut impl Iterator<Item = FlatRow<'a>>,
+        rows: (FlatRow<'a>, &mut R),
         most: usize,
     ) -> TakenUsual<'a> {
         each_usual(rows, most, |row| {

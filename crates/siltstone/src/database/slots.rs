@@ -29,10 +29,10 @@ pub(super) struct Slots {
     regulars: Vec<Option<usize>>,
 }
 
-/// When so many rows of a run did not stand as was known, it is noted how the last one of these does.
+/// When so many rows, one after the other or in runs most of whose rows are so, did not stand as was known, it is noted how the last one does.
 const NOTED: [usize; 2] = [2, 16];
 
-/// A run whose rows do not stand alike is not asked for that at a cost of a tenth: of so many runs none is.
+/// To find out that rows do not stand alike takes a tenth of what they do. Behind more than those that are noted, so many runs are not asked.
 const PAUSE: u32 = 32;
 
 impl Slots {
@@ -79,6 +79,8 @@ pub(super) fn values_of_all<'v, 'a>(
 #[derive(Default)]
 pub(super) struct Habit {
     outline: RefCell<Option<Rc<Outline>>>,
+    /// How many rows have not stood so since most of a run did.
+    others: Cell<usize>,
     /// So many runs are not asked, as each row seems to stand in a way of its own.
     pause: Cell<u32>,
 }
@@ -91,9 +93,8 @@ pub(super) struct Alike<'s> {
     outline: Option<Rc<Outline>>,
     /// The slots of a row's own columns, and where their values are in such rows; `None` is null.
     values: SmallVec<[(usize, Option<Range<usize>>); FEW]>,
-    is_asked: bool,
-    /// How many rows did not stand so.
-    others: usize,
+    /// How many rows did not stand so, with those of the runs before; `None` if that is not asked.
+    others: Option<usize>,
 }
 
 impl<'s> Alike<'s> {
@@ -101,9 +102,9 @@ impl<'s> Alike<'s> {
     pub(super) fn new(slots: &'s Slots, habit: &'s Habit) -> Alike<'s> {
         let pause = habit.pause.get();
         habit.pause.set(pause.saturating_sub(1));
-        let outline = if pause == 0 { habit.outline.borrow().clone() } else { None };
-        let values = SmallVec::new();
-        let mut alike = Alike { slots, habit, outline, values, is_asked: pause == 0, others: 0 };
+        let others = (pause == 0).then(|| habit.others.get());
+        let outline = others.and_then(|_| habit.outline.borrow().clone());
+        let mut alike = Alike { slots, habit, outline, values: SmallVec::new(), others };
         alike.place();
         alike
     }
@@ -130,8 +131,9 @@ impl<'s> Alike<'s> {
     fn put_other<'a>(&mut self, row: FlatRow<'a>, values: &mut Values<'a>) -> Result<(), FlatError> {
         self.slots.all().for_each(|slot| values[slot] = None);
         row.visit_usual(&mut Slotted::new(self.slots, values))?;
-        self.others += 1;
-        if self.is_asked && NOTED.contains(&self.others) {
+        let Some(others) = &mut self.others else { return Ok(()) };
+        *others += 1;
+        if NOTED.contains(others) {
             self.outline = Outline::of(row).map(Rc::new);
             self.habit.outline.replace(self.outline.clone());
             self.place();
@@ -139,11 +141,15 @@ impl<'s> Alike<'s> {
         Ok(())
     }
 
-    /// Of so many rows. If each of them stood in its own way, those of the next runs may as well.
+    /// Of so many rows.
     pub(super) fn finish(self, rows: usize) {
-        if self.is_asked && self.others > NOTED[1] && self.others > rows / 2 {
+        let Some(others) = self.others else { return };
+        let are_alike = (others - self.habit.others.get()) * 2 <= rows;
+        let is_given_up = !are_alike && others > NOTED[1];
+        if is_given_up {
             self.habit.pause.set(PAUSE);
         }
+        self.habit.others.set(if are_alike || is_given_up { 0 } else { others });
     }
 
     /// Finds where the values are by the outline.
@@ -259,22 +265,50 @@ mod tests {
         }
     }
 
+    /// Puts these rows, as a run each so many of them; how many were looked at one by one.
+    fn others_of(habit: &Habit, rows: &[Bytes], run: usize) -> usize {
+        let slots = Slots { clustering: vec![Some(0)], regulars: vec![Some(1)] };
+        let mut others = 0;
+        for rows in rows.chunks(run) {
+            let (mut alike, mut values) = (Alike::new(&slots, habit), [None; 2]);
+            for row in rows {
+                let row = FlatRow::alone(row).known_as(true);
+                others += usize::from(alike.outline.as_ref().and_then(|of| of.bytes_of(row)).is_none());
+                alike.put(row, &mut values).unwrap();
+            }
+            alike.finish(rows.len());
+        }
+        others
+    }
+
+    fn alike() -> Vec<Bytes> {
+        (0..90).map(|byte| row(&(vec![Some(4)], vec![70]), byte)).collect()
+    }
+
+    fn unlike() -> Vec<Bytes> {
+        (0..90).map(|byte| row(&(vec![Some(4)], vec![1 + byte]), byte as u8)).collect()
+    }
+
     #[test]
     fn most_rows_that_stand_alike_are_not_looked_at_one_by_one() {
-        let (slots, habit) = (Slots { clustering: vec![Some(0)], regulars: vec![Some(1)] }, Habit::default());
-        let others_of = |rows: &[Bytes]| {
-            let (mut alike, mut values) = (Alike::new(&slots, &habit), [None; 2]);
-            rows.iter().for_each(|row| alike.put(FlatRow::alone(row).known_as(true), &mut values).unwrap());
-            let others = alike.others;
-            alike.finish(rows.len());
-            others
-        };
-        let alike: Vec<_> = (0..90).map(|byte| row(&(vec![Some(4)], vec![70]), byte)).collect();
-        let unlike: Vec<_> = (0..90).map(|byte| row(&(vec![Some(4)], vec![1 + byte]), byte as u8)).collect();
-        assert_eq!((others_of(&alike), others_of(&alike)), (NOTED[0], 0), "the next run knows it");
-        assert_eq!(others_of(&unlike), 90);
-        let paused = (0..PAUSE).filter(|_| others_of(&alike) == 90).count();
-        assert_eq!((paused, others_of(&alike)), (PAUSE as usize, NOTED[0]), "and then it is asked again");
-        assert_eq!(others_of(&alike), 0);
+        for run in [1, 10, 90] {
+            let habit = Habit::default();
+            let others = [(); 2].map(|()| others_of(&habit, &alike(), run));
+            assert_eq!(others, [NOTED[0], 0], "the next run knows it");
+        }
+    }
+
+    #[test]
+    fn rows_that_do_not_stand_alike_are_not_asked_for_long() {
+        for run in [1, 10, 90] {
+            let habit = Habit::default();
+            assert_eq!(others_of(&habit, &unlike(), run), 90);
+            let pause = habit.pause.get();
+            assert!(pause > 0 || run == 1, "{pause}");
+            // And then they are asked again.
+            (0..pause).for_each(|_| _ = others_of(&habit, &alike()[..1], 1));
+            assert!(others_of(&habit, &alike(), run) <= NOTED[1]);
+            assert_eq!(others_of(&habit, &alike(), run), 0);
+        }
     }
 }

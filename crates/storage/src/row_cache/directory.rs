@@ -120,7 +120,11 @@ impl Directory {
         if let Some(part) = self.around(&parts, (at, rank), direction) {
             return Found::Part(part);
         }
-        let part = |place: Place| parts.get(place).and_then(Entry::part).expect(ALIVE);
+        let part = |place: Place| {
+            let entry = parts.get(place).expect("whoever found the place saw it");
+            entry.near.bring(&entry.part, direction);
+            entry.part().expect(ALIVE)
+        };
         match direction {
             Direction::Forward => match self.ending_behind(&parts, at) {
                 (place, true) => Found::Part(part(place)),
@@ -181,6 +185,7 @@ impl Directory {
         let mut part = entry.part()?;
         if start_rank == rank && self.schema.compare_to_row(part.ends().0, row).is_gt() {
             entry = self.last_before(&parts, (row, rank))?;
+            entry.near.bring_for_search(&entry.part);
             part = entry.part()?;
         }
         let is_behind = match entry.end_rank.cmp(&rank) {

@@ -115,23 +115,20 @@ impl Filler {
     /// Takes the next row or range tombstone.
     pub(super) fn push(&mut self, fragment: &Fragment) -> Taken {
         let open = self.open;
-        let is_put = match fragment {
+        let fits = match fragment {
             Fragment::RangeTombstone(change) => {
                 self.push_change(change);
-                true
+                self.fits()
             }
             Fragment::Row(row) if self.is_out_of_place(row.value_bytes()) => false,
             Fragment::Row(_) => {
                 self.draft.push(fragment);
-                true
+                self.fits()
             }
             _ => return Taken::Never,
         };
-        if is_put && self.fits() {
+        if fits {
             return Taken::Yes;
-        }
-        if is_put {
-            self.draft.pop();
         }
         if self.draft.len() > 0 {
             self.open = open;
@@ -150,11 +147,7 @@ impl Filler {
             return false;
         }
         self.draft.push_usual(row);
-        let fits = self.fits();
-        if !fits {
-            self.draft.pop();
-        }
-        fits
+        self.fits()
     }
 
     /// Whether a row with so many bytes in its values fits into no part: it is not even put into the draft, which would keep the memory.
@@ -164,19 +157,22 @@ impl Filler {
         bytes > limits.row.max(limits.most)
     }
 
-    /// Whether the last fragment that came into the draft, if any has, may stay there.
+    /// Whether the last fragment that came into the draft, if any has, may stay there; else it is taken out again.
     #[inline]
     fn fits(&mut self) -> bool {
         let limits = self.filling.cache.limits();
-        match self.draft.len() {
+        let is_too_much = match self.draft.len() {
             // A change that stands at the edge is not in it.
             0 => return true,
-            1 if self.draft.bytes() > limits.row => return false,
-            2.. if self.draft.bytes() > limits.most => return false,
-            _ => {}
+            1 => self.draft.bytes() > limits.row,
+            _ => self.draft.bytes() > limits.most,
+        };
+        if is_too_much {
+            self.draft.pop();
+        } else {
+            self.at = None;
         }
-        self.at = None;
-        true
+        !is_too_much
     }
 
     /// Behind the last fragment that was given.

@@ -4,12 +4,15 @@
 use std::rc::{Rc, Weak};
 
 use model::Direction;
-use runtime::Whereabouts;
+use runtime::{LINE, Whereabouts};
 
 use super::part::Part;
 
-/// So many bytes of its rows are brought: the rest is on its way by the time that somebody comes there.
-const ROWS: usize = 256;
+/// So many lines of its rows are brought: the rest is on its way by the time that somebody comes there.
+const ROWS: usize = 4;
+
+/// The lines of a part.
+const PART: usize = size_of::<Part>().div_ceil(LINE);
 
 /// Where the bytes of a part are.
 #[derive(Clone, Copy, Debug)]
@@ -28,28 +31,32 @@ impl Near {
         Near { owner: Whereabouts::of(Rc::as_ptr(owner)), bytes, numbers_at, len }
     }
 
-    /// Begins to bring the part, if it is there yet, and what a stream that enters it looks at first.
+    /// Begins to bring the part, if it is there yet, and what a stream that enters it looks at: its ends, which its bytes begin with, and the rows
+    /// and the number at the end at which it enters.
     #[inline]
     pub(super) fn bring(&self, part: &Weak<Part>, direction: Direction) {
         self.bring_part(part);
         let (rows, number) = match direction {
             Direction::Forward => (0, self.numbers_at),
-            Direction::Reverse => (self.numbers_at.saturating_sub(ROWS as u32), self.len.saturating_sub(1)),
+            Direction::Reverse => {
+                self.bytes.bring::<1>();
+                (self.numbers_at.saturating_sub((ROWS * LINE) as u32), self.len.saturating_sub(1))
+            }
         };
-        self.bytes.behind(rows as usize).bring(ROWS);
-        self.bytes.behind(number as usize).bring(1);
+        self.bytes.behind(rows as usize).bring::<ROWS>();
+        self.bytes.behind(number as usize).bring::<1>();
     }
 
     /// The same with what a search for a row looks at first.
     #[inline]
     pub(super) fn bring_for_search(&self, part: &Weak<Part>) {
         self.bring_part(part);
-        self.bytes.behind(self.numbers_at.midpoint(self.len) as usize).bring(1);
+        self.bytes.behind(self.numbers_at.midpoint(self.len) as usize).bring::<1>();
     }
 
     #[inline]
     fn bring_part(&self, part: &Weak<Part>) {
-        Whereabouts::of(part.as_ptr()).bring(size_of::<Part>());
-        self.owner.bring(1);
+        Whereabouts::of(part.as_ptr()).bring::<PART>();
+        self.owner.bring::<1>();
     }
 }

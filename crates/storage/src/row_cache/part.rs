@@ -90,12 +90,17 @@ impl Part {
     pub(super) fn view(&self, slice: &Slice, schema: &Schema, direction: Direction) -> View {
         let ((start, end), stretch) = (self.ends(), &self.stretch);
         let beside_start = |at| stretch.compare(at, schema, &slice.start);
-        // Of a slice of many parts, most lie within it. Their first row is looked at rather than their start, as it is read then.
-        let first = match (stretch.len() > 0).then(|| beside_start(0)) {
-            None | Some(Ordering::Greater) => 0,
-            // The range tombstone that changes there is told by whoever begins there.
-            Some(Ordering::Equal) if schema.compare(start, &slice.start).is_ge() => 0,
-            Some(_) => stretch.first(1..stretch.len(), |at| beside_start(at).is_gt()),
+        let lies_within = || schema.compare(start, &slice.start).is_ge();
+        let first = match direction {
+            // Its first row is far from where the stream enters.
+            Direction::Reverse if lies_within() => 0,
+            // Of a slice of many parts, most lie within it. Their first row is looked at rather than their start, as it is read then.
+            _ => match (stretch.len() > 0).then(|| beside_start(0)) {
+                None | Some(Ordering::Greater) => 0,
+                // The range tombstone that changes there is told by whoever begins there.
+                Some(Ordering::Equal) if lies_within() => 0,
+                Some(_) => stretch.first(1..stretch.len(), |at| beside_start(at).is_gt()),
+            },
         };
         let is_behind = |at| stretch.compare(at, schema, &slice.end).is_ge();
         let end = match schema.compare(end, &slice.end).is_le() {

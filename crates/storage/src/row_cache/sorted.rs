@@ -1,4 +1,4 @@
-//! A sorted list of any length in which a place is made or closed at the cost of a few hundred bytes.
+//! A sorted list of any length in which a place is made or closed at the cost of a few KiB at the most.
 //!
 //! ```text
 //! heads   1           5       7             the first rank of each run, side by side
@@ -10,14 +10,18 @@
 //! to it. A partition of which millions of rows are kept has as many parts; in one vector, each that comes or goes would
 //! move half of them.
 //!
-//! A search looks at ranks and nothing else until it has come to its own: eight of them are in a line of the CPU's cache, those that
-//! are looked at most are there from the search before, and of a run it looks at few lines.
+//! A search looks at ranks and nothing else until it has come to its own: eight of them are in a line of the CPU's cache, the heads
+//! are mostly there from the search before, and the ranks of a run are brought together.
 
-use runtime::Whereabouts;
+use runtime::{LINE, Whereabouts};
 use smallvec::SmallVec;
 
 /// How many a run has at the most.
 const MOST: usize = 128;
+
+/// The lines of the ranks of such a run, and how many ranks no two waits are needed for.
+const RANKS: usize = MOST * size_of::<u64>() / LINE;
+const FEW: usize = MOST / 4;
 
 /// Values in an order.
 #[derive(Debug)]
@@ -73,8 +77,10 @@ impl<T> Sorted<T> {
             [only] => only,
             runs => &runs[behind(&self.heads, rank).checked_sub(1)?],
         };
-        // All at once, in the time of one: each that a search looks at may be far from the CPU.
-        Whereabouts::of(run.ranks.as_ptr()).bring(size_of_val(&*run.ranks));
+        if run.ranks.len() > FEW {
+            // All at once, in the time of one: each that a search comes to may be far from the CPU.
+            Whereabouts::of(run.ranks.as_ptr()).bring::<RANKS>();
+        }
         let last = behind(&run.ranks, rank).checked_sub(1)?;
         Some((run.ranks[last], &run.values[last]))
     }

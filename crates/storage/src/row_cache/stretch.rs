@@ -271,7 +271,7 @@ impl<'v> Rows<'v> {
         let (numbers, _) = all[stretch.numbers_at as usize..].as_chunks();
         let is_forward = *direction == Direction::Forward;
         let rows = Rows { bytes: &stretch.bytes, all, numbers, left: *left, is_forward };
-        (0..ROWS_AHEAD).for_each(|ahead| rows.bring(ahead));
+        (0..ROWS_AHEAD.min(left.1 - left.0)).for_each(|ahead| rows.bring(ahead));
         rows
     }
 
