@@ -181,11 +181,11 @@ impl Directory {
         let rank = self.schema.rank_of_row(self.number_order, row);
         // Ends of parts are beside rows: none is at this one. One whose rank tells nothing starts before it mostly.
         let (start_rank, mut entry) = parts.last_up_to(rank)?;
-        entry.near.bring_for_search(&entry.part);
+        entry.near.bring_for_search();
         let mut part = entry.part()?;
         if start_rank == rank && self.schema.compare_to_row(part.ends().0, row).is_gt() {
             entry = self.last_before(&parts, (row, rank))?;
-            entry.near.bring_for_search(&entry.part);
+            entry.near.bring_for_search();
             part = entry.part()?;
         }
         let is_behind = match entry.end_rank.cmp(&rank) {

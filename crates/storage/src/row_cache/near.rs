@@ -35,7 +35,8 @@ impl Near {
     /// and the number at the end at which it enters.
     #[inline]
     pub(super) fn bring(&self, part: &Weak<Part>, direction: Direction) {
-        self.bring_part(part);
+        Whereabouts::of(part.as_ptr()).bring::<PART>();
+        self.owner.bring::<1>();
         let (rows, number) = match direction {
             Direction::Forward => (0, self.numbers_at),
             Direction::Reverse => {
@@ -47,16 +48,10 @@ impl Near {
         self.bytes.behind(number as usize).bring::<1>();
     }
 
-    /// The same with what a search for a row looks at first.
+    /// The same of what a search for a row looks at first, behind the part itself, which is looked at next.
     #[inline]
-    pub(super) fn bring_for_search(&self, part: &Weak<Part>) {
-        self.bring_part(part);
-        self.bytes.behind(self.numbers_at.midpoint(self.len) as usize).bring::<1>();
-    }
-
-    #[inline]
-    fn bring_part(&self, part: &Weak<Part>) {
-        Whereabouts::of(part.as_ptr()).bring::<PART>();
+    pub(super) fn bring_for_search(&self) {
         self.owner.bring::<1>();
+        self.bytes.behind(self.numbers_at.midpoint(self.len) as usize).bring::<1>();
     }
 }

@@ -78,8 +78,9 @@ impl<T> Sorted<T> {
             runs => &runs[behind(&self.heads, rank).checked_sub(1)?],
         };
         if run.ranks.len() > FEW {
-            // All at once, in the time of one: each that a search comes to may be far from the CPU.
-            Whereabouts::of(run.ranks.as_ptr()).bring::<RANKS>();
+            // At once, in the time of one: each that a search comes to may be far from the CPU. Of two neighbours most searches need one.
+            let ranks = Whereabouts::of(run.ranks.as_ptr());
+            (0..RANKS).step_by(2).for_each(|line| ranks.behind(line * LINE).bring::<1>());
         }
         let last = behind(&run.ranks, rank).checked_sub(1)?;
         Some((run.ranks[last], &run.values[last]))
