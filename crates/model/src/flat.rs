@@ -26,7 +26,10 @@
 //! | `usual` | usual rows by their values |
 //! | `view` | rows and cells looked at where they stand |
 //! | `taker` | who takes such rows |
-//! | `outline` | where values are in rows that stand alike |
+//! | `frame` | what rows that stand alike have in common |
+//! | `habit` | how rows stood last |
+//! | `layout` | where values are in such rows |
+//! | `outline` | both, of flat bytes |
 //! | `place` | clustering keys, positions, slices |
 //! | `stamp` | timestamps, deletions, expiry |
 //! | `cursor` | numbers and byte strings |
@@ -40,6 +43,9 @@
 //! has none. Nothing is summed here; whoever stores the bytes does that.
 
 mod cursor;
+mod frame;
+mod habit;
+mod layout;
 mod mutation;
 mod outline;
 mod place;
@@ -65,6 +71,9 @@ use crate::{
     RangeTombstoneChange, Schema, Slice,
 };
 
+pub use self::frame::{Frame, FrameBuilder};
+pub use self::habit::{Habit, Run};
+pub use self::layout::Layout;
 pub use self::mutation::put_mutation;
 pub use self::outline::Outline;
 pub use self::place::{put_position, put_slice};

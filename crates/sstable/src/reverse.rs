@@ -21,8 +21,8 @@ use runtime::reuse;
 
 use crate::big::entry::Promoted;
 use crate::big::promoted_cursor::{Found, Within};
-use crate::data::reader::{Blocks, DataReader, Guess, Pace, RowPlace};
-use crate::data::row::{Lead, RowCodec, Source, UsualValues};
+use crate::data::reader::{Blocks, Data, DataReader, Guess, Pace};
+use crate::data::row::{Lead, RowCodec, RowOutline, Source, UsualValues};
 use crate::sstable::{ReadOptions, SSTable};
 use crate::{Error, Result};
 
@@ -78,6 +78,14 @@ pub(crate) struct PlaceOfBlocks {
     pub(crate) head: Range<u64>,
     pub(crate) promoted: Promoted,
     pub(crate) found: Found,
+}
+
+/// The last rows, from the last one on, as long as they stand in one way.
+struct Alike<'r, 'p> {
+    codec: &'p RowCodec,
+    buffers: &'r [Rc<Vec<u8>>],
+    items: &'p mut Vec<Item>,
+    outline: &'r RowOutline,
 }
 
 /// Where the rows of a piece seem to end, in bytes from the partition's start.
@@ -310,10 +318,7 @@ impl Piece {
     async fn read(reader: &mut DataReader, head: &mut VecDeque<Fragment>) -> Result<Piece> {
         let (mut piece, mut place) = (Piece::default(), Fragment::default());
         loop {
-            reader.usual_rows(|row, _| {
-                piece.note(row);
-                true
-            });
+            reader.pass_usual_rows(|buffer, at| piece.note(buffer, at));
             match reader.pop(&mut place)? {
                 Next::End => return Ok(piece),
                 Next::Fill => reader.fill().await?,
@@ -328,11 +333,12 @@ impl Piece {
     }
 
     /// A usual row stands there.
-    fn note(&mut self, row: &RowPlace<'_>) {
-        if self.buffers.last().is_none_or(|last| !Rc::ptr_eq(last, row.buffer)) {
-            self.buffers.push(row.buffer.clone());
+    #[inline]
+    fn note(&mut self, buffer: &Rc<Vec<u8>>, at: usize) {
+        if self.buffers.last().is_none_or(|last| !Rc::ptr_eq(last, buffer)) {
+            self.buffers.push(buffer.clone());
         }
-        let at = u32::try_from(row.at).expect("buffers are addressed by 32 bits");
+        let at = u32::try_from(at).expect("buffers are addressed by 32 bits");
         self.items.push(Item::Usual { buffer: self.buffers.len() as u32 - 1, at });
     }
 
@@ -353,17 +359,44 @@ impl Piece {
     }
 
     /// Gives the last rows as long as they are usual ones and `take` wants more.
-    fn pop_flat(&mut self, codec: &RowCodec, take: &mut impl RowTaker) {
-        let mut values = UsualValues::default();
-        while let Some(&Item::Usual { buffer, at }) = self.items.last() {
-            self.items.pop();
-            let (buffer, at) = (&self.buffers[buffer as usize], at as usize);
-            codec.usual_row(buffer, at..buffer.len(), None, &mut values).expect(SEEN);
+    fn pop_flat(&mut self, data: &Data, take: &mut impl RowTaker) {
+        let (codec, buffers, items) = (&data.codec, &self.buffers, &mut self.items);
+        let (mut run, had, mut values) = (data.habit.begin(), items.len(), UsualValues::default());
+        loop {
+            if let Some(outline) = run.outline().cloned()
+                && !take.rows(&mut Alike { codec, buffers, items, outline: &outline })
+            {
+                break;
+            }
+            let Some(bytes) = bytes_of_last(items, buffers) else { break };
+            let end = codec.usual_row(bytes, 0..bytes.len(), None, &mut values).expect(SEEN);
+            items.pop();
+            run.other(|| RowOutline::of(&bytes[..end], &values));
             if !take.row(FlatRow::usual(&values.row())) {
-                return;
+                break;
             }
         }
+        run.finish(had - items.len());
     }
+}
+
+impl<'r> Iterator for Alike<'r, '_> {
+    type Item = FlatRow<'r>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<FlatRow<'r>> {
+        let bytes = bytes_of_last(self.items, self.buffers)?;
+        let (row, _) = self.outline.row(self.codec, bytes, None)?;
+        self.items.pop();
+        Some(row)
+    }
+}
+
+/// The bytes that begin with the last row, if it is a usual one.
+#[inline(always)]
+fn bytes_of_last<'r>(items: &[Item], buffers: &'r [Rc<Vec<u8>>]) -> Option<&'r [u8]> {
+    let Some(&Item::Usual { buffer, at }) = items.last() else { return None };
+    Some(&buffers[buffer as usize][at as usize..])
 }
 
 impl Drop for Piece {
@@ -398,7 +431,7 @@ impl FragmentReader for ReverseReader {
     #[inline]
     fn pop_flat(&mut self, take: &mut impl RowTaker) {
         if self.ready.is_empty() {
-            self.piece.pop_flat(&self.table.data().codec, take);
+            self.piece.pop_flat(self.table.data(), take);
         }
     }
 

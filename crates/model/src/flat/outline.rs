@@ -6,35 +6,20 @@
 //! frame    ^^^^  ^^^^^  ^^^^^^^^  ^^^^^^            ^        ^^^^^^^^  ^^^^^  ^^^^^^            the first byte of the marker
 //! ```
 
-use std::ops::Range;
-
 use smallvec::SmallVec;
 
+use super::frame::Frame;
+use super::layout::Layout;
 use super::view::{FlatRow, ValueVisitor};
 
-/// The frame of a [usual](super::is_usual) row in flat bytes.
+/// How a [usual](super::is_usual) row stands in flat bytes.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    /// Bytes of the row.
-    len: usize,
-    frame: SmallVec<[Window; FEW]>,
-    clustering: SmallVec<[Option<Range<usize>>; FEW]>,
-    cells: SmallVec<[Range<usize>; FEW]>,
+    frame: Frame,
+    layout: Layout,
 }
 
-/// Some bytes of a frame.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    at: usize,
-    /// Which bytes they are of those from there on.
-    mask: u64,
-    is: u64,
-}
-
-/// Bytes that are compared at once.
-const WIDE: usize = size_of::<u64>();
-
-/// Most rows have no more values, or windows, than these.
+/// Most rows have no more values of a kind.
 const FEW: usize = 4;
 
 impl Outline {
@@ -43,44 +28,27 @@ impl Outline {
         let bytes = row.standing()?;
         let mut found = Found::default();
         row.visit_usual(&mut found).ok()?;
-        // What lies in the bytes is told by where it is: all that was shown does.
-        let place = |of: &[u8]| {
-            let at = of.as_ptr().addr() - bytes.as_ptr().addr();
-            at..at + of.len()
-        };
-        let clustering: SmallVec<_> = found.clustering.iter().map(|value| value.map(place)).collect();
-        let cells: SmallVec<[_; FEW]> = found.cells.iter().map(|value| place(value)).collect();
-        let marker = place(found.marker);
-        let len = cells.last().map_or(marker.end + 1, |last| last.end);
-        let mut frame = Frame::of(bytes.get(..len).filter(|bytes| bytes.len() >= WIDE)?);
-        clustering.iter().flatten().for_each(|value| frame.pass(value));
+        let marker = Layout::of(bytes, &[], &[found.marker]).cells()[0].clone();
+        let layout = Layout::of(bytes, &found.clustering, &found.cells);
+        let len = layout.cells().last().map_or(marker.end + 1, |last| last.end);
+        let mut frame = Frame::of(bytes.get(..len)?)?;
+        layout.clustering().iter().flatten().for_each(|value| frame.pass(value));
         frame.pass(&(marker.start + 1..marker.end));
-        cells.iter().for_each(|value| frame.pass(value));
-        Some(Outline { len, frame: frame.finish(), clustering, cells })
+        layout.cells().iter().for_each(|value| frame.pass(value));
+        Some(Outline { frame: frame.finish(), layout })
     }
 
     /// The bytes of a row if it stands as the one that this is of, in which its values are where those of that one were.
-    #[inline]
+    #[inline(always)]
     pub fn bytes_of<'a>(&self, row: FlatRow<'a>) -> Option<&'a [u8]> {
-        let bytes = row.standing()?.get(..self.len)?;
-        let is_same = |window: &Window| word(bytes, window.at) & window.mask == window.is;
-        self.frame.iter().all(is_same).then_some(bytes)
+        self.frame.row(row.standing()?)
     }
 
-    /// Where the values of the clustering key are; `None` is null.
-    pub fn clustering(&self) -> &[Option<Range<usize>>] {
-        &self.clustering
+    /// Where its values are.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
-
-    /// Where those of the first regular columns are.
-    pub fn cells(&self) -> &[Range<usize>] {
-        &self.cells
-    }
-}
-
-#[inline(always)]
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + WIDE].try_into().expect("a word is as wide"))
 }
 
 /// What a usual row shows.
@@ -105,56 +73,10 @@ impl<'a> ValueVisitor<'a> for Found<'a> {
     }
 }
 
-/// The windows of a frame as they are found, of a row of eight bytes or more.
-struct Frame<'b> {
-    bytes: &'b [u8],
-    /// What is before this is in windows, or not of the frame.
-    at: usize,
-    windows: SmallVec<[Window; FEW]>,
-}
-
-impl<'b> Frame<'b> {
-    fn of(bytes: &'b [u8]) -> Frame<'b> {
-        Frame { bytes, at: 0, windows: SmallVec::new() }
-    }
-
-    /// The frame goes on up to a value, and behind it.
-    fn pass(&mut self, value: &Range<usize>) {
-        self.up_to(value.start);
-        self.at = value.end;
-    }
-
-    fn finish(mut self) -> SmallVec<[Window; FEW]> {
-        self.up_to(self.bytes.len());
-        for window in &mut self.windows {
-            window.is = word(self.bytes, window.at) & window.mask;
-        }
-        self.windows
-    }
-
-    /// All bytes up to here are of the frame.
-    fn up_to(&mut self, end: usize) {
-        while self.at < end {
-            if self.windows.last().is_none_or(|last| last.at + WIDE <= self.at) {
-                // The last ones are compared with those before them.
-                let at = self.at.min(self.bytes.len() - WIDE);
-                self.windows.push(Window { at, mask: 0, is: 0 });
-            }
-            let window = self.windows.last_mut().expect("there is one");
-            let to = end.min(window.at + WIDE);
-            window.mask |= first_bytes(to - window.at) & !first_bytes(self.at - window.at);
-            self.at = to;
-        }
-    }
-}
-
-/// The first bytes of a word, eight at the most.
-fn first_bytes(count: usize) -> u64 {
-    u64::MAX.checked_shr(64 - 8 * count as u32).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use proptest::prelude::*;
 
     use super::super::usual::UsualRow;
@@ -185,8 +107,9 @@ mod tests {
     fn values_by(outline: &Outline, of: &Bytes) -> Option<Read> {
         let bytes = outline.bytes_of(row(of))?;
         let found = |range: &Range<usize>| bytes[range.clone()].to_vec();
-        let clustering = outline.clustering().iter().map(|value| value.as_ref().map(found)).collect();
-        Some((clustering, outline.cells().iter().map(found).collect()))
+        let clustering =
+            outline.layout().clustering().iter().map(|value| value.as_ref().map(found)).collect();
+        Some((clustering, outline.layout().cells().iter().map(found).collect()))
     }
 
     fn values() -> impl Strategy<Value = Values> {
@@ -209,7 +132,7 @@ mod tests {
         ) {
             let bytes = put(&first);
             let Some(outline) = Outline::of(row(&bytes)) else {
-                prop_assert!(bytes.len() < 2 * WIDE);
+                prop_assert!(bytes.len() < 16);
                 return Ok(());
             };
             // Other values of the same lengths.
@@ -237,7 +160,7 @@ mod tests {
             let any = Bytes::from(any);
             _ = Outline::of(row(&any));
             if let Some(outline) = Outline::of(row(&put(&first))) {
-                prop_assert!(outline.bytes_of(row(&any)).is_none_or(|bytes| bytes.len() == outline.len));
+                prop_assert!(outline.bytes_of(row(&any)).is_none_or(|bytes| bytes.len() == outline.frame.len()));
             }
         }
     }

@@ -24,6 +24,72 @@ pub struct UsualRow<'a> {
     pub cells: &'a [&'a [u8]],
 }
 
+/// A usual row that is shown by its values.
+pub(super) trait ByValues<'a>: Copy {
+    fn clustering(self) -> impl ExactSizeIterator<Item = Option<&'a [u8]>>;
+
+    /// Microseconds.
+    fn timestamp(self) -> i64;
+
+    fn cells(self) -> impl ExactSizeIterator<Item = &'a [u8]>;
+
+    #[inline]
+    fn value_bytes(self) -> usize {
+        self.clustering().flatten().chain(self.cells()).map(<[u8]>::len).sum()
+    }
+
+    /// About so many bytes are put for it, or a few less.
+    fn about(self) -> usize {
+        let values = self.clustering().len() + self.cells().len();
+        self.value_bytes() + values * LEN + HEAD
+    }
+
+    /// Appends the row's flat bytes: see [`UsualRow::put`].
+    #[inline]
+    fn put(self, out: &mut Vec<u8>) {
+        debug_assert!(UsualRow::can_be_of(self.timestamp()), "no usual row has this timestamp");
+        let (clustering, cells) = (self.clustering(), self.cells());
+        row::begin_usual(clustering.len(), out);
+        clustering.for_each(|value| place::put_value(value, out));
+        row::put_usual_marker(self.timestamp(), cells.len(), out);
+        for value in cells {
+            assert!(!value.is_empty(), "the cells of a usual row have values");
+            row::put_usual_cell(value, out);
+        }
+    }
+
+    #[inline]
+    fn visit(self, visitor: &mut impl RowVisitor<'a>) {
+        let (timestamp, cells) = (self.timestamp(), self.cells());
+        self.clustering().for_each(|value| visitor.clustering_value(value));
+        visitor.marker(Liveness { timestamp, ..Liveness::NONE });
+        visitor.cells(cells.len());
+        for (column, value) in (0..).zip(cells) {
+            let (ttl, local_deletion_time, path, value) = (0, NO_DELETION_TIME, None, Some(value));
+            visitor.cell(CellView { column, ttl, timestamp, local_deletion_time, path, value });
+        }
+    }
+
+    #[inline(always)]
+    fn visit_values(self, visitor: &mut impl ValueVisitor<'a>) {
+        self.clustering().for_each(|value| visitor.clustering_value(value));
+        (0..).zip(self.cells()).for_each(|(column, value)| visitor.cell(column, value));
+    }
+
+    /// How the row stands to a position, of clustering columns of these types.
+    #[inline]
+    fn compare<'o>(
+        self,
+        types: &[CqlType],
+        Ends(others, weight): Ends<impl ExactSizeIterator<Item = Option<&'o [u8]>>>,
+    ) -> Ordering {
+        let values = self.clustering();
+        let ends = compare_ends((values.len(), Weight::At), (others.len(), weight));
+        let mut orders = values.zip(others).zip(types).map(|((a, b), of)| compare_values(of, a, b));
+        orders.find(|order| order.is_ne()).unwrap_or(ends)
+    }
+}
+
 impl<'a> UsualRow<'a> {
     /// Whether a usual row can have this timestamp.
     #[inline]
@@ -37,56 +103,24 @@ impl<'a> UsualRow<'a> {
     /// If a cell has no value: no usual row has such a cell.
     #[inline]
     pub fn put(&self, out: &mut Vec<u8>) {
-        debug_assert!(UsualRow::can_be_of(self.timestamp), "no usual row has this timestamp");
-        row::begin_usual(self.clustering.len(), out);
-        self.clustering.iter().for_each(|value| place::put_value(*value, out));
-        row::put_usual_marker(self.timestamp, self.cells.len(), out);
-        for value in self.cells {
-            assert!(!value.is_empty(), "the cells of a usual row have values");
-            row::put_usual_cell(value, out);
-        }
+        ByValues::put(*self, out);
     }
+}
 
-    #[inline]
-    pub(super) fn value_bytes(&self) -> usize {
-        self.clustering.iter().flatten().chain(self.cells).map(|value| value.len()).sum()
-    }
-
-    /// About so many bytes are put for it, or a few less.
-    pub(super) fn about(&self) -> usize {
-        let values = self.clustering.iter().flatten().chain(self.cells);
-        values.map(|value| LEN + value.len()).sum::<usize>() + HEAD
-    }
-
-    #[inline]
-    pub(super) fn visit(&self, visitor: &mut impl RowVisitor<'a>) {
-        let UsualRow { clustering, timestamp, cells } = *self;
-        clustering.iter().for_each(|value| visitor.clustering_value(*value));
-        visitor.marker(Liveness { timestamp, ..Liveness::NONE });
-        visitor.cells(cells.len());
-        for (column, value) in (0..).zip(cells) {
-            let (ttl, local_deletion_time, path, value) = (0, NO_DELETION_TIME, None, Some(*value));
-            visitor.cell(CellView { column, ttl, timestamp, local_deletion_time, path, value });
-        }
+impl<'a> ByValues<'a> for UsualRow<'a> {
+    #[inline(always)]
+    fn clustering(self) -> impl ExactSizeIterator<Item = Option<&'a [u8]>> {
+        self.clustering.iter().copied()
     }
 
     #[inline(always)]
-    pub(super) fn visit_values(&self, visitor: &mut impl ValueVisitor<'a>) {
-        self.clustering.iter().for_each(|value| visitor.clustering_value(*value));
-        (0..).zip(self.cells).for_each(|(column, value)| visitor.cell(column, value));
+    fn timestamp(self) -> i64 {
+        self.timestamp
     }
 
-    /// How the row stands to a position, of clustering columns of these types.
-    #[inline]
-    pub(super) fn compare<'o>(
-        &self,
-        types: &[CqlType],
-        Ends(others, weight): Ends<impl ExactSizeIterator<Item = Option<&'o [u8]>>>,
-    ) -> Ordering {
-        let ends = compare_ends((self.clustering.len(), Weight::At), (others.len(), weight));
-        let mut orders =
-            self.clustering.iter().zip(others).zip(types).map(|((a, b), of)| compare_values(of, *a, b));
-        orders.find(|order| order.is_ne()).unwrap_or(ends)
+    #[inline(always)]
+    fn cells(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        self.cells.iter().copied()
     }
 }
 

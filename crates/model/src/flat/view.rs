@@ -4,9 +4,10 @@
 use std::cmp::Ordering;
 
 use super::cursor::{Cursor, Decoded};
+use super::layout::{LaidOut, Layout};
 use super::place::Ends;
 use super::stamp::Base;
-use super::usual::UsualRow;
+use super::usual::{ByValues, UsualRow};
 use super::{FlatError, compare_place, fragment_at, kind, place, row};
 use crate::{Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Fragment, Liveness, PositionRef};
 
@@ -20,6 +21,8 @@ enum Form<'a> {
     Bytes(Standing<'a>),
     /// A usual one by its values.
     Values(&'a UsualRow<'a>),
+    /// The same, whose values are where those of rows like it are.
+    LaidOut(LaidOut<'a>),
 }
 
 /// Flat bytes that a row stands in.
@@ -119,12 +122,19 @@ impl<'a> FlatRow<'a> {
         FlatRow(Form::Values(values))
     }
 
+    /// The usual row with which `bytes` begin, with its values where the layout says, and with this timestamp in microseconds, one that usual
+    /// rows [can have](UsualRow::can_be_of).
+    #[inline]
+    pub fn laid_out(bytes: &'a [u8], layout: &'a Layout, timestamp: i64) -> FlatRow<'a> {
+        FlatRow(Form::LaidOut(LaidOut { bytes, layout, timestamp }))
+    }
+
     /// The same row, which was [usual](super::is_usual) when it was put there, or may not have been. One that is shown by its values is.
     #[inline]
     pub fn known_as(self, is_usual: bool) -> FlatRow<'a> {
         match self.0 {
             Form::Bytes(standing) => FlatRow(Form::Bytes(Standing { is_usual, ..standing })),
-            Form::Values(_) => self,
+            Form::Values(_) | Form::LaidOut(_) => self,
         }
     }
 
@@ -133,7 +143,7 @@ impl<'a> FlatRow<'a> {
     pub fn is_usual(&self) -> bool {
         match self.0 {
             Form::Bytes(Standing { is_usual, .. }) => is_usual,
-            Form::Values(_) => true,
+            Form::Values(_) | Form::LaidOut(_) => true,
         }
     }
 
@@ -146,6 +156,15 @@ impl<'a> FlatRow<'a> {
         }
     }
 
+    /// The bytes that begin with it and where in them its values are, if it was given so.
+    #[inline]
+    pub fn layout(&self) -> Option<(&'a [u8], &'a Layout)> {
+        match self.0 {
+            Form::LaidOut(LaidOut { bytes, layout, .. }) => Some((bytes, layout)),
+            _ => None,
+        }
+    }
+
     /// The bytes of its values, or of all of it, as far as that is known without reading it.
     #[inline]
     pub fn value_bytes(&self) -> usize {
@@ -153,6 +172,7 @@ impl<'a> FlatRow<'a> {
             Form::Bytes(Standing { rest, is_alone: true, .. }) => rest.len(),
             Form::Bytes(_) => 0,
             Form::Values(values) => values.value_bytes(),
+            Form::LaidOut(values) => values.value_bytes(),
         }
     }
 
@@ -168,6 +188,7 @@ impl<'a> FlatRow<'a> {
                 out.extend_from_slice(rest);
             }
             Form::Values(values) => values.put(out),
+            Form::LaidOut(values) => values.put(out),
         }
     }
 
@@ -184,6 +205,7 @@ impl<'a> FlatRow<'a> {
                 compare_place(&mut cursor, types, other).map_err(|fault| cursor.error(fault))
             }
             Form::Values(values) => Ok(values.compare(types, other)),
+            Form::LaidOut(values) => Ok(values.compare(types, other)),
         }
     }
 
@@ -197,10 +219,8 @@ impl<'a> FlatRow<'a> {
                 let mut cursor = standing.cursor();
                 clustering(&mut cursor).map_err(|fault| cursor.error(fault))
             }
-            Form::Values(values) => {
-                let values = values.clustering.iter().map(|value| value.map(Bytes::from));
-                Ok(Clustering { values: values.collect() })
-            }
+            Form::Values(values) => Ok(clustering_of(*values)),
+            Form::LaidOut(values) => Ok(clustering_of(values)),
         }
     }
 
@@ -211,11 +231,8 @@ impl<'a> FlatRow<'a> {
     pub fn decode(&self, place: &mut Fragment) -> Result<(), FlatError> {
         match self.0 {
             Form::Bytes(Standing { bytes, rest, .. }) => fragment_at(bytes, bytes.len() - rest.len(), place),
-            Form::Values(values) => {
-                let mut bytes = Vec::with_capacity(values.about());
-                values.put(&mut bytes);
-                fragment_at(&Bytes::from(bytes), 0, place)
-            }
+            Form::Values(values) => decode(*values, place),
+            Form::LaidOut(values) => decode(values, place),
         }
     }
 
@@ -231,6 +248,10 @@ impl<'a> FlatRow<'a> {
                 visit(visitor, &mut cursor).map_err(|fault| cursor.error(fault))
             }
             Form::Values(values) => {
+                values.visit(visitor);
+                Ok(())
+            }
+            Form::LaidOut(values) => {
                 values.visit(visitor);
                 Ok(())
             }
@@ -252,6 +273,10 @@ impl<'a> FlatRow<'a> {
                 values.visit_values(visitor);
                 Ok(())
             }
+            Form::LaidOut(values) => {
+                values.visit_values(visitor);
+                Ok(())
+            }
         }
     }
 }
@@ -269,6 +294,18 @@ impl CellView<'_> {
     pub fn is_live(&self, now: i64) -> bool {
         self.value.is_some() && (self.ttl == 0 || now < self.local_deletion_time)
     }
+}
+
+/// The clustering key of a row shown by its values, in bytes of its own.
+fn clustering_of<'a>(row: impl ByValues<'a>) -> Clustering {
+    Clustering { values: row.clustering().map(|value| value.map(Bytes::from)).collect() }
+}
+
+/// Puts a row shown by its values into `place`.
+fn decode<'a>(row: impl ByValues<'a>, place: &mut Fragment) -> Result<(), FlatError> {
+    let mut bytes = Vec::with_capacity(row.about());
+    row.put(&mut bytes);
+    fragment_at(&Bytes::from(bytes), 0, place)
 }
 
 fn clustering(cursor: &mut Cursor<'_>) -> Decoded<Clustering> {

@@ -12,7 +12,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::flat::{FlatRow, RowTaker};
+use model::flat::{FlatRow, Habit, Outline, RowTaker};
 use model::{
     Clustering, Direction, Fragment, FragmentReader, LiveRows, Next, PartitionKey, PartitionStart, Position,
     Row, Schema, Slice,
@@ -26,7 +26,7 @@ use super::resume::Resume;
 use super::select::Selection;
 use super::shape::{Place, Shape};
 use super::sink::{Common, Sink, Stop, are_straight};
-use super::slots::{Habit, Slots};
+use super::slots::Slots;
 use super::worker::ShardTable;
 use crate::Result;
 
@@ -130,7 +130,7 @@ impl<S: Sink> Packer<S> {
         schema: Rc<Schema>,
         selection: Selection,
         sink: S,
-        (now, habit): (i64, Rc<Habit>),
+        (now, habit): (i64, Rc<Habit<Outline>>),
     ) -> Packer<S> {
         let is_static_compact = shape.clustering_len() < shape.model().clustering.len();
         let is_of_key = |place: &&Place| matches!(place, Place::PartitionKey(_));

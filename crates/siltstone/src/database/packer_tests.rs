@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use model::flat::{is_usual, put_fragment};
+use model::flat::{Habit, Outline, is_usual, put_fragment};
 use model::time::NO_DELETION_TIME;
 use model::{Bytes, Cell, CellValue, CqlType, DeletionTime, Liveness, Token};
 use storage::commit_log::{LogPosition, TableId};
@@ -76,7 +76,7 @@ struct Written {
     shape: Arc<Shape>,
     memtable: Rc<Memtable>,
     now: i64,
-    habit: Rc<Habit>,
+    habit: Rc<Habit<Outline>>,
 }
 
 impl Written {

@@ -11,14 +11,14 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::flat::{FlatError, FlatRow, ValueVisitor};
+use model::flat::{FlatError, FlatRow, Habit, Outline, ValueVisitor};
 use model::{Bytes, Cell, Column, CqlType, LiveRows, PartitionKey, Row, Schema, select};
 use smallvec::SmallVec;
 
 use super::rows::PackedRows;
 use super::select::Selection;
 use super::shape::{ColumnInfo, Place};
-use super::slots::{Habit, Slots};
+use super::slots::Slots;
 
 /// The order of the first regular column; there are less clustering columns than this.
 const FIRST_REGULAR: u32 = 1 << 16;
@@ -101,7 +101,7 @@ pub(super) struct Common {
     /// Of what all its rows have in common: where in the selection, and the value. For sinks that have slots.
     pub(super) shared: Vec<(usize, Bytes)>,
     pub(super) slots: Option<Slots>,
-    pub(super) habit: Rc<Habit>,
+    pub(super) habit: Rc<Habit<Outline>>,
 }
 
 /// The values of static columns, each at its column's place.

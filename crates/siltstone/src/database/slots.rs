@@ -6,12 +6,11 @@
 //!                          └──those of rows like these────┘
 //! ```
 
-use std::cell::{Cell, RefCell};
 use std::ops::Range;
-use std::rc::Rc;
+use std::ptr;
 
 use model::Schema;
-use model::flat::{FlatError, FlatRow, Outline, ValueVisitor};
+use model::flat::{FlatError, FlatRow, Habit, Layout, Outline, Run, ValueVisitor};
 use smallvec::SmallVec;
 
 use super::shape::Place;
@@ -28,12 +27,6 @@ pub(super) struct Slots {
     clustering: Vec<Option<usize>>,
     regulars: Vec<Option<usize>>,
 }
-
-/// When so many rows, one after the other or in runs most of whose rows are so, did not stand as was known, it is noted how the last one does.
-const NOTED: [usize; 2] = [2, 16];
-
-/// To find out that rows do not stand alike takes a tenth of what they do. Behind more than those that are noted, so many runs are not asked.
-const PAUSE: u32 = 32;
 
 impl Slots {
     pub(super) fn new(places: &[Place], schema: &Schema) -> Slots {
@@ -75,37 +68,21 @@ pub(super) fn values_of_all<'v, 'a>(
     values
 }
 
-/// How rows of a table stood last.
-#[derive(Default)]
-pub(super) struct Habit {
-    outline: RefCell<Option<Rc<Outline>>>,
-    /// How many rows have not stood so since most of a run did.
-    others: Cell<usize>,
-    /// So many runs are not asked, as each row seems to stand in a way of its own.
-    pause: Cell<u32>,
-}
-
 /// Puts the values of usual rows one after the other into the same slots, from where they stand in rows that stand alike.
-pub(super) struct Alike<'s> {
+pub(super) struct Alike<'s, 'a> {
     slots: &'s Slots,
-    habit: &'s Habit,
-    /// How the rows stand, if that is known.
-    outline: Option<Rc<Outline>>,
+    run: Run<'s, Outline>,
+    /// The layout of the last row, if it was given so.
+    layout: Option<&'a Layout>,
     /// The slots of a row's own columns, and where their values are in such rows; `None` is null.
     values: SmallVec<[(usize, Option<Range<usize>>); FEW]>,
-    /// How many rows did not stand so, with those of the runs before; `None` if that is not asked.
-    others: Option<usize>,
 }
 
-impl<'s> Alike<'s> {
+impl<'s, 'a> Alike<'s, 'a> {
     #[inline]
-    pub(super) fn new(slots: &'s Slots, habit: &'s Habit) -> Alike<'s> {
-        let pause = habit.pause.get();
-        habit.pause.set(pause.saturating_sub(1));
-        let others = (pause == 0).then(|| habit.others.get());
-        let outline = others.and_then(|_| habit.outline.borrow().clone());
-        let mut alike = Alike { slots, habit, outline, values: SmallVec::new(), others };
-        alike.place();
+    pub(super) fn new(slots: &'s Slots, habit: &'s Habit<Outline>) -> Alike<'s, 'a> {
+        let mut alike = Alike { slots, run: habit.begin(), layout: None, values: SmallVec::new() };
+        alike.place_by_outline();
         alike
     }
 
@@ -114,53 +91,56 @@ impl<'s> Alike<'s> {
     /// # Errors
     /// If there is no row.
     #[inline(always)]
-    pub(super) fn put<'a>(&mut self, row: FlatRow<'a>, values: &mut Values<'a>) -> Result<(), FlatError> {
-        match self.outline.as_ref().and_then(|outline| outline.bytes_of(row)) {
-            Some(bytes) => {
-                for (slot, range) in &self.values {
-                    values[*slot] = range.clone().map(|range| &bytes[range]);
-                }
-                Ok(())
+    pub(super) fn put(&mut self, row: FlatRow<'a>, values: &mut Values<'a>) -> Result<(), FlatError> {
+        let bytes = match (row.layout(), self.layout) {
+            (Some((bytes, layout)), Some(last)) if ptr::eq(layout, last) => bytes,
+            (Some((bytes, layout)), _) => {
+                self.layout = Some(layout);
+                self.place(layout);
+                bytes
             }
-            None => self.put_other(row, values),
+            (None, None) => match self.run.outline().and_then(|outline| outline.bytes_of(row)) {
+                Some(bytes) => bytes,
+                None => return self.put_other(row, values),
+            },
+            (None, Some(_)) => return self.put_other(row, values),
+        };
+        for (slot, range) in &self.values {
+            values[*slot] = range.clone().map(|range| &bytes[range]);
         }
+        Ok(())
     }
 
     /// The same of a row that stands in another way, or not in bytes.
     #[inline(never)]
-    fn put_other<'a>(&mut self, row: FlatRow<'a>, values: &mut Values<'a>) -> Result<(), FlatError> {
+    fn put_other(&mut self, row: FlatRow<'a>, values: &mut Values<'a>) -> Result<(), FlatError> {
         self.slots.all().for_each(|slot| values[slot] = None);
         row.visit_usual(&mut Slotted::new(self.slots, values))?;
-        let Some(others) = &mut self.others else { return Ok(()) };
-        *others += 1;
-        if NOTED.contains(others) {
-            self.outline = Outline::of(row).map(Rc::new);
-            self.habit.outline.replace(self.outline.clone());
-            self.place();
+        let was_laid_out = self.layout.take().is_some();
+        if self.run.other(|| Outline::of(row)) || was_laid_out {
+            self.place_by_outline();
         }
         Ok(())
     }
 
     /// Of so many rows.
     pub(super) fn finish(self, rows: usize) {
-        let Some(others) = self.others else { return };
-        let are_alike = (others - self.habit.others.get()) * 2 <= rows;
-        let is_given_up = !are_alike && others > NOTED[1];
-        if is_given_up {
-            self.habit.pause.set(PAUSE);
-        }
-        self.habit.others.set(if are_alike || is_given_up { 0 } else { others });
+        self.run.finish(rows);
     }
 
-    /// Finds where the values are by the outline.
-    fn place(&mut self) {
-        let Some(outline) = &self.outline else { return };
+    fn place_by_outline(&mut self) {
+        if let Some(outline) = self.run.outline().cloned() {
+            self.place(outline.layout());
+        }
+    }
+
+    /// Finds where the values are.
+    fn place(&mut self, layout: &Layout) {
         let Slots { clustering, regulars } = self.slots;
         let of_key = |(at, slot): (usize, &Option<usize>)| {
-            Some(((*slot)?, outline.clustering().get(at).cloned().flatten()))
+            Some(((*slot)?, layout.clustering().get(at).cloned().flatten()))
         };
-        let of_cell =
-            |(at, slot): (usize, &Option<usize>)| Some(((*slot)?, outline.cells().get(at).cloned()));
+        let of_cell = |(at, slot): (usize, &Option<usize>)| Some(((*slot)?, layout.cells().get(at).cloned()));
         self.values.clear();
         self.values.extend(clustering.iter().enumerate().filter_map(of_key));
         self.values.extend(regulars.iter().enumerate().filter_map(of_cell));
@@ -241,74 +221,35 @@ mod tests {
         Slots { clustering: columns(2), regulars: columns(3) }
     }
 
-    /// However rows stand that come one after the other, each has its own values and no others.
+    /// However rows stand that come one after the other, each has its own values and no others: in flat bytes, or laid out in them.
     #[test]
     fn rows_that_stand_alike_have_their_own_values() {
         for seed in 0..300 {
             let random = &mut Random::new(seed);
             let forms: Vec<_> = (0..random.between(1, 3)).map(|_| lengths(random)).collect();
+            let samples: Vec<_> = forms.iter().map(|form| row(form, 7)).collect();
+            let outlines: Vec<_> =
+                samples.iter().map(|row| Outline::of(FlatRow::alone(row).known_as(true))).collect();
             let (slots, habit) = (slots(random), Habit::default());
             for _ in 0..6 {
                 let count = random.between(1, 60);
-                let rows: Vec<_> =
-                    (0..count).map(|_| row(random.one_of(&forms), random.number() as u8)).collect();
+                let mut rows = Vec::new();
+                for _ in 0..count {
+                    let form = random.below(forms.len());
+                    let layout = outlines[form].as_ref().filter(|_| random.percent(40)).map(Outline::layout);
+                    rows.push((row(&forms[form], random.number() as u8), layout));
+                }
                 let (mut alike, mut values) = (Alike::new(&slots, &habit), [None; 6]);
-                for bytes in &rows {
-                    let row = FlatRow::alone(bytes).known_as(true);
-                    alike.put(row, &mut values).unwrap();
+                for (bytes, layout) in &rows {
+                    let flat = FlatRow::alone(bytes).known_as(true);
+                    let given = layout.map_or(flat, |layout| FlatRow::laid_out(bytes, layout, 7));
+                    alike.put(given, &mut values).unwrap();
                     let mut expected = [None; 6];
-                    row.visit_usual(&mut Slotted::new(&slots, &mut expected)).unwrap();
+                    flat.visit_usual(&mut Slotted::new(&slots, &mut expected)).unwrap();
                     assert_eq!(values, expected, "seed {seed}");
                 }
                 alike.finish(rows.len());
             }
-        }
-    }
-
-    /// Puts these rows, as a run each so many of them; how many were looked at one by one.
-    fn others_of(habit: &Habit, rows: &[Bytes], run: usize) -> usize {
-        let slots = Slots { clustering: vec![Some(0)], regulars: vec![Some(1)] };
-        let mut others = 0;
-        for rows in rows.chunks(run) {
-            let (mut alike, mut values) = (Alike::new(&slots, habit), [None; 2]);
-            for row in rows {
-                let row = FlatRow::alone(row).known_as(true);
-                others += usize::from(alike.outline.as_ref().and_then(|of| of.bytes_of(row)).is_none());
-                alike.put(row, &mut values).unwrap();
-            }
-            alike.finish(rows.len());
-        }
-        others
-    }
-
-    fn alike() -> Vec<Bytes> {
-        (0..90).map(|byte| row(&(vec![Some(4)], vec![70]), byte)).collect()
-    }
-
-    fn unlike() -> Vec<Bytes> {
-        (0..90).map(|byte| row(&(vec![Some(4)], vec![1 + byte]), byte as u8)).collect()
-    }
-
-    #[test]
-    fn most_rows_that_stand_alike_are_not_looked_at_one_by_one() {
-        for run in [1, 10, 90] {
-            let habit = Habit::default();
-            let others = [(); 2].map(|()| others_of(&habit, &alike(), run));
-            assert_eq!(others, [NOTED[0], 0], "the next run knows it");
-        }
-    }
-
-    #[test]
-    fn rows_that_do_not_stand_alike_are_not_asked_for_long() {
-        for run in [1, 10, 90] {
-            let habit = Habit::default();
-            assert_eq!(others_of(&habit, &unlike(), run), 90);
-            let pause = habit.pause.get();
-            assert!(pause > 0 || run == 1, "{pause}");
-            // And then they are asked again.
-            (0..pause).for_each(|_| _ = others_of(&habit, &alike()[..1], 1));
-            assert!(others_of(&habit, &alike(), run) <= NOTED[1]);
-            assert_eq!(others_of(&habit, &alike(), run), 0);
         }
     }
 }

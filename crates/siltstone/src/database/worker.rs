@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::PartitionKey;
+use model::flat::{Habit, Outline};
 use runtime::{Cache, Shard, Signal};
 use storage::admission::Admission;
 use storage::commit_log::{EarlierLog, OnCorruption, TableId};
@@ -15,7 +16,6 @@ use storage::{Context, Definition, Generations, Store, StoreOptions, Table, Toke
 use super::locks::Locks;
 use super::pending::Pending;
 use super::shape::Shape;
-use super::slots::Habit;
 use super::upkeep::Changed;
 use crate::{Error, Result};
 
@@ -57,7 +57,7 @@ pub(super) struct ShardTable {
     /// SSTables that were split, until every shard has adopted what they became: whoever tries again goes on with these.
     pub(super) split: RefCell<Option<(Changed, Committed)>>,
     /// How its rows stand.
-    pub(super) habit: Rc<Habit>,
+    pub(super) habit: Rc<Habit<Outline>>,
 }
 
 /// How a shard is opened.

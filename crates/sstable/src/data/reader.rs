@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::clustering::{PositionRef, compare_positions};
-use model::flat::{FlatRow, RowTaker, UsualRow};
+use model::flat::RowTaker;
 use model::{
     Bytes, Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Row, Schema, Slice, Weight,
@@ -22,7 +22,8 @@ use model::{
 use super::chunk::DataFile;
 pub use super::guess::Guess;
 use super::guess::Slack;
-use super::row::{Lead, Marker, Minima, RowCodec, RowLead, Sought, UsualValues};
+use super::row::{Lead, Marker, Minima, RowCodec, RowHabit, RowLead, Sought};
+use super::usual_rows::UsualRows;
 pub use super::window::Pace;
 use super::window::Window;
 use crate::decode::DecodeError;
@@ -44,6 +45,8 @@ pub struct Data {
     pub partitioner: Partitioner,
     /// How far guesses where rows end are to be trusted.
     pub(crate) slack: Slack,
+    /// How usual rows stand.
+    pub(crate) habit: RowHabit,
 }
 
 impl Data {
@@ -52,7 +55,7 @@ impl Data {
         let schema = Rc::new(statistics.header.schema.clone());
         let partitioner = statistics.validation.partitioner;
         let codec = RowCodec::new(&schema, Data::minima(statistics), version);
-        Data { file, codec, schema, partitioner, slack: Slack::default() }
+        Data { file, codec, schema, partitioner, slack: Slack::default(), habit: RowHabit::default() }
     }
 
     /// How a row stands to the end of a slice: equal if it is the row where the slice ends, which is the last one then.
@@ -123,15 +126,6 @@ enum Step {
     Change(DeletionTime),
     /// The slice ends before it.
     Behind,
-}
-
-/// Where a row stands.
-#[derive(Debug)]
-pub(crate) struct RowPlace<'a> {
-    /// The bytes that were at hand.
-    pub(crate) buffer: &'a Rc<Vec<u8>>,
-    /// Where in them it begins.
-    pub(crate) at: usize,
 }
 
 /// Decodes a range of the data into fragments.
@@ -446,31 +440,37 @@ impl DataReader {
         }
     }
 
-    /// Gives usual rows of the slice, behind its first one and before its last one, as long as they are at hand and `take` wants more:
-    /// where they stand in their buffer, and what their values are.
+    /// Gives usual rows of the slice, behind its first one and before its last one, as long as they are at hand and `take` wants more.
     #[inline]
-    pub(crate) fn usual_rows(&mut self, mut take: impl FnMut(&RowPlace<'_>, UsualRow<'_>) -> bool) {
+    pub(crate) fn usual_rows(&mut self, take: &mut impl RowTaker) {
+        if let Some(rows) = self.usual() {
+            let end = rows.give(take);
+            self.window.advance_to(end);
+        }
+    }
+
+    /// Passes by all of them, and tells in which buffer they stand, and where they begin there.
+    #[inline]
+    pub(crate) fn pass_usual_rows(&mut self, tell: impl FnMut(&Rc<Vec<u8>>, usize)) {
+        if let Some(rows) = self.usual() {
+            let end = rows.pass(tell);
+            self.window.advance_to(end);
+        }
+    }
+
+    #[inline]
+    fn usual(&self) -> Option<UsualRows<'_>> {
         let is_among_rows = self.state == State::Rows && self.open_at_entry.is_some();
         if !is_among_rows || !self.ready.is_empty() {
-            return;
+            return None;
         }
-        let DataReader { data, window, plan, .. } = self;
-        let (codec, schema) = (&data.codec, &data.schema);
-        let end = plan
-            .slice()
-            .map(|slice| Sought::new(codec, schema, &slice.end).with_weight(data.weight_at_end(slice)));
-        let (source, mut at) = window.source();
-        let mut values = UsualValues::default();
-        while let Some(behind) = codec.usual_row(source.owner, at..source.end, end.as_ref(), &mut values) {
-            source.bring_near(&(at..behind));
-            let place = RowPlace { buffer: source.owner, at };
-            at = behind;
-            if !take(&place, values.row()) {
-                break;
-            }
-        }
-        drop(values);
-        window.advance_to(at);
+        let Data { codec, schema, habit, .. } = &*self.data;
+        // Nothing is behind the end of a partition.
+        let end =
+            self.plan.slice().filter(|slice| slice.end != Position::end()).map(|slice| {
+                Sought::new(codec, schema, &slice.end).with_weight(self.data.weight_at_end(slice))
+            });
+        Some(UsualRows::new(codec, self.window.source(), end, habit))
     }
 
     /// Where the slice begins, as long as nothing of it was found. Behind its first row there is none that comes before it.
@@ -637,7 +637,7 @@ impl FragmentReader for DataReader {
 
     #[inline]
     fn pop_flat(&mut self, take: &mut impl RowTaker) {
-        self.usual_rows(|_, row| take.row(FlatRow::usual(&row)));
+        self.usual_rows(take);
     }
 
     async fn fill(&mut self) -> Result<()> {

@@ -32,10 +32,12 @@ use runtime::{ROWS_AHEAD, prefetch, prefetch_row};
 use crate::Version;
 use crate::decode::{Cursor, DecodeError};
 
+mod alike;
 mod compare;
 mod encode;
 mod usual;
 
+pub(crate) use alike::{RowHabit, RowOutline};
 pub(crate) use compare::{RowAt, Sought, Value, Values};
 pub(crate) use usual::UsualValues;
 

@@ -60,6 +60,43 @@ pub(super) struct Step {
     pub(super) of_static_row: Option<Rc<Part>>,
 }
 
+/// Takes rows as they stand, and notes that there are such.
+struct Noted<'t, T> {
+    take: &'t mut T,
+    dry: &'t mut u8,
+}
+
+impl<T: RowTaker> RowTaker for Noted<'_, T> {
+    #[inline(always)]
+    fn row(&mut self, row: FlatRow<'_>) -> bool {
+        *self.dry = 0;
+        self.take.row(row)
+    }
+
+    #[inline(always)]
+    fn rows<'a>(&mut self, rows: &mut impl Iterator<Item = FlatRow<'a>>) -> bool {
+        self.take.rows(&mut NotedRows { rows, dry: self.dry })
+    }
+}
+
+/// The same rows, noted.
+struct NotedRows<'t, I> {
+    rows: &'t mut I,
+    dry: &'t mut u8,
+}
+
+impl<I: Iterator> Iterator for NotedRows<'_, I> {
+    type Item = I::Item;
+
+    // That of a reference is no part of its caller, and each row would go there and back.
+    #[inline(always)]
+    fn next(&mut self) -> Option<I::Item> {
+        let row = I::next(self.rows)?;
+        *self.dry = 0;
+        Some(row)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     AtHead,
@@ -136,11 +173,7 @@ impl Gap {
     pub(super) fn pop_flat(&mut self, take: &mut impl RowTaker) {
         let is_among_rows = self.state == State::InRows && self.items.is_empty() && self.held.is_none();
         if let (None, true, Some(stream)) = (&self.filler, is_among_rows, &mut self.stream) {
-            let dry = &mut self.dry;
-            stream.pop_flat(&mut |row: FlatRow<'_>| {
-                *dry = 0;
-                take.row(row)
-            });
+            stream.pop_flat(&mut Noted { take, dry: &mut self.dry });
         }
     }
 

@@ -87,11 +87,21 @@ impl<'a> Sought<'a> {
         self.codec.order_of(&mut cursor, prefix, self)
     }
 
-    /// Whether it stands behind the row whose clustering values follow.
+    /// Whether it stands behind the row with whose clustering values the bytes begin.
     #[inline(always)]
-    pub(crate) fn is_behind_row(&self, cursor: &mut Cursor<'_>) -> Decoded<bool> {
+    pub(crate) fn is_behind_row(&self, bytes: &[u8]) -> Decoded<bool> {
+        if let (Some(only), [0, rest @ ..]) = (&self.only, bytes)
+            && let Some(value) = rest.get(..only.width)
+        {
+            return Ok(self.order_of(only, value, Weight::At).is_lt());
+        }
+        self.is_behind_any_row(bytes)
+    }
+
+    #[inline(never)]
+    fn is_behind_any_row(&self, bytes: &[u8]) -> Decoded<bool> {
         let row = (self.codec.clustering.len(), Weight::At);
-        self.codec.order_of(cursor, row, self).map(Ordering::is_lt)
+        self.codec.order_of_any(&mut Cursor::new(bytes), row, self).map(Ordering::is_lt)
     }
 
     /// The position as that of a number, if it is one.

@@ -15,7 +15,6 @@ use smallvec::SmallVec;
 
 use super::encode::put_value;
 use super::{ColumnCodec, RowCodec, Sought, Values, Width, cell_flag, flag};
-use crate::decode::Cursor;
 use crate::encode::{Encode, vint_len};
 
 /// The flags of a row that has a marker, all columns, and nothing else.
@@ -136,7 +135,7 @@ impl RowCodec {
             return None;
         }
         if let Some(before) = before
-            && !before.is_behind_row(&mut Cursor::new(ahead.0)).ok()?
+            && !before.is_behind_row(ahead.0).ok()?
         {
             return None;
         }
@@ -170,9 +169,18 @@ impl RowCodec {
 }
 
 /// What is ahead. Where it does not know what to do, because little is, there is nothing.
-struct Ahead<'a>(&'a [u8]);
+pub(super) struct Ahead<'a>(&'a [u8]);
 
 impl<'a> Ahead<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Ahead<'a> {
+        Ahead(bytes)
+    }
+
+    /// How many bytes there are.
+    pub(super) fn left(&self) -> usize {
+        self.0.len()
+    }
+
     #[inline(always)]
     fn u8(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
@@ -195,7 +203,7 @@ impl<'a> Ahead<'a> {
 
     /// Passes by a vint.
     #[inline(always)]
-    fn pass_vint(&mut self) -> Option<()> {
+    pub(super) fn pass_vint(&mut self) -> Option<()> {
         let bytes = self.0.first()?.leading_ones() as usize + 1;
         self.0 = self.0.get(bytes..)?;
         Some(())
