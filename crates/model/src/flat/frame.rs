@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 /// The frame of a row: its bytes without its values.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Bytes of the row.
-    len: usize,
+    /// Bytes of each row that has it.
+    pub(super) len: usize,
     windows: SmallVec<[Window; FEW]>,
 }
 
@@ -47,12 +47,6 @@ impl Frame {
     pub fn of(row: &[u8]) -> Option<FrameBuilder<'_>> {
         let has_one = row.len() >= WIDE && u32::try_from(row.len()).is_ok();
         has_one.then(|| FrameBuilder { row, at: 0, windows: SmallVec::new() })
-    }
-
-    /// Bytes of each row that has it.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.len
     }
 
     /// The bytes of the row that these begin with, if it has this frame.
@@ -134,29 +128,29 @@ mod tests {
             behind in any::<u8>(),
         ) {
             let mut builder = Frame::of(&row).unwrap();
-            let bits = |at: usize| match kinds[at] {
-                (0, _) => u8::MAX,
-                (1, bits) => bits,
-                _ => 0,
-            };
-            for at in 0..row.len() {
-                match kinds[at].0 {
-                    0 => {}
+            let mut bits_of = Vec::new();
+            for (at, (kind, bits)) in kinds.into_iter().enumerate().take(row.len()) {
+                match kind {
+                    0 => bits_of.push(u8::MAX),
                     1 => {
                         builder.up_to(at);
-                        builder.take_bits(bits(at));
+                        builder.take_bits(bits);
+                        bits_of.push(bits);
                     }
-                    _ => builder.pass(&(at..at + 1)),
+                    _ => {
+                        builder.pass(&(at..at + 1));
+                        bits_of.push(0);
+                    }
                 }
             }
             let frame = builder.finish();
-            prop_assert_eq!(frame.len(), row.len());
+            prop_assert_eq!(frame.len, row.len());
             prop_assert_eq!(frame.row(&row[1..]), None);
             let mut other = row.clone();
             let at = changed % row.len();
             other[at] ^= by;
             other.push(behind);
-            let expected = (by & bits(at) == 0).then(|| &other[..row.len()]);
+            let expected = (by & bits_of[at] == 0).then(|| &other[..row.len()]);
             prop_assert_eq!(frame.row(&other), expected);
         }
     }

@@ -38,9 +38,7 @@ impl<O> Habit<O> {
     /// A run of rows begins.
     #[inline]
     pub fn begin(&self) -> Run<'_, O> {
-        let pause = self.pause.get();
-        self.pause.set(pause.saturating_sub(1));
-        let others = (pause == 0).then(|| self.others.get());
+        let others = (self.pause.get() == 0).then(|| self.others.get());
         let outline = others.and_then(|_| self.outline.borrow().clone());
         Run { habit: self, outline, others }
     }
@@ -70,10 +68,15 @@ impl<O> Run<'_, O> {
         true
     }
 
-    /// It was of so many rows.
+    /// It was of so many rows. One of none says nothing.
     #[inline]
     pub fn finish(self, rows: usize) {
-        let Some(others) = self.others else { return };
+        if rows == 0 {
+            return;
+        }
+        let Some(others) = self.others else {
+            return self.habit.pause.set(self.habit.pause.get().saturating_sub(1));
+        };
         let are_alike = others.saturating_sub(self.habit.others.get()) * 2 <= rows;
         let is_given_up = !are_alike && others > NOTED[1];
         if is_given_up {
@@ -91,6 +94,7 @@ mod tests {
     fn others_of(habit: &Habit<u32>, rows: &[u32], run: usize) -> usize {
         let mut others = 0;
         for rows in rows.chunks(run) {
+            habit.begin().finish(0);
             let mut run = habit.begin();
             for row in rows {
                 if run.outline().is_none_or(|known| **known != *row) {

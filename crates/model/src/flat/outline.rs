@@ -160,7 +160,7 @@ mod tests {
             let any = Bytes::from(any);
             _ = Outline::of(row(&any));
             if let Some(outline) = Outline::of(row(&put(&first))) {
-                prop_assert!(outline.bytes_of(row(&any)).is_none_or(|bytes| bytes.len() == outline.frame.len()));
+                prop_assert!(outline.bytes_of(row(&any)).is_none_or(|bytes| bytes.len() == outline.frame.len));
             }
         }
     }

@@ -132,7 +132,7 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
     ) -> TakenUsual<'a> {
         let (mut few, mut many) = ([None; FEW], Vec::new());
         let values = values_of_all(of, &mut few, &mut many);
-        let mut alike = Alike::new(of.slots(), &of.habit);
+        let mut alike = Alike::new(of.slots(), &of.habit, rows.0);
         let token = of.key().token;
         let taken = each_usual(rows, most, |row| {
             alike.put(row, values)?;

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 use std::ptr;
+use std::rc::Rc;
 
 use model::Schema;
 use model::flat::{FlatError, FlatRow, Habit, Layout, Outline, Run, ValueVisitor};
@@ -71,7 +72,8 @@ pub(super) fn values_of_all<'v, 'a>(
 /// Puts the values of usual rows one after the other into the same slots, from where they stand in rows that stand alike.
 pub(super) struct Alike<'s, 'a> {
     slots: &'s Slots,
-    run: Run<'s, Outline>,
+    /// Of rows in flat bytes.
+    run: Option<Run<'s, Outline>>,
     /// The layout of the last row, if it was given so.
     layout: Option<&'a Layout>,
     /// The slots of a row's own columns, and where their values are in such rows; `None` is null.
@@ -79,9 +81,11 @@ pub(super) struct Alike<'s, 'a> {
 }
 
 impl<'s, 'a> Alike<'s, 'a> {
+    /// For rows that come as this one does, in flat bytes or laid out.
     #[inline]
-    pub(super) fn new(slots: &'s Slots, habit: &'s Habit<Outline>) -> Alike<'s, 'a> {
-        let mut alike = Alike { slots, run: habit.begin(), layout: None, values: SmallVec::new() };
+    pub(super) fn new(slots: &'s Slots, habit: &'s Habit<Outline>, first: FlatRow<'a>) -> Alike<'s, 'a> {
+        let run = first.layout().is_none().then(|| habit.begin());
+        let mut alike = Alike { slots, run, layout: None, values: SmallVec::new() };
         alike.place_by_outline();
         alike
     }
@@ -99,7 +103,7 @@ impl<'s, 'a> Alike<'s, 'a> {
                 self.place(layout);
                 bytes
             }
-            (None, None) => match self.run.outline().and_then(|outline| outline.bytes_of(row)) {
+            (None, None) => match self.outline().and_then(|outline| outline.bytes_of(row)) {
                 Some(bytes) => bytes,
                 None => return self.put_other(row, values),
             },
@@ -117,7 +121,8 @@ impl<'s, 'a> Alike<'s, 'a> {
         self.slots.all().for_each(|slot| values[slot] = None);
         row.visit_usual(&mut Slotted::new(self.slots, values))?;
         let was_laid_out = self.layout.take().is_some();
-        if self.run.other(|| Outline::of(row)) || was_laid_out {
+        let is_noted = self.run.as_mut().is_some_and(|run| run.other(|| Outline::of(row)));
+        if is_noted || was_laid_out {
             self.place_by_outline();
         }
         Ok(())
@@ -125,11 +130,18 @@ impl<'s, 'a> Alike<'s, 'a> {
 
     /// Of so many rows.
     pub(super) fn finish(self, rows: usize) {
-        self.run.finish(rows);
+        if let Some(run) = self.run {
+            run.finish(rows);
+        }
+    }
+
+    #[inline(always)]
+    fn outline(&self) -> Option<&Rc<Outline>> {
+        self.run.as_ref()?.outline()
     }
 
     fn place_by_outline(&mut self) {
-        if let Some(outline) = self.run.outline().cloned() {
+        if let Some(outline) = self.outline().cloned() {
             self.place(outline.layout());
         }
     }
@@ -239,10 +251,17 @@ mod tests {
                     let layout = outlines[form].as_ref().filter(|_| random.percent(40)).map(Outline::layout);
                     rows.push((row(&forms[form], random.number() as u8), layout));
                 }
-                let (mut alike, mut values) = (Alike::new(&slots, &habit), [None; 6]);
-                for (bytes, layout) in &rows {
-                    let flat = FlatRow::alone(bytes).known_as(true);
-                    let given = layout.map_or(flat, |layout| FlatRow::laid_out(bytes, layout, 7));
+                let flat = |bytes| FlatRow::alone(bytes).known_as(true);
+                let given: Vec<_> = rows
+                    .iter()
+                    .map(|(bytes, layout)| match layout {
+                        Some(layout) => FlatRow::laid_out(bytes, layout, 7),
+                        None => flat(bytes),
+                    })
+                    .collect();
+                let (mut alike, mut values) = (Alike::new(&slots, &habit, given[0]), [None; 6]);
+                for ((bytes, _), given) in rows.iter().zip(given) {
+                    let flat = flat(bytes);
                     alike.put(given, &mut values).unwrap();
                     let mut expected = [None; 6];
                     flat.visit_usual(&mut Slotted::new(&slots, &mut expected)).unwrap();

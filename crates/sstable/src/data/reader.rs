@@ -22,7 +22,7 @@ use model::{
 use super::chunk::DataFile;
 pub use super::guess::Guess;
 use super::guess::Slack;
-use super::row::{Lead, Marker, Minima, RowCodec, RowHabit, RowLead, Sought};
+use super::row::{Lead, Marker, Minima, RowCodec, RowHabit, RowLead, Sought, bring_near};
 use super::usual_rows::UsualRows;
 pub use super::window::Pace;
 use super::window::Window;
@@ -493,7 +493,7 @@ impl DataReader {
             return Ok(Step::Behind);
         }
         let (source, _) = self.window.source();
-        source.bring_near(&(at..end));
+        bring_near(source.owner, &(at..end));
         self.data.codec.row(source, at, lead, row).map_err(|error| self.corrupt(error))?;
         self.window.advance_to(end);
         Ok(match order {

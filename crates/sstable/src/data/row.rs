@@ -167,16 +167,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Begins to bring near the CPU what stands some rows behind one, if these are as long as it is
-    /// ([0036](../../../../docs/decisions/0036-rows-brought-near.md)).
-    #[inline]
-    pub(crate) fn bring_near(&self, row: &Range<usize>) {
-        if let Some(ahead) = self.owner.get(row.start + ROWS_AHEAD * row.len()..) {
-            prefetch_row(ahead);
-        }
-    }
-
-    /// The same of their keys alone.
+    /// Begins to [bring near](bring_near) the CPU the keys alone.
     #[inline]
     fn bring_key_near(&self, row: &Range<usize>) {
         if let Some(ahead) = self.owner.get(row.start + ROWS_AHEAD * row.len()) {
@@ -187,6 +178,15 @@ impl<'a> Source<'a> {
     /// A cursor from `at` to the end of what may be decoded.
     fn cursor(&self, at: usize) -> Place<'a> {
         Place { cursor: Cursor::new(&self.owner[at..self.end]), start: at, owner: self.owner }
+    }
+}
+
+/// Begins to bring near the CPU what stands in these bytes some rows behind one, if these are as long as it is
+/// ([0036](../../../../docs/decisions/0036-rows-brought-near.md)).
+#[inline]
+pub(crate) fn bring_near(bytes: &[u8], row: &Range<usize>) {
+    if let Some(ahead) = bytes.get(row.start + ROWS_AHEAD * row.len()..) {
+        prefetch_row(ahead);
     }
 }
 

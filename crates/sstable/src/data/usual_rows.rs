@@ -10,12 +10,14 @@ use std::rc::Rc;
 
 use model::flat::{FlatRow, RowTaker, Run};
 
-use super::row::{RowCodec, RowHabit, RowOutline, Sought, Source, UsualValues};
+use super::row::{RowCodec, RowHabit, RowOutline, Sought, Source, UsualValues, bring_near};
 
 /// The rows from a place on.
 pub(super) struct UsualRows<'w> {
     codec: &'w RowCodec,
-    source: Source<'w>,
+    buffer: &'w Rc<Vec<u8>>,
+    /// Those of the buffer up to where rows may stand.
+    bytes: &'w [u8],
     at: usize,
     before: Option<Sought<'w>>,
     run: Run<'w, RowOutline>,
@@ -24,7 +26,7 @@ pub(super) struct UsualRows<'w> {
 }
 
 /// Those that stand in one way.
-struct Alike<'r, 'w> {
+struct RowsAlike<'r, 'w> {
     rows: &'r mut UsualRows<'w>,
     outline: &'r RowOutline,
 }
@@ -38,7 +40,9 @@ impl<'w> UsualRows<'w> {
         before: Option<Sought<'w>>,
         habit: &'w RowHabit,
     ) -> UsualRows<'w> {
-        UsualRows { codec, source, at, before, run: habit.begin(), count: 0 }
+        let Source { owner: buffer, end } = source;
+        let bytes = &buffer[..end];
+        UsualRows { codec, buffer, bytes, at, before, run: habit.begin(), count: 0 }
     }
 
     /// Gives them as long as more are wanted. Behind which place of the buffer they end.
@@ -61,39 +65,39 @@ impl<'w> UsualRows<'w> {
     /// Passes by all of them, and tells where they begin. Behind which place of the buffer they end.
     #[inline]
     pub(super) fn pass(mut self, mut tell: impl FnMut(&'w Rc<Vec<u8>>, usize)) -> usize {
-        let (owner, mut values) = (self.source.owner, UsualValues::default());
+        let (buffer, mut values) = (self.buffer, UsualValues::default());
         loop {
             let mut at = self.at;
             if let Some(outline) = self.run.outline().cloned() {
                 let mut alike = self.alike(&outline);
                 while alike.next().is_some() {
-                    tell(owner, at);
+                    tell(buffer, at);
                     at = alike.rows.at;
                 }
             }
             if !self.other(&mut values) {
                 return self.end();
             }
-            tell(owner, at);
+            tell(buffer, at);
         }
     }
 
     #[inline(always)]
-    fn alike<'r>(&'r mut self, outline: &'r RowOutline) -> Alike<'r, 'w> {
-        Alike { rows: self, outline }
+    fn alike<'r>(&'r mut self, outline: &'r RowOutline) -> RowsAlike<'r, 'w> {
+        RowsAlike { rows: self, outline }
     }
 
     /// Takes one apart, however it stands; whether there is one.
     #[inline]
     fn other(&mut self, values: &mut UsualValues<'w>) -> bool {
-        let Source { owner, end } = self.source;
-        let row = self.codec.usual_row(owner, self.at..end, self.before.as_ref(), values);
+        let ahead = self.at..self.bytes.len();
+        let row = self.codec.usual_row(self.bytes, ahead, self.before.as_ref(), values);
         let Some(behind) = row else { return false };
         let row = self.at..behind;
-        self.source.bring_near(&row);
+        bring_near(self.bytes, &row);
         self.at = behind;
         self.count += 1;
-        self.run.other(|| RowOutline::of(&owner[row], values));
+        self.run.other(|| RowOutline::of(&self.bytes[row], values));
         true
     }
 
@@ -104,15 +108,14 @@ impl<'w> UsualRows<'w> {
     }
 }
 
-impl<'r> Iterator for Alike<'r, '_> {
+impl<'r> Iterator for RowsAlike<'r, '_> {
     type Item = FlatRow<'r>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<FlatRow<'r>> {
-        let UsualRows { codec, source, at, before, .. } = &*self.rows;
-        let bytes = source.owner[..source.end].get(*at..)?;
-        let (row, len) = self.outline.row(codec, bytes, before.as_ref())?;
-        source.bring_near(&(*at..*at + len));
+        let UsualRows { codec, bytes, at, before, .. } = &*self.rows;
+        let (row, len) = self.outline.row(codec, bytes.get(*at..)?, before.as_ref())?;
+        bring_near(bytes, &(*at..*at + len));
         self.rows.at += len;
         self.rows.count += 1;
         Some(row)

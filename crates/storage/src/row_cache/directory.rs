@@ -75,6 +75,16 @@ pub(super) enum Found {
     Gap(Option<Position>),
 }
 
+/// What a first look at a position tells, as a stream runs.
+enum Look {
+    /// This part covers it.
+    Part(Rc<Part>),
+    /// None does. The place of the part that comes next: in front of all there is none in reverse, and there is no part at that behind all.
+    Gap(Option<Place>),
+    /// It may be either: where many parts start at one rank, at the first rank in reverse, and beside a part that is just being dropped.
+    Unclear,
+}
+
 /// Said of a part that is not the one that is just being dropped.
 const ALIVE: &str = "invariant 1: it is alive";
 
@@ -117,14 +127,19 @@ impl Directory {
         let Some(partition) = self.partition(key) else { return Found::Gap(None) };
         let parts = partition.of_rows.borrow();
         let rank = self.schema.rank(at);
-        if let Some(part) = self.around(&parts, (at, rank), direction) {
-            return Found::Part(part);
-        }
         let part = |place: Place| {
             let entry = parts.get(place).expect("whoever found the place saw it");
             entry.near.bring(&entry.part, direction);
             entry.part().expect(ALIVE)
         };
+        match self.look(&parts, (at, rank), direction) {
+            Look::Part(part) => return Found::Part(part),
+            Look::Gap(next) => {
+                let next = next.filter(|place| parts.get(*place).is_some());
+                return Found::Gap(next.map(|place| part(place).near_end(direction).clone()));
+            }
+            Look::Unclear => {}
+        }
         match direction {
             Direction::Forward => match self.ending_behind(&parts, at) {
                 (place, true) => Found::Part(part(place)),
@@ -143,30 +158,45 @@ impl Directory {
         }
     }
 
-    /// The part that covers a position of this rank, from there on as a stream runs, if the first look finds it: where many parts start at one
-    /// rank, it may not.
-    fn around(
-        &self,
-        parts: &Sorted<Entry>,
-        (at, rank): (&Position, u64),
-        direction: Direction,
-    ) -> Option<Rc<Part>> {
-        // One that starts there is behind it for who comes from behind.
-        let up_to = if direction == Direction::Forward { rank } else { rank.checked_sub(1)? };
-        let (start_rank, entry) = parts.last_up_to(up_to)?;
-        if entry.end_rank < rank {
-            return None;
-        }
-        entry.near.bring(&entry.part, direction);
-        let part = entry.part()?;
-        let (start, end) = part.ends();
-        let starts = start_rank.cmp(&rank).then_with(|| self.schema.compare(start, at));
-        let ends = entry.end_rank.cmp(&rank).then_with(|| self.schema.compare(end, at));
-        let covers = match direction {
-            Direction::Forward => starts.is_le() && ends.is_gt(),
-            Direction::Reverse => starts.is_lt() && ends.is_ge(),
+    /// Whether a part covers a position of this rank, from there on as a stream runs, as far as one search tells.
+    fn look(&self, parts: &Sorted<Entry>, (at, rank): (&Position, u64), direction: Direction) -> Look {
+        // Parts that start there are behind it for who comes from behind.
+        let up_to = match direction {
+            Direction::Forward => Some(rank),
+            Direction::Reverse => rank.checked_sub(1),
         };
-        covers.then_some(part)
+        let Some(up_to) = up_to else { return Look::Unclear };
+        let last = parts.last_up_to(up_to);
+        let behind = last.as_ref().map_or(parts.first(), |(place, ..)| parts.place_behind(*place));
+        let next = match direction {
+            Direction::Forward => Some(behind),
+            Direction::Reverse if parts.rank(behind) == Some(rank) => return Look::Unclear,
+            Direction::Reverse => last.as_ref().map(|(place, ..)| *place),
+        };
+        let Some((_, start_rank, entry)) = last.filter(|(.., entry)| entry.end_rank >= rank) else {
+            return Look::Gap(next);
+        };
+        entry.near.bring(&entry.part, direction);
+        let Some(part) = entry.part() else { return Look::Unclear };
+        let (start, end) = part.ends();
+        if start_rank == rank && self.schema.compare(start, at).is_gt() {
+            return Look::Unclear;
+        }
+        let ends = entry.end_rank.cmp(&rank).then_with(|| self.schema.compare(end, at));
+        let covers = if direction == Direction::Forward { ends.is_gt() } else { ends.is_ge() };
+        if covers { Look::Part(part) } else { Look::Gap(next) }
+    }
+
+    /// The place of a part of rows that no other one has anything in common with, as far as one search tells.
+    fn place_between(&self, parts: &Sorted<Entry>, part: &Part) -> Option<Place> {
+        let Scope::Rows { start, end } = &part.scope else { return None };
+        let Look::Gap(next) = self.look(parts, (start, self.schema.rank(start)), Direction::Forward) else {
+            return None;
+        };
+        let begins_before_end = |(rank, entry): (u64, &Entry)| {
+            rank.cmp(&self.schema.rank(end)).then_with(|| self.start_compared(entry, end)).is_lt()
+        };
+        next.filter(|place| !parts.rank(*place).zip(parts.get(*place)).is_some_and(begins_before_end))
     }
 
     /// The part that has the row with this clustering key, or has that there is none; `None` if no part is of the row.
@@ -180,7 +210,7 @@ impl Directory {
         let parts = partition.of_rows.borrow();
         let rank = self.schema.rank_of_row(self.number_order, row);
         // Ends of parts are beside rows: none is at this one. One whose rank tells nothing starts before it mostly.
-        let (start_rank, mut entry) = parts.last_up_to(rank)?;
+        let (_, start_rank, mut entry) = parts.last_up_to(rank)?;
         entry.near.bring_for_search();
         let mut part = entry.part()?;
         if start_rank == rank && self.schema.compare_to_row(part.ends().0, row).is_gt() {
@@ -230,6 +260,9 @@ impl Directory {
         let (start, end) = part.ends();
         let partition = self.partition(key)?;
         let parts = partition.of_rows.borrow();
+        if self.place_between(&parts, part).is_some() {
+            return None;
+        }
         let ((around_start, covers), behind) =
             (self.ending_behind(&parts, start), self.starting_from(&parts, end));
         if around_start == behind {
@@ -254,16 +287,19 @@ impl Directory {
         part: &Rc<Part>,
         number: u64,
     ) -> Option<Vec<Rc<Part>>> {
-        if self.is_covered(key, part) {
+        let partition = self.partition_to_be(key)?;
+        let place = self.place_between(&partition.of_rows.borrow(), part);
+        if place.is_none() && self.is_covered(key, part) {
             return None;
         }
-        let partition = self.partition_to_be(key)?;
         let mut gone = partition.disagreeing(part.stretch.head);
-        gone.extend(self.overlapping(&partition, part));
+        if place.is_none() {
+            gone.extend(self.overlapping(&partition, part));
+        }
         self.remove_all(&gone);
         // Removing the last part has removed the partition.
         self.partitions.borrow_mut().entry(key.token).or_insert_with(|| partition.clone());
-        self.put(&partition, part);
+        self.put(&partition, part, place.filter(|_| gone.is_empty()));
         let weight = Directory::weight(key, part);
         let directory = Rc::downgrade(self);
         let (is_told, uses) = (Cell::new(true), Uses::default());
@@ -379,12 +415,13 @@ impl Directory {
         }
     }
 
-    fn put(&self, partition: &Partition, part: &Rc<Part>) {
+    /// At this place of the rows, if it is known.
+    fn put(&self, partition: &Partition, part: &Rc<Part>, place: Option<Place>) {
         match &part.scope {
             Scope::Static => drop(partition.of_static_row.replace(Rc::downgrade(part))),
             Scope::Rows { start, end } => {
                 let mut parts = partition.of_rows.borrow_mut();
-                let place = self.starting_from(&parts, start);
+                let place = place.unwrap_or_else(|| self.starting_from(&parts, start));
                 let [rank, end_rank] = [start, end].map(|end| self.schema.rank(end));
                 parts.insert(place, rank, Entry::of(part, end_rank));
             }
@@ -626,6 +663,75 @@ mod tests {
         let deleted = Some(DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 });
         let other = part(15, 25, deleted);
         assert!(Rc::ptr_eq(&directory.apart(&key(1), &other).unwrap(), &other), "it disagrees");
+    }
+
+    /// Whatever parts come, of keys of two columns whose rank tells the first alone: they are in order, do not overlap, and are found.
+    #[test]
+    fn parts_that_come_in_any_order_do_not_overlap_and_are_found() {
+        let schema = Schema::new(CqlType::Blob, vec![CqlType::Blob; 2], Vec::new(), Vec::new());
+        let schema = Rc::new(schema);
+        let mut positions = vec![Position::start(), Position::end()];
+        for first in [None, Some(0_u8), Some(1), Some(2)] {
+            let value = |of: u8| model::Bytes::from(vec![of]);
+            let prefix = |second: Option<u8>| Clustering {
+                values: std::iter::once(first.map(value)).chain(second.map(|of| Some(value(of)))).collect(),
+            };
+            for prefix in [None, Some(0), Some(1)].map(prefix) {
+                positions.extend([Position::before(prefix.clone()), Position::after(prefix)]);
+            }
+        }
+        positions.sort_by(|a, b| schema.compare(a, b));
+        positions.dedup_by(|a, b| schema.compare(a, b).is_eq());
+        let count = positions.len();
+        let place_of =
+            |of: &Position| positions.iter().position(|at| schema.compare(at, of).is_eq()).unwrap();
+        for seed in 0..200_usize {
+            let directory = Rc::new(Directory::new(&schema));
+            let mut kept: Vec<Rc<Part>> = Vec::new();
+            let mut state = seed;
+            let mut random = |end: usize| {
+                state = state.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5677) ^ state >> 29;
+                (state >> 7) % end
+            };
+            for number in 0..12 {
+                let start = random(count - 1);
+                let end = start + 1 + random((count - start - 1).min(6));
+                let ends = (&positions[start], &positions[end]);
+                let mut draft = Draft::default();
+                let part = Part::of_rows(None, ends, DeletionTime::LIVE, &mut draft, Direction::Forward);
+                if let Some(part) = directory.apart(&key(1), &Rc::new(part))
+                    && let Some(gone) = directory.add(&key(1), &part, number)
+                {
+                    kept.retain(|known| !gone.iter().any(|gone| Rc::ptr_eq(known, gone)));
+                    kept.push(part);
+                }
+                let mut places: Vec<_> =
+                    kept.iter().map(|part| (place_of(part.ends().0), place_of(part.ends().1))).collect();
+                places.sort_unstable();
+                assert!(places.windows(2).all(|pair| pair[0].1 <= pair[1].0), "seed {seed}: {places:?}");
+                assert!((start..end).all(|at| places.iter().any(|part| part.0 <= at && at < part.1)));
+                for (at, position) in positions.iter().enumerate() {
+                    let found = |direction| match directory.find(&key(1), position, direction) {
+                        Found::Part(part) => Ok(place_of(part.ends().0)),
+                        Found::Gap(next) => Err(next.as_ref().map(place_of)),
+                    };
+                    let around = places.iter().find(|part| part.0 <= at && at < part.1).map(|part| part.0);
+                    let next = places.iter().map(|part| part.0).find(|start| *start > at);
+                    assert_eq!(
+                        found(Direction::Forward),
+                        around.ok_or(next),
+                        "seed {seed}: {at} of {places:?}"
+                    );
+                    let around = places.iter().find(|part| part.0 < at && at <= part.1).map(|part| part.0);
+                    let next = places.iter().rev().map(|part| part.1).find(|end| *end < at);
+                    assert_eq!(
+                        found(Direction::Reverse),
+                        around.ok_or(next),
+                        "seed {seed}: {at} of {places:?}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub struct CachedReader {
     sources: Sources,
     /// Whether it was asked for rows as they stand.
     takes_flat: bool,
+    /// Whether it is known that the cache has nothing at `at`.
+    is_at_gap: bool,
 }
 
 enum State {
@@ -117,6 +119,7 @@ impl CachedReader {
             gap: None,
             sources: Sources::default(),
             takes_flat: false,
+            is_at_gap: false,
         }
     }
 
@@ -138,7 +141,7 @@ impl CachedReader {
 
     /// Goes on without waiting; whether that was possible.
     fn advance(&mut self) -> bool {
-        if self.gap.is_some() || (self.wants_static_row && !self.take_static_row()) {
+        if self.gap.is_some() || self.is_at_gap || (self.wants_static_row && !self.take_static_row()) {
             return false;
         }
         if self.is_at_end(&self.at) {
@@ -152,7 +155,10 @@ impl CachedReader {
                 self.enter(&part);
                 true
             }
-            Found::Gap(_) => false,
+            Found::Gap(_) => {
+                self.is_at_gap = true;
+                false
+            }
         }
     }
 
@@ -185,6 +191,7 @@ impl CachedReader {
 
     /// Goes on in a part that covers the place.
     fn enter(&mut self, part: &Rc<Part>) {
+        self.is_at_gap = false;
         let behind = self.clipped(part.far_end(self.request.direction));
         let view = part.view(&self.ahead(&behind), &self.schema, self.request.direction);
         self.teller.head(part.stretch.head);
@@ -192,16 +199,22 @@ impl CachedReader {
         self.state = State::Inside(view, behind);
     }
 
-    /// The gap that begins here.
-    fn gap_here(&mut self) -> Gap {
+    /// The gap that begins here. `None` if others have filled it meanwhile, and it has gone on there.
+    fn gap_here(&mut self) -> Option<Gap> {
+        self.is_at_gap = false;
         self.filling.cache.list(&self.filling.watch, &self.filling.key);
         match self.find() {
             Found::Gap(next) if !self.is_at_end(&self.at) => {
                 let is_within = next.is_some_and(|next| self.ends_before(&next));
                 let until = is_within.then(|| self.end_of_gap()).flatten();
-                self.gap_of(self.ahead(until.as_ref().unwrap_or(self.end())))
+                Some(self.gap_of(self.ahead(until.as_ref().unwrap_or(self.end()))))
             }
-            _ => self.gap_of(nowhere()),
+            Found::Part(part) if !self.wants_static_row && !self.is_at_end(&self.at) => {
+                self.sources.cache = true;
+                self.enter(&part);
+                None
+            }
+            _ => Some(self.gap_of(nowhere())),
         }
     }
 
@@ -221,10 +234,7 @@ impl CachedReader {
 
     /// Reads on in the gap that the reader is in, or that begins here.
     async fn step(&mut self) -> Result<()> {
-        let mut gap = match self.gap.take() {
-            Some(gap) => gap,
-            None => self.gap_here(),
-        };
+        let Some(mut gap) = self.gap.take().or_else(|| self.gap_here()) else { return Ok(()) };
         let near = if gap.has_begun() { None } else { Some(self.members_near(&gap).await?) };
         // That there is nothing costs nothing to find out again, where filters tell, or where rows are.
         let has_members = near.as_ref().is_none_or(|near| !near.is_empty());

@@ -70,24 +70,35 @@ impl<T> Sorted<T> {
         self.there(Place { run, at: point(ranks, values, rank, holds) })
     }
 
-    /// The last value of this rank or a lower one, and its rank.
+    /// The last value of this rank or a lower one, where it is, and its rank.
     #[inline]
-    pub(super) fn last_up_to(&self, rank: u64) -> Option<(u64, &T)> {
-        let run = match &*self.runs {
-            [only] => only,
-            runs => &runs[behind(&self.heads, rank).checked_sub(1)?],
+    pub(super) fn last_up_to(&self, rank: u64) -> Option<(Place, u64, &T)> {
+        let number = match &*self.runs {
+            [_] => 0,
+            _ => behind(&self.heads, rank).checked_sub(1)?,
         };
+        let run = &self.runs[number];
         if run.ranks.len() > FEW {
             // At once, in the time of one: each that a search comes to may be far from the CPU. Of two neighbours most searches need one.
             let ranks = Whereabouts::of(run.ranks.as_ptr());
             (0..RANKS).step_by(2).for_each(|line| ranks.behind(line * LINE).bring::<1>());
         }
         let last = behind(&run.ranks, rank).checked_sub(1)?;
-        Some((run.ranks[last], &run.values[last]))
+        Some((Place { run: number, at: last }, run.ranks[last], &run.values[last]))
     }
 
     pub(super) fn get(&self, place: Place) -> Option<&T> {
         self.runs.get(place.run)?.values.get(place.at)
+    }
+
+    /// The rank of the value at a place.
+    pub(super) fn rank(&self, place: Place) -> Option<u64> {
+        self.runs.get(place.run)?.ranks.get(place.at).copied()
+    }
+
+    /// The first place.
+    pub(super) fn first(&self) -> Place {
+        Place { run: 0, at: 0 }
     }
 
     /// The place before another.
@@ -229,7 +240,12 @@ mod tests {
             let before = sorted.place_before(place).and_then(|before| sorted.get(before));
             assert_eq!(before, expected[..behind].last());
             let last = expected[..expected.partition_point(|value| rank(*value) <= rank(wanted))].last();
-            assert_eq!(sorted.last_up_to(rank(wanted)), last.map(|last| (rank(*last), last)));
+            let found = sorted.last_up_to(rank(wanted));
+            assert_eq!(found.map(|(_, rank, value)| (rank, value)), last.map(|last| (rank(*last), last)));
+            assert!(found.is_none_or(|(at, rank, last)| {
+                (sorted.rank(at), sorted.get(at)) == (Some(rank), Some(last))
+            }));
+            assert_eq!(sorted.get(sorted.first()), expected.first());
             let until = place_of(sorted, wanted.saturating_add(300));
             let end = expected.partition_point(|value| *value < wanted.saturating_add(300));
             assert!(sorted.between(place, until).eq(&expected[behind..end]));

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! row      24, 0, [vint length] value … │ vint body size, vint previous size │ vint timestamp │ { 08, [vint length] value } …
-//! frame    ^^  ^   ^^^^^^^^^^^            ^^^^^^^^^^^^^^  ^^^^^^^^^^^^^^^^^^   its length         ^^   ^^^^^^^^^^^
+//! frame    ^^  ^   ^^^^^^^^^^^            ^^^^^^^^^^^^^^  its length           its length         ^^   ^^^^^^^^^^^
 //! ```
 //!
 //! A row that has the frame of a usual one is a usual one: all that its reader looks at is the frame, and the timestamp.
 
 use std::ops::Range;
 
-use model::flat::{FlatRow, Frame, Habit, Layout, UsualRow};
+use model::flat::{FlatRow, Frame, FrameBuilder, Habit, Layout, UsualRow};
 
 use super::usual::Ahead;
 use super::{RowCodec, Sought, UsualValues};
@@ -47,15 +47,10 @@ impl RowOutline {
         let behind_key = layout.clustering().iter().flatten().last().map_or(1, |last| last.end);
         let mut ahead = Ahead::of(&row[behind_key..]);
         ahead.pass_vint()?;
-        ahead.pass_vint()?;
-        let at = row.len() - ahead.left();
-        let told = row[at].leading_ones() + 1;
-        let end = at + told as usize;
-        frame.up_to(at);
-        frame.take_bits(!u8::MAX.checked_shr(told).unwrap_or(0));
-        frame.pass(&(at + 1..end));
+        let previous = put_number(row, row.len() - ahead.left(), &mut frame);
+        let timestamp = put_number(row, previous.end, &mut frame);
         layout.cells().iter().for_each(|value| frame.pass(value));
-        Some(RowOutline { frame: frame.finish(), layout, timestamp: Number::at(at..end) })
+        Some(RowOutline { frame: frame.finish(), layout, timestamp: Number::at(timestamp) })
     }
 
     /// The usual row that stands at the start of these bytes, if it stands as the one that this is of, and before a position. How many
@@ -76,6 +71,17 @@ impl RowOutline {
         let timestamp = codec.minima.timestamp.wrapping_add(self.timestamp.of(row) as i64);
         UsualRow::can_be_of(timestamp).then(|| (FlatRow::laid_out(row, &self.layout, timestamp), row.len()))
     }
+}
+
+/// The place of the vint that stands there, of which nothing is of the frame but how long it is: that is told by as many bits of its first byte as
+/// it has bytes.
+fn put_number(row: &[u8], at: usize, frame: &mut FrameBuilder<'_>) -> Range<usize> {
+    let told = row[at].leading_ones() + 1;
+    let place = at..at + told as usize;
+    frame.up_to(at);
+    frame.take_bits(!u8::MAX.checked_shr(told).unwrap_or(0));
+    frame.pass(&(at + 1..place.end));
+    place
 }
 
 impl Number {
@@ -126,7 +132,7 @@ mod tests {
         let value = len().prop_flat_map(|len| prop::collection::vec(any::<u8>(), len));
         let bits = prop::sample::select(vec![0_u32, 6, 7, 13, 14, 27, 48, 55]);
         let above = bits.prop_flat_map(|bits| 0..1_i64 << bits);
-        (any::<i32>(), text, value, above, prop::sample::select(vec![7_u64, 70, 700, 1 << 40]))
+        (any::<i32>(), text, value, above, prop::sample::select(vec![7_u64, 70, 700, 800, 1 << 40, u64::MAX]))
     }
 
     /// The bytes of a row, with others behind them.
@@ -171,9 +177,9 @@ mod tests {
         RowOutline::of(&bytes[..end], &values).expect("it is long enough")
     }
 
-    /// Bytes of a vint of eight at the most.
+    /// Bytes of a vint.
     fn vint_len(number: u64) -> u32 {
-        (u64::BITS - number.leading_zeros()).max(1).div_ceil(7)
+        (u64::BITS - number.leading_zeros()).max(1).div_ceil(7).min(9)
     }
 
     proptest! {
@@ -194,7 +200,8 @@ mod tests {
             for row in [&first, &alike_it, &other] {
                 let bytes = bytes_of(row);
                 let found = alike(&outline, &codec, &bytes, None);
-                let lengths = |row: &Made| (row.1.len(), row.2.len(), vint_len(row.3 as u64), row.4);
+                let lengths =
+                    |row: &Made| (row.1.len(), row.2.len(), vint_len(row.3 as u64), vint_len(row.4));
                 let expected = (lengths(row) == lengths(&first)).then(|| apart(&codec, &bytes, None)).flatten();
                 prop_assert_eq!(&found, &expected);
                 let left = &bytes[..bytes.len() - cut.min(bytes.len())];

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use model::{Direction, PartitionKey, Position};
 
-use super::{Directory, Entry};
+use super::{Directory, Entry, Look};
 use crate::row_cache::part::Part;
 use crate::row_cache::sorted::Sorted;
 
@@ -78,9 +78,10 @@ impl Directory {
         at: &Position,
         direction: Direction,
     ) -> impl Iterator<Item = Rc<Part>> {
-        let first = match direction {
-            Direction::Forward => Some(self.ending_behind(parts, at).0),
-            Direction::Reverse => parts.place_before(self.starting_from(parts, at)),
+        let first = match (self.look(parts, (at, self.schema.rank(at)), direction), direction) {
+            (Look::Gap(next), _) => next,
+            (_, Direction::Forward) => Some(self.ending_behind(parts, at).0),
+            (_, Direction::Reverse) => parts.place_before(self.starting_from(parts, at)),
         };
         let places = std::iter::successors(first, move |place| match direction {
             Direction::Forward => Some(parts.place_behind(*place)),
