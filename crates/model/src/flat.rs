@@ -1,4 +1,4 @@
-//! Rows, fragments, mutations and schemas as flat bytes.
+//! Rows, fragments and mutations as flat bytes.
 //!
 //! The payload of a commit log, rows that hop to another shard as a plain `Vec<u8>` (nothing else of the model is `Send`), and
 //! many rows in one allocation of a cache. Items stand one after the other and tell their own end. What is decoded points
@@ -18,7 +18,6 @@
 //! | file | draws |
 //! |---|---|
 //! | `mutation` | mutations |
-//! | `schema` | schemas |
 //! | `row` | rows and cells |
 //! | `rows` | mutations of rows alone, put together row by row |
 //! | `standing` | mutations and rows that stay in the bytes they came in |
@@ -35,11 +34,11 @@
 //! | `cursor` | numbers and byte strings |
 //!
 //! Invariants:
-//! 1. Every value of the model has its bytes, even one that breaks its own invariants; only a schema may be refused.
+//! 1. Every value of the model has its bytes, even one that breaks its own invariants.
 //! 2. It has them once: bytes that decode are the very bytes that the value is encoded to.
 //! 3. Nothing panics on any bytes. On the word of a count no more memory is reserved than the bytes take, or a few items do.
 //!
-//! What a log keeps begins with a byte for the version: mutations and schemas. What lives no longer than its process
+//! What a log keeps, a mutation, begins with a byte for the version. What lives no longer than its process
 //! has none. Nothing is summed here; whoever stores the bytes does that.
 
 mod cursor;
@@ -51,7 +50,6 @@ mod outline;
 mod place;
 mod row;
 mod rows;
-mod schema;
 mod sought;
 mod stamp;
 mod standing;
@@ -68,7 +66,7 @@ use self::stamp::Base;
 use crate::key::token_of;
 use crate::{
     Bytes, CqlType, Fragment, FragmentReader, Mutation, Next, PartitionKey, PartitionStart, Position,
-    RangeTombstoneChange, Schema, Slice,
+    RangeTombstoneChange, Slice,
 };
 
 pub use self::frame::{Frame, FrameBuilder};
@@ -78,7 +76,6 @@ pub use self::mutation::put_mutation;
 pub use self::outline::Outline;
 pub use self::place::{put_position, put_slice};
 pub use self::rows::PutRows;
-pub use self::schema::{SchemaError, put_schema};
 pub use self::sought::SoughtRow;
 pub use self::standing::{StandingMutation, StandingRow, standing_mutation};
 pub use self::taker::RowTaker;
@@ -88,7 +85,7 @@ pub use self::view::{CellView, FlatRow, RowVisitor, ValueVisitor};
 /// Why a row that is [given as it stands](FragmentReader::pop_flat) decodes: who gives it has read it. What to expect with.
 pub const GIVEN: &str = "a row that is given as it stands is one";
 
-/// What mutations and schemas begin with. Another byte is of a version that is not known here.
+/// What mutations begin with. Another byte is of a version that is not known here.
 pub const VERSION: u8 = 1;
 
 /// Why bytes could not be decoded.
@@ -131,14 +128,6 @@ pub fn is_usual(fragment: &Fragment) -> bool {
 /// If they are not what [`put_mutation`] gave.
 pub fn mutation(bytes: &Bytes) -> Result<Mutation, FlatError> {
     FlatReader::new(bytes.clone()).only(FlatReader::mutation)
-}
-
-/// The schema that these bytes are, all of them.
-///
-/// # Errors
-/// If they are not what [`put_schema`] gave.
-pub fn schema(bytes: &Bytes) -> Result<Schema, FlatError> {
-    FlatReader::new(bytes.clone()).only(FlatReader::schema)
 }
 
 /// The position that these bytes are, all of them.
@@ -243,14 +232,6 @@ impl FlatReader {
     /// If none is here.
     pub fn mutation(&mut self) -> Result<Mutation, FlatError> {
         self.read(mutation::take)
-    }
-
-    /// The next item, which is a schema.
-    ///
-    /// # Errors
-    /// If none is here.
-    pub fn schema(&mut self) -> Result<Schema, FlatError> {
-        self.read(schema::take)
     }
 
     /// The next item, which is a position.

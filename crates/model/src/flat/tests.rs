@@ -8,9 +8,8 @@ use super::stamp::EPOCH;
 use super::*;
 use crate::clustering::compare_positions;
 use crate::time::{EXPIRED_LIVENESS_TTL, NO_DELETION_TIME, NO_TIMESTAMP};
-use crate::types::UserType;
 use crate::{
-    Cell, CellValue, Clustering, Column, CqlType, DeletionTime, LiveRows, Liveness, RangeTombstone, Row,
+    Cell, CellValue, Clustering, CqlType, DeletionTime, LiveRows, Liveness, RangeTombstone, Row, Schema,
     Weight,
 };
 
@@ -156,47 +155,10 @@ fn mutations() -> impl Strategy<Value = Mutation> {
 }
 
 /// All kinds of names; that each type's name says all of it is a property of the types themselves.
-fn types() -> impl Strategy<Value = CqlType> {
-    let udt = |frozen| {
-        let fields =
-            vec![("a".to_owned(), CqlType::Int), ("ż\"".to_owned(), CqlType::list(CqlType::Text, false))];
-        let udt = UserType { keyspace: "ks".into(), name: "Ünder".into(), fields, frozen: false };
-        let udt = CqlType::Udt(Box::new(udt));
-        if frozen { udt.freeze() } else { udt }
-    };
-    select(vec![
-        CqlType::Int,
-        CqlType::Blob,
-        CqlType::Counter,
-        CqlType::Reversed(Box::new(CqlType::TimeUuid)),
-        CqlType::Composite(vec![CqlType::Int, CqlType::Text]),
-        CqlType::map(CqlType::Int, udt(true), false),
-        CqlType::set(CqlType::tuple([CqlType::Int, CqlType::Date]), true),
-        CqlType::Vector { element: Box::new(CqlType::Float), dimension: 3 },
-        CqlType::Custom("com.example.Own(a=b)".into()),
-        udt(false),
-        udt(true),
-    ])
-}
-
-fn schemas() -> impl Strategy<Value = Schema> {
-    let columns = || {
-        let column = (vec(any::<u8>(), 0..9), types());
-        vec(column.prop_map(|(name, data_type)| Column { name: name.into(), data_type }), 0..6)
-    };
-    (types(), vec(types(), 0..4), columns(), columns()).prop_map(|(key, clustering, statics, regulars)| {
-        Schema::as_listed(key, clustering, statics, regulars)
-    })
-}
-
 fn put<T>(item: &T, put: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     put(item, &mut out);
     out
-}
-
-fn put_valid_schema(schema: &Schema, out: &mut Vec<u8>) {
-    put_schema(schema, out).unwrap();
 }
 
 fn put_all(fragments: &[Fragment]) -> Vec<u8> {
@@ -220,9 +182,6 @@ fn assert_one_form(bytes: &[u8]) {
         assert_eq!(put(&item, put_mutation), bytes);
         let said = item.rows.iter().filter(|row| !row.is_empty());
         assert!(standing.rows.iter().map(StandingRow::to_row).eq(said.cloned()));
-    }
-    if let Ok(item) = schema(&owner) {
-        assert_eq!(put(&item, put_valid_schema), bytes);
     }
     if let Ok(item) = position(&owner) {
         assert_eq!(put(&item, put_position), bytes);
@@ -443,27 +402,20 @@ proptest! {
     }
 
     #[test]
-    fn schemas_round_trip(item in schemas()) {
-        prop_assert_eq!(schema(&put(&item, put_valid_schema).into()), Ok(item));
-    }
-
-    #[test]
     fn positions_and_slices_round_trip(place in positions(), of in slices()) {
         prop_assert_eq!(position(&put(&place, put_position).into()), Ok(place));
         prop_assert_eq!(slice(&put(&of, put_slice).into()), Ok(of));
     }
 
     #[test]
-    fn items_of_all_kinds_stand_in_a_row(write in mutations(), of in schemas(), place in positions(), part in slices()) {
+    fn items_of_all_kinds_stand_in_a_row(write in mutations(), place in positions(), part in slices()) {
         let mut bytes = Vec::new();
         put_slice(&part, &mut bytes);
-        put_schema(&of, &mut bytes).unwrap();
         put_mutation(&write, &mut bytes);
         put_position(&place, &mut bytes);
         let len = bytes.len();
         let mut reader = FlatReader::new(Bytes::from(bytes));
         prop_assert_eq!(reader.slice(), Ok(part));
-        prop_assert_eq!(reader.schema(), Ok(of));
         prop_assert_eq!(reader.mutation(), Ok(write));
         prop_assert!(!reader.is_at_end());
         prop_assert_eq!(reader.position(), Ok(place));
@@ -481,13 +433,12 @@ proptest! {
 
     #[test]
     fn damaged_bytes_have_one_form(
-        fragments in vec(fragments(), 1..4), write in mutations(), of in schemas(), place in positions(), part in slices(),
+        fragments in vec(fragments(), 1..4), write in mutations(), place in positions(), part in slices(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let items = [
             put_all(&fragments),
             put(&write, put_mutation),
-            put(&of, put_valid_schema),
             put(&place, put_position),
             put(&part, put_slice),
         ];
@@ -630,7 +581,6 @@ fn other_versions_and_more_bytes_are_refused() {
     assert_eq!(refused(&bytes).to_string(), "flat bytes, at 8: more bytes follow than there should be");
     bytes[0] = VERSION + 1;
     assert_eq!(refused(&bytes).what, "this version of a mutation is not known");
-    assert_eq!(schema(&bytes.into()).unwrap_err().what, "this version of a schema is not known");
 }
 
 fn of_fragments(bytes: &[u8]) -> &'static str {
@@ -678,36 +628,6 @@ fn heads_have_one_form() {
     assert_eq!(both_sides.what, "a position stands on both sides of its prefix");
 }
 
-#[test]
-fn a_schema_has_one_form() {
-    let name = |data_type: &str| [&[data_type.len() as u8], data_type.as_bytes()].concat();
-    let of = |key: &str, regulars: &[&str]| {
-        let head = [vec![VERSION], name(key), vec![0, 0, regulars.len() as u8]].concat();
-        let columns = regulars.iter().flat_map(|regular| [vec![1, b'c'], name(regular)]);
-        schema(&[head].into_iter().chain(columns).collect::<Vec<_>>().concat().into())
-            .map_err(|error| error.what)
-    };
-    let list = CqlType::list(CqlType::Int, false).to_string();
-    let int = CqlType::Int.to_string();
-    assert!(of(&int, &[&int, &list]).is_ok());
-    assert_eq!(of(&int, &[&list, &int]), Err("a column of one cell comes after a multi-cell one"));
-    for other in ["", "Int32Type", "(", "é("] {
-        assert_eq!(of(other, &[]), Err("the name of a type cannot be read"));
-    }
-}
-
 fn signed_of(number: i64) -> Vec<u8> {
     put(&number, |number, out| crate::types::vint::put_signed(*number, out))
-}
-
-#[test]
-fn a_schema_that_could_not_be_restored_is_refused() {
-    let column = |data_type: CqlType| Column { name: b"c"[..].into(), data_type };
-    let mut schema = Schema::new(CqlType::Custom(" Int32Type".into()), Vec::new(), Vec::new(), Vec::new());
-    let mut out = Vec::new();
-    assert!(matches!(put_schema(&schema, &mut out), Err(SchemaError::Type(_))));
-    schema.partition_key = CqlType::Int;
-    schema.regulars = vec![column(CqlType::list(CqlType::Int, false)), column(CqlType::Int)];
-    assert_eq!(put_schema(&schema, &mut out), Err(SchemaError::Order));
-    assert!(out.is_empty(), "nothing is appended");
 }
