@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::flat::{FlatRow, RowTaker};
+use model::flat::RowTaker;
 use model::{
     DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
     RangeTombstoneChange, Slice,
@@ -22,7 +22,8 @@ use runtime::reuse;
 use crate::big::entry::Promoted;
 use crate::big::promoted_cursor::{Found, Within};
 use crate::data::reader::{Blocks, Data, DataReader, Guess, Pace};
-use crate::data::row::{Lead, RowCodec, RowHabit, RowOutline, Source, UsualValues};
+use crate::data::row::{Lead, RowCodec, RowHabit, Source};
+use crate::data::usual_rows::{Upcoming, UsualRows};
 use crate::sstable::{ReadOptions, SSTable};
 use crate::{Error, Result};
 
@@ -80,12 +81,10 @@ pub(crate) struct PlaceOfBlocks {
     pub(crate) found: Found,
 }
 
-/// The last rows, from the last one on, as long as they stand in one way.
-struct LastAlike<'r, 'p> {
-    codec: &'p RowCodec,
-    buffers: &'r [Rc<Vec<u8>>],
+/// The usual rows of a piece, from the last one on.
+struct Last<'p> {
     items: &'p mut Vec<Item>,
-    outline: &'r RowOutline,
+    buffers: &'p [Rc<Vec<u8>>],
 }
 
 /// Where the rows of a piece seem to end, in bytes from the partition's start.
@@ -360,44 +359,22 @@ impl Piece {
 
     /// Gives the last rows as long as they are usual ones and `take` wants more.
     fn pop_flat(&mut self, codec: &RowCodec, habit: &RowHabit, take: &mut impl RowTaker) {
-        let (buffers, items) = (&self.buffers, &mut self.items);
-        let (mut run, had, mut values) = (habit.begin(), items.len(), UsualValues::default());
-        loop {
-            if let Some(outline) = run.outline().cloned()
-                && !take.rows(&mut LastAlike { codec, buffers, items, outline: &outline })
-            {
-                break;
-            }
-            let Some(bytes) = bytes_of_last(items, buffers) else { break };
-            // One that was known by its outline may end too near the end of its buffer to be taken apart so: it is decoded then.
-            let Some(end) = codec.usual_row(bytes, 0..bytes.len(), None, &mut values) else { break };
-            items.pop();
-            run.other(|| RowOutline::of(&bytes[..end], &values));
-            if !take.row(FlatRow::usual(&values.row())) {
-                break;
-            }
-        }
-        run.finish(had - items.len());
+        let Piece { items, buffers } = self;
+        UsualRows::new(codec, Last { items, buffers }, None, habit).give(take);
     }
 }
 
-impl<'r> Iterator for LastAlike<'r, '_> {
-    type Item = FlatRow<'r>;
+impl<'p> Upcoming<'p> for Last<'p> {
+    #[inline(always)]
+    fn next(&self) -> Option<&'p [u8]> {
+        let Some(&Item::Usual { buffer, at }) = self.items.last() else { return None };
+        Some(&self.buffers[buffer as usize][at as usize..])
+    }
 
     #[inline(always)]
-    fn next(&mut self) -> Option<FlatRow<'r>> {
-        let bytes = bytes_of_last(self.items, self.buffers)?;
-        let (row, _) = self.outline.row(self.codec, bytes, None)?;
+    fn pass(&mut self, _: usize) {
         self.items.pop();
-        Some(row)
     }
-}
-
-/// The bytes that begin with the last row, if it is a usual one.
-#[inline(always)]
-fn bytes_of_last<'r>(items: &[Item], buffers: &'r [Rc<Vec<u8>>]) -> Option<&'r [u8]> {
-    let Some(&Item::Usual { buffer, at }) = items.last() else { return None };
-    Some(&buffers[buffer as usize][at as usize..])
 }
 
 impl Drop for Piece {
@@ -448,11 +425,12 @@ fn change(position: Position, deletion: DeletionTime) -> Fragment {
 
 #[cfg(test)]
 mod tests {
+    use model::flat::FlatRow;
     use model::{Column, CqlType, Schema};
 
     use super::*;
     use crate::Version;
-    use crate::data::row::Minima;
+    use crate::data::row::{Minima, UsualValues};
 
     fn codec() -> RowCodec {
         let regulars = vec![Column { name: b"v"[..].into(), data_type: CqlType::Text }];

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::pages::table;
 
 /// Where it is behind: a part of the page, a line up to a comma, what is counted, and the paragraph. An empty text is any.
-const REASONS: [(&str, &str, &str, &str); 14] = [
+const REASONS: [(&str, &str, &str, &str); 15] = [
     ("disk", "a row", "requests", "Requests of a row"),
     ("disk", "an absent row", "requests", "Requests of a row"),
     ("disk", "read 64, skip 4096, the first time", "KiB", "KiB of skips, the first time"),
@@ -14,6 +14,7 @@ const REASONS: [(&str, &str, &str, &str); 14] = [
     ("disk", "peak memory with reads of a row", "MiB", "Peak memory"),
     ("many", "an absent row", "", "Requests of a row"),
     ("many", "peak memory with reads of a row", "MiB", "Peak memory"),
+    ("disk-instructions", "an absent row", "", "Instructions of absent rows from disk"),
     ("disk-rates", "a row", "", "Rows a second of a row from disk"),
     ("disk-rates", "all rows", "", "Rows a second of all rows from disk"),
     ("disk-rates", "an absent row", "", "Rows a second of absent rows from disk"),

@@ -9,7 +9,7 @@ pub(crate) mod read_ahead;
 pub mod reader;
 pub mod row;
 pub(crate) mod sums;
-mod usual_rows;
+pub(crate) mod usual_rows;
 pub(crate) mod walk;
 mod window;
 pub(crate) mod writer;

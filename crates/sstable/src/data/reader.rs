@@ -23,7 +23,7 @@ use super::chunk::DataFile;
 pub use super::guess::Guess;
 use super::guess::Slack;
 use super::row::{Lead, Marker, Minima, RowCodec, RowHabit, RowLead, Sought, bring_near};
-use super::usual_rows::UsualRows;
+use super::usual_rows::{AtHand, UsualRows};
 pub use super::window::Pace;
 use super::window::Window;
 use crate::decode::DecodeError;
@@ -444,7 +444,7 @@ impl DataReader {
     #[inline]
     pub(crate) fn usual_rows(&mut self, take: &mut impl RowTaker) {
         if let Some(rows) = self.usual() {
-            let end = rows.give(take);
+            let end = rows.give(take).at();
             self.window.advance_to(end);
         }
     }
@@ -453,13 +453,13 @@ impl DataReader {
     #[inline]
     pub(crate) fn pass_usual_rows(&mut self, tell: impl FnMut(&Rc<Vec<u8>>, usize)) {
         if let Some(rows) = self.usual() {
-            let end = rows.pass(tell);
+            let end = rows.pass(tell).at();
             self.window.advance_to(end);
         }
     }
 
     #[inline]
-    fn usual(&self) -> Option<UsualRows<'_>> {
+    fn usual(&self) -> Option<UsualRows<'_, AtHand<'_>>> {
         let is_among_rows = self.state == State::Rows && self.open_at_entry.is_some();
         if !is_among_rows || !self.ready.is_empty() {
             return None;
@@ -470,7 +470,7 @@ impl DataReader {
             self.plan.slice().filter(|slice| slice.end != Position::end()).map(|slice| {
                 Sought::new(codec, schema, &slice.end).with_weight(self.data.weight_at_end(slice))
             });
-        Some(UsualRows::new(codec, self.window.source(), end, habit))
+        Some(UsualRows::new(codec, AtHand::new(self.window.source()), end, habit))
     }
 
     /// Where the slice begins, as long as nothing of it was found. Behind its first row there is none that comes before it.

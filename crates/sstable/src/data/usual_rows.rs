@@ -1,10 +1,12 @@
-//! Usual rows at hand, one behind the other, as long as they are usual and before the end of what is read. Those that stand as the ones
+//! Usual rows, one behind the other, as long as they are usual and before the end of what is read. Those that stand as the ones
 //! before them are not taken apart.
 //!
 //! ```text
 //! ··│row│row│row│row│row·row│row│row│···
 //!    a   a   a   a   other   a   a        a: alike
 //! ```
+//!
+//! They stand side by side in the bytes at hand, or were noted where they stand, for whoever reads them from the last one on.
 
 use std::rc::Rc;
 
@@ -12,46 +14,59 @@ use model::flat::{FlatRow, RowTaker, Run};
 
 use super::row::{RowCodec, RowHabit, RowOutline, Sought, Source, UsualValues, bring_near};
 
-/// The rows from a place on.
-pub(super) struct UsualRows<'w> {
+/// The rows that are ahead.
+pub(crate) struct UsualRows<'w, A> {
     codec: &'w RowCodec,
-    buffer: &'w Rc<Vec<u8>>,
-    /// Those of the buffer up to where rows may stand.
-    bytes: &'w [u8],
-    at: usize,
+    ahead: A,
     before: Option<Sought<'w>>,
     run: Run<'w, RowOutline>,
     /// How many were given.
     count: usize,
 }
 
+/// Where rows are.
+pub(crate) trait Upcoming<'w> {
+    /// The bytes that begin with the next row, if there is one.
+    fn next(&self) -> Option<&'w [u8]>;
+
+    /// That row was given; it has so many bytes.
+    fn pass(&mut self, len: usize);
+}
+
+/// Rows side by side in a buffer.
+pub(super) struct AtHand<'w> {
+    buffer: &'w Rc<Vec<u8>>,
+    /// Those of the buffer up to where rows may stand.
+    bytes: &'w [u8],
+    /// Where the next one begins.
+    at: usize,
+}
+
 /// Those that stand in one way.
-struct RowsAlike<'r, 'w> {
-    rows: &'r mut UsualRows<'w>,
+struct Alike<'r, 'w, A> {
+    rows: &'r mut UsualRows<'w, A>,
     outline: &'r RowOutline,
 }
 
-impl<'w> UsualRows<'w> {
-    /// Those that stand there, before a position, of a file with this habit.
+impl<'w, A: Upcoming<'w>> UsualRows<'w, A> {
+    /// Those before a position, of a file with this habit.
     #[inline]
-    pub(super) fn new(
+    pub(crate) fn new(
         codec: &'w RowCodec,
-        (source, at): (Source<'w>, usize),
+        ahead: A,
         before: Option<Sought<'w>>,
         habit: &'w RowHabit,
-    ) -> UsualRows<'w> {
-        let Source { owner: buffer, end } = source;
-        let bytes = &buffer[..end];
-        UsualRows { codec, buffer, bytes, at, before, run: habit.begin(), count: 0 }
+    ) -> UsualRows<'w, A> {
+        UsualRows { codec, ahead, before, run: habit.begin(), count: 0 }
     }
 
-    /// Gives them as long as more are wanted. Behind which place of the buffer they end.
+    /// Gives them as long as more are wanted. What is ahead then.
     #[inline]
-    pub(super) fn give(mut self, take: &mut impl RowTaker) -> usize {
+    pub(crate) fn give(mut self, take: &mut impl RowTaker) -> A {
         let mut values = UsualValues::default();
         loop {
             if let Some(outline) = self.run.outline().cloned()
-                && !take.rows(&mut self.alike(&outline))
+                && !take.rows(&mut Alike { rows: &mut self, outline: &outline })
             {
                 break;
             }
@@ -62,17 +77,38 @@ impl<'w> UsualRows<'w> {
         self.end()
     }
 
-    /// Passes by all of them, and tells where they begin. Behind which place of the buffer they end.
+    /// Takes one apart, however it stands; whether there is one. One that ends where its buffer does may be known by its outline alone: then
+    /// there is none.
     #[inline]
-    pub(super) fn pass(mut self, mut tell: impl FnMut(&'w Rc<Vec<u8>>, usize)) -> usize {
-        let (buffer, mut values) = (self.buffer, UsualValues::default());
+    fn other(&mut self, values: &mut UsualValues<'w>) -> bool {
+        let Some(bytes) = self.ahead.next() else { return false };
+        let end = self.codec.usual_row(bytes, 0..bytes.len(), self.before.as_ref(), values);
+        let Some(end) = end else { return false };
+        self.ahead.pass(end);
+        self.count += 1;
+        self.run.other(|| RowOutline::of(&bytes[..end], values));
+        true
+    }
+
+    #[inline]
+    fn end(self) -> A {
+        self.run.finish(self.count);
+        self.ahead
+    }
+}
+
+impl<'w> UsualRows<'w, AtHand<'w>> {
+    /// Passes by all of them, and tells in which buffer they stand, and where they begin there. What is ahead then.
+    #[inline]
+    pub(super) fn pass(mut self, mut tell: impl FnMut(&'w Rc<Vec<u8>>, usize)) -> AtHand<'w> {
+        let mut values = UsualValues::default();
         loop {
-            let mut at = self.at;
+            let AtHand { buffer, mut at, .. } = self.ahead;
             if let Some(outline) = self.run.outline().cloned() {
-                let mut alike = self.alike(&outline);
+                let mut alike = Alike { rows: &mut self, outline: &outline };
                 while alike.next().is_some() {
                     tell(buffer, at);
-                    at = alike.rows.at;
+                    at = alike.rows.ahead.at;
                 }
             }
             if !self.other(&mut values) {
@@ -81,42 +117,44 @@ impl<'w> UsualRows<'w> {
             tell(buffer, at);
         }
     }
+}
 
-    #[inline(always)]
-    fn alike<'r>(&'r mut self, outline: &'r RowOutline) -> RowsAlike<'r, 'w> {
-        RowsAlike { rows: self, outline }
+impl<'w> AtHand<'w> {
+    /// From a place on.
+    #[inline]
+    pub(super) fn new((source, at): (Source<'w>, usize)) -> AtHand<'w> {
+        let Source { owner: buffer, end } = source;
+        AtHand { buffer, bytes: &buffer[..end], at }
     }
 
-    /// Takes one apart, however it stands; whether there is one.
+    /// Where in the buffer they begin.
     #[inline]
-    fn other(&mut self, values: &mut UsualValues<'w>) -> bool {
-        let ahead = self.at..self.bytes.len();
-        let row = self.codec.usual_row(self.bytes, ahead, self.before.as_ref(), values);
-        let Some(behind) = row else { return false };
-        let row = self.at..behind;
-        bring_near(self.bytes, &row);
-        self.at = behind;
-        self.count += 1;
-        self.run.other(|| RowOutline::of(&self.bytes[row], values));
-        true
-    }
-
-    #[inline]
-    fn end(self) -> usize {
-        self.run.finish(self.count);
+    pub(super) fn at(&self) -> usize {
         self.at
     }
 }
 
-impl<'r> Iterator for RowsAlike<'r, '_> {
+impl<'w> Upcoming<'w> for AtHand<'w> {
+    #[inline(always)]
+    fn next(&self) -> Option<&'w [u8]> {
+        self.bytes.get(self.at..)
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, len: usize) {
+        bring_near(self.bytes, &(self.at..self.at + len));
+        self.at += len;
+    }
+}
+
+impl<'r, 'w: 'r, A: Upcoming<'w>> Iterator for Alike<'r, 'w, A> {
     type Item = FlatRow<'r>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<FlatRow<'r>> {
-        let UsualRows { codec, bytes, at, before, .. } = &*self.rows;
-        let (row, len) = self.outline.row(codec, bytes.get(*at..)?, before.as_ref())?;
-        bring_near(bytes, &(*at..*at + len));
-        self.rows.at += len;
+        let UsualRows { codec, ahead, before, .. } = &*self.rows;
+        let (row, len) = self.outline.row(codec, ahead.next()?, before.as_ref())?;
+        self.rows.ahead.pass(len);
         self.rows.count += 1;
         Some(row)
     }

@@ -73,11 +73,13 @@ impl<T> Sorted<T> {
     /// The last value of this rank or a lower one, where it is, and its rank.
     #[inline]
     pub(super) fn last_up_to(&self, rank: u64) -> Option<(Place, u64, &T)> {
-        let number = match &*self.runs {
-            [_] => 0,
-            _ => behind(&self.heads, rank).checked_sub(1)?,
+        let (number, run) = match &*self.runs {
+            [only] => (0, only),
+            runs => {
+                let number = behind(&self.heads, rank).checked_sub(1)?;
+                (number, &runs[number])
+            }
         };
-        let run = &self.runs[number];
         if run.ranks.len() > FEW {
             // At once, in the time of one: each that a search comes to may be far from the CPU. Of two neighbours most searches need one.
             let ranks = Whereabouts::of(run.ranks.as_ptr());

@@ -47,8 +47,8 @@ impl RowOutline {
         let behind_key = layout.clustering().iter().flatten().last().map_or(1, |last| last.end);
         let mut ahead = Ahead::of(&row[behind_key..]);
         ahead.pass_vint()?;
-        let previous = put_number(row, row.len() - ahead.left(), &mut frame);
-        let timestamp = put_number(row, previous.end, &mut frame);
+        let previous = pass_number(row, row.len() - ahead.left(), &mut frame);
+        let timestamp = pass_number(row, previous.end, &mut frame);
         layout.cells().iter().for_each(|value| frame.pass(value));
         Some(RowOutline { frame: frame.finish(), layout, timestamp: Number::at(timestamp) })
     }
@@ -75,7 +75,7 @@ impl RowOutline {
 
 /// The place of the vint that stands there, of which nothing is of the frame but how long it is: that is told by as many bits of its first byte as
 /// it has bytes.
-fn put_number(row: &[u8], at: usize, frame: &mut FrameBuilder<'_>) -> Range<usize> {
+fn pass_number(row: &[u8], at: usize, frame: &mut FrameBuilder<'_>) -> Range<usize> {
     let told = row[at].leading_ones() + 1;
     let place = at..at + told as usize;
     frame.up_to(at);
