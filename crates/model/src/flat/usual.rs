@@ -128,7 +128,7 @@ impl<'a> ByValues<'a> for UsualRow<'a> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{FlatRow, is_usual, put_fragment};
+    use super::super::{FlatRow, Outline, is_usual, put_fragment};
     use super::*;
     use crate::time::NO_TIMESTAMP;
     use crate::{Bytes, Cell, CellValue, Clustering, Fragment, Position, Row};
@@ -229,8 +229,8 @@ mod tests {
             let values = UsualRow { clustering: &clustering, timestamp, cells: &cells };
             let mut flat = Vec::new();
             put_fragment(&row(&values), &mut flat);
-            let flat = Bytes::from(flat);
-            let (shown, flat) = (FlatRow::usual(&values), FlatRow::alone(&flat).known_as(true));
+            let bytes = Bytes::from(flat);
+            let (shown, flat) = (FlatRow::usual(&values), FlatRow::alone(&bytes).known_as(true));
             prop_assert!(shown.is_usual());
             let seen = |of: FlatRow<'_>| {
                 let (mut all, mut live, mut place) = (Seen::default(), Seen::default(), Fragment::default());
@@ -242,11 +242,18 @@ mod tests {
                 (all, live, place, put)
             };
             prop_assert_eq!(seen(shown), seen(flat));
+            // And as by the places of the values in them.
+            let outline = Outline::of(flat).expect("it is long enough");
+            let laid_out = FlatRow::laid_out(&bytes, outline.layout(), timestamp);
+            prop_assert!(laid_out.is_usual() && laid_out.value_bytes() == shown.value_bytes());
+            prop_assert_eq!(seen(laid_out), seen(flat));
             let types = [CqlType::Int, CqlType::Blob];
             let values = prefix.iter().map(|value| value.as_deref().map(Bytes::from)).collect();
             let position = Position { prefix: Clustering { values }, weight };
-            let compared = [shown, flat].map(|row| row.compare(&types, position.as_view()).unwrap());
-            prop_assert_eq!(compared[0], compared[1]);
+            let compared = |row: FlatRow<'_>| row.compare(&types, position.as_view()).unwrap();
+            prop_assert_eq!([shown, laid_out].map(compared), [compared(flat); 2]);
+            let keys = [shown, laid_out, flat].map(|row| row.clustering().unwrap());
+            prop_assert!(keys[0] == keys[2] && keys[1] == keys[2]);
         }
     }
 }

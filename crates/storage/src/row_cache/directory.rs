@@ -527,6 +527,7 @@ fn agree(a: Option<DeletionTime>, b: Option<DeletionTime>) -> bool {
 #[cfg(test)]
 mod tests {
     use model::{Bytes, Clustering, CqlType, Fragment, RangeTombstoneChange, Row};
+    use testkit::generate::random::Random;
 
     use super::super::stretch::Draft;
 
@@ -672,7 +673,7 @@ mod tests {
         let schema = Rc::new(schema);
         let mut positions = vec![Position::start(), Position::end()];
         for first in [None, Some(0_u8), Some(1), Some(2)] {
-            let value = |of: u8| model::Bytes::from(vec![of]);
+            let value = |of: u8| Bytes::from(vec![of]);
             let prefix = |second: Option<u8>| Clustering {
                 values: std::iter::once(first.map(value)).chain(second.map(|of| Some(value(of)))).collect(),
             };
@@ -685,17 +686,12 @@ mod tests {
         let count = positions.len();
         let place_of =
             |of: &Position| positions.iter().position(|at| schema.compare(at, of).is_eq()).unwrap();
-        for seed in 0..200_usize {
-            let directory = Rc::new(Directory::new(&schema));
+        for seed in 0..200 {
+            let (directory, random) = (Rc::new(Directory::new(&schema)), &mut Random::new(seed));
             let mut kept: Vec<Rc<Part>> = Vec::new();
-            let mut state = seed;
-            let mut random = |end: usize| {
-                state = state.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5677) ^ state >> 29;
-                (state >> 7) % end
-            };
             for number in 0..12 {
-                let start = random(count - 1);
-                let end = start + 1 + random((count - start - 1).min(6));
+                let start = random.below(count - 1);
+                let end = start + 1 + random.below((count - start - 1).min(6));
                 let ends = (&positions[start], &positions[end]);
                 let mut draft = Draft::default();
                 let part = Part::of_rows(None, ends, DeletionTime::LIVE, &mut draft, Direction::Forward);
