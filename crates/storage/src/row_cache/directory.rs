@@ -75,14 +75,14 @@ pub(super) enum Found {
     Gap(Option<Position>),
 }
 
-/// What a first look at a position tells, as a stream runs.
+/// Where a position is among the parts, as a stream runs.
+#[derive(Clone, Copy)]
 enum Look {
-    /// This part covers it.
-    Part(Rc<Part>),
-    /// None does. The place of the part that comes next: in front of all there is none in reverse, and there is no part at that behind all.
+    /// In the part of this place.
+    Part(Place),
+    /// In none. This is the place of the part that comes next: in front of all there is none in reverse, and there is no part at that
+    /// behind all.
     Gap(Option<Place>),
-    /// It may be either: where many parts start at one rank, at the first rank in reverse, and beside a part that is just being dropped.
-    Unclear,
 }
 
 /// Said of a part that is not the one that is just being dropped.
@@ -126,73 +126,64 @@ impl Directory {
     pub(super) fn find(&self, key: &PartitionKey, at: &Position, direction: Direction) -> Found {
         let Some(partition) = self.partition(key) else { return Found::Gap(None) };
         let parts = partition.of_rows.borrow();
+        let part = |entry: &Entry| entry.part().expect(ALIVE);
+        match self.look(&parts, at, direction) {
+            Look::Part(place) => Found::Part(part(parts.get(place).expect("it was seen there"))),
+            Look::Gap(next) => Found::Gap(next.and_then(|place| parts.get(place)).map(|entry| {
+                entry.near.bring(&entry.part, direction);
+                part(entry).near_end(direction).clone()
+            })),
+        }
+    }
+
+    /// Where a position is.
+    fn look(&self, parts: &Sorted<Entry>, at: &Position, direction: Direction) -> Look {
         let rank = self.schema.rank(at);
-        let part = |place: Place| {
-            let entry = parts.get(place).expect("whoever found the place saw it");
+        let last = self.last_started(parts, (at, rank), direction);
+        let reaches = |place: &Place| {
+            let Some(entry) = parts.get(*place) else { return false };
+            let ends = self.end_compared(entry, (at, rank));
+            if direction == Direction::Forward { ends.is_gt() } else { ends.is_ge() }
+        };
+        match (last.filter(reaches), direction) {
+            (Some(place), _) => Look::Part(place),
+            (None, Direction::Forward) => {
+                Look::Gap(Some(last.map_or(parts.first(), |last| parts.place_behind(last))))
+            }
+            (None, Direction::Reverse) => Look::Gap(last),
+        }
+    }
+
+    /// The last part that starts before a position of this rank; it may start there for who runs forward, as who comes from behind is not in it.
+    fn last_started(
+        &self,
+        parts: &Sorted<Entry>,
+        (at, rank): (&Position, u64),
+        direction: Direction,
+    ) -> Option<Place> {
+        let has_started = |entry: &Entry| {
+            let starts = self.start_compared(entry, at);
+            if direction == Direction::Forward { starts.is_le() } else { starts.is_lt() }
+        };
+        let (place, start_rank, entry) = parts.last_up_to(rank)?;
+        if entry.end_rank >= rank {
             entry.near.bring(&entry.part, direction);
-            entry.part().expect(ALIVE)
-        };
-        match self.look(&parts, (at, rank), direction) {
-            Look::Part(part) => return Found::Part(part),
-            Look::Gap(next) => {
-                let next = next.filter(|place| parts.get(*place).is_some());
-                return Found::Gap(next.map(|place| part(place).near_end(direction).clone()));
-            }
-            Look::Unclear => {}
         }
-        match direction {
-            Direction::Forward => match self.ending_behind(&parts, at) {
-                (place, true) => Found::Part(part(place)),
-                (place, false) => Found::Gap(parts.get(place).map(|_| part(place).ends().0.clone())),
-            },
-            Direction::Reverse => {
-                let Some(last) = parts.place_before(self.starting_from(&parts, at)) else {
-                    return Found::Gap(None);
-                };
-                let ends_before = |entry| self.end_compared(entry, (at, rank)).is_lt();
-                match parts.get(last).is_some_and(ends_before) {
-                    true => Found::Gap(Some(part(last).ends().1.clone())),
-                    false => Found::Part(part(last)),
-                }
-            }
+        if start_rank < rank || has_started(entry) {
+            return Some(place);
+        }
+        // Mostly it is alone at its rank.
+        let before = parts.place_before(place)?;
+        match parts.rank(before) == Some(rank) {
+            false => Some(before),
+            true => parts.place_before(parts.partition_point(rank, has_started)),
         }
     }
 
-    /// Whether a part covers a position of this rank, from there on as a stream runs, as far as one search tells.
-    fn look(&self, parts: &Sorted<Entry>, (at, rank): (&Position, u64), direction: Direction) -> Look {
-        // Parts that start there are behind it for who comes from behind.
-        let up_to = match direction {
-            Direction::Forward => Some(rank),
-            Direction::Reverse => rank.checked_sub(1),
-        };
-        let Some(up_to) = up_to else { return Look::Unclear };
-        let last = parts.last_up_to(up_to);
-        let behind = last.as_ref().map_or(parts.first(), |(place, ..)| parts.place_behind(*place));
-        let next = match direction {
-            Direction::Forward => Some(behind),
-            Direction::Reverse if parts.rank(behind) == Some(rank) => return Look::Unclear,
-            Direction::Reverse => last.as_ref().map(|(place, ..)| *place),
-        };
-        let Some((_, start_rank, entry)) = last.filter(|(.., entry)| entry.end_rank >= rank) else {
-            return Look::Gap(next);
-        };
-        entry.near.bring(&entry.part, direction);
-        let Some(part) = entry.part() else { return Look::Unclear };
-        let (start, end) = part.ends();
-        if start_rank == rank && self.schema.compare(start, at).is_gt() {
-            return Look::Unclear;
-        }
-        let ends = entry.end_rank.cmp(&rank).then_with(|| self.schema.compare(end, at));
-        let covers = if direction == Direction::Forward { ends.is_gt() } else { ends.is_ge() };
-        if covers { Look::Part(part) } else { Look::Gap(next) }
-    }
-
-    /// The place of a part of rows that no other one has anything in common with, as far as one search tells.
+    /// The place of a part of rows that no other one has anything in common with; `None` if one has.
     fn place_between(&self, parts: &Sorted<Entry>, part: &Part) -> Option<Place> {
         let Scope::Rows { start, end } = &part.scope else { return None };
-        let Look::Gap(next) = self.look(parts, (start, self.schema.rank(start)), Direction::Forward) else {
-            return None;
-        };
+        let Look::Gap(next) = self.look(parts, start, Direction::Forward) else { return None };
         let begins_before_end = |(rank, entry): (u64, &Entry)| {
             rank.cmp(&self.schema.rank(end)).then_with(|| self.start_compared(entry, end)).is_lt()
         };
@@ -263,19 +254,17 @@ impl Directory {
         if self.place_between(&parts, part).is_some() {
             return None;
         }
-        let ((around_start, covers), behind) =
-            (self.ending_behind(&parts, start), self.starting_from(&parts, end));
-        if around_start == behind {
-            return None;
-        }
         let agreeing =
             |entry: &Entry| entry.part().filter(|known| agree(known.stretch.head, part.stretch.head));
-        let starts_before = |entry: &&Entry| covers && self.start_compared(entry, start).is_lt();
-        let first = parts.get(around_start).filter(starts_before).and_then(agreeing);
+        let around = |at, direction| match self.look(&parts, at, direction) {
+            Look::Part(place) => parts.get(place),
+            Look::Gap(_) => None,
+        };
+        let starts_before = |entry: &&Entry| self.start_compared(entry, start).is_lt();
+        let first = around(start, Direction::Forward).filter(starts_before).and_then(agreeing);
         let rank = self.schema.rank(end);
         let ends_behind = |entry: &&Entry| self.end_compared(entry, (end, rank)).is_gt();
-        let last = parts.place_before(behind).and_then(|place| parts.get(place));
-        let last = last.filter(ends_behind).and_then(agreeing);
+        let last = around(end, Direction::Reverse).filter(ends_behind).and_then(agreeing);
         (first.is_some() || last.is_some()).then_some([first, last])
     }
 
@@ -364,8 +353,8 @@ impl Directory {
         let mut at = Position::start();
         // From one to the next, whichever of the two has fewer.
         while let Some(next) = memtable.next_touched(key, &at) {
-            let part = parts.get(self.ending_behind(&parts, &next).0).and_then(Entry::part);
-            let Some(part) = part else { break };
+            let place = self.look(&parts, &next, Direction::Forward).place();
+            let Some(part) = place.and_then(|place| parts.get(place)).and_then(Entry::part) else { break };
             let (start, end) = part.ends();
             if self.schema.compare(start, &next).is_gt() {
                 at = start.clone();
@@ -409,8 +398,10 @@ impl Directory {
             Scope::Static => partition.of_static_row.borrow().upgrade().into_iter().collect(),
             Scope::Rows { start, end } => {
                 let parts = partition.of_rows.borrow();
-                let (first, behind) = (self.ending_behind(&parts, start).0, self.starting_from(&parts, end));
-                parts.between(first, behind).filter_map(Entry::part).collect()
+                let first = self.look(&parts, start, Direction::Forward).place();
+                let behind = self.starting_from(&parts, end);
+                let overlapping = first.into_iter().flat_map(|first| parts.between(first, behind));
+                overlapping.filter_map(Entry::part).collect()
             }
         }
     }
@@ -440,18 +431,6 @@ impl Directory {
         parts.partition_point(self.schema.rank(at), |entry| self.start_compared(entry, at).is_lt())
     }
 
-    /// The first part that ends behind a position, and whether it starts there or before.
-    fn ending_behind(&self, parts: &Sorted<Entry>, at: &Position) -> (Place, bool) {
-        let rank = self.schema.rank(at);
-        let behind = parts.partition_point(rank, |entry| self.start_compared(entry, at).is_le());
-        // Of those that start before, only the last one can reach behind it.
-        let last = parts.place_before(behind);
-        let reaches = |place: &Place| {
-            parts.get(*place).is_some_and(|entry| self.end_compared(entry, (at, rank)).is_gt())
-        };
-        last.filter(reaches).map_or((behind, false), |last| (last, true))
-    }
-
     /// Where a part starts, beside a position of its rank. One that is just being dropped starts there.
     fn start_compared(&self, entry: &Entry, at: &Position) -> Ordering {
         entry.part().map_or(Ordering::Equal, |part| self.schema.compare(part.ends().0, at))
@@ -461,6 +440,16 @@ impl Directory {
     fn end_compared(&self, entry: &Entry, (at, rank): (&Position, u64)) -> Ordering {
         let compared = || self.schema.compare(entry.part().expect(ALIVE).ends().1, at);
         entry.end_rank.cmp(&rank).then_with(compared)
+    }
+}
+
+impl Look {
+    /// The place of the part that is there, or else of the one that comes next.
+    fn place(self) -> Option<Place> {
+        match self {
+            Look::Part(place) => Some(place),
+            Look::Gap(next) => next,
+        }
     }
 }
 

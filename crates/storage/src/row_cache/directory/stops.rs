@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use model::{Direction, PartitionKey, Position};
 
-use super::{Directory, Entry, Look};
+use super::{Directory, Entry};
 use crate::row_cache::part::Part;
 use crate::row_cache::sorted::Sorted;
 
@@ -78,11 +78,7 @@ impl Directory {
         at: &Position,
         direction: Direction,
     ) -> impl Iterator<Item = Rc<Part>> {
-        let first = match (self.look(parts, (at, self.schema.rank(at)), direction), direction) {
-            (Look::Gap(next), _) => next,
-            (_, Direction::Forward) => Some(self.ending_behind(parts, at).0),
-            (_, Direction::Reverse) => parts.place_before(self.starting_from(parts, at)),
-        };
+        let first = self.look(parts, at, direction).place();
         let places = std::iter::successors(first, move |place| match direction {
             Direction::Forward => Some(parts.place_behind(*place)),
             Direction::Reverse => parts.place_before(*place),
