@@ -109,47 +109,43 @@ impl PackedBlocks {
 
     fn pack(codec: &RowCodec, blocks: &[Plain<'_>]) -> PackedBlocks {
         let edges = || blocks.iter().flat_map(|block| block.edges);
-        let len = blocks[0].edges[0].len();
-        let kind = match Numbers::of(codec, edges()) {
-            Some(numbers) => Edges::Numbers(numbers),
-            None if edges().all(|edge| edge.len() == len) => Edges::Fixed(len),
-            None => Edges::Ends,
-        };
-        let common = if matches!(kind, Edges::Numbers(_)) { 0 } else { common(edges()) };
-        let start = blocks.iter().map(|block| block.reach.start).min().unwrap_or(0);
-        let reach = start..blocks[blocks.len() - 1].reach.end;
-        let is_whole = blocks.windows(2).all(|pair| pair[0].reach.end == pair[1].reach.start);
-        let farthest = blocks.iter().map(|block| block.reach.end - start).max().unwrap_or(0);
-        let width = width_of(farthest);
-
-        let of_edges: usize = match kind {
-            Edges::Numbers(numbers) => 2 * blocks.len() * numbers.width,
-            Edges::Fixed(_) => edges().map(|edge| edge.len() - common).sum(),
-            Edges::Ends => edges().map(|edge| END + edge.len() - common).sum(),
-        };
+        let (reach, farthest, is_whole) = around(blocks);
+        let width = width_of(farthest - reach.start);
         let places = blocks.len() * width * if is_whole { 1 } else { 2 };
-        let mut bytes = Vec::with_capacity(common + of_edges + places + SLACK);
-        bytes.extend_from_slice(&blocks[0].edges[0][..common]);
-        kind.put(edges(), common, &mut bytes);
+
+        let (mut bytes, common, kind);
+        if let Some((numbers, ranks)) = Numbers::of(codec, edges()) {
+            bytes = Vec::with_capacity(ranks.len() * numbers.width + places + 2 * SLACK);
+            put_all(
+                ranks.iter().map(|rank| (rank - numbers.least) >> numbers.shift()),
+                numbers.width,
+                &mut bytes,
+            );
+            (common, kind) = (0, Edges::Numbers(numbers));
+        } else {
+            let len = blocks[0].edges[0].len();
+            common = common_of(edges());
+            let is_fixed = edges().all(|edge| edge.len() == len);
+            kind = if is_fixed { Edges::Fixed(len - common) } else { Edges::Ends };
+            let end = if is_fixed { 0 } else { END };
+            let of_edges: usize = edges().map(|edge| end + edge.len() - common).sum();
+            bytes = Vec::with_capacity(common + of_edges + places + 2 * SLACK);
+            bytes.extend_from_slice(&blocks[0].edges[0][..common]);
+            if !is_fixed {
+                put_ends(edges().map(|edge| edge.len() - common), &mut bytes);
+            }
+            edges().for_each(|edge| bytes.extend_from_slice(&edge[common..]));
+        }
         let starts = bytes.len();
-        let mut put = |at: u64| bytes.extend_from_slice(&(at - start).to_le_bytes()[..width]);
-        blocks.iter().for_each(|block| put(block.reach.start));
+        put_all(blocks.iter().map(|block| block.reach.start - reach.start), width, &mut bytes);
         if !is_whole {
-            blocks.iter().for_each(|block| put(block.reach.end));
+            put_all(blocks.iter().map(|block| block.reach.end - reach.start), width, &mut bytes);
         }
         bytes.extend_from_slice(&[0; SLACK]);
         let open = (0..).zip(blocks).filter(|(_, block)| !block.end_open.is_live());
-        PackedBlocks {
-            bytes: bytes.into_boxed_slice(),
-            count: blocks.len(),
-            common,
-            edges: if let Edges::Fixed(len) = kind { Edges::Fixed(len - common) } else { kind },
-            starts,
-            width,
-            reach,
-            is_whole,
-            open: open.map(|(number, block)| (number, block.end_open)).collect(),
-        }
+        let open = open.map(|(number, block)| (number, block.end_open)).collect();
+        let bytes = bytes.into_boxed_slice();
+        PackedBlocks { bytes, count: blocks.len(), common, edges: kind, starts, width, reach, is_whole, open }
     }
 
     /// How many there are, at least one.
@@ -252,41 +248,19 @@ impl PackedBlocks {
     }
 }
 
-impl Edges {
-    /// Appends what is to be known of each besides the common bytes.
-    fn put<'a>(self, edges: impl Iterator<Item = &'a [u8]> + Clone, common: usize, to: &mut Vec<u8>) {
-        match self {
-            Edges::Numbers(numbers) => edges.for_each(|edge| numbers.put(edge, to)),
-            Edges::Fixed(_) => edges.for_each(|edge| to.extend_from_slice(&edge[common..])),
-            Edges::Ends => {
-                let mut end = 0;
-                for edge in edges.clone() {
-                    end += (edge.len() - common) as u32;
-                    to.extend_from_slice(&end.to_le_bytes());
-                }
-                edges.for_each(|edge| to.extend_from_slice(&edge[common..]));
-            }
-        }
-    }
-}
-
 impl Numbers {
-    /// What all of these have in common if they are whole numbers.
-    fn of<'a>(codec: &RowCodec, edges: impl Iterator<Item = &'a [u8]>) -> Option<Numbers> {
+    /// What all of these have in common if they are whole numbers, and the ranks of all.
+    fn of<'a>(codec: &RowCodec, edges: impl Iterator<Item = &'a [u8]>) -> Option<(Numbers, Vec<u64>)> {
         let order = codec.number_order()?;
+        let mut ranks = Vec::with_capacity(edges.size_hint().0);
         let (mut least, mut greatest) = (u64::MAX, 0);
         for edge in edges {
             let rank = RowCodec::rank_of_prefix(order, edge)?;
             (least, greatest) = (least.min(rank), greatest.max(rank));
+            ranks.push(rank);
         }
         let numbers = Numbers { order, least, width: 0 };
-        Some(Numbers { width: width_of((greatest - least) >> numbers.shift()), ..numbers })
-    }
-
-    /// Appends how far a number is above the least one.
-    fn put(self, edge: &[u8], to: &mut Vec<u8>) {
-        let rank = RowCodec::rank_of_prefix(self.order, edge).expect("all of them are numbers");
-        to.extend_from_slice(&((rank - self.least) >> self.shift()).to_le_bytes()[..self.width]);
+        Some((Numbers { width: width_of((greatest - least) >> numbers.shift()), ..numbers }, ranks))
     }
 
     /// Bits below a number in its rank: they are alike in all.
@@ -310,6 +284,40 @@ impl<'a> Plain<'a> {
     }
 }
 
+/// From where the first of these begins up to where the last one ends, the end that is farthest from there, and whether each ends where the next
+/// one begins.
+fn around(blocks: &[Plain<'_>]) -> (Range<u64>, u64, bool) {
+    let (mut start, mut farthest, mut is_whole) = (u64::MAX, 0, true);
+    let mut end = blocks[0].reach.start;
+    for Plain { reach, .. } in blocks {
+        (start, farthest) = (start.min(reach.start), farthest.max(reach.end));
+        is_whole &= end == reach.start;
+        end = reach.end;
+    }
+    (start..end, farthest, is_whole)
+}
+
+/// Appends numbers, LE in so many bytes each.
+fn put_all(numbers: impl ExactSizeIterator<Item = u64>, width: usize, to: &mut Vec<u8>) {
+    let mut at = to.len();
+    to.resize(at + numbers.len() * width + SLACK, 0);
+    for number in numbers {
+        // What is above its bytes is zero, and the next one stands there.
+        to[at..at + SLACK].copy_from_slice(&number.to_le_bytes());
+        at += width;
+    }
+    to.truncate(at);
+}
+
+/// Appends where each of these ends that stand one behind the other.
+fn put_ends(lens: impl Iterator<Item = usize>, to: &mut Vec<u8>) {
+    let mut end = 0;
+    for len in lens {
+        end += len as u32;
+        to.extend_from_slice(&end.to_le_bytes());
+    }
+}
+
 /// How many bytes a number needs.
 fn width_of(number: u64) -> usize {
     (u64::BITS - number.leading_zeros()).div_ceil(8) as usize
@@ -322,7 +330,7 @@ fn mask(width: usize) -> u64 {
 }
 
 /// How many bytes all of these begin with.
-fn common<'a>(mut edges: impl Iterator<Item = &'a [u8]>) -> usize {
+fn common_of<'a>(mut edges: impl Iterator<Item = &'a [u8]>) -> usize {
     let Some(first) = edges.next() else { return 0 };
     edges.fold(first.len(), |common, edge| {
         first[..common].iter().zip(edge).take_while(|(a, b)| a == b).count()
