@@ -106,6 +106,11 @@ pub trait FragmentReader {
 }
 
 impl Fragment {
+    /// From this position on, as the stream runs, a range tombstone with this deletion is in force.
+    pub fn change(position: Position, deletion: DeletionTime) -> Fragment {
+        Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
+    }
+
     /// Makes this a row of nothing, in the memory of the row that it was.
     #[inline]
     pub fn as_new_row(&mut self) -> &mut Row {

@@ -13,10 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::flat::RowTaker;
-use model::{
-    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
-    RangeTombstoneChange, Slice,
-};
+use model::{DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Slice};
 use runtime::reuse;
 
 use crate::big::entry::Promoted;
@@ -285,7 +282,7 @@ impl ReverseReader {
         self.piece = Piece::read(&mut reader, &mut self.ready).await?;
         let at_end = reader.open();
         if self.open.is_none() && !at_end.is_live() {
-            self.ready.push_back(change(self.slice.end.clone(), at_end));
+            self.ready.push_back(Fragment::change(self.slice.end.clone(), at_end));
         }
         let mut above = reader.open_at_entry();
         for item in &mut self.piece.items {
@@ -302,10 +299,10 @@ impl ReverseReader {
     /// Closes the slice at its start. `between` is what is in force where no block holds any of it.
     fn finish(&mut self, between: DeletionTime) {
         if self.open.is_none() && !between.is_live() {
-            self.closing.push_back(change(self.slice.end.clone(), between));
+            self.closing.push_back(Fragment::change(self.slice.end.clone(), between));
         }
         if !self.open.unwrap_or(between).is_live() {
-            self.closing.push_back(change(self.slice.start.clone(), DeletionTime::LIVE));
+            self.closing.push_back(Fragment::change(self.slice.start.clone(), DeletionTime::LIVE));
         }
         self.closing.push_back(Fragment::PartitionEnd);
         self.left = Left::Nothing;
@@ -360,13 +357,16 @@ impl Piece {
     /// Gives the last rows as long as they are usual ones and `take` wants more.
     fn pop_flat(&mut self, codec: &RowCodec, habit: &RowHabit, take: &mut impl RowTaker) {
         let Piece { items, buffers } = self;
+        if !matches!(items.last(), Some(Item::Usual { .. })) {
+            return;
+        }
         UsualRows::new(codec, Last { items, buffers }, None, habit).give(take);
     }
 }
 
 impl<'p> Upcoming<'p> for Last<'p> {
     #[inline(always)]
-    fn next(&self) -> Option<&'p [u8]> {
+    fn row_bytes(&self) -> Option<&'p [u8]> {
         let Some(&Item::Usual { buffer, at }) = self.items.last() else { return None };
         Some(&self.buffers[buffer as usize][at as usize..])
     }
@@ -417,10 +417,6 @@ impl FragmentReader for ReverseReader {
     async fn fill(&mut self) -> Result<()> {
         if self.ready.is_empty() && self.piece.items.is_empty() { self.next_piece().await } else { Ok(()) }
     }
-}
-
-fn change(position: Position, deletion: DeletionTime) -> Fragment {
-    Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
 }
 
 #[cfg(test)]

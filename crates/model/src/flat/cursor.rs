@@ -7,6 +7,7 @@
 //! ```
 
 use super::FlatError;
+use super::layout::place_in;
 use crate::Bytes;
 use crate::types::vint::{put_unsigned, take_unsigned};
 
@@ -225,8 +226,7 @@ impl<'a> Cursor<'a> {
 /// Bytes that were taken of these, with a share of the buffer.
 #[inline]
 pub(super) fn share(owner: &Bytes, taken: &[u8]) -> Bytes {
-    let at = taken.as_ptr().addr() - owner.as_ptr().addr();
-    owner.slice(at..at + taken.len())
+    owner.slice(place_in(owner, taken))
 }
 
 /// Appends bytes behind their length.

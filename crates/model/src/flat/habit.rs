@@ -7,9 +7,8 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct Habit<O> {
     outline: RefCell<Option<Rc<O>>>,
-    /// How many rows have not stood so since most of a run did.
-    others: Cell<usize>,
-    /// So many runs are not asked, as each row seems to stand in a way of its own.
+    seen: Cell<Seen>,
+    /// So many runs are not asked, as rows seem to stand in many ways.
     pause: Cell<u32>,
 }
 
@@ -18,19 +17,34 @@ pub struct Habit<O> {
 pub struct Run<'h, O> {
     habit: &'h Habit<O>,
     outline: Option<Rc<O>>,
-    /// How many rows did not stand so, with those of the runs before; `None` if that is not asked.
-    others: Option<usize>,
+    /// Before it; `None` where rows are not asked.
+    seen: Option<Seen>,
+    /// How many of it did not stand as was known.
+    others: usize,
 }
 
-/// When so many rows, one after the other or in runs most of whose rows are so, did not stand as was known, it is noted how the last one does.
-const NOTED: [usize; 2] = [2, 16];
+/// What was seen since it was last asked whether rows stand alike.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    rows: usize,
+    /// Those that did not stand as was known.
+    others: usize,
+    /// The last row that did not, by its place in the run and its bytes, unless it was noted how it stands.
+    last: Option<(usize, usize)>,
+}
 
-/// To find out that rows do not stand alike takes a tenth of what they do. Behind more than those that are noted, so many runs are not asked.
+/// Whether rows stand alike is asked of so many. A look that finds another row takes a tenth of what it takes to take that one apart.
+const ASKED_OF: usize = 32;
+
+/// They do if not more than one in so many stands in another way: in runs shorter than that more is done for each run than it spares.
+const ONE_IN: usize = 4;
+
+/// So many runs of rows that do not are not asked.
 const PAUSE: u32 = 32;
 
 impl<O> Default for Habit<O> {
     fn default() -> Habit<O> {
-        Habit { outline: RefCell::new(None), others: Cell::new(0), pause: Cell::new(0) }
+        Habit { outline: RefCell::default(), seen: Cell::default(), pause: Cell::new(0) }
     }
 }
 
@@ -38,9 +52,9 @@ impl<O> Habit<O> {
     /// A run of rows begins.
     #[inline]
     pub fn begin(&self) -> Run<'_, O> {
-        let others = (self.pause.get() == 0).then(|| self.others.get());
-        let outline = others.and_then(|_| self.outline.borrow().clone());
-        Run { habit: self, outline, others }
+        let seen = (self.pause.get() == 0).then(|| self.seen.get());
+        let outline = seen.and_then(|_| self.outline.borrow().clone());
+        Run { habit: self, outline, seen, others: 0 }
     }
 }
 
@@ -51,13 +65,18 @@ impl<O> Run<'_, O> {
         self.outline.as_ref()
     }
 
-    /// A row stands in another way, of which the outline may have to be made, if it has one. Whether that is what is known now.
+    /// The row behind so many of the run, of so many bytes, stands in another way, of which the outline may have to be made, if it has one. That is
+    /// known from then on if the row before it stood in another way as well, and is as long. Whether it is known now.
     #[inline]
-    pub fn other(&mut self, outline: impl FnOnce() -> Option<O>) -> bool {
-        let Some(others) = &mut self.others else { return false };
-        *others += 1;
-        let is_noted = NOTED.contains(others);
-        is_noted && self.note(outline())
+    pub fn other(&mut self, (number, len): (usize, usize), outline: impl FnOnce() -> Option<O>) -> bool {
+        let Some(seen) = &mut self.seen else { return false };
+        self.others += 1;
+        if seen.last != Some((number, len)) {
+            seen.last = Some((number + 1, len));
+            return false;
+        }
+        seen.last = None;
+        self.note(outline())
     }
 
     #[inline(never)]
@@ -68,21 +87,22 @@ impl<O> Run<'_, O> {
         true
     }
 
-    /// It was of so many rows. One of none says nothing.
+    /// It was of so many rows.
     #[inline]
     pub fn finish(self, rows: usize) {
-        if rows == 0 {
-            return;
-        }
-        let Some(others) = self.others else {
-            return self.habit.pause.set(self.habit.pause.get().saturating_sub(1));
+        let Some(seen) = self.seen else {
+            return self.habit.pause.set(self.habit.pause.get().saturating_sub(u32::from(rows > 0)));
         };
-        let are_alike = others.saturating_sub(self.habit.others.get()) * 2 <= rows;
-        let is_given_up = !are_alike && others > NOTED[1];
-        if is_given_up {
+        // The row before the first one of the next run.
+        let last = seen.last.filter(|(number, _)| *number == rows).map(|(_, len)| (0, len));
+        let (rows, others) = (seen.rows + rows, seen.others + self.others);
+        if rows < ASKED_OF {
+            return self.habit.seen.set(Seen { rows, others, last });
+        }
+        if others * ONE_IN > rows {
             self.habit.pause.set(PAUSE);
         }
-        self.habit.others.set(if are_alike || is_given_up { 0 } else { others });
+        self.habit.seen.set(Seen { last, ..Seen::default() });
     }
 }
 
@@ -90,16 +110,16 @@ impl<O> Run<'_, O> {
 mod tests {
     use super::*;
 
-    /// Rows that stand in these ways, as a run each so many of them; how many did not stand as was known.
+    /// Rows that stand in these ways, as long as they tell, as a run each so many of them; how many did not stand as was known.
     fn others_of(habit: &Habit<u32>, rows: &[u32], run: usize) -> usize {
         let mut others = 0;
         for rows in rows.chunks(run) {
             habit.begin().finish(0);
             let mut run = habit.begin();
-            for row in rows {
+            for (number, row) in rows.iter().enumerate() {
                 if run.outline().is_none_or(|known| **known != *row) {
                     others += 1;
-                    run.other(|| Some(*row));
+                    run.other((number, *row as usize), || Some(*row));
                 }
             }
             run.finish(rows.len());
@@ -111,22 +131,38 @@ mod tests {
     fn most_rows_that_stand_alike_are_not_looked_at_one_by_one() {
         for run in [1, 10, 90] {
             let habit = Habit::default();
-            let others = [(); 2].map(|()| others_of(&habit, &[7; 90], run));
-            assert_eq!(others, [NOTED[0], 0], "the next run knows it");
+            assert_eq!(others_of(&habit, &[7; 90], run), 2);
+            assert_eq!(others_of(&habit, &[7; 90], run), 0, "the next run knows it");
+            assert_eq!(others_of(&habit, &[8; 90], run), 2, "and what comes after it");
+        }
+    }
+
+    /// However many others there are, in whatever ways these stand, two beside each other in one way among them.
+    #[test]
+    fn rows_here_and_there_that_stand_in_other_ways_change_nothing() {
+        for run in [1, 10, 100, 1000] {
+            let habit = Habit::default();
+            others_of(&habit, &[7; 90], run);
+            let rows: Vec<u32> = (0..1000).map(|i| if i % 5 == 0 { 100 + i / 10 } else { 7 }).collect();
+            assert_eq!(others_of(&habit, &rows, run), 200, "{run}");
+            assert_eq!(habit.pause.get(), 0);
         }
     }
 
     #[test]
     fn rows_that_do_not_stand_alike_are_not_asked_for_long() {
-        let unlike: Vec<u32> = (0..90).collect();
-        for run in [1, 10, 90] {
+        let unlike: Vec<u32> = (0..40).collect();
+        let in_turn: Vec<u32> = (0..40).map(|i| i % 2).collect();
+        for (run, rows) in [1, 10, 90].into_iter().flat_map(|run| [(run, &unlike), (run, &in_turn)]) {
             let habit = Habit::default();
-            assert_eq!(others_of(&habit, &unlike, run), 90);
+            others_of(&habit, &[0, 0], 1);
+            assert!(others_of(&habit, rows, run) >= 20);
             let pause = habit.pause.get();
-            assert!(pause > 0 || run == 1, "{pause}");
+            assert!(pause > 0, "{run}");
+            assert!(habit.begin().outline().is_none());
             // And then they are asked again.
             (0..pause).for_each(|_| _ = others_of(&habit, &[100], 1));
-            assert!(others_of(&habit, &[100; 90], run) <= NOTED[1]);
+            assert_eq!(others_of(&habit, &[100; 90], run), 2);
             assert_eq!(others_of(&habit, &[100; 90], run), 0);
         }
     }
@@ -136,7 +172,7 @@ mod tests {
         let habit = Habit::default();
         others_of(&habit, &[7; 9], 9);
         let mut run = habit.begin();
-        assert!((0..40).all(|_| !run.other(|| None)));
+        assert!((0..40).all(|number| !run.other((number, 1), || None)));
         assert_eq!(run.outline().map(|known| **known), Some(7));
     }
 }

@@ -32,13 +32,7 @@ impl Layout {
     /// # Panics
     /// If one does not.
     pub fn of(bytes: &[u8], clustering: &[Option<&[u8]>], cells: &[&[u8]]) -> Layout {
-        // What lies in the bytes is told by where it is.
-        let place = |value: &[u8]| {
-            let at = value.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
-            let range = at..at.saturating_add(value.len());
-            assert!(range.end <= bytes.len(), "a value lies in the bytes of its row");
-            range
-        };
+        let place = |value: &[u8]| place_in(bytes, value);
         let clustering: SmallVec<_> = clustering.iter().map(|value| value.map(place)).collect();
         let cells: SmallVec<[_; FEW]> = cells.iter().map(|value| place(value)).collect();
         let value_bytes = clustering.iter().flatten().chain(&cells).map(Range::len).sum();
@@ -56,6 +50,18 @@ impl Layout {
     pub fn cells(&self) -> &[Range<usize>] {
         &self.cells
     }
+}
+
+/// Where in these bytes a slice of them is.
+///
+/// # Panics
+/// If it is none of them.
+#[inline]
+pub(super) fn place_in(bytes: &[u8], slice: &[u8]) -> Range<usize> {
+    let at = slice.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
+    let range = at..at.saturating_add(slice.len());
+    assert!(range.end <= bytes.len(), "a slice lies in the bytes that it is of");
+    range
 }
 
 impl<'a> ByValues<'a> for LaidOut<'a> {

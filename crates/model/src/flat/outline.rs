@@ -9,7 +9,7 @@
 use smallvec::SmallVec;
 
 use super::frame::Frame;
-use super::layout::Layout;
+use super::layout::{Layout, place_in};
 use super::view::{FlatRow, ValueVisitor};
 
 /// How a [usual](super::is_usual) row stands in flat bytes.
@@ -28,7 +28,7 @@ impl Outline {
         let bytes = row.standing()?;
         let mut found = Found::default();
         row.visit_usual(&mut found).ok()?;
-        let marker = Layout::of(bytes, &[], &[found.marker]).cells()[0].clone();
+        let marker = place_in(bytes, found.marker);
         let layout = Layout::of(bytes, &found.clustering, &found.cells);
         let len = layout.cells().last().map_or(marker.end + 1, |last| last.end);
         let mut frame = Frame::of(bytes.get(..len)?)?;

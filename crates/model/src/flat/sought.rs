@@ -105,7 +105,7 @@ impl Number {
 mod tests {
     use super::super::put_fragment;
     use super::*;
-    use crate::{Clustering, DeletionTime, Fragment, Liveness, Position, RangeTombstoneChange, Row};
+    use crate::{Clustering, DeletionTime, Fragment, Liveness, Position, Row};
 
     fn types() -> Vec<CqlType> {
         let types = [
@@ -172,8 +172,7 @@ mod tests {
                 (Position::before(clustering(Some(&[0; 8][..len]))), Ordering::Less),
                 (Position::end(), Ordering::Greater),
             ] {
-                let deletion = DeletionTime::LIVE;
-                let change = Fragment::RangeTombstone(RangeTombstoneChange { position, deletion });
+                let change = Fragment::change(position, DeletionTime::LIVE);
                 assert_eq!(sought.compare_at(&bytes(&change, 8), 2), Ok(expected));
             }
             assert!(sought.compare_at(&bytes(&Fragment::PartitionEnd, 20), 2).is_err());

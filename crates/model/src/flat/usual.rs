@@ -64,7 +64,7 @@ pub(super) trait ByValues<'a>: Copy {
         self.clustering().for_each(|value| visitor.clustering_value(value));
         visitor.marker(Liveness { timestamp, ..Liveness::NONE });
         visitor.cells(cells.len());
-        for (column, value) in (0..).zip(cells) {
+        for (column, value) in (0..=u16::MAX).zip(cells) {
             let (ttl, local_deletion_time, path, value) = (0, NO_DELETION_TIME, None, Some(value));
             visitor.cell(CellView { column, ttl, timestamp, local_deletion_time, path, value });
         }
@@ -73,7 +73,7 @@ pub(super) trait ByValues<'a>: Copy {
     #[inline(always)]
     fn visit_values(self, visitor: &mut impl ValueVisitor<'a>) {
         self.clustering().for_each(|value| visitor.clustering_value(value));
-        (0..).zip(self.cells()).for_each(|(column, value)| visitor.cell(column, value));
+        (0..=u16::MAX).zip(self.cells()).for_each(|(column, value)| visitor.cell(column, value));
     }
 
     /// How the row stands to a position, of clustering columns of these types.

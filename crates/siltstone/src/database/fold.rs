@@ -12,7 +12,7 @@ use super::rows::to_json;
 use super::select::Selection;
 use super::shape::ColumnInfo;
 use super::sink::{Common, Shown, Sink, TakenUsual, each_usual};
-use super::slots::{Alike, FEW, Slotted, Values, values_of_all};
+use super::slots::{FEW, Placer, Slotted, Values, values_of_all};
 use crate::Result;
 
 /// A row while it is looked at, as a `SELECT` gives it.
@@ -132,14 +132,14 @@ impl<A, F: FnMut(&mut A, RowView<'_>) -> ControlFlow<()>> Sink for Fold<A, F> {
     ) -> TakenUsual<'a> {
         let (mut few, mut many) = ([None; FEW], Vec::new());
         let values = values_of_all(of, &mut few, &mut many);
-        let mut alike = Alike::new(of.slots(), &of.habit, rows.0);
+        let mut placer = Placer::new(of.slots(), &of.habit, rows.0);
         let token = of.key().token;
-        let taken = each_usual(rows, most, |row| {
-            alike.put(row, values)?;
+        let taken = each_usual(rows, most, |number, row| {
+            placer.put(number, row, values)?;
             self.show(token, values);
             Ok(self.is_full(&of.selection))
         })?;
-        alike.finish(taken.0);
+        placer.finish(taken.0);
         Ok(taken)
     }
 

@@ -1,7 +1,7 @@
 //! Where rows go that were read: into a page, or to a function that looks at them where they are.
 //!
 //! ```text
-//!        ┌──usual rows together──► Straight, or Alike ──────────┐
+//!        ┌──usual rows together──► Straight, or Placer ─────────┐
 //! Packer ┤──a row as it stands────► LiveRows::show ──► Straight ├──► PackedRows
 //!        │                                        └──► Slotted ─┼──► Fold
 //!        └──a decoded row─────────► Common::values_of ──────────┘
@@ -191,17 +191,19 @@ impl Common {
     }
 }
 
-/// Does the same with a usual row and each that follows it as long as they are usual, up to so many, or until it says that it is full.
+/// Does the same with a usual row, which has the number 0, and each that follows it as long as they are usual, up to so many, or until it says that
+/// it is full.
 #[inline(always)]
 pub(super) fn each_usual<'a>(
     (mut row, rows): (FlatRow<'a>, &mut impl Iterator<Item = FlatRow<'a>>),
     most: usize,
-    mut take: impl FnMut(FlatRow<'a>) -> Result<bool, FlatError>,
+    mut take: impl FnMut(usize, FlatRow<'a>) -> Result<bool, FlatError>,
 ) -> TakenUsual<'a> {
     let mut taken = 0;
     loop {
+        let is_full = take(taken, row)?;
         taken += 1;
-        if take(row)? || taken == most {
+        if is_full || taken == most {
             return Ok((taken, Stop::Last(row)));
         }
         match rows.next() {
@@ -233,7 +235,7 @@ impl Sink for PackedRows {
         rows: (FlatRow<'a>, &mut R),
         most: usize,
     ) -> TakenUsual<'a> {
-        each_usual(rows, most, |row| {
+        each_usual(rows, most, |_, row| {
             let head = self.begin_row(of);
             let mut straight = Straight::behind_key(of, self);
             row.visit_usual(&mut straight)?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! first rows of a run──► Slotted──the values, one by one──┐
-//!                └─────► Alike: where they stood          ├──► a row's values, by their slots
+//!                └─────► Placer: where they stood         ├──► a row's values, by their slots
 //!                          └──those of rows like these────┘
 //! ```
 
@@ -70,7 +70,7 @@ pub(super) fn values_of_all<'v, 'a>(
 }
 
 /// Puts the values of usual rows one after the other into the same slots, from where they stand in rows that stand alike.
-pub(super) struct Alike<'s, 'a> {
+pub(super) struct Placer<'s, 'a> {
     slots: &'s Slots,
     /// Of rows in flat bytes.
     run: Option<Run<'s, Outline>>,
@@ -80,22 +80,27 @@ pub(super) struct Alike<'s, 'a> {
     values: SmallVec<[(usize, Option<Range<usize>>); FEW]>,
 }
 
-impl<'s, 'a> Alike<'s, 'a> {
+impl<'s, 'a> Placer<'s, 'a> {
     /// For rows that come as this one does, in flat bytes or laid out.
     #[inline]
-    pub(super) fn new(slots: &'s Slots, habit: &'s Habit<Outline>, first: FlatRow<'a>) -> Alike<'s, 'a> {
+    pub(super) fn new(slots: &'s Slots, habit: &'s Habit<Outline>, first: FlatRow<'a>) -> Placer<'s, 'a> {
         let run = first.layout().is_none().then(|| habit.begin());
-        let mut alike = Alike { slots, run, layout: None, values: SmallVec::new() };
-        alike.place_by_outline();
-        alike
+        let mut placer = Placer { slots, run, layout: None, values: SmallVec::new() };
+        placer.place_by_outline();
+        placer
     }
 
-    /// Puts the values of a usual row into the slots, where those of the last row are.
+    /// Puts the values of a usual row into the slots, where those of the last row are; it is the one of this number.
     ///
     /// # Errors
     /// If there is no row.
     #[inline(always)]
-    pub(super) fn put(&mut self, row: FlatRow<'a>, values: &mut Values<'a>) -> Result<(), FlatError> {
+    pub(super) fn put(
+        &mut self,
+        number: usize,
+        row: FlatRow<'a>,
+        values: &mut Values<'a>,
+    ) -> Result<(), FlatError> {
         let bytes = match (row.layout(), self.layout) {
             (Some((bytes, layout)), Some(last)) if ptr::eq(layout, last) => bytes,
             (Some((bytes, layout)), _) => {
@@ -105,9 +110,9 @@ impl<'s, 'a> Alike<'s, 'a> {
             }
             (None, None) => match self.outline().and_then(|outline| outline.bytes_of(row)) {
                 Some(bytes) => bytes,
-                None => return self.put_other(row, values),
+                None => return self.put_other(number, row, values),
             },
-            (None, Some(_)) => return self.put_other(row, values),
+            (None, Some(_)) => return self.put_other(number, row, values),
         };
         for (slot, range) in &self.values {
             values[*slot] = range.clone().map(|range| &bytes[range]);
@@ -117,18 +122,26 @@ impl<'s, 'a> Alike<'s, 'a> {
 
     /// The same of a row that stands in another way, or not in bytes.
     #[inline(never)]
-    fn put_other(&mut self, row: FlatRow<'a>, values: &mut Values<'a>) -> Result<(), FlatError> {
+    fn put_other(
+        &mut self,
+        number: usize,
+        row: FlatRow<'a>,
+        values: &mut Values<'a>,
+    ) -> Result<(), FlatError> {
         self.slots.all().for_each(|slot| values[slot] = None);
-        row.visit_usual(&mut Slotted::new(self.slots, values))?;
+        let mut slotted = Slotted::new(self.slots, values);
+        row.visit_usual(&mut slotted)?;
+        let bytes = slotted.bytes;
         let was_laid_out = self.layout.take().is_some();
-        let is_noted = self.run.as_mut().is_some_and(|run| run.other(|| Outline::of(row)));
+        let run = self.run.as_mut().filter(|_| row.is_in_flat_bytes());
+        let is_noted = run.is_some_and(|run| run.other((number, bytes), || Outline::of(row)));
         if is_noted || was_laid_out {
             self.place_by_outline();
         }
         Ok(())
     }
 
-    /// Of so many rows.
+    /// There were so many.
     pub(super) fn finish(self, rows: usize) {
         if let Some(run) = self.run {
             run.finish(rows);
@@ -165,12 +178,14 @@ pub(super) struct Slotted<'v, 'a> {
     values: &'v mut Values<'a>,
     /// How many clustering columns were seen.
     clustering: usize,
+    /// Of all values that were seen.
+    bytes: usize,
 }
 
 impl<'v, 'a> Slotted<'v, 'a> {
     #[inline]
     pub(super) fn new(slots: &'v Slots, values: &'v mut Values<'a>) -> Slotted<'v, 'a> {
-        Slotted { slots, values, clustering: 0 }
+        Slotted { slots, values, clustering: 0, bytes: 0 }
     }
 }
 
@@ -181,6 +196,7 @@ impl<'a> ValueVisitor<'a> for Slotted<'_, 'a> {
             self.values[*slot] = value;
         }
         self.clustering += 1;
+        self.bytes += value.map_or(0, <[u8]>::len);
     }
 
     #[inline]
@@ -188,6 +204,7 @@ impl<'a> ValueVisitor<'a> for Slotted<'_, 'a> {
         if let Some(Some(slot)) = self.slots.regulars.get(usize::from(column)) {
             self.values[*slot] = Some(value);
         }
+        self.bytes += value.len();
     }
 }
 
@@ -259,15 +276,15 @@ mod tests {
                         None => flat(bytes),
                     })
                     .collect();
-                let (mut alike, mut values) = (Alike::new(&slots, &habit, given[0]), [None; 6]);
-                for ((bytes, _), given) in rows.iter().zip(given) {
+                let (mut placer, mut values) = (Placer::new(&slots, &habit, given[0]), [None; 6]);
+                for (number, ((bytes, _), given)) in rows.iter().zip(given).enumerate() {
                     let flat = flat(bytes);
-                    alike.put(given, &mut values).unwrap();
+                    placer.put(number, given, &mut values).unwrap();
                     let mut expected = [None; 6];
                     flat.visit_usual(&mut Slotted::new(&slots, &mut expected)).unwrap();
                     assert_eq!(values, expected, "seed {seed}");
                 }
-                alike.finish(rows.len());
+                placer.finish(rows.len());
             }
         }
     }

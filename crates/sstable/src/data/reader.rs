@@ -16,14 +16,14 @@ use model::clustering::{PositionRef, compare_positions};
 use model::flat::RowTaker;
 use model::{
     Bytes, Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
-    RangeTombstoneChange, Row, Schema, Slice, Weight,
+    Row, Schema, Slice, Weight,
 };
 
 use super::chunk::DataFile;
 pub use super::guess::Guess;
 use super::guess::Slack;
 use super::row::{Lead, Marker, Minima, RowCodec, RowHabit, RowLead, Sought, bring_near};
-use super::usual_rows::{AtHand, UsualRows};
+use super::usual_rows::{AtHand, Upcoming, UsualRows};
 pub use super::window::Pace;
 use super::window::Window;
 use crate::decode::DecodeError;
@@ -440,7 +440,7 @@ impl DataReader {
         }
     }
 
-    /// Gives usual rows of the slice, behind its first one and before its last one, as long as they are at hand and `take` wants more.
+    /// Gives usual rows of the slice, behind its first one and before the one where it ends, as long as they are at hand and `take` wants more.
     #[inline]
     pub(crate) fn usual_rows(&mut self, take: &mut impl RowTaker) {
         if let Some(rows) = self.usual() {
@@ -453,7 +453,7 @@ impl DataReader {
     #[inline]
     pub(crate) fn pass_usual_rows(&mut self, tell: impl FnMut(&Rc<Vec<u8>>, usize)) {
         if let Some(rows) = self.usual() {
-            let end = rows.pass(tell).at();
+            let end = rows.pass_all(tell).at();
             self.window.advance_to(end);
         }
     }
@@ -465,12 +465,16 @@ impl DataReader {
             return None;
         }
         let Data { codec, schema, habit, .. } = &*self.data;
+        let ahead = AtHand::new(self.window.source());
+        if !ahead.row_bytes().is_some_and(|bytes| codec.may_be_usual(bytes)) {
+            return None;
+        }
         // Nothing is behind the end of a partition.
         let end =
             self.plan.slice().filter(|slice| slice.end != Position::end()).map(|slice| {
                 Sought::new(codec, schema, &slice.end).with_weight(self.data.weight_at_end(slice))
             });
-        Some(UsualRows::new(codec, AtHand::new(self.window.source()), end, habit))
+        Some(UsualRows::new(codec, ahead, end, habit))
     }
 
     /// Where the slice begins, as long as nothing of it was found. Behind its first row there is none that comes before it.
@@ -521,7 +525,7 @@ impl DataReader {
             }
         }
         self.window.advance_to(end);
-        *place = tombstone(marker.position, deletion);
+        *place = Fragment::change(marker.position, deletion);
         Ok(Step::Change(deletion))
     }
 
@@ -542,7 +546,9 @@ impl DataReader {
         }
         self.open_at_entry = Some(self.open);
         match &self.plan {
-            Plan::Slice(slice) if !self.open.is_live() => Some(tombstone(slice.start.clone(), self.open)),
+            Plan::Slice(slice) if !self.open.is_live() => {
+                Some(Fragment::change(slice.start.clone(), self.open))
+            }
             _ => None,
         }
     }
@@ -581,7 +587,7 @@ impl DataReader {
         self.ready.extend(opening);
         if let Plan::Slice(slice) = &self.plan {
             if !self.open.is_live() {
-                self.ready.push_back(tombstone(slice.end.clone(), DeletionTime::LIVE));
+                self.ready.push_back(Fragment::change(slice.end.clone(), DeletionTime::LIVE));
             }
             if self.ready.is_empty() {
                 *place = Fragment::PartitionEnd;
@@ -646,8 +652,4 @@ impl FragmentReader for DataReader {
         }
         Ok(())
     }
-}
-
-fn tombstone(position: Position, deletion: DeletionTime) -> Fragment {
-    Fragment::RangeTombstone(RangeTombstoneChange { position, deletion })
 }

@@ -59,6 +59,12 @@ mod flag {
     pub(super) const EXTENDED_STATIC: u8 = 0x01;
     pub(super) const EXTENDED_SHADOWABLE: u8 = 0x02;
     pub(super) const EXTENDED_SCYLLA_SHADOWABLE: u8 = 0x80;
+
+    /// Whether they are those of a row that is not static.
+    #[inline(always)]
+    pub(super) fn are_of_row(flags: u8) -> bool {
+        flags & (END_OF_PARTITION | MARKER | EXTENDED) == 0
+    }
 }
 
 mod cell_flag {

@@ -27,7 +27,7 @@ pub(crate) struct UsualRows<'w, A> {
 /// Where rows are.
 pub(crate) trait Upcoming<'w> {
     /// The bytes that begin with the next row, if there is one.
-    fn next(&self) -> Option<&'w [u8]>;
+    fn row_bytes(&self) -> Option<&'w [u8]>;
 
     /// That row was given; it has so many bytes.
     fn pass(&mut self, len: usize);
@@ -81,12 +81,12 @@ impl<'w, A: Upcoming<'w>> UsualRows<'w, A> {
     /// there is none.
     #[inline]
     fn other(&mut self, values: &mut UsualValues<'w>) -> bool {
-        let Some(bytes) = self.ahead.next() else { return false };
+        let Some(bytes) = self.ahead.row_bytes() else { return false };
         let end = self.codec.usual_row(bytes, 0..bytes.len(), self.before.as_ref(), values);
         let Some(end) = end else { return false };
         self.ahead.pass(end);
+        self.run.other((self.count, end), || RowOutline::of(&bytes[..end], values));
         self.count += 1;
-        self.run.other(|| RowOutline::of(&bytes[..end], values));
         true
     }
 
@@ -100,7 +100,7 @@ impl<'w, A: Upcoming<'w>> UsualRows<'w, A> {
 impl<'w> UsualRows<'w, AtHand<'w>> {
     /// Passes by all of them, and tells in which buffer they stand, and where they begin there. What is ahead then.
     #[inline]
-    pub(super) fn pass(mut self, mut tell: impl FnMut(&'w Rc<Vec<u8>>, usize)) -> AtHand<'w> {
+    pub(super) fn pass_all(mut self, mut tell: impl FnMut(&'w Rc<Vec<u8>>, usize)) -> AtHand<'w> {
         let mut values = UsualValues::default();
         loop {
             let AtHand { buffer, mut at, .. } = self.ahead;
@@ -136,7 +136,7 @@ impl<'w> AtHand<'w> {
 
 impl<'w> Upcoming<'w> for AtHand<'w> {
     #[inline(always)]
-    fn next(&self) -> Option<&'w [u8]> {
+    fn row_bytes(&self) -> Option<&'w [u8]> {
         self.bytes.get(self.at..)
     }
 
@@ -153,7 +153,7 @@ impl<'r, 'w: 'r, A: Upcoming<'w>> Iterator for Alike<'r, 'w, A> {
     #[inline(always)]
     fn next(&mut self) -> Option<FlatRow<'r>> {
         let UsualRows { codec, ahead, before, .. } = &*self.rows;
-        let (row, len) = self.outline.row(codec, ahead.next()?, before.as_ref())?;
+        let (row, len) = self.outline.row(codec, ahead.row_bytes()?, before.as_ref())?;
         self.rows.ahead.pass(len);
         self.rows.count += 1;
         Some(row)

@@ -10,8 +10,7 @@ use std::rc::Rc;
 use model::flat::{FlatRow, RowTaker, StandingRow};
 use model::merge::{Direction, RowMerger};
 use model::{
-    Bytes, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
-    RangeTombstoneChange, Row, Slice,
+    Bytes, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position, Row, Slice,
 };
 
 use smallvec::SmallVec;
@@ -293,8 +292,7 @@ impl Walk {
 
     fn change(&mut self, position: Position, deletion: DeletionTime, to: &mut Ready) {
         if std::mem::replace(&mut self.open, deletion) != deletion {
-            let change = Fragment::RangeTombstone(RangeTombstoneChange { position, deletion });
-            to.push(Made::Other(Box::new(change)));
+            to.push(Made::Other(Box::new(Fragment::change(position, deletion))));
         }
     }
 }

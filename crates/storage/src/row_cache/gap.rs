@@ -6,10 +6,7 @@ use std::rc::Rc;
 
 use model::flat::{FlatRow, RowTaker};
 use model::merge::Merge;
-use model::{
-    Clustering, DeletionTime, Direction, Fragment, FragmentReader, Next, Position, RangeTombstoneChange,
-    Schema, Slice,
-};
+use model::{Clustering, DeletionTime, Direction, Fragment, FragmentReader, Next, Position, Schema, Slice};
 
 use super::filler::{Filler, Taken};
 use super::part::{Part, before, behind};
@@ -278,9 +275,7 @@ impl Gap {
             return;
         }
         if change_at.is_none_or(|position| self.schema.compare(position, &self.at).is_ne()) {
-            let (position, deletion) = (self.at.clone(), DeletionTime::LIVE);
-            let change = RangeTombstoneChange { position, deletion };
-            self.items.push_back(Fragment::RangeTombstone(change));
+            self.items.push_back(Fragment::change(self.at.clone(), DeletionTime::LIVE));
         }
     }
 

@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use model::flat::RowTaker;
 use model::{
-    DeletionTime, Direction, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
-    RangeTombstoneChange, Row, Schema, Slice,
+    DeletionTime, Direction, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position, Row,
+    Schema, Slice,
 };
 
 use super::RowCache;
@@ -514,8 +514,7 @@ impl Teller {
     fn change(&mut self, position: &Position, deletion: DeletionTime) {
         let deletion = deletion.max(self.later);
         if std::mem::replace(&mut self.open, deletion) != deletion {
-            let change = RangeTombstoneChange { position: position.clone(), deletion };
-            self.ready.push_back(Fragment::RangeTombstone(change));
+            self.ready.push_back(Fragment::change(position.clone(), deletion));
         }
     }
 
@@ -530,7 +529,7 @@ impl Teller {
 
 #[cfg(test)]
 mod tests {
-    use model::Bytes;
+    use model::{Bytes, RangeTombstoneChange};
 
     use super::*;
 

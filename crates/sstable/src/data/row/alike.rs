@@ -6,7 +6,8 @@
 //! frame    ^^  ^   ^^^^^^^^^^^            ^^^^^^^^^^^^^^  its length           its length         ^^   ^^^^^^^^^^^
 //! ```
 //!
-//! A row that has the frame of a usual one is a usual one: all that its reader looks at is the frame, and the timestamp.
+//! Without clustering columns there is no 0. A row that has the frame of a usual one is a usual one: its reader looks at the frame, the timestamp, and
+//! at its key where the slice ends.
 
 use std::ops::Range;
 
@@ -63,9 +64,7 @@ impl RowOutline {
         before: Option<&Sought<'_>>,
     ) -> Option<(FlatRow<'a>, usize)> {
         let row = self.frame.row(bytes)?;
-        if let Some(before) = before
-            && !before.is_behind_row(&row[1..]).ok()?
-        {
+        if before.is_some_and(|before| !before.is_behind_usual_row(row)) {
             return None;
         }
         let timestamp = codec.minima.timestamp.wrapping_add(self.timestamp.of(row) as i64);

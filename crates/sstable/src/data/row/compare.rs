@@ -87,6 +87,12 @@ impl<'a> Sought<'a> {
         self.codec.order_of(&mut cursor, prefix, self)
     }
 
+    /// Whether it stands behind the usual row that the bytes begin with; not behind what is no row.
+    #[inline(always)]
+    pub(crate) fn is_behind_usual_row(&self, row: &[u8]) -> bool {
+        self.is_behind_row(&row[1..]).unwrap_or(false)
+    }
+
     /// Whether it stands behind the row with whose clustering values the bytes begin.
     #[inline(always)]
     pub(crate) fn is_behind_row(&self, bytes: &[u8]) -> Decoded<bool> {
@@ -203,7 +209,7 @@ impl RowCodec {
     fn row_before(&self, source: Source<'_>, at: usize, sought: &Sought<'_>) -> Decoded<Option<usize>> {
         let mut place = source.cursor(at);
         let flags = place.cursor.u8()?;
-        if flags & (flag::END_OF_PARTITION | flag::MARKER | flag::EXTENDED) != 0 {
+        if !flag::are_of_row(flags) {
             return Ok(None);
         }
         let row = (self.clustering.len(), Weight::At);
@@ -238,7 +244,7 @@ impl RowCodec {
         if flags == flag::END_OF_PARTITION {
             return Ok(RowAt::End);
         }
-        if flags & (flag::END_OF_PARTITION | flag::MARKER | flag::EXTENDED) != 0 {
+        if !flag::are_of_row(flags) {
             return Ok(RowAt::Other);
         }
         let row = (self.clustering.len(), Weight::At);
@@ -348,8 +354,8 @@ fn value_at_hand<'a>(cursor: &mut Cursor<'a>, width: usize) -> Option<&'a [u8]> 
 /// Where the row at `at` ends, if all of it is there and its key, one value of this width, is as it should be.
 #[inline]
 fn plain_row(bytes: &[u8], at: usize, width: usize, is_right: impl Fn(&[u8]) -> bool) -> Option<usize> {
-    let [flags, 0, rest @ ..] = bytes.get(at..)? else { return None };
-    if flags & (flag::END_OF_PARTITION | flag::MARKER | flag::EXTENDED) != 0 {
+    let &[flags, 0, ref rest @ ..] = bytes.get(at..)? else { return None };
+    if !flag::are_of_row(flags) {
         return None;
     }
     let (key, rest) = rest.split_at_checked(width).filter(|(key, _)| is_right(key))?;

@@ -2,7 +2,7 @@
 //! usual, and nothing of them has to be made in between.
 //!
 //! ```text
-//! Data.db   24, clustering values, vint body size, { vint previous size, vint timestamp, { 08, value } … }
+//! Data.db   24, 0 if there are any, clustering values, vint body size, { vint previous size, vint timestamp, { 08, value } … }
 //! ```
 //!
 //! What is not exactly so is left to who decodes it.
@@ -120,6 +120,12 @@ impl RowCodec {
         self.clustering.len() <= TOLD_AT_ONCE && self.regulars.iter().all(|column| !column.is_complex)
     }
 
+    /// Whether what stands at the start of the bytes may be a usual row: nothing else begins so.
+    #[inline]
+    pub(crate) fn may_be_usual(&self, bytes: &[u8]) -> bool {
+        self.can_be_usual && bytes.first() == Some(&USUAL)
+    }
+
     /// The values of the row that stands at the start of this range of the bytes, in the place of those in `row`, if it is a usual one,
     /// is there as a whole, and stands before a position. Where it ends; otherwise the values are of no worth.
     #[inline]
@@ -131,14 +137,10 @@ impl RowCodec {
         row: &mut UsualValues<'a>,
     ) -> Option<usize> {
         let mut ahead = Ahead(bytes.get(range.clone()).filter(|ahead| ahead.len() <= MOST_BYTES)?);
-        if !self.can_be_usual || ahead.u8()? != USUAL {
+        if !self.may_be_usual(ahead.0) || before.is_some_and(|before| !before.is_behind_usual_row(ahead.0)) {
             return None;
         }
-        if let Some(before) = before
-            && !before.is_behind_row(ahead.0).ok()?
-        {
-            return None;
-        }
+        ahead.u8()?;
         if !self.clustering.is_empty() && ahead.u8()? != 0 {
             return None;
         }
