@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use runtime::{Disk, ShardOptions};
 use siltstone::Error;
@@ -21,7 +21,7 @@ pub enum Format {
 }
 
 /// How the shard reaches the disk. Under tools that count instructions io_uring is not to be had.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Args)]
 pub struct Machine {
     /// Whether to use io_uring where it can be had; else a pool of threads reads.
     #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
@@ -33,9 +33,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Says so if reads of a folder's files do not go past the page cache, which they were to.
-    pub(crate) async fn check(self, disk: &Disk, folder: &Path) -> Result<(), Error> {
-        if self.direct_io { room::tell_if_buffered(disk, folder).await } else { Ok(()) }
+    /// What becomes of it with a folder's files. Says so if reads of them do not go past the page cache, which they were to.
+    pub(crate) async fn found(self, disk: &Disk, folder: &Path) -> Result<Machine, Error> {
+        let direct_io = self.direct_io && !room::is_buffered(disk, folder).await?;
+        Ok(Machine { direct_io, ..self })
     }
 
     /// What a shard is started with.
@@ -45,9 +46,9 @@ impl Machine {
 }
 
 /// A version of the format by its name.
-pub(crate) fn version(text: &str) -> Result<Version, String> {
-    let names = || Version::ALL.map(Version::name).join(", ");
-    Version::parse(text).ok_or_else(|| format!("a version is one of {}", names()))
+pub(crate) fn versions() -> impl TypedValueParser<Value = Version> {
+    let named = |name: String| Version::parse(&name).expect("it is one of these names");
+    PossibleValuesParser::new(Version::ALL.map(Version::name)).map(named)
 }
 
 /// A number of seconds, which may have decimals.
@@ -123,7 +124,5 @@ mod tests {
         assert!(memory("95k").is_err() && memory("96k") == Ok(96 << 10));
         assert!(positive("0").is_err() && positive("inf").is_err() && positive("NaN").is_err());
         assert!(chance("0").is_err() && chance("1").is_err() && chance("0.01") == Ok(0.01));
-        assert_eq!(version("oa").map(Version::name), Ok("oa"));
-        assert!(version("zz").unwrap_err().contains("me"));
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
-use runtime::{Shard, ShardOptions};
+use runtime::Shard;
 use siltstone::{Error, Result};
 use sstable::{Search, Version};
 
@@ -29,8 +29,8 @@ use self::cases::{Case, Group};
 use self::dataset::{DESCRIPTION, Dataset, Shape};
 use self::figures::Summary;
 use self::output::{Json, Output, Text};
-use crate::arguments::{Format, seconds, version};
-use crate::room;
+use crate::arguments::{Format, Machine, seconds, versions};
+use crate::{interrupted, room};
 
 /// So many rows have int clustering keys, with absent ones between them.
 const MOST_ROWS: i64 = 1_000_000_000;
@@ -43,13 +43,15 @@ const MOST_ROWS: i64 = 1_000_000_000;
 ///
 /// Columns: time of the median iteration; frags, the rows found, which is checked; frag/s, the median with its absolute
 /// deviation, the most and the least. aio and KiB, requests to the disk and what they were for; blocked, how often all
-/// waited for the disk; dropped, requests in vain. idx, pages of 4 KiB of Index.db that were cached, that were not, and
-/// that were waited for, without those of fences and filters; c, slices that were in the row cache or not, and stretches of rows that were put into it (c blk,
+/// waited for the disk; dropped, requests in vain. idx, how often a page of 4 KiB of Index.db was asked for that was
+/// cached, and that was not, and how many were waited for, without those of fences and filters, and what these name; c, slices that were in the row cache or not, and stretches of rows that were put into it (c blk,
 /// which counts that in the published program too). allocs, allocations of the shard's thread; tasks, how often the shard turned to the read;
 /// insns/f, instructions of that thread for each row, by the counters of the processor where it has any; cpu, the share
 /// of the time that the thread was on a processor; mem, bytes that the caches have at the end; held, bytes that the
 /// thread has then beyond what it had at first, what the caches account for, and buffers for its next requests: below 0 where
 /// the caches account for more than they take, as they do by a third for small rows that are kept by themselves. What is not known is -.
+///
+/// In large-partition-select-few-rows the column stride is, where two rows are read, the number of the first: the published program has it so.
 ///
 /// large-partition-single-key-slice is about what a range of rows, by their numbers, has left in the row cache for the next: there the
 /// cache is always on, empty before each case with an arrow, and those without one go on with what it has, and are run once. So are
@@ -81,7 +83,7 @@ pub struct FastForward {
     #[arg(long, value_name = "DIR", default_value = "fast-forward-data")]
     data_directory: PathBuf,
 
-    /// Only these datasets, and the groups that read them.
+    /// Only these datasets, and the groups that read them. Without it and --run-tests, those that are there.
     #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',')]
     datasets: Vec<Dataset>,
 
@@ -94,7 +96,7 @@ pub struct FastForward {
     column_index_size_in_kb: Option<u32>,
 
     /// The version that is written [default: me].
-    #[arg(long, value_name = "VERSION", value_parser = version)]
+    #[arg(long, value_name = "VERSION", value_parser = versions())]
     sstable_format: Option<Version>,
 
     /// Write compressed data: by LZ4, in chunks of 4 KiB, as the published program did.
@@ -117,7 +119,8 @@ pub struct FastForward {
     #[arg(long)]
     enable_cache: bool,
 
-    /// Begin the first case of a group with what the group before has left in the caches.
+    /// Begin the first case of a group with what the group before has left in the caches. It is seen in the first iteration alone: with
+    /// --test-case-duration 0 there is no other.
     #[arg(long)]
     keep_cache_across_test_groups: bool,
 
@@ -136,6 +139,9 @@ pub struct FastForward {
     /// Memory for all that is cached, in MiB.
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
     cache_mib: u16,
+
+    #[command(flatten)]
+    machine: Machine,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -152,11 +158,17 @@ impl FastForward {
     /// # Errors
     /// A dataset that is not there, or cannot be written or read; results that are not what they must be.
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
-        runtime::run(ShardOptions::default(), async |shard| {
+        let runs = !self.populate || !self.run_tests.is_empty();
+        // Before anything is written in the place of what is there.
+        if runs && self.groups().is_empty() {
+            let what = "none of the chosen groups is of one of the chosen datasets";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        runtime::run(self.machine.shard(), async |shard| {
             if self.populate {
                 self.populate(&shard).await?;
             }
-            if self.populate && self.run_tests.is_empty() {
+            if !runs {
                 return Ok(());
             }
             match self.output_format {
@@ -169,17 +181,13 @@ impl FastForward {
     /// Runs the groups. What those that came to their end found is printed, whatever becomes of the others.
     async fn run_all(&self, shard: &Shard, output: &mut dyn Output) -> Result<()> {
         let groups = self.groups();
-        if groups.is_empty() {
-            let what = "none of the chosen groups is of one of the chosen datasets";
-            return Err(Error::Usage(what.to_owned()));
-        }
         let mut in_use = Vec::new();
         for group in &groups {
             in_use.push(room::read(&group.dataset().folder(&self.data_directory), DESCRIPTION)?);
             self.shape(group.dataset())?;
         }
-        room::tell_if_buffered(shard.disk(), &self.data_directory).await?;
-        let ran = self.run_groups(shard, groups, output).await;
+        let machine = self.machine.found(shard.disk(), &self.data_directory).await?;
+        let ran = self.run_groups((shard, machine), groups, output).await;
         drop(in_use);
         output.finish()?;
         ran
@@ -235,13 +243,18 @@ impl FastForward {
         Ok(())
     }
 
-    async fn run_groups(&self, shard: &Shard, groups: Vec<Group>, output: &mut dyn Output) -> Result<()> {
+    async fn run_groups(
+        &self,
+        (shard, machine): (&Shard, Machine),
+        groups: Vec<Group>,
+        output: &mut dyn Output,
+    ) -> Result<()> {
         let mut keys = BTreeMap::new();
         let mut kept = BTreeMap::new();
         for group in groups {
             let dataset = group.dataset();
             let (folder, shape) = (dataset.folder(&self.data_directory), self.shape(dataset)?);
-            let reading = self.reading(group);
+            let reading = self.reading(group, machine);
             output.group(group, &shape, &reading)?;
             let keys: &Rc<[i32]> =
                 keys.entry(dataset.name()).or_insert_with(|| dataset.keys(shape.rows).into());
@@ -277,6 +290,7 @@ impl FastForward {
                 Some(bench) => bench,
                 None => open().await?,
             };
+            interrupted::check()?;
             iterations.push(bench.run(dataset, case).await?);
             if case.goes_on || begin.elapsed() >= self.test_case_duration {
                 return Ok((Summary::new(iterations), bench));
@@ -285,7 +299,7 @@ impl FastForward {
         }
     }
 
-    fn reading(&self, group: Group) -> Reading {
+    fn reading(&self, group: Group, machine: Machine) -> Reading {
         let is_of_table = self.enable_cache || group.is_of_table();
         Reading {
             search: match self.index_search {
@@ -298,6 +312,7 @@ impl FastForward {
             keeps_cache: self.keep_cache_across_test_cases && !group.is_of_row_cache(),
             is_kept: (self.keep_cache_across_test_groups || self.keep_cache_across_test_cases)
                 && !group.is_of_row_cache(),
+            machine,
         }
     }
 
@@ -305,14 +320,26 @@ impl FastForward {
         chosen(&self.datasets)
     }
 
+    /// Those that were chosen. Where nothing was, those of the datasets that are there, or all if none is.
     fn groups(&self) -> Vec<Group> {
         let datasets = self.datasets();
         let groups = chosen(&self.run_tests).into_iter();
-        groups.filter(|group| datasets.contains(&group.dataset())).collect()
+        let groups: Vec<_> = groups.filter(|group| datasets.contains(&group.dataset())).collect();
+        let is_there =
+            |group: &&Group| group.dataset().folder(&self.data_directory).join(DESCRIPTION).exists();
+        let of_what_is_there: Vec<_> = groups.iter().filter(is_there).copied().collect();
+        let is_free = self.datasets.is_empty() && self.run_tests.is_empty();
+        if is_free && !of_what_is_there.is_empty() { of_what_is_there } else { groups }
     }
 }
 
-/// What was chosen, or all.
-fn chosen<T: ValueEnum + Clone>(some: &[T]) -> Vec<T> {
-    if some.is_empty() { T::value_variants().to_vec() } else { some.to_vec() }
+/// What was chosen, each once, or all.
+fn chosen<T: ValueEnum + Copy + PartialEq>(some: &[T]) -> Vec<T> {
+    let mut each = Vec::new();
+    for one in if some.is_empty() { T::value_variants() } else { some } {
+        if !each.contains(one) {
+            each.push(*one);
+        }
+    }
+    each
 }

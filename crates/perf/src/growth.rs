@@ -36,6 +36,7 @@ use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 
 use crate::arguments::{Format, Machine, bytes};
 use crate::int_rows;
+use crate::interrupted;
 use crate::numbers::rounded;
 use crate::random::Random;
 use crate::room;
@@ -211,6 +212,7 @@ impl Growth {
         let keys = Keys { along: self.along, size, random: Random::new(u64::from(size)) };
         let mut cold = Cost::default();
         for _ in 0..if self.cold { COLD } else { 0 } {
+            interrupted::check()?;
             let table = self.open(shard, &folder).await?;
             let before = shard.disk().stats();
             read(&table, &keys).await?;
@@ -221,6 +223,7 @@ impl Growth {
         let mut opening = Cost::default();
         opening.add(&shard.disk().stats().since(&before), 1);
         for number in 0..self.operations {
+            interrupted::check()?;
             read(&table, &keys).await?;
             if number < SETTLING {
                 runtime::yield_now().await;
@@ -229,6 +232,7 @@ impl Growth {
         let mut warm = Cost::default();
         let before = shard.disk().stats();
         for _ in 0..self.operations {
+            interrupted::check()?;
             read(&table, &keys).await?;
         }
         warm.add(&shard.disk().stats().since(&before), self.operations);
@@ -356,6 +360,7 @@ impl Along {
         let start = PartitionStart { key: int_rows::key(key), deletion: DeletionTime::LIVE };
         writer.push(&Fragment::PartitionStart(start)).await?;
         for row in rows.clone().unwrap_or(0..1) {
+            interrupted::check()?;
             let clustering = rows.as_ref().map_or_else(Clustering::empty, |_| int_rows::clustering(row));
             let value = Bytes::from(vec![row as u8; VALUE]);
             let mut row = int_rows::row(clustering, TIMESTAMP, value);

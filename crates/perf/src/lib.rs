@@ -12,6 +12,7 @@
 //! | [`arguments`] | what several of them can be told |
 //! | [`allocations`] | how many allocations a thread made |
 //! | [`counters`] | how many instructions it carried out |
+//! | [`interrupted`] | Ctrl-C, and what is told by then |
 //! | `clocks`, `polls` | the time that passes, and how often a shard turned to some work |
 //! | `throughput` | operations by a number of workers at once |
 //! | `int_rows`, `random` | rows that several of them read, and numbers that look random |
@@ -31,6 +32,7 @@ mod defaults;
 pub mod fast_forward;
 pub mod growth;
 mod int_rows;
+pub mod interrupted;
 mod numbers;
 mod polls;
 mod random;

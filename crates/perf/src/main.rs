@@ -10,6 +10,7 @@ use siltstone_perf::allocations::Counted;
 use siltstone_perf::bloomfile::Bloomfile;
 use siltstone_perf::fast_forward::FastForward;
 use siltstone_perf::growth::Growth;
+use siltstone_perf::interrupted;
 use siltstone_perf::reads::Reads;
 use siltstone_perf::report::Report;
 use siltstone_perf::simple_query::SimpleQuery;
@@ -20,7 +21,7 @@ static COUNTED: Counted = Counted;
 
 /// The published benchmarks of reads, on our files: requests, bytes and allocations are what they count.
 ///
-/// Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.
+/// Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments, 130 for Ctrl-C, behind which what was found by then is told.
 #[derive(Debug, Parser)]
 #[command(name = "siltstone perf", bin_name = "siltstone perf", version, arg_required_else_help = true)]
 struct Perf {
@@ -40,6 +41,7 @@ enum Benchmark {
 }
 
 fn main() -> ExitCode {
+    interrupted::listen();
     // Where that is refused, a file that cannot be opened tells.
     drop(runtime::allow_many_files());
     let done = match Perf::parse().benchmark {
@@ -51,14 +53,15 @@ fn main() -> ExitCode {
         Benchmark::Growth(growth) => growth.run(&mut std::io::stdout()),
         Benchmark::Report(report) => report.run(&mut std::io::stdout()),
     };
-    match done {
+    let code = match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
             ExitCode::from(error.exit_code())
         }
-    }
+    };
+    interrupted::exit_code().map_or(code, ExitCode::from)
 }
 
 /// Says on stderr what went wrong, and why.

@@ -22,6 +22,7 @@ use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 
 use crate::arguments::{Format, Machine};
 use crate::int_rows::{self, apply, clustering, key, schema};
+use crate::interrupted;
 use crate::random::Random;
 use crate::room;
 use crate::throughput::{self, Line, Meters, Until};
@@ -128,7 +129,7 @@ impl Reads {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
-            self.machine.check(shard.disk(), folder.path()).await?;
+            self.machine.found(shard.disk(), folder.path()).await?;
             let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(CACHE));
             let meters = Meters { disk: context.disk.clone(), cache: context.cache.clone() };
             let bench = self.open(&context, folder.path()).await?;
@@ -152,6 +153,7 @@ impl Reads {
         let definition = Definition { write, ..definition };
         let table = Table::open(context, folder, definition, &Generations::default()).await?;
         for first in (0..self.rows).step_by(BATCH as usize) {
+            interrupted::check()?;
             let rows = (first..self.rows.min(first + BATCH)).map(row).collect();
             apply(&table, KEY, rows);
         }

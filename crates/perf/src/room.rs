@@ -168,21 +168,22 @@ fn is_left(folder: &Path) -> bool {
     File::open(folder.join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok())
 }
 
-/// Says so where reads of a folder's files go through the page cache, though the shard is to read past it: they may tell of memory then.
-/// A folder that cannot be written to is not asked.
+/// Whether reads of a folder's files go through the page cache, though the shard is to read past it: they may tell of memory then, which is
+/// said. A folder that cannot be written to is not asked.
 ///
 /// # Errors
 /// What the operating system says.
-pub(crate) async fn tell_if_buffered(disk: &Disk, folder: &Path) -> Result<()> {
-    let Ok(probe) = tempfile::NamedTempFile::new_in(folder) else { return Ok(()) };
+pub(crate) async fn is_buffered(disk: &Disk, folder: &Path) -> Result<bool> {
+    let Ok(probe) = tempfile::NamedTempFile::new_in(folder) else { return Ok(false) };
     let file = disk.open(probe.path(), IoClass::default()).await.map_err(sstable::Error::from)?;
-    if file.alignment() == 1 {
+    let is_buffered = file.alignment() == 1;
+    if is_buffered {
         let folder = folder.display();
         eprintln!(
             "{folder}: requests go through the page cache of the operating system: there is no direct I/O here"
         );
     }
-    Ok(())
+    Ok(is_buffered)
 }
 
 #[cfg(test)]

@@ -20,9 +20,9 @@ use siltstone::{Error, Result};
 use sstable::Version;
 
 use self::bench::{Bench, Mode, Setup};
-use crate::arguments::{Format, Machine, memory, positive, version};
-use crate::room;
+use crate::arguments::{Format, Machine, memory, positive, some_seconds, versions};
 use crate::throughput::{self, Line, Summary, Until};
+use crate::{interrupted, room};
 
 /// How often it is told how far the table is filled in, which takes long where memory has room for a few rows only.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -36,7 +36,8 @@ pub(crate) const CONCURRENCY: u32 = 100;
 /// with what was written. A line a second, and their median at the end.
 ///
 /// Columns: tps, operations a second; allocs, allocations of the shard's thread; logallocs, values that were taken into the
-/// caches; tasks, how often the shard turned to an operation; errors, operations that failed or found something else.
+/// caches; tasks, how often the shard turned to an operation, without
+/// what that began beside it; errors, operations that failed or found something else.
 /// insns and cycles, instructions and cycles of that thread outside of the kernel, by the counters of the processor. What
 /// is not known is -: most virtual machines have no such counters, and cargo xtask instructions counts without them.
 #[derive(Debug, Args)]
@@ -53,7 +54,7 @@ pub struct SimpleQuery {
     #[arg(long, conflicts_with = "delete")]
     write: bool,
 
-    /// Measure deletions of all columns.
+    /// Measure deletions of all columns. There are none of counters.
     #[arg(long, conflicts_with = "counters")]
     delete: bool,
 
@@ -103,12 +104,12 @@ pub struct SimpleQuery {
     fences: bool,
 
     /// The version of SSTables.
-    #[arg(long, value_name = "VERSION", default_value = "me", value_parser = version)]
+    #[arg(long, value_name = "VERSION", default_value = "me", value_parser = versions())]
     sstable_format: Version,
 
     /// For how many seconds it is measured.
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    duration: u32,
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = some_seconds)]
+    duration: Duration,
 
     /// Measure so many operations instead, on one line.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "duration")]
@@ -130,10 +131,10 @@ impl SimpleQuery {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
-            self.machine.check(shard.disk(), folder.path()).await?;
-            let lines = self.measure(&shard, folder.path(), out).await?;
+            let machine = self.machine.found(shard.disk(), folder.path()).await?;
+            let lines = self.measure(&shard, (folder.path(), machine), out).await?;
             if self.output_format == Format::Json {
-                writeln!(out, "{:#}", self.document(&lines))?;
+                writeln!(out, "{:#}", self.document(machine, &lines))?;
             }
             match lines.iter().map(|line| line.errors).sum::<u64>() {
                 0 => Ok(()),
@@ -145,12 +146,12 @@ impl SimpleQuery {
     async fn measure(
         &self,
         shard: &Shard,
-        folder: &std::path::Path,
+        (folder, machine): (&std::path::Path, Machine),
         out: &mut (dyn Write + Send),
     ) -> Result<Vec<Line>> {
         let is_text = self.output_format == Format::Text;
         if is_text {
-            writeln!(out, "Running test with config: {}", self.config())?;
+            writeln!(out, "Running test with config: {}", self.config(machine))?;
         }
         let bench = Rc::new(Bench::open(shard, folder, &self.setup()).await?);
         if self.is_filled() {
@@ -167,6 +168,7 @@ impl SimpleQuery {
         let (operated, meters) = (bench.clone(), bench.meters());
         let operation = Rc::new(async move || operated.operate().await);
         let mut lines = Vec::new();
+        interrupted::check()?;
         for until in self.untils() {
             let line = throughput::run(&operation, self.concurrency, until, &meters).await;
             if is_text {
@@ -174,6 +176,9 @@ impl SimpleQuery {
                 out.flush()?;
             }
             lines.push(line);
+            if interrupted::is_interrupted() {
+                break;
+            }
         }
         if is_text {
             write!(out, "\n{}", Summary::new(&lines).text())?;
@@ -202,7 +207,11 @@ impl SimpleQuery {
     fn untils(&self) -> Vec<Until> {
         match self.operations {
             Some(count) => vec![Until::Operations(count)],
-            None => vec![Until::Elapsed(Duration::from_secs(1)); self.duration as usize],
+            None => {
+                let rest = self.duration.saturating_sub(Duration::from_secs(self.duration.as_secs()));
+                let seconds = std::iter::repeat_n(Duration::from_secs(1), self.duration.as_secs() as usize);
+                seconds.chain((!rest.is_zero()).then_some(rest)).map(Until::Elapsed).collect()
+            }
         }
     }
 
@@ -232,28 +241,34 @@ impl SimpleQuery {
     }
 
     /// The parameters, as the published program prints them, and what else decides.
-    fn config(&self) -> String {
+    fn config(&self, machine: Machine) -> String {
         let yes = |is: bool| if is { "yes" } else { "no" };
         format!(
-            "{{partitions={}, concurrency={}, mode={}, query_single_key={}, counters={}, memory={}, cache={}, index_cache={}, \
-             summary_ratio={}, fences={}, format={}, direct_io={}, io_uring={}}}",
+            "{{partitions={}, concurrency={}, mode={}, query_single_key={}, counters={}, flush={}, memory={}, cache={}, bypass_cache={}, \
+             index_cache={}, summary_ratio={}, fences={}, format={}, direct_io={}, io_uring={}, {}}}",
             self.partitions,
             self.concurrency,
             self.mode().1,
             yes(self.query_single_key),
             yes(self.counters),
+            yes(self.flush),
             self.memory,
-            yes(self.enable_cache && !self.bypass_cache),
+            yes(self.enable_cache),
+            yes(self.bypass_cache),
             yes(self.enable_index_cache),
             self.sstable_summary_ratio,
             yes(self.fences),
             self.sstable_format.name(),
-            yes(self.machine.direct_io),
-            yes(self.machine.io_uring)
+            yes(machine.direct_io),
+            yes(machine.io_uring),
+            match self.operations {
+                Some(count) => format!("operations={count}"),
+                None => format!("duration={}", self.duration.as_secs_f64()),
+            }
         )
     }
 
-    fn document(&self, lines: &[Line]) -> Value {
+    fn document(&self, machine: Machine, lines: &[Line]) -> Value {
         json!({
             "parameters": {
                 "partitions": self.partitions,
@@ -269,9 +284,9 @@ impl SimpleQuery {
                 "sstable_summary_ratio": self.sstable_summary_ratio,
                 "fences": self.fences,
                 "sstable_format": self.sstable_format.name(),
-                "direct_io": self.machine.direct_io,
-                "io_uring": self.machine.io_uring,
-                "duration": self.operations.is_none().then_some(self.duration),
+                "direct_io": machine.direct_io,
+                "io_uring": machine.io_uring,
+                "duration": self.operations.is_none().then_some(self.duration.as_secs_f64()),
                 "operations": self.operations,
             },
             "stats": Summary::new(lines).json(),

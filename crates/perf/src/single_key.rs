@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use runtime::{Cache, Shard};
@@ -26,7 +26,8 @@ use storage::Table;
 use self::cases::{Case, IN_KEYS, Touched};
 use self::load::{Latencies, Run, at_rate};
 use self::rows::{ROWS_OF_PARTITION, SSTABLES};
-use crate::arguments::{Format, Machine, rate, some_seconds, version};
+use crate::arguments::{Format, Machine, rate, some_seconds, versions};
+use crate::interrupted;
 use crate::numbers::rounded;
 use crate::random::Random;
 use crate::room;
@@ -76,7 +77,7 @@ pub struct SingleKey {
     cases: Vec<Case>,
 
     /// The version of SSTables.
-    #[arg(long, value_name = "VERSION", default_value = "me", value_parser = version)]
+    #[arg(long, value_name = "VERSION", default_value = "me", value_parser = versions())]
     sstable_format: Version,
 
     /// How the results are printed. JSON is printed at the end.
@@ -92,6 +93,9 @@ const ROUND: Duration = Duration::from_millis(100);
 
 /// A case that comes to less than this share of the rate does not sustain it.
 const SUSTAINED: f64 = 0.9;
+
+/// How often it is told how far it is.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Of so much time it is told, or of all.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
@@ -123,7 +127,7 @@ impl SingleKey {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
-            self.machine.check(shard.disk(), folder.path()).await?;
+            let machine = self.machine.found(shard.disk(), folder.path()).await?;
             let folder = folder.path();
             for needed in 1..=SSTABLES {
                 rows::write(&shard, &dataset(folder, needed), self.sstable_format, self.rows, needed).await?;
@@ -135,7 +139,7 @@ impl SingleKey {
             let all = self.measure(&shard, folder, rate.due).await?;
             match self.output_format {
                 Format::Text => out.write_all(self.text(&rate, &all).as_bytes())?,
-                Format::Json => writeln!(out, "{:#}", self.document(&rate, &all))?,
+                Format::Json => writeln!(out, "{:#}", self.document(machine, &rate, &all))?,
             }
             all.iter().try_for_each(Measured::check)
         })?
@@ -178,15 +182,23 @@ impl SingleKey {
             }
             benches.push((case, table.single_key_stats(), table, operation, Run::default()));
         }
-        // One read at the least is due in a round.
-        let round = ROUND.max(Duration::from_secs_f64(1.0 / rate));
-        let rounds = self.duration.div_duration_f64(round).ceil().max(1.0) as u32;
-        let time = self.duration / rounds;
-        let patience = time.div_f64(MEASURABLE).max(LONG_ENOUGH);
-        let mut told = BTreeSet::new();
+        let reads_in = |time: Duration| rate * time.as_secs_f64();
+        let (reads, of_round) = (reads_in(self.duration).round().max(1.0), reads_in(ROUND).ceil());
+        let rounds = (reads / of_round).ceil() as u32;
+        let patience = ROUND.div_f64(MEASURABLE).max(LONG_ENOUGH);
+        let (mut told, mut told_at) = (BTreeSet::new(), Instant::now());
+        interrupted::check()?;
         for round in 1..=rounds {
+            if round > 1 && interrupted::is_interrupted() {
+                break;
+            }
+            if told_at.elapsed() >= PATIENCE {
+                told_at = Instant::now();
+                eprintln!("{} of {rounds} rounds of each case are measured", round - 1);
+            }
             for (case, _, _, operation, run) in &mut benches {
-                run.extend(at_rate(operation, rate, time, patience).await?);
+                let count = of_round.min(reads - run.taken.len() as f64) as u32;
+                run.extend(at_rate(operation, (rate, run.late), count, patience).await?);
                 let is_judged = run.time >= LONG_ENOUGH || round == rounds;
                 let (name, sustained) = (case.name(), run.rate());
                 if is_judged && self.rate.is_some() && sustained < rate * MEASURABLE {
@@ -244,7 +256,7 @@ impl SingleKey {
         head + &cases.collect::<String>()
     }
 
-    fn document(&self, rate: &Rate, all: &[Measured]) -> Value {
+    fn document(&self, machine: Machine, rate: &Rate, all: &[Measured]) -> Value {
         let off = &all[0].latencies;
         let sustained =
             rate.sustained.map(|[one, all]| json!({ "best": rounded(one, 1), "off": rounded(all, 1) }));
@@ -255,6 +267,8 @@ impl SingleKey {
             "sstables": SSTABLES,
             "duration": self.duration.as_secs_f64(),
             "sstable_format": self.sstable_format.name(),
+            "direct_io": machine.direct_io,
+            "io_uring": machine.io_uring,
             "cases": all.iter().map(|measured| measured.json(off)).collect::<Vec<Value>>(),
         })
     }
@@ -268,7 +282,7 @@ fn dataset(folder: &Path, needed: u32) -> std::path::PathBuf {
 impl Measured {
     /// The lines, with their ratios to those of `off`.
     fn text(&self, off: &Latencies) -> String {
-        let mut text = format!("{}\n", self.case.title());
+        let mut text = format!("{}: {:.0} reads/s\n", self.case.title(), self.rate);
         for ((name, value), (_, of_off)) in self.latencies.lines().into_iter().zip(off.lines()) {
             let (millis, ratio) = (value.as_secs_f64() * 1e3, ratio(value, of_off));
             text +=

@@ -17,6 +17,7 @@ use siltstone::{Error, Result};
 
 use crate::allocations;
 use crate::counters::{self, Counted};
+use crate::interrupted;
 use crate::numbers::{deviation, middle, rounded};
 use crate::polls::Polls;
 
@@ -72,7 +73,7 @@ struct Run {
     polls: Polls,
 }
 
-/// Runs an operation again and again. It says whether it went as it must; the first error is told on stderr.
+/// Runs an operation again and again, until an interrupt at the most. It says whether it went as it must; the first error is told on stderr.
 pub(crate) async fn run<W>(operation: &Rc<W>, concurrency: u32, until: Until, meters: &Meters) -> Line
 where
     W: AsyncFn() -> Result<()> + 'static,
@@ -122,12 +123,16 @@ impl Run {
     }
 
     fn begins_another(&self) -> bool {
-        let goes_on = match self.until {
-            Until::Elapsed(time) => self.begin.elapsed() < time,
-            Until::Operations(count) => self.begun.get() < count,
-        };
+        let goes_on = !interrupted::is_interrupted() && self.is_before_end();
         self.begun.update(|begun| begun + u64::from(goes_on));
         goes_on
+    }
+
+    fn is_before_end(&self) -> bool {
+        match self.until {
+            Until::Elapsed(time) => self.begin.elapsed() < time,
+            Until::Operations(count) => self.begun.get() < count,
+        }
     }
 }
 

@@ -179,7 +179,7 @@ fn a_group_of_the_row_cache_says_so() {
     for (group, is_on) in [("large-partition-single-key-slice", "on"), ("large-partition-forwarding", "off")]
     {
         let output = run(folder.path(), &["--test-case-duration", "0", "--run-tests", group]);
-        let said = format!("row cache: {is_on}\n");
+        let said = format!("row cache: {is_on}, ");
         assert!(stdout(&output).contains(&said), "{}", stdout(&output));
     }
 }

@@ -13,6 +13,7 @@ use super::before::Shared;
 use super::files::{Files, mixed};
 use super::ways::{Asker, Common, Way};
 use crate::clocks::{Clocks, Passed};
+use crate::interrupted;
 
 /// A benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -213,6 +214,7 @@ struct Lane {
 impl Lane {
     async fn one_by_one(&mut self, keys: &Keys, numbers: Range<u64>) -> Result<()> {
         for number in numbers {
+            interrupted::check()?;
             let may = self.asker.may_contain(0, keys.hash(number)).await?;
             self.taken.passed += u64::from(may);
             self.taken.lookups += 1;
@@ -224,6 +226,7 @@ impl Lane {
     async fn sorted(&mut self, keys: &Keys, batch: u64, numbers: Range<u64>, files: u32) -> Result<()> {
         let mut found = Vec::new();
         for from in numbers.step_by((batch * u64::from(files)) as usize) {
+            interrupted::check()?;
             let hashes = keys.sorted(from, batch);
             let clocks = Clocks::now();
             for file in 0..files {

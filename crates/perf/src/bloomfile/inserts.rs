@@ -29,6 +29,7 @@ use super::cases::{Taken, processors};
 use super::files::mixed;
 use super::ways::{Asker, Common, Way};
 use crate::clocks::Clocks;
+use crate::interrupted;
 use crate::room;
 
 const VERSION: Version = Version::Me;
@@ -72,6 +73,7 @@ impl Inserts {
         let store = Store::open(shard, &log, options).await?;
         let table = store.add_table(&files, self.definition(), &Generations::default()).await?;
         for sstable in 0..u64::from(self.sstables) {
+            interrupted::check()?;
             let first = sstable * u64::from(self.partitions);
             (first..first + u64::from(self.partitions))
                 .for_each(|number| table.apply(&mutation(key(number)), LogPosition::default()));
@@ -81,6 +83,7 @@ impl Inserts {
         let mut taken = Taken { lookups: self.rows, ..Taken::default() };
         let before = asker.of_cache();
         for from in (0..self.rows).step_by(self.batch as usize) {
+            interrupted::check()?;
             // Keys above those of all SSTables.
             let mut keys: Vec<PartitionKey> =
                 (from..from + self.batch).map(|number| key(1 << 40 | number)).collect();

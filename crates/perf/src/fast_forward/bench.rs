@@ -16,6 +16,7 @@ use storage::{Context, Definition, Generations, ReadRequest, Table};
 use super::cases::{By, Case, RowRange, Stretches, Work};
 use super::dataset::{Dataset, Shape, absent, around, clustering, common, from, key, slice};
 use super::figures::{Figures, RowLookups, counted};
+use crate::arguments::Machine;
 use crate::int_rows::count;
 
 /// How everything is read.
@@ -33,6 +34,8 @@ pub struct Reading {
     pub keeps_cache: bool,
     /// Whether the first reading of a group begins with what the group before has left there.
     pub is_kept: bool,
+    /// How the shard reaches the disk.
+    pub machine: Machine,
 }
 
 impl Reading {
@@ -347,6 +350,7 @@ mod tests {
             cache: 1 << 20,
             keeps_cache: true,
             is_kept: false,
+            machine: Machine { io_uring: true, direct_io: true },
         };
         let dataset = Dataset::LargePartDs1;
         runtime::run(ShardOptions::default(), async |shard| {

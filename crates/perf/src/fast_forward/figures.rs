@@ -149,7 +149,7 @@ impl Summary {
         let rate = rate(median);
         let requests = self.iterations.iter().map(|figures| figures.requests).sum::<u64>();
         vec![
-            ("time (s)", rounded(median.time.as_secs_f64(), 6)),
+            ("time (s)", rounded(median.time.as_secs_f64(), 9)),
             ("iterations", self.iterations.len().into()),
             ("frags", median.fragments.into()),
             ("frag/s", rounded(rate, 0)),

@@ -92,7 +92,7 @@ impl Output for Text<'_> {
         writeln!(
             self.out,
             "rows: {}, value size: {}, column index: {} KiB, format: {}, compression: {}, fences: {}, \
-             index search: {}, row cache: {}",
+             index search: {}, row cache: {}, memory: {} MiB, direct I/O: {}",
             shape.rows,
             shape.value_size,
             shape.column_index_size_in_kb,
@@ -100,7 +100,9 @@ impl Output for Text<'_> {
             shape.compression,
             shape.fences && reading.fences,
             reading.search_name(),
-            if reading.row_cache { "on" } else { "off" }
+            if reading.row_cache { "on" } else { "off" },
+            reading.cache >> 20,
+            reading.machine.direct_io
         )?;
         Ok(writeln!(self.out, "{}:", group.title())?)
     }
@@ -146,6 +148,9 @@ impl Output for Json<'_> {
             "row_cache": reading.row_cache,
             "keep_cache_across_test_cases": reading.keeps_cache,
             "keep_cache_across_test_groups": reading.is_kept,
+            "cache_bytes": reading.cache,
+            "direct_io": reading.machine.direct_io,
+            "io_uring": reading.machine.io_uring,
         }));
         Ok(())
     }
@@ -200,6 +205,7 @@ mod tests {
     use sstable::{Search, Version};
 
     use super::*;
+    use crate::arguments::Machine;
     use crate::fast_forward::figures::Figures;
 
     fn print(output: &mut dyn Output) {
@@ -221,6 +227,7 @@ mod tests {
             cache: 0,
             keeps_cache: true,
             is_kept: false,
+            machine: Machine { io_uring: true, direct_io: false },
         };
         output.group(group, &shape, &reading).unwrap();
         for case in &group.cases(shape.rows, false)[..2] {
@@ -251,6 +258,7 @@ mod tests {
         assert_eq!(document[0]["made_of"]["rows"], 400);
         assert_eq!((&document[0]["fences"], &document[0]["index_search"]), (&false.into(), &"scan".into()));
         assert_eq!(document[0]["row_cache"], false);
+        assert_eq!((&document[0]["io_uring"], &document[0]["direct_io"]), (&true.into(), &false.into()));
         assert_eq!(document[0]["keep_cache_across_test_cases"], true);
         assert_eq!(document[0]["cases"][1]["read"], 32);
         assert_eq!(document[0]["cases"][1]["aio"], 3);

@@ -12,7 +12,7 @@ use sstable::{SSTableWriter, WriteOptions};
 
 use super::dataset::{DESCRIPTION, Dataset, Shape, clustering, key};
 use crate::defaults::write_options;
-use crate::{int_rows, room};
+use crate::{int_rows, interrupted, room};
 
 /// Microseconds since the epoch. All rows have the same, so that the same options give the same files.
 const TIMESTAMP: i64 = 1_700_000_000_000_000;
@@ -58,6 +58,7 @@ async fn push_all(writer: &mut SSTableWriter, dataset: Dataset, shape: &Shape) -
             Dataset::SmallPart => number..number + 1,
         };
         for row in rows {
+            interrupted::check()?;
             let position = match dataset {
                 Dataset::LargePartDs1 => clustering(row),
                 Dataset::SmallPart => Clustering::empty(),

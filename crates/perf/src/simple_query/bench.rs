@@ -17,6 +17,7 @@ use storage::{Caching, Definition, Generations, ReadRequest, Store, StoreOptions
 
 use super::rows::{self, Found};
 use crate::defaults::write_options;
+use crate::interrupted;
 use crate::random::Random;
 use crate::throughput::Meters;
 
@@ -113,6 +114,7 @@ impl Bench {
     /// What cannot be written.
     pub async fn fill(&self, mut tell: impl FnMut(u32)) -> Result<()> {
         for sequence in 0..self.setup.partitions {
+            interrupted::check()?;
             tell(sequence);
             match self.setup.counters {
                 true => self.count(sequence).await?,

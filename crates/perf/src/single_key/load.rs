@@ -1,5 +1,13 @@
 //! A constant rate: operations begin when they are due, whether or not those before have ended, and what they took counts
 //! from when they were due. A stall is so in the latencies of all that were due meanwhile, and not in one alone.
+//!
+//! ```text
+//! rounds    │∙ ∙ ∙ ∙ ∙ ∙ ∙ ∙│  another case  │∙ ∙ ∙ ∙ ∙ ∙ ∙ ∙│
+//! stall             ├───────┼───►            ├───►               late: what the round before has left over
+//! ```
+//!
+//! Rounds of a case are one line of time with gaps: what is due while the last ones of a round are waited for is due at the beginning of the next
+//! round, and late by then.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,8 +31,10 @@ pub struct Latencies(Vec<Duration>);
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Run {
     pub(crate) taken: Vec<Duration>,
-    /// From when the first was due until the last had ended, and the next one would have been due.
+    /// From the beginning until the last had ended, and the next one would have been due.
     pub(crate) time: Duration,
+    /// By how much the next one is late.
+    pub(crate) late: Duration,
 }
 
 impl Run {
@@ -32,6 +42,7 @@ impl Run {
     pub(crate) fn extend(&mut self, next: Run) {
         self.taken.extend(next.taken);
         self.time += next.time;
+        self.late = next.late;
     }
 
     /// How many a second there were.
@@ -43,26 +54,29 @@ impl Run {
 /// So many operations are under way at the most: those that are due beyond them wait, and the wait is in what they take.
 const MOST_UNDER_WAY: usize = 4096;
 
-/// Runs an operation at a constant rate, so many a second, for so long. Where that is far too much, and the most that can be under way are
-/// when `patience` ends, no more begin.
+/// For the last ones so long is waited without anything being due meanwhile: reads that go well take less.
+const GRACE: Duration = Duration::from_millis(10);
+
+/// Runs an operation so many times, at a constant rate of so many a second. The first one is `late` by so much. Where the rate is far too much, and the
+/// most that can be under way are when `patience` ends, no more begin.
 ///
 /// # Errors
 /// The first error of an operation, once all have ended.
 pub(crate) async fn at_rate<W>(
     operation: &Rc<W>,
-    rate: f64,
-    duration: Duration,
+    (rate, late): (f64, Duration),
+    count: u32,
     patience: Duration,
 ) -> Result<Run>
 where
     W: AsyncFn() -> Result<()> + 'static,
 {
-    let count = (rate * duration.as_secs_f64()).ceil().max(1.0) as u32;
     let interval = Duration::from_secs_f64(1.0 / rate);
     let mut started = Started::default();
     let (begin, mut begun) = (Instant::now(), 0);
+    let due_at = |number: u32| (begin + interval * number).checked_sub(late).unwrap_or(begin);
     for number in 0..count {
-        let due = begin + interval * number;
+        let due = due_at(number);
         // A timer would be late by more than a read takes.
         while Instant::now() < due {
             runtime::yield_now().await;
@@ -77,10 +91,11 @@ where
         started.begin(operation.clone(), due).await;
     }
     let taken = started.finish().await?;
-    while begin.elapsed() < interval * begun {
+    let late = due_at(begun).elapsed().saturating_sub(GRACE);
+    while Instant::now() < due_at(begun) {
         runtime::yield_now().await;
     }
-    Ok(Run { taken, time: begin.elapsed() })
+    Ok(Run { taken, time: begin.elapsed(), late })
 }
 
 type Begun = Task<Result<()>>;
@@ -228,7 +243,8 @@ mod tests {
                 Ok(())
             });
             // A stall that lasts longer than that is no matter.
-            at_rate(&operation, 1000.0, Duration::from_millis(60), Duration::from_millis(40)).await
+            let rate = (1000.0, Duration::ZERO);
+            at_rate(&operation, rate, 60, Duration::from_millis(40)).await
         });
         let run = latencies.unwrap().unwrap();
         assert!(run.time >= Duration::from_millis(60) && run.rate() <= 1000.0, "{run:?}");
@@ -236,6 +252,34 @@ mod tests {
         assert_eq!(latencies.len(), 60);
         // Some forty of them were due while the first one held up all.
         assert!(latencies.at(0.5) >= Duration::from_millis(10), "{latencies:?}");
+    }
+
+    /// Of a stall that is longer than a round, and begins with its last one.
+    #[test]
+    fn what_a_round_leaves_over_is_late_in_those_behind_it() {
+        let run = runtime::run(ShardOptions::default(), async |_| {
+            let number = Cell::new(0);
+            let operation = Rc::new(async move || {
+                if number.replace(number.get() + 1) == 19 {
+                    std::thread::sleep(Duration::from_millis(60));
+                }
+                Ok(())
+            });
+            let (mut run, mut late) = (Run::default(), Vec::new());
+            for _ in 0..6 {
+                let rate = (1000.0, run.late);
+                run.extend(at_rate(&operation, rate, 20, Duration::from_secs(1)).await?);
+                late.push(run.late);
+            }
+            Ok::<_, Error>((run, late))
+        });
+        let (run, late) = run.unwrap().unwrap();
+        assert_eq!(run.taken.len(), 120);
+        assert!(late[0] >= Duration::from_millis(40) && late[1] >= Duration::from_millis(15), "{late:?}");
+        // Some fifty were due meanwhile, of which forty are of the next two rounds.
+        let of_next = Latencies::of(run.taken[20..60].to_vec());
+        assert!(of_next.at(0.5) >= Duration::from_millis(15), "{of_next:?}");
+        assert!(run.rate() <= 1100.0, "{}", run.rate());
     }
 
     #[test]
@@ -251,12 +295,13 @@ mod tests {
                 at_once.set(at_once.get() - 1);
                 Ok(())
             });
-            let run = at_rate(&operation, 1e7, Duration::from_secs(300), Duration::from_millis(50)).await;
+            let rate = (1e7, Duration::ZERO);
+            let run = at_rate(&operation, rate, u32::MAX, Duration::from_millis(50)).await;
             (run, at_once.get(), most.get())
         });
         let (run, at_once, most) = ended.unwrap();
         let count = run.unwrap().taken.len();
-        assert!(count > 0 && count < 3_000_000_000, "{count}");
+        assert!(count > 0 && count < 1 << 30, "{count}");
         assert_eq!((at_once, most), (0, MOST_UNDER_WAY));
     }
 }

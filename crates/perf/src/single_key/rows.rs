@@ -21,6 +21,7 @@ use storage::{Context, Definition, Generations, ReadRequest, Table};
 
 use crate::defaults::write_options;
 use crate::int_rows::{self, apply, clustering, key, schema};
+use crate::interrupted;
 
 /// Rows of each partition.
 pub const ROWS_OF_PARTITION: u32 = 100;
@@ -64,6 +65,7 @@ pub async fn write(shard: &Shard, folder: &Path, format: Version, rows: u32, nee
     for generation in 1..=SSTABLES {
         let timestamp = TIMESTAMP + i64::from(generation);
         for partition in 0..rows.div_ceil(ROWS_OF_PARTITION) {
+            interrupted::check()?;
             let rows = of_partition(rows, partition).map(|number| row(number, timestamp)).collect();
             apply(&table, partition, rows);
         }

@@ -1,0 +1,31 @@
+//! A run that is interrupted tells what it found, and leaves nothing behind.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+#[test]
+fn an_interrupted_run_tells_what_it_found_and_leaves_nothing() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Command::new(env!("CARGO_BIN_EXE_siltstone-perf"))
+            .args(["simple-query", "--partitions", "100", "--duration", "1000"])
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+        assert!(lines.any(|line| line.contains(" tps ")), "a second is over");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        kill(Pid::from_raw(run.id() as i32), signal).unwrap();
+        assert!(lines.any(|line| line.starts_with("median ")));
+        assert_eq!(run.wait().unwrap().code(), Some(code));
+        let mut said = String::new();
+        run.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.starts_with("interrupted: "), "{said}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "what it wrote is gone");
+    }
+}
