@@ -6,9 +6,8 @@
 //!
 //! The page needs nothing but itself: the charts are in it.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -36,7 +35,7 @@ Examples:
 Exit codes: 0 if the page was written, 1 for files that are no results, 2 for wrong arguments.")]
 pub struct Report {
     /// What fast-forward, simple-query, single-key and growth have printed by --output-format json, or cargo xtask peers and growth
-    /// have kept. Of fast-forward all groups are drawn but sequences of ranges.
+    /// have kept. Of fast-forward all groups are drawn but sequences of ranges. A file that is named twice is drawn once.
     #[arg(required = true, value_name = "FILE")]
     results: Vec<PathBuf>,
 
@@ -44,14 +43,21 @@ pub struct Report {
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     out: PathBuf,
 
-    /// A folder for each chart as an SVG of its own.
+    /// A folder for each chart as an SVG of its own, named by its number and its title. Such pictures that an earlier report has
+    /// left there are removed; nothing else is.
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 
-    /// A folder for each chart as a PNG of its own.
+    /// A folder for each chart as a PNG of its own, in the same way.
     #[arg(long, value_name = "DIR")]
     png: Option<PathBuf>,
 }
+
+/// Letters of a file's name that has room in a title.
+const LONGEST_LABEL: usize = 40;
+
+/// So many bytes of a picture tell its kind and its width.
+const BEGIN: usize = 20;
 
 impl Report {
     /// Writes the page; says on `out` what is on it.
@@ -59,13 +65,23 @@ impl Report {
     /// # Errors
     /// Files that cannot be read or are no results of a benchmark; what the operating system says.
     pub fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let files = self.files();
         let mut charts = Vec::new();
-        for path in &self.results {
-            charts.extend(read(path)?.into_iter().map(|chart| (path, chart)));
+        for (number, path) in (1..).zip(&files) {
+            let (of_file, left_out) = read(path)?;
+            if !left_out.is_empty() {
+                writeln!(out, "{}: no chart is drawn of {}", path.display(), left_out.join(", "))?;
+            }
+            let label = label(&files, number);
+            charts.extend(of_file.into_iter().map(|chart| (label.clone(), chart)));
+        }
+        if charts.is_empty() {
+            let what = "there is nothing in it of which a chart is drawn";
+            return Err(Error::file(files[0], what));
         }
         let charts = told_apart(charts);
         let out_file = self.out.canonicalize().ok();
-        if out_file.is_some() && self.results.iter().any(|path| path.canonicalize().ok() == out_file) {
+        if out_file.is_some() && files.iter().any(|path| path.canonicalize().ok() == out_file) {
             let what = format!("{}: --out would write over the results in it", self.out.display());
             return Err(Error::Usage(what));
         }
@@ -80,26 +96,50 @@ impl Report {
         writeln!(out, "{}: {} charts", self.out.display(), charts.len())?;
         Ok(())
     }
-}
 
-/// The charts of these files: where several have one title, it tells the file too.
-fn told_apart(charts: Vec<(&PathBuf, Chart)>) -> Vec<Chart> {
-    let mut titles = BTreeMap::<String, usize>::new();
-    for (_, chart) in &charts {
-        *titles.entry(chart.title.clone()).or_default() += 1;
+    /// The files, each once.
+    fn files(&self) -> Vec<&Path> {
+        let place = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut files: Vec<&Path> = Vec::new();
+        for path in &self.results {
+            if !files.iter().any(|file| place(file) == place(path)) {
+                files.push(path);
+            }
+        }
+        files
     }
-    let title = |path: &Path, title: String| match titles[&title] {
-        1 => title,
-        _ => format!("{title} ({})", path.display()),
-    };
-    charts
-        .into_iter()
-        .map(|(path, chart)| Chart { title: title(path, chart.title.clone()), ..chart })
-        .collect()
 }
 
-/// The charts of a file.
-fn read(path: &Path) -> Result<Vec<Chart>> {
+/// What tells a file from the others, by its number from 1 on: its name, or that number where names are equal or long.
+fn label(files: &[&Path], number: usize) -> String {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let own = name(files[number - 1]).unwrap_or_default();
+    let is_the_only = files.iter().filter(|path| name(path).as_ref() == Some(&own)).count() == 1;
+    if is_the_only && own.chars().count() <= LONGEST_LABEL { own } else { format!("file {number}") }
+}
+
+/// Charts with the labels of their files: where several have one title, it tells the file too, and which it is among those of the file.
+fn told_apart(charts: Vec<(String, Chart)>) -> Vec<Chart> {
+    let title = |at: usize| {
+        let (label, chart) = &charts[at];
+        let alike: Vec<usize> = (0..charts.len()).filter(|&of| charts[of].1.title == chart.title).collect();
+        let of_file: Vec<usize> = alike.iter().copied().filter(|&of| charts[of].0 == *label).collect();
+        let number = of_file.iter().filter(|&&of| of <= at).count();
+        let told = [
+            (of_file.len() < alike.len()).then(|| label.clone()),
+            (of_file.len() > 1).then(|| number.to_string()),
+        ];
+        match told.into_iter().flatten().collect::<Vec<_>>().join(", ") {
+            told if told.is_empty() => chart.title.clone(),
+            told => format!("{} ({told})", chart.title),
+        }
+    };
+    let titles: Vec<String> = (0..charts.len()).map(title).collect();
+    charts.into_iter().zip(titles).map(|((_, chart), title)| Chart { title, ..chart }).collect()
+}
+
+/// The charts of a file, and what is in it of which there are none.
+fn read(path: &Path) -> Result<(Vec<Chart>, Vec<String>)> {
     let wrong = |what: String| Error::file(path, what);
     let text = fs::read(path).map_err(|error| wrong(error.to_string()))?;
     let results: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
@@ -110,17 +150,48 @@ fn read(path: &Path) -> Result<Vec<Chart>> {
     })
 }
 
-/// Writes charts into a folder, each by its number and its title.
+/// Writes charts into a folder, each by its number and its title, and removes what an earlier report has left there beside them.
 fn write_each<'a>(
     folder: &Path,
     kind: &str,
     drawn: impl Iterator<Item = (&'a Chart, impl AsRef<[u8]>)>,
 ) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|error| Error::file(folder, error.to_string()))?;
+    let failed = |error: std::io::Error| Error::file(folder, error.to_string());
+    fs::create_dir_all(folder).map_err(failed)?;
+    let (mut written, mut begin) = (Vec::new(), [0; BEGIN]);
     for (number, (chart, content)) in (1..).zip(drawn) {
-        write(&folder.join(format!("{number:02}-{}.{kind}", chart.file_name())), content.as_ref())?;
+        let path = folder.join(format!("{number:02}-{}.{kind}", chart.file_name()));
+        write(&path, content.as_ref())?;
+        begin.copy_from_slice(&content.as_ref()[..BEGIN]);
+        written.push(path);
+    }
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if !written.contains(&path) && is_picture(&path, kind, &begin) {
+            fs::remove_file(&path).map_err(|error| Error::file(&path, error.to_string()))?;
+        }
     }
     Ok(())
+}
+
+/// Whether a report has drawn it: it is named as those of reports are, and begins as they do, which tells its width.
+fn is_picture(path: &Path, kind: &str, begin: &[u8; BEGIN]) -> bool {
+    let is_of_words = |title: &str| {
+        let is_word = |word: &str| {
+            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        title.split('-').all(is_word)
+    };
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let parts = name.strip_suffix(kind).and_then(|name| name.strip_suffix('.')?.split_once('-'));
+    let is_named_so = parts.is_some_and(|(number, title)| {
+        number.parse::<u32>().is_ok_and(|parsed| format!("{parsed:02}") == number) && is_of_words(title)
+    });
+    let begins_so = || {
+        let mut has = [0; BEGIN];
+        fs::File::open(path).and_then(|mut file| file.read_exact(&mut has)).is_ok() && has == *begin
+    };
+    is_named_so && path.is_file() && begins_so()
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {
@@ -231,16 +302,100 @@ mod tests {
         }
     }
 
+    /// The names of the files in a folder, in order.
+    fn names(folder: &Path) -> Vec<String> {
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        let mut names: Vec<String> = fs::read_dir(folder).unwrap().map(name).collect();
+        names.sort();
+        names
+    }
+
     #[test]
     fn runs_of_one_benchmark_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
         let [_, _, simple_query, single_key, _] = documents();
-        let report = report(folder.path(), &[simple_query.clone(), simple_query, single_key]);
+        let mut report = report(folder.path(), &[simple_query.clone(), simple_query, single_key]);
+        report.results.push(report.results[2].clone());
         report.run(&mut Vec::new()).unwrap();
         let page = fs::read_to_string(&report.out).unwrap();
-        for text in ["/0.json)</h2>", "/1.json)</h2>", "single-key: latency</h2>"] {
+        for text in ["cost (0.json)</h2>", "cost (1.json)</h2>", "single-key: latency</h2>"] {
             assert!(page.contains(text), "{text}");
         }
+        assert_eq!(page.matches("latency</h2>").count(), 1, "a file that is named twice is drawn once");
+    }
+
+    /// Neither titles nor the names of pictures are as long as paths may be.
+    #[test]
+    fn files_are_told_by_their_names_or_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("d".repeat(200)).join("e".repeat(200));
+        fs::create_dir_all(&deep).unwrap();
+        let [_, fast_forward, ..] = documents();
+        let long = format!("{}.json", "f".repeat(200));
+        let mut report = report(folder.path(), &[fast_forward]);
+        for path in [deep.join("0.json"), deep.join("other.json"), deep.join(&long)] {
+            fs::copy(&report.results[0], &path).unwrap();
+            report.results.push(path);
+        }
+        report.run(&mut Vec::new()).unwrap();
+        let page = fs::read_to_string(&report.out).unwrap();
+        for told in ["(file 1)</h2>", "(file 2)</h2>", "(other.json)</h2>", "(file 4)</h2>"] {
+            assert_eq!(page.matches(told).count(), 3, "{told}");
+        }
+    }
+
+    #[test]
+    fn charts_of_one_file_are_told_apart_too() {
+        let chart = |label: &str, title: &str| {
+            (label.to_owned(), Chart { title: title.to_owned(), ..Chart::default() })
+        };
+        let charts = told_apart(vec![chart("a", "T"), chart("a", "T"), chart("b", "T"), chart("b", "U")]);
+        let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
+        assert_eq!(titles, ["T (a, 1)", "T (a, 2)", "T (b)", "U"]);
+    }
+
+    #[test]
+    fn pictures_of_an_earlier_report_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = documents();
+        let pictures = folder.path().join("png");
+        report(folder.path(), &documents).run(&mut Vec::new()).unwrap();
+        let of_others =
+            ["01-a-sunset.png", "notes.png", "2-rows.png", "02-Rows.png", "01-rows.svg", "03-.png"];
+        for name in of_others {
+            fs::write(pictures.join(name), "a picture of somebody else's").unwrap();
+        }
+        let drawn = fs::read(pictures.join("01-a-row-by-rows-requests.png")).unwrap();
+        fs::write(pictures.join("99-rows.png"), &drawn).unwrap();
+        fs::write(pictures.join("my-rows.png"), &drawn).unwrap();
+        report(folder.path(), &documents[2..3]).run(&mut Vec::new()).unwrap();
+        let mut left: Vec<String> = of_others.map(str::to_owned).to_vec();
+        let new = ["01-simple-query-read-operations-a-second.png", "02-simple-query-read-cost.png"];
+        left.extend(["my-rows.png", new[0], new[1]].map(str::to_owned));
+        left.sort();
+        assert_eq!(names(&pictures), left);
+    }
+
+    #[test]
+    fn what_is_not_drawn_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let [_, mut fast_forward, ..] = documents();
+        let range =
+            json!({ "case": "->", "range": "[0, 1]", "known": "no", "aio": 2, "(KiB)": 73.0, "frag/s": 9 });
+        let ranges = json!({ "group": "large-partition-single-key-slice", "made_of": {}, "cases": [range] });
+        let alone = report(folder.path(), &[json!([ranges])]);
+        let mut said = Vec::new();
+        let refused = alone.run(&mut said).unwrap_err().to_string();
+        assert!(refused.contains("nothing in it of which a chart is drawn"), "{refused}");
+        assert!(!alone.out.exists());
+        fast_forward.as_array_mut().unwrap().push(ranges);
+        report(folder.path(), &[fast_forward]).run(&mut said).unwrap();
+        let said = String::from_utf8(said).unwrap();
+        assert_eq!(
+            said.matches("no chart is drawn of large-partition-single-key-slice\n").count(),
+            2,
+            "{said}"
+        );
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub(super) struct Line {
 /// Where what bars tell reaches over more than so many times the least, steps are tens.
 const FAR: f64 = 100.0;
 
+/// Bytes of the name of a picture, without number and kind: file systems have room for 255.
+const LONGEST_NAME: usize = 200;
+
 impl Chart {
     /// Bars: groups with names, and the unit of what is measured. Where they are far apart, the note says how they are drawn.
     pub(super) fn bars(
@@ -81,10 +84,18 @@ impl Chart {
         draw::png(self)
     }
 
-    /// Its title as the name of a file.
+    /// Its title as the name of a file, of as many words as file systems have room for.
     pub(super) fn file_name(&self) -> String {
         let words = self.title.split(|letter: char| !letter.is_ascii_alphanumeric());
-        words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect::<Vec<_>>().join("-")
+        let mut name = String::new();
+        for word in words.filter(|word| !word.is_empty() && word.len() < LONGEST_NAME) {
+            if name.len() + word.len() >= LONGEST_NAME {
+                break;
+            }
+            name += if name.is_empty() { "" } else { "-" };
+            name += &word.to_lowercase();
+        }
+        name
     }
 
     /// What the axis below reaches over.
@@ -225,5 +236,12 @@ mod tests {
         assert_eq!(chart.x_range(), -0.5..1.5);
         assert!(chart.y_range().start == 0.0 && chart.y_range().end > 5.0);
         assert_eq!(chart.file_name(), "requests-by-case");
+    }
+
+    #[test]
+    fn names_of_files_have_an_end() {
+        let of = |title: String| Chart { title, ..Chart::default() }.file_name();
+        assert_eq!(of("word ".repeat(1000)), ["word"; 40].join("-"));
+        assert_eq!(of(format!("a {} b", "c".repeat(300))), "a-b");
     }
 }

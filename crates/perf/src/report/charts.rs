@@ -18,25 +18,39 @@ use serde_json::Value;
 
 use super::chart::{Chart, Line};
 
-/// The charts of a document; `None` if no benchmark prints such a one.
-pub(super) fn of(results: &Value) -> Option<Vec<Chart>> {
+/// The charts of a document, and the groups in it that have none; `None` if no benchmark prints such a one.
+pub(super) fn of(results: &Value) -> Option<(Vec<Chart>, Vec<String>)> {
     if let Some(groups) = results.as_array() {
-        let charts: Vec<Chart> = groups.iter().flat_map(fast_forward::charts).collect();
-        return (!charts.is_empty()).then_some(charts);
+        return of_groups(groups);
     }
-    if let Some(curves) = results["growth"].as_array() {
-        return curves.iter().map(growth::charts).collect::<Option<Vec<_>>>().map(|charts| charts.concat());
+    let of_each = |tables: &[Value], of: fn(&Value) -> Option<Vec<Chart>>| {
+        tables.iter().map(of).collect::<Option<Vec<_>>>().map(|charts| charts.concat())
+    };
+    let charts = if let Some(curves) = results["growth"].as_array() {
+        of_each(curves, growth::charts)
+    } else if let Some(tables) = results["peers"].as_array() {
+        of_each(tables, peers::charts)
+    } else if results.get("along").is_some() {
+        growth::charts(results)
+    } else if results.get("lines").is_some() {
+        simple_query::charts(results)
+    } else {
+        results.get("cases").and(single_key::charts(results))
+    };
+    charts.map(|charts| (charts, Vec::new()))
+}
+
+/// Those of fast-forward.
+fn of_groups(groups: &[Value]) -> Option<(Vec<Chart>, Vec<String>)> {
+    let (mut charts, mut left_out) = (Vec::new(), Vec::new());
+    for group in groups {
+        let name = group["group"].as_str().filter(|_| group["cases"].is_array())?;
+        match fast_forward::charts(group) {
+            none if none.is_empty() => left_out.push(name.to_owned()),
+            of_group => charts.extend(of_group),
+        }
     }
-    if let Some(tables) = results["peers"].as_array() {
-        return tables.iter().map(peers::charts).collect::<Option<Vec<_>>>().map(|charts| charts.concat());
-    }
-    if results.get("along").is_some() {
-        return growth::charts(results);
-    }
-    if results.get("lines").is_some() {
-        return simple_query::charts(results);
-    }
-    results.get("cases").and(single_key::charts(results))
+    (!groups.is_empty()).then_some((charts, left_out))
 }
 
 /// A line of our own.
