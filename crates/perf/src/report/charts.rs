@@ -53,6 +53,23 @@ fn of_groups(groups: &[Value]) -> Option<(Vec<Chart>, Vec<String>)> {
     (!groups.is_empty()).then_some((charts, left_out))
 }
 
+/// Whether it is known that files were read through the page cache of the operating system, which nobody counts.
+fn is_buffered(run: &Value) -> bool {
+    run["direct_io"] == false
+}
+
+/// What is said of a run for how it read, behind what else is said of it.
+fn reading(run: &Value) -> String {
+    let parts = [
+        (
+            is_buffered(run),
+            " Read through the page cache of the operating system: not cold, and not to be set beside what was published.",
+        ),
+        (run["io_uring"] == false, " Read by a pool of threads, without io_uring."),
+    ];
+    parts.into_iter().filter(|(is_so, _)| *is_so).map(|(_, told)| told).collect()
+}
+
 /// A line of our own.
 fn ours(name: &str, points: Vec<(f64, f64)>) -> Line {
     Line { name: name.to_owned(), points, is_published: false }

@@ -54,7 +54,7 @@ impl Group<'_> {
     /// A line for each offset, by the rows that are read.
     fn slices(&self, measure: &Measure) -> Chart {
         let mut lines = self.lines("offset", "read", measure.0);
-        if self.is_cold() && self.group["group"] == OF_SLICES {
+        if self.group["group"] == OF_SLICES {
             lines.extend(self.published(SLICES, "offset", "read", measure.0));
         }
         self.chart(measure, Axis::log("rows that are read"), lines)
@@ -105,8 +105,6 @@ impl Group<'_> {
 
     fn chart(&self, &(_, unit): &Measure, x: Axis, lines: Vec<Line>) -> Chart {
         let name = self.group["group"].as_str().unwrap_or_default();
-        let temperature =
-            if self.is_cold() { "Cold." } else { "With what the case before has left in the caches." };
         let others = lines.iter().any(|line| line.is_published) && unit == "rows a second";
         Chart {
             title: format!("{name}: {unit}"),
@@ -115,8 +113,10 @@ impl Group<'_> {
             y: Axis::log(unit),
             lines,
             note: format!(
-                "{}. {temperature}{}",
+                "{}.{}{}{}",
                 self.settings(),
+                self.temperature(),
+                super::reading(self.group),
                 if others { " What is published is of another machine." } else { "" },
             ),
         }
@@ -141,12 +141,31 @@ impl Group<'_> {
         SEARCHES.into_iter().flat_map(of_search).collect()
     }
 
-    /// Whether each case begins with empty caches.
-    fn is_cold(&self) -> bool {
-        self.group["keep_cache_across_test_cases"] != true
+    /// What the caches have when a case begins. What the operating system has in its own is told apart.
+    fn temperature(&self) -> &'static str {
+        if self.keeps("cases") {
+            " With what the case before has left in the caches."
+        } else if self.keeps("groups") {
+            " The first case begins with what the group before it, if there is one, has left in the caches, the others with empty ones."
+        } else if self.is_cold() {
+            " Cold."
+        } else {
+            ""
+        }
     }
 
-    /// Whether it was read as others have published it: a large partition, not compressed, in blocks of 64 KiB, without a row cache.
+    /// Whether each case begins with empty caches, and nothing that it reads is in those of the operating system.
+    fn is_cold(&self) -> bool {
+        !self.keeps("cases") && !self.keeps("groups") && !super::is_buffered(self.group)
+    }
+
+    /// Whether what was read is kept across test cases or groups.
+    fn keeps(&self, across: &str) -> bool {
+        self.group[format!("keep_cache_across_test_{across}")] == true
+    }
+
+    /// Whether it was read as others have published it: a large partition, not compressed, in blocks of 64 KiB, without a row cache,
+    /// past the page cache, each case with empty caches.
     fn is_as_published(&self) -> bool {
         let (group, made_of) = (self.group, &self.group["made_of"]);
         let of_large_partition =
@@ -155,6 +174,7 @@ impl Group<'_> {
             && made_of["compression"] != true
             && made_of["column_index_size_in_kb"].as_u64().is_none_or(|size| size == 64)
             && group["row_cache"] != true
+            && self.is_cold()
     }
 
     /// What its rows were made of, and how they were read.
@@ -183,7 +203,8 @@ impl Group<'_> {
             && ["rows", "column_index_size_in_kb"].iter().all(|of| made_of[of] == of_others[of])
             && made_of["compression"] != true
             && self.group["row_cache"] != true
-            && !self.is_cold()
+            && !super::is_buffered(self.group)
+            && self.keeps("cases")
     }
 }
 
@@ -205,7 +226,8 @@ fn told(number: &Value) -> String {
     number.as_u64().map_or_else(|| number.to_string(), grouped)
 }
 
-/// Points by the value of a column, in the order in which its values come.
+/// Points by the value of a column, in the order in which its values come; each line's from left to right, one at each place. Of several it is
+/// the first: with a row cache, skips are read again behind all others, before the scans that go on with what they have left.
 fn by_value<'a>(
     cases: impl Iterator<Item = &'a Value>,
     by: &str,
@@ -217,9 +239,13 @@ fn by_value<'a>(
         let name = format!("{by} {}", told(&case[by]));
         let (Some(x), Some(y)) = (case[x].as_f64(), y(case)) else { continue };
         match lines.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, points)) if points.iter().any(|point| point.0 == x) => {}
             Some((_, points)) => points.push((x, y)),
             None => lines.push((name, vec![(x, y)])),
         }
+    }
+    for (_, points) in &mut lines {
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
     }
     lines
 }
@@ -255,6 +281,45 @@ mod tests {
             )
             .is_empty()
         );
+    }
+
+    /// With a row cache some skips are read again, before the scans that go on.
+    #[test]
+    fn a_line_has_one_point_at_each_place() {
+        let case = |begins: &str, read: u64, skip: u64, aio: u64| json!({ "case": begins, "read": read, "skip": skip, "aio": aio, "(KiB)": 73.0, "frag/s": 9 });
+        let cases =
+            [(1, 0, 9), (1, 1, 8), (1, 64, 7), (64, 64, 5), (64, 1, 6), (1, 1, 1), (1, 64, 2), (64, 1, 3)];
+        let cases = cases.map(|(read, skip, aio)| case("->", read, skip, aio));
+        let group =
+            json!({ "group": "small-partition-skips", "made_of": {}, "row_cache": true, "cases": cases });
+        let lines = charts(&group)[0].lines.clone();
+        assert_eq!(lines[0].points, [(0.0, 9.0), (1.0, 8.0), (64.0, 7.0)]);
+        assert_eq!(lines[1].points, [(1.0, 6.0), (64.0, 5.0)]);
+    }
+
+    #[test]
+    fn what_is_not_cold_is_not_said_to_be() {
+        let case = json!({ "offset": 0, "read": 32, "aio": 2, "(KiB)": 73.0, "frag/s": 9000 });
+        let made_of = json!({ "rows": 400, "value_size": 200 });
+        let drawn = |settings: Value| {
+            let mut group = json!({ "group": OF_SLICES, "made_of": made_of, "cases": [case] });
+            group.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+            let chart = charts(&group).remove(2);
+            (chart.lines.len(), chart.note)
+        };
+        let (lines, note) = drawn(json!({ "direct_io": true, "io_uring": true }));
+        assert!(lines == 5 && note.contains("search. Cold. What is published"), "{note}");
+        let (lines, note) = drawn(json!({ "keep_cache_across_test_groups": true }));
+        assert!(
+            lines == 1 && note.contains("The first case begins with") && !note.contains("Cold"),
+            "{note}"
+        );
+        let (lines, note) = drawn(json!({ "direct_io": false, "io_uring": false }));
+        assert!(
+            lines == 1 && note.contains("search. Read through the page cache of the operating system: not"),
+            "{note}"
+        );
+        assert!(note.ends_with("without io_uring."), "{note}");
     }
 
     #[test]

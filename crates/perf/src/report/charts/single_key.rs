@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::chart::{Axis, Chart, Form, Line};
 use super::super::published::{self, SINGLE_KEY};
-use super::ours;
+use super::{grouped, ours};
 
 /// Percentiles, which one read in so many exceeds: what was published has no others.
 const PERCENTILES: [(&str, f64); 4] =
@@ -17,30 +17,38 @@ const RATIOS: [&str; 3] = ["mean", "median", "95th percentile"];
 pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
     let cases = results["cases"].as_array()?;
     let names = cases.iter().map(|case| case["case"].as_str()).collect::<Option<Vec<_>>>()?;
+    // Where nothing was asked of the disk, nothing is like it.
+    let others: &[Value] = if super::is_buffered(results) { &[] } else { published::lines(SINGLE_KEY) };
+    let of_another = match others {
+        [] => "",
+        _ => " What is published is of another machine, and of 4,000 requests a second.",
+    };
     let note = format!(
-        "{} requests a second, of {} rows in {} SSTables; waiting for earlier ones is counted. What is published is of another \
-         machine, and of 4,000 requests a second.",
-        results["rate"], results["rows"], results["sstables"]
+        "{} requests a second, of {} rows in {} SSTables; waiting for earlier ones is counted.{}{of_another}",
+        results["rate"],
+        results["rows"].as_u64().map_or("?".to_owned(), grouped),
+        results["sstables"],
+        super::reading(results),
     );
     let latency = Chart {
         title: "single-key: latency".to_owned(),
         form: Form::Lines,
         x: Axis::log("one read in so many takes longer"),
         y: Axis::log("ms"),
-        lines: latencies(cases, &names),
+        lines: latencies(cases, &names, others),
         note: note.clone(),
     };
     let groups = names.iter().map(|name| (*name).to_owned()).collect();
     let title = "single-key: latency beside that of off".to_owned();
-    let ratio = Chart::bars(title, groups, "ratio", ratios(cases, &names), note);
+    let ratio = Chart::bars(title, groups, "ratio", ratios(cases, &names, others), note);
     Some(vec![latency, ratio])
 }
 
 /// A line for each case, and a published one where there is one of it.
-fn latencies(cases: &[Value], names: &[&str]) -> Vec<Line> {
+fn latencies(cases: &[Value], names: &[&str], others: &[Value]) -> Vec<Line> {
     let ours = cases.iter().zip(names).map(|(case, name)| ours(name, curve(case)));
     let of_others =
-        names.iter().filter_map(|name| Some(super::published(name, percentiles(published_case(name)?))));
+        names.iter().filter_map(|name| Some(super::published(name, percentiles(case_of(others, name)?))));
     ours.chain(of_others).collect()
 }
 
@@ -56,13 +64,13 @@ fn percentiles(case: &Value) -> Vec<(f64, f64)> {
 }
 
 /// Bars for each case: what a latency is beside that of the first one.
-fn ratios(cases: &[Value], names: &[&str]) -> Vec<Line> {
+fn ratios(cases: &[Value], names: &[&str], others: &[Value]) -> Vec<Line> {
     let line_of = |of: &str| {
         let here = (0..)
             .zip(cases)
             .map(|(group, case)| Some((f64::from(group), case["ratio_to_off"][of].as_f64()?)));
         let there = (0..).zip(names).map(|(group, name)| {
-            let latency = |name| published_case(name)?["latency"][of].as_f64();
+            let latency = |name| case_of(others, name)?["latency"][of].as_f64();
             Some((f64::from(group), latency(name)? / latency("off")?))
         });
         [
@@ -70,11 +78,11 @@ fn ratios(cases: &[Value], names: &[&str]) -> Vec<Line> {
             super::published(of, there.flatten().collect()),
         ]
     };
-    RATIOS.into_iter().flat_map(line_of).collect()
+    RATIOS.into_iter().flat_map(line_of).filter(|line| !line.points.is_empty()).collect()
 }
 
-fn published_case(name: &str) -> Option<&'static Value> {
-    published::lines(SINGLE_KEY).iter().find(|line| line["case"] == name)
+fn case_of<'a>(lines: &'a [Value], name: &str) -> Option<&'a Value> {
+    lines.iter().find(|line| line["case"] == name)
 }
 
 #[cfg(test)]
@@ -94,6 +102,10 @@ mod tests {
         assert_eq!(drawn[0].lines[2].points, [(2.0, 0.6), (20.0, 1.0), (100.0, 1.2), (1000.0, 4.4)]);
         assert_eq!(drawn[1].lines[0].points, [(0.0, 0.5), (1.0, 0.5)]);
         assert_eq!(drawn[1].lines[1].points, [(0.0, 0.6 / 1.3)]);
+        assert!(drawn[0].note.ends_with("of 4,000 requests a second."), "{}", drawn[0].note);
         assert!(charts(&json!({ "cases": [{}] })).is_none());
+        let buffered = charts(&json!({ "direct_io": false, "cases": cases })).unwrap();
+        assert!(buffered.iter().flat_map(|chart| &chart.lines).all(|line| !line.is_published));
+        assert!(buffered[0].note.contains("Read through the page cache"), "{}", buffered[0].note);
     }
 }
