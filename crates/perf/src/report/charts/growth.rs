@@ -5,21 +5,41 @@ use serde_json::Value;
 use super::super::chart::{Axis, Chart, Form, Line};
 use super::ours;
 
+/// What stands below: what grows, by its name in the results.
+const SIZES: [(&str, &str); 7] = [
+    ("rows", "rows of the partition"),
+    ("partitions", "partitions of the SSTable"),
+    ("sstables", "SSTables, of whose tokens none are between those of another"),
+    ("overlapping", "SSTables, each with any tokens of the ring"),
+    ("stretches", "SSTables, each with a stretch of 1,000 rows of the one partition"),
+    ("expiring", "SSTables, each with a stretch of 1,000 rows of the one partition, which expire one day"),
+    ("slices", "SSTables, each with a stretch of 1,000 rows of the one partition"),
+];
+
 /// The charts of a curve; `None` if it is none.
 pub(super) fn charts(curve: &Value) -> Option<Vec<Chart>> {
     let along = curve["along"].as_str()?;
+    let size = SIZES.iter().find(|(name, _)| *name == along).map_or(along, |(_, size)| size);
+    let (what, slices) = match along {
+        "slices" => ("100 rows", " A slice is of 100 rows, from any row on."),
+        _ => ("A row", ""),
+    };
+    let fences = if curve["fences"] == false { " No fences." } else { "" };
+    let reading = super::reading(curve);
     let points = curve["points"].as_array()?;
     let line = |name: &str, value: &dyn Fn(&Value) -> Option<f64>| {
         let points = points.iter().filter_map(|point| Some((point["size"].as_f64()?, value(point)?)));
         ours(name, points.collect())
     };
     let chart = |unit: &str, lines: Vec<Line>| Chart {
-        title: format!("A row, by {along}: {unit}"),
+        title: format!("{what}, by {along}: {unit}"),
         form: Form::Lines,
-        x: Axis::log(along),
+        x: Axis::log(size),
         y: Axis::linear(unit),
         lines,
-        note: "Cold: right after all was opened with empty caches. Warm: behind many other reads.".to_owned(),
+        note: format!(
+            "Cold: right after all was opened with empty caches. Warm: behind many other reads.{slices}{fences}{reading}"
+        ),
     };
     let of = |temperature: &'static str, unit: &'static str| {
         line(temperature, &move |point| point[temperature][unit].as_f64())
@@ -49,5 +69,21 @@ mod tests {
         assert_eq!((counted.len(), counted[0].lines[1].points[0]), (3, (10.0, 1.0)));
         point["instructions"] = Value::Null;
         assert_eq!(charts(&json!({ "along": "rows", "points": [point] })).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn it_is_told_what_is_read_and_what_grows() {
+        let drawn = |along: &str| {
+            charts(&json!({ "along": along, "fences": false, "points": [] })).unwrap().remove(0)
+        };
+        let (row, slice) = (drawn("overlapping"), drawn("slices"));
+        assert_eq!(
+            [&*row.title, &*slice.title],
+            ["A row, by overlapping: requests", "100 rows, by slices: requests"]
+        );
+        assert_eq!(row.x.label, "SSTables, each with any tokens of the ring");
+        assert!(row.note.ends_with("other reads. No fences."), "{}", row.note);
+        assert!(slice.note.contains("of 100 rows"), "{}", slice.note);
+        assert_eq!(drawn("others").x.label, "others");
     }
 }
