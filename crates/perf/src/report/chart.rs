@@ -39,17 +39,22 @@ pub(super) struct Axis {
     pub(super) names: Vec<String>,
 }
 
-/// A line, or the bars of one color.
+/// A line, or one bar of each group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) points: Vec<(f64, f64)>,
+    /// The number of its color: several have one if they are of one thing, as what others have published and what it stands beside.
+    pub(super) color: usize,
     /// Whether others have published it.
     pub(super) is_published: bool,
 }
 
 /// Where what bars tell reaches over more than so many times the least, steps are tens.
 const FAR: f64 = 100.0;
+
+/// Lines that are nearer to each other, of all that an axis reaches over, hide one another.
+const NEAR: f64 = 0.006;
 
 /// Bytes of the name of a picture, without number and kind: file systems have room for 255.
 const LONGEST_NAME: usize = 200;
@@ -74,12 +79,12 @@ impl Chart {
         Chart { title, form: Form::Bars, x, y, lines, note }
     }
 
-    /// The chart as SVG, with its title or without.
-    pub(super) fn svg(&self, is_headed: bool) -> String {
-        draw::svg(self, is_headed)
+    /// The chart as SVG, alone with its title and its note, or without them.
+    pub(super) fn svg(&self, is_alone: bool) -> String {
+        draw::svg(self, is_alone)
     }
 
-    /// The chart as PNG with its title, twice as large as the SVG.
+    /// The chart as PNG with its title and its note, twice as large as the SVG.
     pub(super) fn png(&self) -> Vec<u8> {
         draw::png(self)
     }
@@ -96,6 +101,47 @@ impl Chart {
             name += &word.to_lowercase();
         }
         name
+    }
+
+    /// What is to be known of it, and of how it is drawn.
+    pub(super) fn told(&self) -> String {
+        let is_hidden =
+            |(number, line): (usize, &Line)| line.points.iter().any(|&at| self.above(number, &[at]) > 0);
+        let hides = self.form == Form::Lines && self.lines.iter().enumerate().any(is_hidden);
+        let behind = if hides { " Where lines meet, the wider one is behind." } else { "" };
+        format!("{}{behind}", self.note)
+    }
+
+    /// How many lines before one have its color, and are published or not as it is: it is told from them by how light or dark it is.
+    pub(super) fn variant(&self, number: usize) -> usize {
+        let of = |line: &Line| (line.color, line.is_published);
+        self.lines[..number].iter().filter(|line| of(line) == of(&self.lines[number])).count()
+    }
+
+    /// The lines as they are drawn one above the other: those of others, and above them ours.
+    pub(super) fn in_layers(&self) -> Vec<usize> {
+        let mut layers: Vec<usize> = (0..self.lines.len()).collect();
+        layers.sort_by_key(|number| !self.lines[*number].is_published);
+        layers
+    }
+
+    /// How many lines that are drawn above one have this piece of it too, a point or two that follow each other, or one so near that it hides it.
+    pub(super) fn above(&self, number: usize, piece: &[(f64, f64)]) -> usize {
+        let (x, y) = (self.x_range(), self.y_range());
+        let is_near = |(one, other): (&(f64, f64), &(f64, f64))| {
+            self.x.distance(one.0, other.0, &x) < NEAR && self.y.distance(one.1, other.1, &y) < NEAR
+        };
+        let has_it = |other: &usize| {
+            let mut pieces = self.lines[*other].points.windows(piece.len());
+            pieces.any(|points| points.iter().zip(piece).all(is_near))
+        };
+        let above = self.in_layers().into_iter().skip_while(|other| *other != number).skip(1);
+        above.filter(has_it).count()
+    }
+
+    /// Whether all that stands along an axis is whole: its numbers are, too.
+    pub(super) fn is_whole(&self, of: impl Fn(&(f64, f64)) -> f64) -> bool {
+        self.lines.iter().flat_map(|line| &line.points).all(|point| of(point).fract() == 0.0)
     }
 
     /// What the axis below reaches over.
@@ -126,6 +172,11 @@ impl Axis {
     /// Where a number is drawn on an axis that reaches over a range: 0, which no tens lead to, at its begin.
     pub(super) fn place(&self, number: f64, range: &Range<f64>) -> f64 {
         if self.is_log { number.log10().max(range.start) } else { number }
+    }
+
+    /// How far from each other two numbers are drawn, of all that the axis reaches over.
+    fn distance(&self, one: f64, other: f64, range: &Range<f64>) -> f64 {
+        (self.place(one, range) - self.place(other, range)).abs() / (range.end - range.start)
     }
 
     /// Where the axis of tens that reaches over a range has its numbers: whole tens, of which there is room for so many; of few tens also 2 and 5, or
@@ -236,6 +287,27 @@ mod tests {
         assert_eq!(chart.x_range(), -0.5..1.5);
         assert!(chart.y_range().start == 0.0 && chart.y_range().end > 5.0);
         assert_eq!(chart.file_name(), "requests-by-case");
+    }
+
+    #[test]
+    fn lines_that_meet_are_told() {
+        let line = |points: [(f64, f64); 3], is_published| Line {
+            points: points.to_vec(),
+            is_published,
+            ..Line::default()
+        };
+        let (low, high) = ([(1.0, 1.0), (2.0, 1.0), (3.0, 4.0)], [(1.0, 1.001), (2.0, 1.0), (3.0, 9.0)]);
+        let lines = vec![line(low, false), line(high, false), line(low, true)];
+        let chart = Chart { note: "Cold.".to_owned(), lines, ..Chart::default() };
+        assert_eq!(chart.in_layers(), [2, 0, 1]);
+        assert_eq!([0, 1, 2].map(|number| chart.above(number, &low[..2])), [1, 0, 2]);
+        assert_eq!([0, 1, 2].map(|number| chart.above(number, &low[1..])), [0, 0, 1]);
+        assert_eq!([0, 1, 2].map(|number| chart.above(number, &low[2..])), [0, 0, 1]);
+        assert_eq!([0, 1, 2].map(|number| chart.variant(number)), [0, 1, 0]);
+        assert_eq!(chart.told(), "Cold. Where lines meet, the wider one is behind.");
+        assert!(chart.is_whole(|point| point.0) && !chart.is_whole(|point| point.1));
+        let alone = Chart { lines: chart.lines[..1].to_vec(), ..chart };
+        assert_eq!(alone.told(), "Cold.");
     }
 
     #[test]

@@ -71,13 +71,13 @@ fn reading(run: &Value) -> String {
 }
 
 /// A line of our own.
-fn ours(name: &str, points: Vec<(f64, f64)>) -> Line {
-    Line { name: name.to_owned(), points, is_published: false }
+fn ours(name: &str, color: usize, points: Vec<(f64, f64)>) -> Line {
+    Line { name: name.to_owned(), points, color, is_published: false }
 }
 
-/// A line that others have published.
-fn published(name: &str, points: Vec<(f64, f64)>) -> Line {
-    Line { name: format!("published, {name}"), points, is_published: true }
+/// A line that others have published, in the color of the one of ours that it stands beside.
+fn published(name: &str, color: usize, points: Vec<(f64, f64)>) -> Line {
+    Line { name: format!("published, {name}"), points, color, is_published: true }
 }
 
 /// A number as people write it, with a comma after each three digits.

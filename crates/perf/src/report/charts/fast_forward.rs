@@ -55,7 +55,7 @@ impl Group<'_> {
     fn slices(&self, measure: &Measure) -> Chart {
         let mut lines = self.lines("offset", "read", measure.0);
         if self.group["group"] == OF_SLICES {
-            lines.extend(self.published(SLICES, "offset", "read", measure.0));
+            lines.extend(self.published(&lines, SLICES, "offset", "read", measure.0));
         }
         self.chart(measure, Axis::log("rows that are read"), lines)
     }
@@ -63,7 +63,7 @@ impl Group<'_> {
     /// A line for each number of rows that are read, by those that are skipped.
     fn skips(&self, measure: &Measure) -> Chart {
         let mut lines = self.lines("read", "skip", measure.0);
-        lines.extend(self.published(SKIPS, "read", "skip", measure.0));
+        lines.extend(self.published(&lines, SKIPS, "read", "skip", measure.0));
         let chart = self.chart(measure, Axis::log("rows that are skipped"), lines);
         Chart {
             note: format!("{} On the left edge is that of all rows, none of which is skipped.", chart.note),
@@ -74,20 +74,20 @@ impl Group<'_> {
     /// Bars, a group for each case.
     fn few(&self, &(column, unit): &Measure) -> Chart {
         let name = |case: &Value| format!("stride {}, rows {}", told(&case["stride"]), told(&case["rows"]));
-        let mut lines = vec![super::ours("here", self.points(|case| case[column].as_f64()))];
+        let mut lines = vec![super::ours("here", 0, self.points(|case| case[column].as_f64()))];
         for change in ["before", "after"].into_iter().filter(|_| self.has_neighbours()) {
             let value = |case: &Value| {
                 let is_of = |line: &&Value| line["stride"] == case["stride"] && case["rows"] == 1;
                 published::lines(NEIGHBOURS).iter().find(is_of)?[change][column].as_f64()
             };
-            lines.push(super::published(change, self.points(value)));
+            lines.push(super::published(change, 0, self.points(value)));
         }
         self.bars(&(column, unit), name, lines)
     }
 
     /// Bars, one for each case, which has a name.
     fn named(&self, measure: &Measure) -> Chart {
-        let lines = vec![super::ours("here", self.points(|case| case[measure.0].as_f64()))];
+        let lines = vec![super::ours("here", 0, self.points(|case| case[measure.0].as_f64()))];
         self.bars(measure, |case| labels(case).unwrap_or_default(), lines)
     }
 
@@ -125,18 +125,22 @@ impl Group<'_> {
     /// A line for each value of a column.
     fn lines(&self, by: &str, x: &str, y: &str) -> Vec<Line> {
         let point = |case: &Value| case[y].as_f64();
-        let lines = by_value(self.cases.iter().copied(), by, x, point).into_iter();
-        lines.map(|(name, points)| super::ours(&name, points)).collect()
+        let lines = (0..).zip(by_value(self.cases.iter().copied(), by, x, point));
+        lines.map(|(color, (name, points))| super::ours(&name, color, points)).collect()
     }
 
     /// Such lines of the published tables, where they are of the same rows; of small partitions nothing was published.
-    fn published(&self, table: &str, by: &str, x: &str, y: &str) -> Vec<Line> {
+    fn published(&self, ours: &[Line], table: &str, by: &str, x: &str, y: &str) -> Vec<Line> {
         let made_of = &self.group["made_of"];
         let is_same = |line: &&Value| ["rows", "value_size"].iter().all(|of| line[of] == made_of[of]);
         let lines = || published::lines(table).iter().filter(|_| self.is_as_published()).filter(is_same);
         let of_search = |(search, how)| {
             let of_values = by_value(lines(), by, x, |line| line[search][y].as_f64()).into_iter();
-            of_values.map(move |(name, points)| super::published(&format!("{name}, {how}"), points))
+            of_values.map(move |(name, points)| {
+                let of_ours = ours.iter().find(|line| line.name == name);
+                let color = of_ours.map_or(ours.len(), |line| line.color);
+                super::published(&format!("{name}, {how}"), color, points)
+            })
         };
         SEARCHES.into_iter().flat_map(of_search).collect()
     }
@@ -341,6 +345,8 @@ mod tests {
         assert_eq!(charts[1].lines[0].points, [(32.0, 73.0)]);
         assert_eq!(names(&charts[0])[..2], ["offset 0", "published, offset 0, scan"]);
         assert_eq!(charts[0].lines[4].points[0], (1.0, 21.0));
+        let colors: Vec<usize> = charts[0].lines.iter().map(|line| line.color).collect();
+        assert_eq!(colors, [0, 0, 1, 0, 1], "each has that of what it stands beside");
         assert_eq!(charts[2].lines[4].points[3], (4096.0, 239_324.0));
         assert!(
             charts[2].note.ends_with("another machine.")

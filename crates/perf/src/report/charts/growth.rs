@@ -16,6 +16,10 @@ const SIZES: [(&str, &str); 7] = [
     ("slices", "SSTables, each with a stretch of 1,000 rows of the one partition"),
 ];
 
+/// How a row is read, and the color of that.
+const COLD: (&str, usize) = ("cold", 0);
+const WARM: (&str, usize) = ("warm", 1);
+
 /// The charts of a curve; `None` if it is none.
 pub(super) fn charts(curve: &Value) -> Option<Vec<Chart>> {
     let along = curve["along"].as_str()?;
@@ -27,9 +31,9 @@ pub(super) fn charts(curve: &Value) -> Option<Vec<Chart>> {
     let fences = if curve["fences"] == false { " No fences." } else { "" };
     let reading = super::reading(curve);
     let points = curve["points"].as_array()?;
-    let line = |name: &str, value: &dyn Fn(&Value) -> Option<f64>| {
+    let line = |name: &str, color: usize, value: &dyn Fn(&Value) -> Option<f64>| {
         let points = points.iter().filter_map(|point| Some((point["size"].as_f64()?, value(point)?)));
-        ours(name, points.collect())
+        ours(name, color, points.collect())
     };
     let chart = |unit: &str, lines: Vec<Line>| Chart {
         title: format!("{what}, by {along}: {unit}"),
@@ -41,14 +45,14 @@ pub(super) fn charts(curve: &Value) -> Option<Vec<Chart>> {
             "Cold: right after all was opened with empty caches. Warm: behind many other reads.{slices}{fences}{reading}"
         ),
     };
-    let of = |temperature: &'static str, unit: &'static str| {
-        line(temperature, &move |point| point[temperature][unit].as_f64())
+    let of = |(temperature, color): (&'static str, usize), unit: &'static str| {
+        line(temperature, color, &move |point| point[temperature][unit].as_f64())
     };
     let mut charts = vec![
-        chart("requests", vec![of("cold", "requests"), of("warm", "requests")]),
-        chart("KiB", vec![of("cold", "kib"), of("warm", "kib")]),
+        chart("requests", vec![of(COLD, "requests"), of(WARM, "requests")]),
+        chart("KiB", vec![of(COLD, "kib"), of(WARM, "kib")]),
     ];
-    let instructions = line("warm", &|point| point["instructions"].as_f64());
+    let instructions = line(WARM.0, WARM.1, &|point| point["instructions"].as_f64());
     if !instructions.points.is_empty() {
         charts.push(chart("instructions", vec![instructions]));
     }

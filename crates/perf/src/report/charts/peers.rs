@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::super::chart::Chart;
 use super::ours;
 
+/// Each has one color in all charts, whatever way it is used in.
+const PEERS: [&str; 5] = ["Siltstone", "RocksDB", "fjall", "Cassandra", "cqlite"];
+
 /// The charts of a table; `None` if it is none.
 pub(super) fn charts(table: &Value) -> Option<Vec<Chart>> {
     let title = table["title"].as_str()?;
@@ -48,12 +51,18 @@ impl Table<'_> {
                 .map(|(at, line)| Some((f64::from(at), line["cells"][column][measure].as_f64()?)));
             cells.flatten().collect::<Vec<_>>()
         };
-        let bars: Vec<_> = (0..).zip(&self.columns).map(|(at, column)| ours(column, of(at))).collect();
+        let bars = (0..).zip(&self.columns).map(|(at, column)| ours(column, color(column), of(at))).collect();
         let groups = lines.iter().map(|line| line["of"].as_str().unwrap_or_default().to_owned()).collect();
         let is_rate = measure.ends_with("a second");
         let better = if is_rate { "More is better; good for large ratios only." } else { "Less is better." };
         Chart::bars(format!("{}: {measure}", self.title), groups, measure, bars, better.to_owned())
     }
+}
+
+/// The color of who takes part, behind whose name may stand in what way.
+fn color(column: &str) -> usize {
+    let name = column.split(',').next();
+    PEERS.iter().position(|peer| Some(*peer) == name).unwrap_or(PEERS.len())
 }
 
 #[cfg(test)]
@@ -76,5 +85,6 @@ mod tests {
         assert!(drawn[0].y.is_log && drawn[0].note.contains("ten times"));
         assert!(!drawn[1].y.is_log && drawn[1].note == "Less is better.");
         assert!(charts(&json!({ "title": "T" })).is_none());
+        assert_eq!(["Siltstone, run_on", "fjall, 32 MiB in all", "others"].map(color), [0, 2, 5]);
     }
 }

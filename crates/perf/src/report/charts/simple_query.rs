@@ -66,10 +66,10 @@ fn rates(lines: &[Value], parameters: &Value, others: Option<&Value>, title: Str
             .as_u64()
             .map_or("a second".to_owned(), |count| format!("{} operations", grouped(count)));
         let bar = |rates| vec![(0.0, median(rates))];
-        let bars = beside(ours("here", bar(here)), others, |query| bar(of_others(query)));
+        let bars = beside(ours("here", 0, bar(here)), others, |query| bar(of_others(query)));
         return Chart::bars(title, vec![of], unit, bars, note);
     }
-    let lines = beside(ours("here", seconds(here)), others, |query| seconds(of_others(query)));
+    let lines = beside(ours("here", 0, seconds(here)), others, |query| seconds(of_others(query)));
     Chart { title, form: Form::Lines, x: Axis::linear("second"), y: Axis::linear(unit), lines, note }
 }
 
@@ -122,13 +122,13 @@ fn costs(stats: &Value, counted: &[(&str, &str)], others: Option<&Value>) -> Vec
         let points = (0..).zip(counted).map(|(at, (_, name))| Some((f64::from(at), query[name].as_f64()?)));
         points.flatten().collect::<Vec<_>>()
     };
-    beside(ours("here", points(stats)), others, points)
+    beside(ours("here", 0, points(stats)), others, points)
 }
 
 /// A line of ours, and the published ones before and after the change, if there are any.
 fn beside(here: Line, others: Option<&Value>, points: impl Fn(&Value) -> Vec<(f64, f64)>) -> Vec<Line> {
     let changes =
-        |line: &Value| ["before", "after"].map(|change| super::published(change, points(&line[change])));
+        |line: &Value| ["before", "after"].map(|change| super::published(change, 0, points(&line[change])));
     [here].into_iter().chain(others.map(changes).into_iter().flatten()).collect()
 }
 

@@ -46,9 +46,10 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
 
 /// A line for each case, and a published one where there is one of it.
 fn latencies(cases: &[Value], names: &[&str], others: &[Value]) -> Vec<Line> {
-    let ours = cases.iter().zip(names).map(|(case, name)| ours(name, curve(case)));
-    let of_others =
-        names.iter().filter_map(|name| Some(super::published(name, percentiles(case_of(others, name)?))));
+    let ours = (0..).zip(cases).zip(names).map(|((color, case), name)| ours(name, color, curve(case)));
+    let of_others = (0..)
+        .zip(names)
+        .filter_map(|(color, name)| Some(super::published(name, color, percentiles(case_of(others, name)?))));
     ours.chain(of_others).collect()
 }
 
@@ -65,7 +66,7 @@ fn percentiles(case: &Value) -> Vec<(f64, f64)> {
 
 /// Bars for each case: what a latency is beside that of the first one.
 fn ratios(cases: &[Value], names: &[&str], others: &[Value]) -> Vec<Line> {
-    let line_of = |of: &str| {
+    let line_of = |(color, of): (usize, &str)| {
         let here = (0..)
             .zip(cases)
             .map(|(group, case)| Some((f64::from(group), case["ratio_to_off"][of].as_f64()?)));
@@ -74,11 +75,11 @@ fn ratios(cases: &[Value], names: &[&str], others: &[Value]) -> Vec<Line> {
             Some((f64::from(group), latency(name)? / latency("off")?))
         });
         [
-            ours(&format!("here, {of}"), here.flatten().collect()),
-            super::published(of, there.flatten().collect()),
+            ours(&format!("here, {of}"), color, here.flatten().collect()),
+            super::published(of, color, there.flatten().collect()),
         ]
     };
-    RATIOS.into_iter().flat_map(line_of).filter(|line| !line.points.is_empty()).collect()
+    (0..).zip(RATIOS).flat_map(line_of).filter(|line| !line.points.is_empty()).collect()
 }
 
 fn case_of<'a>(lines: &'a [Value], name: &str) -> Option<&'a Value> {
