@@ -265,7 +265,7 @@ impl Store {
 
     /// Bytes that all memtables take.
     pub fn memtable_bytes(&self) -> usize {
-        self.0.tables.borrow().values().map(Table::memtable_bytes).sum()
+        self.0.context.memtable_bytes.get()
     }
 
     /// Applies what these logs have that is in no SSTable yet, of the partitions that are `mine`, and flushes it; also on
@@ -364,9 +364,14 @@ impl Store {
         if let Some(table) = self.0.log.pressure().iter().find_map(|id| self.table(*id)) {
             return Some(table);
         }
+        if self.memtable_bytes() <= self.0.options.memtables {
+            return None;
+        }
         let tables = self.0.tables.borrow();
-        let is_needed = self.memtable_bytes() > self.0.options.memtables;
-        tables.values().filter(|_| is_needed).max_by_key(|table| table.memtable_bytes()).cloned()
+        let sizes = tables.values().map(|table| (table.memtable_bytes(), table));
+        // What there is else is of tables that were removed, and are still read.
+        let (_, largest) = sizes.filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, _)| *bytes)?;
+        Some(largest.clone())
     }
 }
 

@@ -57,13 +57,16 @@ pub struct Context {
     pub filter_pages: FilterPages,
     /// What maplets take of the cache's memory.
     pub maplet_memory: MapletMemory,
+    /// Bytes of memory that the memtables of all tables take: each write asks, however many tables there are.
+    pub(crate) memtable_bytes: Rc<Cell<usize>>,
 }
 
 impl Context {
     /// On this disk and by this clock, with everything that is kept of SSTables in this cache.
     pub fn new(disk: Disk, clock: Clock, cache: Cache) -> Context {
         let (filter_pages, maplet_memory) = (FilterPages::new(&cache), MapletMemory::new(&cache));
-        Context { disk, clock, cache, filter_pages, maplet_memory }
+        let memtable_bytes = Rc::default();
+        Context { disk, clock, cache, filter_pages, maplet_memory, memtable_bytes }
     }
 }
 
@@ -110,6 +113,18 @@ struct Memtables {
     active: Rc<Memtable>,
     /// Those that are on their way into SSTables, the oldest first.
     frozen: Vec<Rc<Memtable>>,
+}
+
+impl Memtables {
+    fn bytes(&self) -> usize {
+        self.active.bytes() + self.frozen.iter().map(|memtable| memtable.bytes()).sum::<usize>()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.context.memtable_bytes.update(|all| all - self.memtables.get_mut().bytes());
+    }
 }
 
 /// Brings to its end what was under way in a table's folder when its process ended, ours or Cassandra's. To be done once
@@ -200,7 +215,10 @@ impl Table {
     /// Writes what was looked through.
     pub(crate) fn apply_checked(&self, checked: Checked, position: LogPosition) {
         if !checked.is_empty() {
-            self.0.memtables.borrow().active.apply(checked, position);
+            let active = &self.0.memtables.borrow().active;
+            let before = active.bytes();
+            active.apply(checked, position);
+            self.0.context.memtable_bytes.update(|all| all + active.bytes() - before);
         }
     }
 
@@ -225,8 +243,7 @@ impl Table {
 
     /// Bytes of memory that memtables take, those that are being flushed included.
     pub fn memtable_bytes(&self) -> usize {
-        let memtables = self.0.memtables.borrow();
-        memtables.active.bytes() + memtables.frozen.iter().map(|memtable| memtable.bytes()).sum::<usize>()
+        self.0.memtables.borrow().bytes()
     }
 
     /// Bytes of memory that a slice of a partition takes while it is read, about, by who [reads on](ReadRequest::reads_on) or does not:
@@ -319,6 +336,7 @@ impl Table {
         self.set_members(&[], &[member]);
         self.0.row_cache.flushed(memtable);
         self.0.memtables.borrow_mut().frozen.retain(|frozen| !Rc::ptr_eq(frozen, memtable));
+        self.0.context.memtable_bytes.update(|all| all - memtable.bytes());
         // What stays of the transaction's log does no harm.
         drop(committed.remove_old().await);
         Ok(())

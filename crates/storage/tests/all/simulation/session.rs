@@ -268,6 +268,8 @@ impl<'w, 'a> Session<'w, 'a> {
         if log.durable_position() != log.position() {
             return self.is_well(log.sync().await.map(drop));
         }
+        let of_tables: usize = self.store.tables().iter().map(Table::memtable_bytes).sum();
+        assert_eq!(self.store.memtable_bytes(), of_tables);
         let has_room = self.store.memtable_bytes() <= self.world.plan.options.memtables;
         assert!(has_room || self.faults.get(), "{} bytes in memtables", self.store.memtable_bytes());
         assert!(log.pressure().is_empty() || self.faults.get(), "the log has {} bytes", log.size());
