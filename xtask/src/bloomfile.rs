@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::Value;
 use testkit::command::checked;
 
-use crate::instructions::counted;
+use crate::instructions::{check_valgrind, counted};
 use crate::measure::median;
 use crate::pages::grouped;
 use crate::workspace::{perf, target};
@@ -68,6 +68,9 @@ struct Lines(Vec<Value>);
 /// # Errors
 /// If a run fails.
 pub fn run(options: &Options) -> Result<()> {
+    if options.instructions {
+        check_valgrind()?;
+    }
     let program = perf()?;
     let data = options.data.clone().unwrap_or_else(|| target().join("perf-bloomfile"));
     let (mut lines, mut state): (BTreeMap<Which, Lines>, Value) = Default::default();

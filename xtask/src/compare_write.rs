@@ -5,10 +5,9 @@
 //! whole node, which has the rows in a memtable and flushes it. Java's start is not part of its time, and neither are its
 //! first rounds, in which it is compiled. All results are dumped, and must be equal.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
+use std::{env, fs, thread};
 
 use clap::Args;
 use testkit::cassandra::{Cassandra, Node, TableName, VERSION, Work, Writes};
@@ -259,8 +258,9 @@ impl Line {
 /// How it was run, as the page tells it.
 fn settings(runs: u32) -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
+    let place = env::var("TMPDIR").map_or_else(|_| String::new(), |folder| format!("TMPDIR={folder} "));
     format!(
-        "```sh\nTMPDIR=/dev/shm cargo xtask compare-write --runs {runs} --write\n```\n\n\
+        "```sh\n{place}cargo xtask compare-write --runs {runs} --write\n```\n\n\
          Cassandra {VERSION}; the median of {runs} rounds of each, on {cores} cores, one after the other. Times are good for the ratio only.\n"
     )
 }

@@ -166,9 +166,20 @@ pub fn run(options: &Options) -> Result<()> {
 /// # Errors
 /// If it is not.
 pub(crate) fn check_valgrind() -> Result<()> {
-    match Command::new("valgrind").arg("--version").output() {
+    check_tool("valgrind", "counts the instructions")
+}
+
+/// That a program is there, which does this, by the name of its package.
+///
+/// # Errors
+/// If it is not.
+pub(crate) fn check_tool(name: &str, does: &str) -> Result<()> {
+    match Command::new(name).arg("--version").output() {
         Ok(output) if output.status.success() => Ok(()),
-        _ => Err("valgrind counts the instructions, and is not installed: most systems have it as the package `valgrind`".into()),
+        _ => {
+            Err(format!("{name} {does}, and is not installed: most systems have it as the package `{name}`")
+                .into())
+        }
     }
 }
 

@@ -25,8 +25,8 @@ pub mod figures;
 pub mod tables;
 pub mod trace;
 
-use std::fs;
 use std::path::PathBuf;
+use std::{fs, io};
 
 use clap::{Args, ValueEnum as _};
 use serde_json::Value;
@@ -35,6 +35,7 @@ use self::behind::listed;
 use self::confined::Confined;
 use self::contestants::{Contestant, Dataset, Numbers, Program, Task};
 use self::tables::{Cell, Table, settings};
+use crate::instructions::{check_tool, check_valgrind};
 use crate::measure::median;
 use crate::workspace::{root, target};
 use crate::{Result, pages};
@@ -111,6 +112,9 @@ const DISK_CASES: [DiskCase; 7] = [
 /// Those of them that are steady, and of which time and instructions are counted too.
 const STEADY_CASES: [DiskCase; 6] =
     [DISK_CASES[0], DISK_CASES[1], DISK_CASES[2], DISK_CASES[3], DISK_CASES[5], DISK_CASES[6]];
+
+/// Rows from the beginning of an operation with skips to that of the next one.
+const SKIPS: u64 = 64 + 4096;
 
 /// Columns of rates from disk. The last one reads by the page cache, and is timed where that is limited too.
 const TIMED_FROM_DISK: [Contestant; 5] = [
@@ -261,16 +265,17 @@ impl Options {
 /// # Errors
 /// If a program does not build or fails, a tracer is missing, or two peers find other rows.
 pub fn run(options: &Options) -> Result<()> {
+    let is_chosen = |part: &&Part| options.only.is_empty() || options.only.contains(part);
+    let parts: Vec<Part> = Part::value_variants().iter().filter(is_chosen).copied().collect();
+    // Before anything is built and written.
+    parts.iter().try_for_each(|part| part.check_tools())?;
     let data = options.data();
     fs::create_dir_all(&data)?;
     let data = data.canonicalize()?;
     let comparison =
         Comparison { program: Program::build(data.clone(), options.published_rocksdb)?, options };
     // What is not measured stays on the page as it was.
-    for part in Part::value_variants() {
-        if !options.only.is_empty() && !options.only.contains(part) {
-            continue;
-        }
+    for part in &parts {
         let text: String = comparison.tables(*part)?.iter().map(|table| format!("{table}\n")).collect();
         print!("{text}");
         if options.write {
@@ -288,7 +293,8 @@ fn write(part: &str, text: &str) -> Result<()> {
     pages::write(PAGE, [(part, text)])?;
     let figures = figures_of(&fs::read_to_string(root().join(PAGE))?);
     fs::write(root().join(FIGURES), format!("{figures:#}\n"))?;
-    pages::write(PAGE, [("behind", &*listed(&behind::found(&figures)))])
+    let [behind, ahead] = listed(&behind::found(&figures));
+    pages::write(PAGE, [("behind", &*behind), ("short of the aims", &*ahead)])
 }
 
 /// The figures of all tables of a page.
@@ -301,6 +307,15 @@ impl Part {
     /// Its name, as the command and the page have it.
     fn name(self) -> String {
         self.to_possible_value().expect("none is hidden").get_name().to_owned()
+    }
+
+    /// That what it takes is there.
+    fn check_tools(self) -> Result<()> {
+        match self {
+            Part::Disk | Part::Many => check_tool("strace", "counts the requests"),
+            Part::DiskInstructions | Part::Instructions | Part::LoadInstructions => check_valgrind(),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -350,9 +365,12 @@ impl Comparison<'_> {
         let (mut opened, mut resident) = (Vec::new(), Vec::new());
         for (case, name, numbers) in cases {
             let (mut line, mut from_closed, mut sums) = (Vec::new(), Vec::new(), Vec::new());
-            let [warm, ..] = *numbers;
+            let [warm, from, count] = *numbers;
+            // Where nothing was read before, nothing is read twice.
+            let is_first = *case == "skips" && warm == 0;
+            let count = if is_first { count.min(u64::from(dataset.rows) / SKIPS).max(1) } else { count };
             for contestant in contestants {
-                let (traced, numbers) = self.traced(*contestant, dataset, case, *numbers)?;
+                let (traced, numbers) = self.traced(*contestant, dataset, case, [warm, from, count])?;
                 line.push(traced.read.per(numbers.operations()));
                 from_closed.push(traced.both().per(numbers.operations()));
                 if *case == "point" {
@@ -476,7 +494,7 @@ impl Comparison<'_> {
             };
             (name, move |contestant| self.disk_task(contestant, dataset, case, [warm, from, count]))
         });
-        let contestants = those_timed(&TIMED_FROM_DISK);
+        let contestants = self.those_timed(&TIMED_FROM_DISK)?;
         let [table] = self.rates_of([("seconds", title)], contestants, tasks)?;
         Ok(table)
     }
@@ -496,7 +514,7 @@ impl Comparison<'_> {
             };
             (name, task)
         });
-        self.rates_of(tables, those_timed(&AT_ONCE), tasks).map(Vec::from)
+        self.rates_of(tables, self.those_timed(&AT_ONCE)?, tasks).map(Vec::from)
     }
 
     /// Operations a second, and ratios to Siltstone's.
@@ -606,22 +624,27 @@ impl Comparison<'_> {
         Ok(table)
     }
 
+    /// Those who can be timed here: not everybody may limit what a process has, as that of the last one is. The page has all of them.
+    fn those_timed<'c>(&self, all: &'c [Contestant]) -> Result<&'c [Contestant]> {
+        let (Err(error), [others @ .., last]) = (Confined::to(1024), all) else { return Ok(all) };
+        self.leave_out(last.title, &error)?;
+        Ok(others)
+    }
+
+    /// Says what is not measured, as no control group can be made.
+    fn leave_out(&self, what: &str, error: &io::Error) -> Result<()> {
+        let said = format!("{what} is not timed: no control group can be made: {error}");
+        if self.options.write {
+            return Err(format!("{said}; the page has it, so that nothing is written").into());
+        }
+        eprintln!("{said}");
+        Ok(())
+    }
+
     /// What a process of its own says of a task.
     fn timed(&self, task: &Task) -> Result<Numbers> {
         self.program.prepare(task.contestant, task.dataset)?;
         self.program.timed(task)
-    }
-}
-
-/// Those who can be timed here: not everybody may limit what a process has, as that of the last one is.
-fn those_timed(all: &[Contestant]) -> &[Contestant] {
-    match Confined::to(1024) {
-        Ok(_) => all,
-        Err(error) => {
-            let [others @ .., last] = all else { return all };
-            eprintln!("{} is not timed: no control group can be made: {error}", last.title);
-            others
-        }
     }
 }
 
@@ -653,7 +676,8 @@ mod tests {
         let kept = |path: &str| fs::read_to_string(root().join(path)).unwrap();
         let (page, figures) = (kept(PAGE), kept(FIGURES));
         assert_eq!(figures, format!("{:#}\n", figures_of(&page)));
-        let tables = page.replace(part_of(&page, "behind"), "");
+        let told = ["behind", "short of the aims"].map(|part| part_of(&page, part));
+        let tables = told.into_iter().fold(page.clone(), |page, part| page.replace(part, ""));
         let rows = tables.lines().filter(|line| line.starts_with("| ")).count();
         let heads = tables.lines().filter(|line| line.starts_with("|---")).count();
         assert_eq!(figures.matches("\"of\":").count(), rows - heads);
