@@ -177,7 +177,10 @@ impl Growth {
                 format!("--sizes {size}: along {} there are up to {}", self.along.name(), self.along.most());
             return Err(Error::Usage(what));
         }
+        fs::create_dir_all(&self.data_directory)
+            .map_err(|error| Error::file(&self.data_directory, error.to_string()))?;
         runtime::run(self.machine.shard(), async |shard| {
+            let machine = self.machine.found(shard.disk(), &self.data_directory).await?;
             let mut points = Vec::new();
             if self.output_format == Format::Text {
                 writeln!(
@@ -197,7 +200,13 @@ impl Growth {
                 }
             }
             if self.output_format == Format::Json {
-                let document = json!({ "along": self.along.name(), "fences": self.fences, "points": points });
+                let document = json!({
+                    "along": self.along.name(),
+                    "fences": self.fences,
+                    "direct_io": machine.direct_io,
+                    "io_uring": machine.io_uring,
+                    "points": points,
+                });
                 writeln!(out, "{document:#}")?;
             }
             Ok(())

