@@ -72,7 +72,16 @@ fn ratios(published: &[Value], own: &Value, rate: f64, at_their_rate: &Value) ->
             .chain([touched(own, case)])
             .collect()
     };
-    table(&heads, &CASES.into_iter().map(line).collect::<Vec<_>>())
+    table(&heads, &CASES.into_iter().map(line).collect::<Vec<_>>()) + &sustained(own)
+}
+
+/// What was sustained, by which a rate of our own is chosen.
+fn sustained(own: &Value) -> String {
+    let rate = |case: &str| Some(grouped(own["sustained"][case].as_f64()?, 0));
+    let told = rate("best").zip(rate("off")).map(|(one, all)| {
+        format!("\nSustained were {one} reads a second where one SSTable is enough, and {all} where all are read at once.\n")
+    });
+    told.unwrap_or_default()
 }
 
 /// All latencies of a case in a cell.
@@ -115,7 +124,7 @@ mod tests {
         let latencies = LATENCIES.map(|of| (of.to_owned(), json!(0.4215)));
         let latencies = Value::Object(latencies.into_iter().collect());
         let case = json!({ "case": "best", "latency": latencies, "ratio_to_off": latencies, "sstables": 30, "reads": 30 });
-        json!({ "cases": [case] })
+        json!({ "sustained": { "best": 24_000.0, "off": 13_000.4 }, "cases": [case] })
     }
 
     #[test]
@@ -128,6 +137,10 @@ mod tests {
             "| best, 1 of 3 needed | 0.46 | 0.60 | 0.42 | 0.42 | 0.42 | 0.42 | – | – | – | 1 |"
         );
         assert_eq!(lines[7].matches('–').count(), 3 + 3 + 3 + 1);
+        assert!(
+            lines[9].contains(" 24,000 reads a second ") && lines[9].contains(" 13,000 where all "),
+            "{table}"
+        );
     }
 
     #[test]
