@@ -49,7 +49,7 @@ const WARM_UP: u64 = 300;
 ///
 /// The published optimization reads the newest SSTable first, and stops where nothing older can matter. Nothing is kept in
 /// memory. Latencies are in milliseconds, from when a read was due; below them stand their ratios to the first case, and
-/// how many SSTables a read touched, by the table's own counters. These are checked.
+/// how many SSTables a read touched, by the table's own counters, and how many requests the disk had for it. These are checked.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -117,6 +117,8 @@ struct Measured {
     /// Reads a second that there were.
     rate: f64,
     touched: Touched,
+    /// That the disk had of them.
+    requests: u64,
 }
 
 impl SingleKey {
@@ -180,7 +182,7 @@ impl SingleKey {
             for _ in 0..WARM_UP {
                 operation().await?;
             }
-            benches.push((case, table.single_key_stats(), table, operation, Run::default()));
+            benches.push((case, table.single_key_stats(), table, operation, (Run::default(), 0)));
         }
         let reads_in = |time: Duration| rate * time.as_secs_f64();
         let (reads, of_round) = (reads_in(self.duration).round().max(1.0), reads_in(ROUND).ceil());
@@ -196,9 +198,11 @@ impl SingleKey {
                 told_at = Instant::now();
                 eprintln!("{} of {rounds} rounds of each case are measured", round - 1);
             }
-            for (case, _, _, operation, run) in &mut benches {
+            for (case, _, _, operation, (run, requests)) in &mut benches {
+                let before = shard.disk().stats();
                 let count = of_round.min(reads - run.taken.len() as f64) as u32;
                 run.extend(at_rate(operation, (rate, run.late), count, patience).await?);
+                *requests += shard.disk().stats().since(&before).total().requests;
                 let is_judged = run.time >= LONG_ENOUGH || round == rounds;
                 let (name, sustained) = (case.name(), run.rate());
                 if is_judged && self.rate.is_some() && sustained < rate * MEASURABLE {
@@ -215,8 +219,9 @@ impl SingleKey {
                 }
             }
         }
-        let measured = benches.into_iter().map(|(case, before, table, _, run)| Measured {
+        let measured = benches.into_iter().map(|(case, before, table, _, (run, requests))| Measured {
             case,
+            requests,
             rate: run.rate(),
             latencies: Latencies::of(run.taken),
             touched: Touched::between(&before, &table.single_key_stats()),
@@ -289,9 +294,12 @@ impl Measured {
                 &format!("latency {name:<17} : {millis:>8.3} [{}: {ratio:.2} of off]\n", self.case.query());
         }
         let Touched { reads, newest_first, sstables } = self.touched;
+        let each = |all: u64| all as f64 / reads.max(1) as f64;
         text + &format!(
-            "SSTables touched          : {:>8.3} a read ({reads} reads, {newest_first} newest first)",
-            sstables as f64 / reads.max(1) as f64
+            "SSTables touched          : {:>8.3} a read ({reads} reads, {newest_first} newest first)\n\
+             requests                  : {:>8.3} a read",
+            each(sstables),
+            each(self.requests)
         )
     }
 
@@ -310,15 +318,19 @@ impl Measured {
             "reads": self.touched.reads,
             "newest_first": self.touched.newest_first,
             "sstables": self.touched.sstables,
+            "requests": self.requests,
         })
     }
 
-    /// Whether the reads touched what they must.
+    /// Whether the reads touched what they must, and the disk was asked for as much.
     fn check(&self) -> Result<()> {
-        let reads = self.latencies.len() as u64;
-        self.case
-            .check(reads, &self.touched)
-            .map_err(|what| Error::Closed(format!("{}: {what}", self.case.name())))
+        let (reads, Touched { sstables, .. }) = (self.latencies.len() as u64, self.touched);
+        let asked = match self.requests < sstables {
+            true => Err(format!("{} requests for reads of {sstables} SSTables", self.requests)),
+            false => Ok(()),
+        };
+        let is_right = self.case.check(reads, &self.touched).and(asked);
+        is_right.map_err(|what| Error::Closed(format!("{}: {what}", self.case.name())))
     }
 }
 

@@ -52,6 +52,7 @@ fn ratios(published: &[Value], own: &Value, rate: f64, at_their_rate: &Value) ->
         "median",
         "95 %",
         "SSTables touched",
+        "requests",
     ];
     let of_first = |latency: &str| published.first().and_then(|off| off["latency"][latency].as_f64());
     let line = |(case, name): (&str, &str)| {
@@ -69,7 +70,7 @@ fn ratios(published: &[Value], own: &Value, rate: f64, at_their_rate: &Value) ->
                     .into_iter()
                     .flat_map(|run| latencies().map(move |latency| shown(of_run(run, latency)))),
             )
-            .chain([touched(own, case)])
+            .chain(["sstables", "requests"].map(|count| a_read(own, case, count)))
             .collect()
     };
     table(&heads, &CASES.into_iter().map(line).collect::<Vec<_>>()) + &sustained(own)
@@ -100,11 +101,11 @@ fn milliseconds(published: &[Value], own: &Value, rate: f64) -> String {
     table(&["case", &there, &here], &CASES.into_iter().map(line).collect::<Vec<_>>())
 }
 
-/// SSTables that a read touched.
-fn touched(run: &Value, case: &str) -> String {
+/// How many of these a read took.
+fn a_read(run: &Value, case: &str, of: &str) -> String {
     let count = run["cases"].as_array().and_then(|cases| {
         let case = find(cases, case)?;
-        Some(case["sstables"].as_f64()? / case["reads"].as_f64()?)
+        Some(case[of].as_f64()? / case["reads"].as_f64()?)
     });
     count.map_or("–".to_owned(), |count| grouped(count, 2))
 }
@@ -123,7 +124,7 @@ mod tests {
     fn run() -> Value {
         let latencies = LATENCIES.map(|of| (of.to_owned(), json!(0.4215)));
         let latencies = Value::Object(latencies.into_iter().collect());
-        let case = json!({ "case": "best", "latency": latencies, "ratio_to_off": latencies, "sstables": 30, "reads": 30 });
+        let case = json!({ "case": "best", "latency": latencies, "ratio_to_off": latencies, "sstables": 30, "requests": 33, "reads": 30 });
         json!({ "sustained": { "best": 24_000.0, "off": 13_000.4 }, "cases": [case] })
     }
 
@@ -134,9 +135,9 @@ mod tests {
         assert!(lines[0].contains("| here, 7,495/s, mean |"), "{table}");
         assert_eq!(
             lines[3],
-            "| best, 1 of 3 needed | 0.46 | 0.60 | 0.42 | 0.42 | 0.42 | 0.42 | – | – | – | 1 |"
+            "| best, 1 of 3 needed | 0.46 | 0.60 | 0.42 | 0.42 | 0.42 | 0.42 | – | – | – | 1 | 1.1 |"
         );
-        assert_eq!(lines[7].matches('–').count(), 3 + 3 + 3 + 1);
+        assert_eq!(lines[7].matches('–').count(), 3 + 3 + 3 + 2);
         assert!(
             lines[9].contains(" 24,000 reads a second ") && lines[9].contains(" 13,000 where all "),
             "{table}"
