@@ -1,0 +1,56 @@
+//! The whole program over a few rows, along all that grows: what it measures, and that datasets stay and are read again. Never a time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use testkit::command::{code, complaints, stdout};
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_siltstone-perf"));
+    command.args(["growth", "--operations", "40", "--data-directory"]).arg(folder).args(arguments);
+    command.output().unwrap()
+}
+
+#[test]
+fn a_row_costs_a_request_or_two_along_all_that_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    for (along, sizes) in [
+        ("rows", "300,3000"),
+        ("partitions", "1,1500"),
+        ("sstables", "1,3"),
+        ("overlapping", "1,3"),
+        ("stretches", "1,3"),
+        ("expiring", "1,3"),
+        ("slices", "1,3"),
+    ] {
+        let read = || {
+            let output = run(folder.path(), &["--along", along, "--sizes", sizes, "--output-format", "json"]);
+            assert_eq!((code(&output), &*complaints(&output)), (0, ""), "{along}");
+            serde_json::from_str::<Value>(stdout(&output)).unwrap()
+        };
+        let document = read();
+        assert_eq!(document["along"], along);
+        let points = document["points"].as_array().unwrap();
+        let told: Vec<String> = points.iter().map(|point| point["size"].to_string()).collect();
+        assert_eq!(told.join(","), sizes);
+        for point in points {
+            let requests = |of: &str| point[of]["requests"].as_f64().unwrap();
+            // Nothing is kept of the data, so that each read has a request for it, and one more at a seam.
+            assert!((1.0..=2.0).contains(&requests("warm")), "{along}: {point}");
+            assert!(requests("cold") >= 1.0 && requests("cold") <= 4.0, "{along}: {point}");
+            assert!(requests("opening") >= 3.0, "{along}: {point}");
+        }
+        assert_eq!(read(), document, "{along}: the same files give the same counts");
+    }
+}
+
+#[test]
+fn sizes_that_are_too_large_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["--along", "sstables", "--sizes", "200000"]);
+    assert_eq!(code(&output), 2);
+    assert!(complaints(&output).contains("--sizes 200000: along sstables there are up to 100000"));
+}
