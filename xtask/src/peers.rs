@@ -268,7 +268,7 @@ pub fn run(options: &Options) -> Result<()> {
     let is_chosen = |part: &&Part| options.only.is_empty() || options.only.contains(part);
     let parts: Vec<Part> = Part::value_variants().iter().filter(is_chosen).copied().collect();
     // Before anything is built and written.
-    parts.iter().try_for_each(|part| part.check_tools())?;
+    parts.iter().try_for_each(|part| part.check_tools(options.write))?;
     let data = options.data();
     fs::create_dir_all(&data)?;
     let data = data.canonicalize()?;
@@ -309,9 +309,13 @@ impl Part {
         self.to_possible_value().expect("none is hidden").get_name().to_owned()
     }
 
-    /// That what it takes is there.
-    fn check_tools(self) -> Result<()> {
+    /// That what it takes is there. A page is written with all of its columns only, for some of which control groups are made.
+    fn check_tools(self, is_written: bool) -> Result<()> {
         match self {
+            Part::DiskRates | Part::AtOnce | Part::Cassandra if is_written => match Confined::to(1024) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("no control group can be made, and without one not all columns are there to be written: {error}").into()),
+            },
             Part::Disk | Part::Many => check_tool("strace", "counts the requests"),
             Part::DiskInstructions | Part::Instructions | Part::LoadInstructions => check_valgrind(),
             _ => Ok(()),
@@ -494,7 +498,7 @@ impl Comparison<'_> {
             };
             (name, move |contestant| self.disk_task(contestant, dataset, case, [warm, from, count]))
         });
-        let contestants = self.those_timed(&TIMED_FROM_DISK)?;
+        let contestants = self.those_timed(&TIMED_FROM_DISK);
         let [table] = self.rates_of([("seconds", title)], contestants, tasks)?;
         Ok(table)
     }
@@ -514,7 +518,7 @@ impl Comparison<'_> {
             };
             (name, task)
         });
-        self.rates_of(tables, self.those_timed(&AT_ONCE)?, tasks).map(Vec::from)
+        self.rates_of(tables, self.those_timed(&AT_ONCE), tasks).map(Vec::from)
     }
 
     /// Operations a second, and ratios to Siltstone's.
@@ -624,21 +628,16 @@ impl Comparison<'_> {
         Ok(table)
     }
 
-    /// Those who can be timed here: not everybody may limit what a process has, as that of the last one is. The page has all of them.
-    fn those_timed<'c>(&self, all: &'c [Contestant]) -> Result<&'c [Contestant]> {
-        let (Err(error), [others @ .., last]) = (Confined::to(1024), all) else { return Ok(all) };
-        self.leave_out(last.title, &error)?;
-        Ok(others)
+    /// Those who can be timed here: not everybody may limit what a process has, as that of the last one is.
+    fn those_timed<'c>(&self, all: &'c [Contestant]) -> &'c [Contestant] {
+        let (Err(error), [others @ .., last]) = (Confined::to(1024), all) else { return all };
+        self.leave_out(last.title, &error);
+        others
     }
 
     /// Says what is not measured, as no control group can be made.
-    fn leave_out(&self, what: &str, error: &io::Error) -> Result<()> {
-        let said = format!("{what} is not timed: no control group can be made: {error}");
-        if self.options.write {
-            return Err(format!("{said}; the page has it, so that nothing is written").into());
-        }
-        eprintln!("{said}");
-        Ok(())
+    fn leave_out(&self, what: &str, error: &io::Error) {
+        eprintln!("{what} is not timed: no control group can be made: {error}");
     }
 
     /// What a process of its own says of a task.

@@ -24,6 +24,7 @@ use self::inserts::Inserts;
 use self::state::State;
 use self::ways::Way;
 use crate::arguments::{Format, Machine, bytes, chance};
+use crate::interrupted;
 use crate::numbers::rounded;
 
 /// Lookups of keys that are absent, in bloom filters in pages: mt-bloomfile-test, and what the published change was for.
@@ -150,11 +151,16 @@ impl Bloomfile {
         };
         for (case, plan) in self.plans(&folder) {
             let ways = self.ways(case);
-            for (taken, way) in plan.run(&ways)?.into_iter().zip(ways) {
+            let taken = match plan.run(&ways) {
+                // What was measured is told.
+                Err(_) if interrupted::is_interrupted() => break,
+                taken => taken?,
+            };
+            for (taken, way) in taken.into_iter().zip(ways) {
                 take(Line { case, batch: plan.batch, threads: plan.threads, way, taken })?;
             }
         }
-        for inserts in self.inserts() {
+        for inserts in self.inserts().into_iter().filter(|_| !interrupted::is_interrupted()) {
             for way in self.ways(Case::Inserts) {
                 let (batch, taken) = (Some(inserts.batch), inserts.run(way)?);
                 take(Line { case: Case::Inserts, batch, threads: 1, way, taken })?;

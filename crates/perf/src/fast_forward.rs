@@ -263,6 +263,7 @@ impl FastForward {
                 .filter(|bench: &Bench| reading.is_kept && *bench.reading() == reading);
             for (number, case) in group.cases(shape.rows, reading.row_cache).iter().enumerate() {
                 let first = bench.take().filter(|_| number == 0 || case.goes_on || reading.keeps_cache);
+                interrupted::check()?;
                 let open =
                     async || Bench::open(shard, dataset, (&shape, &folder), reading, keys.clone()).await;
                 let (summary, last) = self.run_case(dataset, case, first, open).await?;
@@ -290,9 +291,8 @@ impl FastForward {
                 Some(bench) => bench,
                 None => open().await?,
             };
-            interrupted::check()?;
             iterations.push(bench.run(dataset, case).await?);
-            if case.goes_on || begin.elapsed() >= self.test_case_duration {
+            if case.goes_on || interrupted::is_interrupted() || begin.elapsed() >= self.test_case_duration {
                 return Ok((Summary::new(iterations), bench));
             }
             kept = Some(bench).filter(|_| self.keep_cache_across_test_cases);

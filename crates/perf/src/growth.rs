@@ -193,7 +193,11 @@ impl Growth {
                 )?;
             }
             for &size in &self.sizes {
-                let point = self.measure(&shard, size).await?;
+                let point = match self.measure(&shard, size).await {
+                    // What was measured is told.
+                    Err(_) if interrupted::is_interrupted() => break,
+                    measured => measured?,
+                };
                 match self.output_format {
                     Format::Text => writeln!(out, "{}", point.text())?,
                     Format::Json => points.push(point.json()),

@@ -1,8 +1,8 @@
 //! Ctrl-C: the run comes to an end, tells what it has found by then, and takes away what it wrote for itself.
 
-use std::process;
+use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::thread;
+use std::{fs, process, thread};
 
 use nix::sys::signal::{SigSet, Signal};
 use siltstone::{Error, Result};
@@ -13,7 +13,9 @@ static SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// From here on the first interrupt asks the run to end, and the second ends the process. To be called before there are other threads: those that
 /// come later leave these signals to the one that waits for them.
 pub fn listen() {
-    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+    let ignored = ignored();
+    let is_heard = |signal: &Signal| ignored & 1 << (*signal as u32 - 1) == 0;
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().filter(is_heard).collect();
     // Where that is refused, signals do what they do by themselves.
     if signals.thread_block().is_err() {
         return;
@@ -23,7 +25,11 @@ pub fn listen() {
             if SIGNAL.swap(signal as i32, Ordering::Relaxed) != 0 {
                 process::exit(i32::from(exit_code_of(signal as i32)));
             }
-            eprintln!("interrupted: the run comes to its end; another interrupt ends it at once");
+            // Whoever reads that may be gone by the same interrupt.
+            _ = writeln!(
+                io::stderr(),
+                "interrupted: the run comes to its end; another interrupt ends it at once"
+            );
         }
     };
     if thread::Builder::new().name("interrupts".to_owned()).spawn(wait).is_err() {
@@ -48,6 +54,13 @@ pub(crate) fn is_interrupted() -> bool {
 /// If it is not.
 pub(crate) fn check() -> Result<()> {
     if is_interrupted() { Err(Error::Closed("interrupted".to_owned())) } else { Ok(()) }
+}
+
+/// The signals that whoever started the process has it ignore, a bit each: of what runs in the background of a script.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 fn exit_code_of(signal: i32) -> u8 {

@@ -21,7 +21,7 @@ static COUNTED: Counted = Counted;
 
 /// The published benchmarks of reads, on our files: requests, bytes and allocations are what they count.
 ///
-/// Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments, 130 for Ctrl-C, behind which what was found by then is told.
+/// Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments, 130 or 143 for an interrupt, behind which what was found by then is told.
 #[derive(Debug, Parser)]
 #[command(name = "siltstone perf", bin_name = "siltstone perf", version, arg_required_else_help = true)]
 struct Perf {

@@ -7,7 +7,7 @@
 //! The page needs nothing but itself: the charts are in it.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -21,6 +21,7 @@ mod png;
 mod published;
 
 use chart::Chart;
+use png::MARK;
 
 /// Draws the results of benchmarks, beside what was published of the same work and what other databases need for it.
 #[derive(Debug, Args)]
@@ -55,9 +56,6 @@ pub struct Report {
 
 /// Letters of a file's name that has room in a title.
 const LONGEST_LABEL: usize = 40;
-
-/// So many bytes of a picture tell its kind and its width.
-const BEGIN: usize = 20;
 
 impl Report {
     /// Writes the page; says on `out` what is on it.
@@ -158,40 +156,31 @@ fn write_each<'a>(
 ) -> Result<()> {
     let failed = |error: std::io::Error| Error::file(folder, error.to_string());
     fs::create_dir_all(folder).map_err(failed)?;
-    let (mut written, mut begin) = (Vec::new(), [0; BEGIN]);
+    let mut written = Vec::new();
     for (number, (chart, content)) in (1..).zip(drawn) {
         let path = folder.join(format!("{number:02}-{}.{kind}", chart.file_name()));
         write(&path, content.as_ref())?;
-        begin.copy_from_slice(&content.as_ref()[..BEGIN]);
         written.push(path);
     }
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if !written.contains(&path) && is_picture(&path, kind, &begin) {
+        if !written.contains(&path) && is_picture(&path, kind) {
             fs::remove_file(&path).map_err(|error| Error::file(&path, error.to_string()))?;
         }
     }
     Ok(())
 }
 
-/// Whether a report has drawn it: it is named as those of reports are, and begins as they do, which tells its width.
-fn is_picture(path: &Path, kind: &str, begin: &[u8; BEGIN]) -> bool {
-    let is_of_words = |title: &str| {
-        let is_word = |word: &str| {
-            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-        };
-        title.split('-').all(is_word)
-    };
+/// Whether a report has drawn it: it is named by a number and a title, and says so.
+fn is_picture(path: &Path, kind: &str) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let parts = name.strip_suffix(kind).and_then(|name| name.strip_suffix('.')?.split_once('-'));
-    let is_named_so = parts.is_some_and(|(number, title)| {
-        number.parse::<u32>().is_ok_and(|parsed| format!("{parsed:02}") == number) && is_of_words(title)
-    });
-    let begins_so = || {
-        let mut has = [0; BEGIN];
-        fs::File::open(path).and_then(|mut file| file.read_exact(&mut has)).is_ok() && has == *begin
+    let title = name.strip_suffix(kind).and_then(|name| name.strip_suffix('.')?.split_once('-'));
+    let is_numbered = title.is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    let says_so = || {
+        let content = fs::read(path).unwrap_or_default();
+        content.windows(MARK.len()).any(|part| part == MARK.as_bytes())
     };
-    is_named_so && path.is_file() && begins_so()
+    is_numbered && path.is_file() && says_so()
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {

@@ -169,13 +169,16 @@ fn is_left(folder: &Path) -> bool {
 }
 
 /// Whether reads of a folder's files go through the page cache, though the shard is to read past it: they may tell of memory then, which is
-/// said. A folder that cannot be written to is not asked.
+/// said. One that cannot be written to is asked by a file that is there.
 ///
 /// # Errors
 /// What the operating system says.
 pub(crate) async fn is_buffered(disk: &Disk, folder: &Path) -> Result<bool> {
-    let Ok(probe) = tempfile::NamedTempFile::new_in(folder) else { return Ok(false) };
-    let file = disk.open(probe.path(), IoClass::default()).await.map_err(sstable::Error::from)?;
+    let probe = tempfile::NamedTempFile::new_in(folder).ok();
+    let Some(path) = probe.as_ref().map(|probe| probe.path().to_owned()).or_else(|| any_file(folder)) else {
+        return Ok(false);
+    };
+    let file = disk.open(&path, IoClass::default()).await.map_err(sstable::Error::from)?;
     let is_buffered = file.alignment() == 1;
     if is_buffered {
         let folder = folder.display();
@@ -184,6 +187,15 @@ pub(crate) async fn is_buffered(disk: &Disk, folder: &Path) -> Result<bool> {
         );
     }
     Ok(is_buffered)
+}
+
+/// A file in a folder, or in one of its folders.
+fn any_file(folder: &Path) -> Option<PathBuf> {
+    let entries =
+        |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let within =
+        entries(folder).flat_map(|path| if path.is_dir() { entries(&path).collect() } else { vec![path] });
+    within.into_iter().find(|path| path.is_file())
 }
 
 #[cfg(test)]

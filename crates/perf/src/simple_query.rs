@@ -36,8 +36,7 @@ pub(crate) const CONCURRENCY: u32 = 100;
 /// with what was written. A line a second, and their median at the end.
 ///
 /// Columns: tps, operations a second; allocs, allocations of the shard's thread; logallocs, values that were taken into the
-/// caches; tasks, how often the shard turned to an operation, without
-/// what that began beside it; errors, operations that failed or found something else.
+/// caches; tasks, how often the shard turned to an operation; errors, operations that failed or found something else.
 /// insns and cycles, instructions and cycles of that thread outside of the kernel, by the counters of the processor. What
 /// is not known is -: most virtual machines have no such counters, and cargo xtask instructions counts without them.
 #[derive(Debug, Args)]
@@ -204,15 +203,12 @@ impl SimpleQuery {
         !self.write
     }
 
-    fn untils(&self) -> Vec<Until> {
-        match self.operations {
-            Some(count) => vec![Until::Operations(count)],
-            None => {
-                let rest = self.duration.saturating_sub(Duration::from_secs(self.duration.as_secs()));
-                let seconds = std::iter::repeat_n(Duration::from_secs(1), self.duration.as_secs() as usize);
-                seconds.chain((!rest.is_zero()).then_some(rest)).map(Until::Elapsed).collect()
-            }
-        }
+    fn untils(&self) -> impl Iterator<Item = Until> + use<> {
+        let time = if self.operations.is_none() { self.duration } else { Duration::ZERO };
+        let rest = time - Duration::from_secs(time.as_secs());
+        let seconds = (0..time.as_secs()).map(|_| Duration::from_secs(1));
+        let lines = seconds.chain((!rest.is_zero()).then_some(rest)).map(Until::Elapsed);
+        self.operations.map(Until::Operations).into_iter().chain(lines)
     }
 
     fn mode(&self) -> (Mode, &'static str) {

@@ -180,6 +180,7 @@ impl SingleKey {
             let table = self.open(shard, folder, case).await?;
             let operation = Rc::new(self.reads(&table, case));
             for _ in 0..WARM_UP {
+                interrupted::check()?;
                 operation().await?;
             }
             benches.push((case, table.single_key_stats(), table, operation, (Run::default(), 0)));

@@ -146,6 +146,8 @@ impl Store {
         let removed = self.0.tables.borrow_mut().remove(&id);
         self.0.log.forget(id);
         if let Some(table) = &removed {
+            table.leave_count();
+            self.0.memory.notify();
             self.0.compactor.leave(table).await;
         }
         removed
@@ -367,11 +369,7 @@ impl Store {
         if self.memtable_bytes() <= self.0.options.memtables {
             return None;
         }
-        let tables = self.0.tables.borrow();
-        let sizes = tables.values().map(|table| (table.memtable_bytes(), table));
-        // What there is else is of tables that were removed, and are still read.
-        let (_, largest) = sizes.filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, _)| *bytes)?;
-        Some(largest.clone())
+        self.0.tables.borrow().values().max_by_key(|table| table.memtable_bytes()).cloned()
     }
 }
 

@@ -102,6 +102,8 @@ struct Inner {
     is_in_doubt: Cell<bool>,
     /// Whether the table goes, and its SSTables are not compacted any more.
     is_left: Cell<bool>,
+    /// Whether what its memtables take is among that of all tables.
+    is_counted: Cell<bool>,
     /// SSTables that could not be merged, nor what they were merged with: only who asks for it tries that again.
     set_aside: RefCell<BTreeSet<Generation>>,
     /// How many keep compactions off for a while.
@@ -113,18 +115,6 @@ struct Memtables {
     active: Rc<Memtable>,
     /// Those that are on their way into SSTables, the oldest first.
     frozen: Vec<Rc<Memtable>>,
-}
-
-impl Memtables {
-    fn bytes(&self) -> usize {
-        self.active.bytes() + self.frozen.iter().map(|memtable| memtable.bytes()).sum::<usize>()
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.context.memtable_bytes.update(|all| all - self.memtables.get_mut().bytes());
-    }
 }
 
 /// Brings to its end what was under way in a table's folder when its process ended, ours or Cassandra's. To be done once
@@ -182,6 +172,7 @@ impl Table {
             leaving: RefCell::default(),
             is_in_doubt: Cell::new(false),
             is_left: Cell::new(false),
+            is_counted: Cell::new(true),
             set_aside: RefCell::default(),
             kept_off: Cell::new(0),
         }));
@@ -218,7 +209,7 @@ impl Table {
             let active = &self.0.memtables.borrow().active;
             let before = active.bytes();
             active.apply(checked, position);
-            self.0.context.memtable_bytes.update(|all| all + active.bytes() - before);
+            self.0.count_memtables(before, active.bytes());
         }
     }
 
@@ -244,6 +235,12 @@ impl Table {
     /// Bytes of memory that memtables take, those that are being flushed included.
     pub fn memtable_bytes(&self) -> usize {
         self.0.memtables.borrow().bytes()
+    }
+
+    /// The table is removed: what its memtables take is not among that of all tables any more, however long somebody has it.
+    pub(crate) fn leave_count(&self) {
+        self.0.count_memtables(self.memtable_bytes(), 0);
+        self.0.is_counted.set(false);
     }
 
     /// Bytes of memory that a slice of a partition takes while it is read, about, by who [reads on](ReadRequest::reads_on) or does not:
@@ -336,7 +333,7 @@ impl Table {
         self.set_members(&[], &[member]);
         self.0.row_cache.flushed(memtable);
         self.0.memtables.borrow_mut().frozen.retain(|frozen| !Rc::ptr_eq(frozen, memtable));
-        self.0.context.memtable_bytes.update(|all| all - memtable.bytes());
+        self.0.count_memtables(memtable.bytes(), 0);
         // What stays of the transaction's log does no harm.
         drop(committed.remove_old().await);
         Ok(())
@@ -520,6 +517,27 @@ impl Table {
         let memtables = self.0.memtables.borrow();
         let all = memtables.frozen.iter().chain([&memtables.active]);
         all.filter(|memtable| !memtable.is_empty()).cloned().collect()
+    }
+}
+
+impl Memtables {
+    fn bytes(&self) -> usize {
+        self.active.bytes() + self.frozen.iter().map(|memtable| memtable.bytes()).sum::<usize>()
+    }
+}
+
+impl Inner {
+    /// So many bytes of memtables are there now where so many were.
+    fn count_memtables(&self, before: usize, now: usize) {
+        if self.is_counted.get() {
+            self.context.memtable_bytes.update(|all| all + now - before);
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.count_memtables(self.memtables.borrow().bytes(), 0);
     }
 }
 

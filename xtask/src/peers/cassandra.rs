@@ -56,7 +56,7 @@ impl Comparison<'_> {
         // Not everybody may limit what a process has.
         match Confined::to(PAGE_CACHE) {
             Ok(confined) => tables.extend(self.beside_from_disk(&cassandra, many, &confined)?),
-            Err(error) => self.leave_out("Cassandra from disk", &error)?,
+            Err(error) => self.leave_out("Cassandra from disk", &error),
         }
         tables.push(self.beside_loads(&cassandra, loads)?);
         Ok(tables)

@@ -29,7 +29,7 @@ struct Seen {
     rows: usize,
     /// Those that did not stand as was known.
     others: usize,
-    /// The last row that did not, by its place in the run and its bytes, unless it was noted how it stands.
+    /// The place in the run behind the last row that did not, and its bytes, unless it was noted how it stands.
     last: Option<(usize, usize)>,
 }
 
@@ -65,14 +65,14 @@ impl<O> Run<'_, O> {
         self.outline.as_ref()
     }
 
-    /// The row behind so many of the run, of so many bytes, stands in another way, of which the outline may have to be made, if it has one. That is
-    /// known from then on if the row before it stood in another way as well, and is as long. Whether it is known now.
+    /// The row behind so many of the run stands in another way, of which the outline may have to be made, if it has one. That is known from then
+    /// on if the row before it stood in another way as well, and has as many bytes, however they are counted. Whether it is known now.
     #[inline]
-    pub fn other(&mut self, (number, len): (usize, usize), outline: impl FnOnce() -> Option<O>) -> bool {
+    pub fn other(&mut self, number: usize, bytes: usize, outline: impl FnOnce() -> Option<O>) -> bool {
         let Some(seen) = &mut self.seen else { return false };
         self.others += 1;
-        if seen.last != Some((number, len)) {
-            seen.last = Some((number + 1, len));
+        if seen.last != Some((number, bytes)) {
+            seen.last = Some((number + 1, bytes));
             return false;
         }
         seen.last = None;
@@ -94,15 +94,16 @@ impl<O> Run<'_, O> {
             return self.habit.pause.set(self.habit.pause.get().saturating_sub(u32::from(rows > 0)));
         };
         // The row before the first one of the next run.
-        let last = seen.last.filter(|(number, _)| *number == rows).map(|(_, len)| (0, len));
+        let last = seen.last.filter(|(number, _)| *number == rows).map(|(_, bytes)| (0, bytes));
         let (rows, others) = (seen.rows + rows, seen.others + self.others);
         if rows < ASKED_OF {
             return self.habit.seen.set(Seen { rows, others, last });
         }
-        if others * ONE_IN > rows {
+        let is_given_up = others * ONE_IN > rows;
+        if is_given_up {
             self.habit.pause.set(PAUSE);
         }
-        self.habit.seen.set(Seen { last, ..Seen::default() });
+        self.habit.seen.set(Seen { last: last.filter(|_| !is_given_up), ..Seen::default() });
     }
 }
 
@@ -119,7 +120,7 @@ mod tests {
             for (number, row) in rows.iter().enumerate() {
                 if run.outline().is_none_or(|known| **known != *row) {
                     others += 1;
-                    run.other((number, *row as usize), || Some(*row));
+                    run.other(number, *row as usize, || Some(*row));
                 }
             }
             run.finish(rows.len());
@@ -172,7 +173,7 @@ mod tests {
         let habit = Habit::default();
         others_of(&habit, &[7; 9], 9);
         let mut run = habit.begin();
-        assert!((0..40).all(|number| !run.other((number, 1), || None)));
+        assert!((0..40).all(|number| !run.other(number, 1, || None)));
         assert_eq!(run.outline().map(|known| **known), Some(7));
     }
 }

@@ -156,12 +156,6 @@ impl<'a> FlatRow<'a> {
         }
     }
 
-    /// Whether it is known as a usual row and stands in flat bytes.
-    #[inline]
-    pub fn is_in_flat_bytes(&self) -> bool {
-        self.standing().is_some()
-    }
-
     /// The bytes that begin with it and where in them its values are, if it was given so.
     #[inline]
     pub fn layout(&self) -> Option<(&'a [u8], &'a Layout)> {

@@ -181,6 +181,7 @@ impl Plan {
             None => {
                 let pages = (self.cache as u64 / 4096).min(self.files.keys / 1024 + 8);
                 for number in 0..2 * pages / u64::from(self.threads) + 1 {
+                    interrupted::check()?;
                     asker.may_contain(0, keys.hash(u64::MAX - number)).await?;
                 }
             }
@@ -203,6 +204,9 @@ impl Plan {
     }
 }
 
+/// After so many lookups it is asked whether the run is to end.
+const LOOKED: u64 = 1024;
+
 /// One thread's side of a way, and what it took so far.
 struct Lane {
     asker: Asker,
@@ -214,7 +218,9 @@ struct Lane {
 impl Lane {
     async fn one_by_one(&mut self, keys: &Keys, numbers: Range<u64>) -> Result<()> {
         for number in numbers {
-            interrupted::check()?;
+            if number % LOOKED == 0 {
+                interrupted::check()?;
+            }
             let may = self.asker.may_contain(0, keys.hash(number)).await?;
             self.taken.passed += u64::from(may);
             self.taken.lookups += 1;

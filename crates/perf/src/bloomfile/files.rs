@@ -12,6 +12,8 @@ use sstable::parts::binding::Binding;
 use sstable::parts::bloom_pages::{BloomPages, BloomPagesBuilder, FilterPages};
 use sstable::parts::filter::{Filter, FilterBuilder};
 
+use crate::interrupted;
+
 const VERSION: Version = Version::Me;
 const IO: IoClass = IoClass::new(1);
 /// Files of the same number of keys.
@@ -69,6 +71,7 @@ impl Files {
     /// If a filter would be too large.
     pub(crate) fn whole(&self) -> Result<Vec<Filter>> {
         let whole = |file| {
+            interrupted::check()?;
             let builder = FilterBuilder::new(self.keys, self.fp_chance, VERSION);
             let mut builder = builder
                 .map_err(|error| Error::Usage(error.to_string()))?
@@ -93,6 +96,7 @@ impl Files {
         for hash in self.hashes(file) {
             builder.add(hash);
             if builder.is_full() {
+                interrupted::check()?;
                 out.append(builder.take_pages()).await.map_err(sstable::Error::from)?;
             }
         }

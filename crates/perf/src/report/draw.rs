@@ -88,6 +88,9 @@ pub(super) fn svg(chart: &Chart, is_alone: bool) -> String {
     let size = if is_alone { size(chart) } else { SIZE };
     let drawn = draw(chart, SVGBackend::with_string(&mut svg, size).into_drawing_area(), 1, is_alone);
     assert!(drawn.is_ok(), "drawing into a string does not fail: {drawn:?}");
+    if is_alone {
+        svg += &format!("<!-- {} -->\n", png::MARK);
+    }
     svg
 }
 
@@ -118,6 +121,7 @@ fn note(chart: &Chart) -> Vec<String> {
 }
 
 fn draw<B: DrawingBackend>(chart: &Chart, root: Area<B>, scale: u32, is_alone: bool) -> Drawn<(), B> {
+    register();
     root.fill(&WHITE)?;
     let (root, below) = root.split_vertically(SIZE.1 * scale);
     let pen = Pen { chart, root, scale };

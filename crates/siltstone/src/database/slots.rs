@@ -133,8 +133,7 @@ impl<'s, 'a> Placer<'s, 'a> {
         row.visit_usual(&mut slotted)?;
         let bytes = slotted.bytes;
         let was_laid_out = self.layout.take().is_some();
-        let run = self.run.as_mut().filter(|_| row.is_in_flat_bytes());
-        let is_noted = run.is_some_and(|run| run.other((number, bytes), || Outline::of(row)));
+        let is_noted = self.run.as_mut().is_some_and(|run| run.other(number, bytes, || Outline::of(row)));
         if is_noted || was_laid_out {
             self.place_by_outline();
         }

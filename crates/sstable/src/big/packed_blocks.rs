@@ -113,29 +113,10 @@ impl PackedBlocks {
         let width = width_of(farthest - reach.start);
         let places = blocks.len() * width * if is_whole { 1 } else { 2 };
 
-        let (mut bytes, common, kind);
-        if let Some((numbers, ranks)) = Numbers::of(codec, edges()) {
-            bytes = Vec::with_capacity(ranks.len() * numbers.width + places + 2 * SLACK);
-            put_all(
-                ranks.iter().map(|rank| (rank - numbers.least) >> numbers.shift()),
-                numbers.width,
-                &mut bytes,
-            );
-            (common, kind) = (0, Edges::Numbers(numbers));
-        } else {
-            let len = blocks[0].edges[0].len();
-            common = common_of(edges());
-            let is_fixed = edges().all(|edge| edge.len() == len);
-            kind = if is_fixed { Edges::Fixed(len - common) } else { Edges::Ends };
-            let end = if is_fixed { 0 } else { END };
-            let of_edges: usize = edges().map(|edge| end + edge.len() - common).sum();
-            bytes = Vec::with_capacity(common + of_edges + places + 2 * SLACK);
-            bytes.extend_from_slice(&blocks[0].edges[0][..common]);
-            if !is_fixed {
-                put_ends(edges().map(|edge| edge.len() - common), &mut bytes);
-            }
-            edges().for_each(|edge| bytes.extend_from_slice(&edge[common..]));
-        }
+        let (mut bytes, common, kind) = match Numbers::of(codec, edges()) {
+            Some((numbers, ranks)) => (numbers.packed(&ranks, places + SLACK), 0, Edges::Numbers(numbers)),
+            None => packed(edges(), places + SLACK),
+        };
         let starts = bytes.len();
         put_all(blocks.iter().map(|block| block.reach.start - reach.start), width, &mut bytes);
         if !is_whole {
@@ -263,6 +244,13 @@ impl Numbers {
         Some((Numbers { width: width_of((greatest - least) >> numbers.shift()), ..numbers }, ranks))
     }
 
+    /// How far the ranks are above the least one, with room for so many more bytes.
+    fn packed(self, ranks: &[u64], room: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(ranks.len() * self.width + room);
+        put_all(ranks.iter().map(|rank| (rank - self.least) >> self.shift()), self.width, &mut bytes);
+        bytes
+    }
+
     /// Bits below a number in its rank: they are alike in all.
     #[inline]
     fn shift(self) -> usize {
@@ -284,6 +272,23 @@ impl<'a> Plain<'a> {
     }
 }
 
+/// Edges that are no numbers, with room for so many more bytes: how many bytes all have in common, and how they are told apart.
+fn packed<'a>(edges: impl Iterator<Item = &'a [u8]> + Clone, room: usize) -> (Vec<u8>, usize, Edges) {
+    let first = edges.clone().next().unwrap_or_default();
+    let common = common_of(edges.clone());
+    let rests = || edges.clone().map(|edge| &edge[common..]);
+    let is_fixed = edges.clone().all(|edge| edge.len() == first.len());
+    let end = if is_fixed { 0 } else { END };
+    let of_edges: usize = rests().map(|rest| end + rest.len()).sum();
+    let mut bytes = Vec::with_capacity(common + of_edges + room);
+    bytes.extend_from_slice(&first[..common]);
+    if !is_fixed {
+        put_ends(rests().map(<[u8]>::len), &mut bytes);
+    }
+    rests().for_each(|rest| bytes.extend_from_slice(rest));
+    (bytes, common, if is_fixed { Edges::Fixed(first.len() - common) } else { Edges::Ends })
+}
+
 /// From where the first of these begins up to where the last one ends, the end that is farthest from there, and whether each ends where the next
 /// one begins.
 fn around(blocks: &[Plain<'_>]) -> (Range<u64>, u64, bool) {
@@ -302,6 +307,7 @@ fn put_all(numbers: impl ExactSizeIterator<Item = u64>, width: usize, to: &mut V
     let mut at = to.len();
     to.resize(at + numbers.len() * width + SLACK, 0);
     for number in numbers {
+        debug_assert!(number <= mask(width), "a number has room");
         // What is above its bytes is zero, and the next one stands there.
         to[at..at + SLACK].copy_from_slice(&number.to_le_bytes());
         at += width;

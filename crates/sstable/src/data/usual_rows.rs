@@ -85,7 +85,7 @@ impl<'w, A: Upcoming<'w>> UsualRows<'w, A> {
         let end = self.codec.usual_row(bytes, 0..bytes.len(), self.before.as_ref(), values);
         let Some(end) = end else { return false };
         self.ahead.pass(end);
-        self.run.other((self.count, end), || RowOutline::of(&bytes[..end], values));
+        self.run.other(self.count, end, || RowOutline::of(&bytes[..end], values));
         self.count += 1;
         true
     }

@@ -76,7 +76,6 @@ pub(super) enum Found {
 }
 
 /// Where a position is among the parts, as a stream runs.
-#[derive(Clone, Copy)]
 enum Look {
     /// In the part of this place.
     Part(Place),
@@ -180,7 +179,7 @@ impl Directory {
         }
     }
 
-    /// The place of a part of rows that no other one has anything in common with; `None` if one has.
+    /// The place of a part of rows that no other one has anything in common with; `None` if one has, and for a static row.
     fn place_between(&self, parts: &Sorted<Entry>, part: &Part) -> Option<Place> {
         let Scope::Rows { start, end } = &part.scope else { return None };
         let Look::Gap(next) = self.look(parts, start, Direction::Forward) else { return None };

@@ -10,7 +10,7 @@ use model::{
     Liveness, Mutation, PartitionKey, Position, Row, Schema, Slice, flat,
 };
 use runtime::{IoClass, Shard, SimOptions, run_simulated};
-use siltstone_storage::commit_log::{EarlierLog, OnCorruption, SyncMode, TableId};
+use siltstone_storage::commit_log::{EarlierLog, LogPosition, OnCorruption, SyncMode, TableId};
 use siltstone_storage::compaction::options::SizeTiered;
 use siltstone_storage::compaction::{Compaction, Strategy};
 use siltstone_storage::rewrite::{Control, Rewrite};
@@ -267,6 +267,30 @@ fn rows_of_a_table_that_was_dropped_are_not_those_of_one_made_again() {
         let (store, again) = open(&shard, "/d/again", "/log2").await;
         store.recover(&earlier, |_| true, OnCorruption::Stop).await.unwrap();
         assert_eq!(rows(&again, 1, Slice::all()).await, []);
+    })
+    .unwrap();
+}
+
+/// What it has in memory counts for nothing from then on, however long somebody has the table, and whatever becomes of it.
+#[test]
+fn the_memtable_of_a_table_that_was_removed_is_not_among_those_of_all() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (store, table) = open(&shard, "/d/t", "/log").await;
+        let other = add_table(&shard, &store, OTHER, "/d/other").await;
+        for number in 0..20 {
+            store.write(TABLE, row(number, 1, 1, 1)).await.unwrap();
+        }
+        store.write(OTHER, row(1, 1, 1, 1)).await.unwrap();
+        let of_other = other.memtable_bytes();
+        assert_eq!(store.memtable_bytes(), table.memtable_bytes() + of_other);
+        store.remove_table(TABLE).await.unwrap();
+        assert!(table.memtable_bytes() > of_other);
+        assert_eq!(store.memtable_bytes(), of_other);
+        table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
+        drop(table);
+        assert_eq!(store.memtable_bytes(), of_other);
+        store.flush(&other).await.unwrap();
+        assert_eq!(store.memtable_bytes(), 0);
     })
     .unwrap();
 }

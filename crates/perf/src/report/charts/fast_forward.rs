@@ -23,6 +23,9 @@ pub(super) fn charts(group: &Value) -> Vec<Chart> {
     let Some(cases) = group["cases"].as_array() else { return Vec::new() };
     // What goes on with what the case before has left is another thing, and sequences of ranges are too many for bars.
     let cases: Vec<&Value> = cases.iter().filter(|case| case["case"] != "").collect();
+    if cases.is_empty() {
+        return Vec::new();
+    }
     let has = |column: &str| cases.iter().all(|case| case[column].is_number());
     let is_of_ranges = cases.iter().any(|case| case["range"].is_string());
     let group = Group { group, cases: &cases };

@@ -354,8 +354,8 @@ fn value_at_hand<'a>(cursor: &mut Cursor<'a>, width: usize) -> Option<&'a [u8]> 
 /// Where the row at `at` ends, if all of it is there and its key, one value of this width, is as it should be.
 #[inline]
 fn plain_row(bytes: &[u8], at: usize, width: usize, is_right: impl Fn(&[u8]) -> bool) -> Option<usize> {
-    let &[flags, 0, ref rest @ ..] = bytes.get(at..)? else { return None };
-    if !flag::are_of_row(flags) {
+    let [flags, 0, rest @ ..] = bytes.get(at..)? else { return None };
+    if !flag::are_of_row(*flags) {
         return None;
     }
     let (key, rest) = rest.split_at_checked(width).filter(|(key, _)| is_right(key))?;

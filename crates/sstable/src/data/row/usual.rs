@@ -120,7 +120,7 @@ impl RowCodec {
         self.clustering.len() <= TOLD_AT_ONCE && self.regulars.iter().all(|column| !column.is_complex)
     }
 
-    /// Whether what stands at the start of the bytes may be a usual row: nothing else begins so.
+    /// Whether what stands at the start of the bytes may be a usual row: none begins otherwise.
     #[inline]
     pub(crate) fn may_be_usual(&self, bytes: &[u8]) -> bool {
         self.can_be_usual && bytes.first() == Some(&USUAL)
