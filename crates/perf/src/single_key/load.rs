@@ -87,9 +87,9 @@ where
         begun += 1;
         started.begin(operation.clone(), due).await;
     }
-    let taken = started.finish().await?;
+    let Ended { taken, least } = started.finish().await?;
     // What each takes at the least is waited for without anything being due meanwhile.
-    let late = due_at(begun).elapsed().saturating_sub(taken.iter().min().copied().unwrap_or_default());
+    let late = due_at(begun).elapsed().saturating_sub(least);
     while Instant::now() < due_at(begun) {
         runtime::yield_now().await;
     }
@@ -98,11 +98,19 @@ where
 
 type Begun = Task<Result<()>>;
 
+/// Operations that have ended well.
+#[derive(Default)]
+struct Ended {
+    /// What each took from when it was due.
+    taken: Vec<Duration>,
+    /// What one took at the least from when it began.
+    least: Duration,
+}
+
 /// Operations that have begun.
 #[derive(Default)]
 struct Started {
-    /// What those took that have ended.
-    taken: Rc<RefCell<Vec<Duration>>>,
+    ended_well: Rc<RefCell<Ended>>,
     ended: Rc<Cell<usize>>,
     begun: usize,
     /// In their order, but for the first ones that have ended; and whether each has.
@@ -125,11 +133,15 @@ impl Started {
         while self.tasks.front().is_some_and(|(has_ended, _)| has_ended.get()) {
             self.join_first().await;
         }
-        let (taken, ended, has_ended) = (self.taken.clone(), self.ended.clone(), Rc::<Cell<bool>>::default());
+        let (ended_well, ended) = (self.ended_well.clone(), self.ended.clone());
+        let has_ended = Rc::<Cell<bool>>::default();
         let noted = has_ended.clone();
         let task = runtime::spawn(async move {
+            let begin = Instant::now();
             let done = operation().await;
-            taken.borrow_mut().extend(done.is_ok().then(|| due.elapsed()));
+            if done.is_ok() {
+                ended_well.borrow_mut().note(due.elapsed(), begin.elapsed());
+            }
             ended.set(ended.get() + 1);
             noted.set(true);
             done
@@ -145,12 +157,19 @@ impl Started {
         }
     }
 
-    /// What all of them took, once they have ended.
-    async fn finish(mut self) -> Result<Vec<Duration>> {
+    /// All of them, once they have ended.
+    async fn finish(mut self) -> Result<Ended> {
         while !self.tasks.is_empty() {
             self.join_first().await;
         }
-        self.failed.map_or_else(|| Ok(self.taken.take()), Err)
+        self.failed.map_or_else(|| Ok(self.ended_well.take()), Err)
+    }
+}
+
+impl Ended {
+    fn note(&mut self, from_due: Duration, from_begin: Duration) {
+        self.least = if self.taken.is_empty() { from_begin } else { self.least.min(from_begin) };
+        self.taken.push(from_due);
     }
 }
 
