@@ -193,9 +193,8 @@ pub(crate) async fn is_buffered(disk: &Disk, folder: &Path) -> Result<bool> {
 fn any_file(folder: &Path) -> Option<PathBuf> {
     let entries =
         |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let within =
-        entries(folder).flat_map(|path| if path.is_dir() { entries(&path).collect() } else { vec![path] });
-    within.into_iter().find(|path| path.is_file())
+    let with_those_within = |path: PathBuf| if path.is_dir() { entries(&path).collect() } else { vec![path] };
+    entries(folder).flat_map(with_those_within).find(|path| path.is_file())
 }
 
 #[cfg(test)]
