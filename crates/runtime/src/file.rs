@@ -92,6 +92,11 @@ impl File {
         &self.0.path
     }
 
+    /// What the open file takes in memory, with its path, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Inner>() + size_of_val(&*self.0.path) + 4 * size_of::<usize>()
+    }
+
     /// The number of bytes that offset and length of a request are multiples of; 1 when the file is buffered, that
     /// is, when direct I/O was not asked for or the file system has none.
     pub fn alignment(&self) -> usize {

@@ -197,6 +197,11 @@ impl Descriptor {
         Ok((Descriptor { dir, ..descriptor }, component))
     }
 
+    /// What the names take in memory, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.dir.as_os_str().len() + self.generation.len()
+    }
+
     /// The name of a component's file.
     pub fn file_name(&self, component: &Component) -> String {
         format!("{}-{}-{FORMAT}-{component}", self.version, self.generation)

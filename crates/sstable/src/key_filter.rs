@@ -18,9 +18,6 @@ use crate::parts::filter::Filter;
 use crate::parts::usage::Usage;
 use crate::{Error, Result};
 
-/// About what the names of an SSTable take in memory. Bytes.
-const NAMES: usize = 128;
-
 /// The filter of an SSTable.
 pub struct KeyFilter {
     way: RefCell<Way>,
@@ -161,7 +158,9 @@ impl KeyFilter {
         match &*self.way.borrow() {
             Way::Nothing => 0,
             Way::Whole(filter) => filter.memory_bytes(),
-            Way::Pages(paged) => size_of::<Paged>() + NAMES + paged.pages.memory_bytes(),
+            Way::Pages(paged) => {
+                size_of::<Paged>() + paged.descriptor.memory_bytes() + paged.pages.memory_bytes()
+            }
         }
     }
 

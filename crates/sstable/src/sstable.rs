@@ -40,9 +40,9 @@ const SUMMARY_INTERVAL: u32 = 128;
 /// No request of data is larger, whatever buffer is asked for: values are addressed by 32 bits. Bytes.
 const LARGEST_BUFFER: u64 = 1 << 30;
 
-/// What is resident of an open SSTable beside what its components hold: the files, names, and the places of its parts in
+/// What is resident of an open SSTable beside what its components and files hold: the places of its parts in
 /// memory. Bytes.
-const RESIDENT: usize = 2432;
+const RESIDENT: usize = 2048;
 
 /// While all of Index.db is read once, this many bytes at a time.
 const INDEX_STEP: u64 = 64 << 10;
@@ -182,7 +182,9 @@ impl SSTable {
         let read_buffer = options.read_buffer.clamp(1, LARGEST_BUFFER);
         let bytes = RESIDENT
             + statistics.memory_bytes()
+            + descriptor.memory_bytes()
             + data.file.memory_bytes()
+            + index_file.memory_bytes()
             + index.summary.memory_bytes()
             + index.filter.memory_bytes()
             + own_bytes;
@@ -710,7 +712,7 @@ impl Own {
 
     /// What stays in memory of fences and rows; the filter counts its pages itself. Bytes.
     fn memory_bytes(&self) -> usize {
-        let rows = self.row_filter.as_ref().map_or(0, |_| RowFilter::RESIDENT);
+        let rows = self.row_filter.as_ref().map_or(0, RowFilter::memory_bytes);
         self.fences.as_ref().map_or(0, Fences::memory_bytes) + rows
     }
 }

@@ -93,6 +93,11 @@ impl CachedFile {
         self.0.file.path()
     }
 
+    /// What is held in memory beside what the cache has, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Inner>() + self.0.file.memory_bytes()
+    }
+
     /// The length of the file, in bytes.
     pub fn len(&self) -> u64 {
         self.0.file.len()

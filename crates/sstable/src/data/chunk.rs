@@ -119,10 +119,11 @@ impl Request {
 impl DataFile {
     /// What is held in memory to read the file, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        match &self.form {
+        let form = match &self.form {
             Form::Compressed(info) => info.memory_bytes(),
-            Form::Plain { .. } => 0,
-        }
+            Form::Plain { crc } => crc.as_ref().map_or(0, CrcPages::memory_bytes),
+        };
+        self.file.memory_bytes() + form
     }
 
     /// Data that is compressed as `info` tells.

@@ -38,6 +38,11 @@ impl CrcPages {
         CrcPages { pages: CachedFile::new(file, cache), data_len, chunk_len: OnceCell::new() }
     }
 
+    /// What is held in memory beside what the cache has, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.pages.memory_bytes()
+    }
+
     /// Makes sure that it is known of how many bytes a checksum is.
     ///
     /// # Errors

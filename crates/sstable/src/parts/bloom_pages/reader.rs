@@ -104,9 +104,9 @@ impl BloomPages {
         self.0.file.path()
     }
 
-    /// What stays in memory as long as this is open, in bytes: the first tokens.
+    /// What stays in memory as long as this is open, in bytes: the file, and the first tokens.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Inner>() + size_of_val(&*self.0.directory.firsts)
+        size_of::<Inner>() + self.0.file.memory_bytes() + size_of_val(&*self.0.directory.firsts)
     }
 
     /// What the filter says of the key with this hash, as far as that is in memory.

@@ -32,8 +32,8 @@ const SMALL: u64 = 512 << 10;
 /// Of larger ones so many bytes at their end: there are the upper levels of the trees.
 const TAIL: u64 = 32 << 10;
 
-/// What is resident of open fences beside roots and tops: the file, its name, the places in memory. Bytes.
-const RESIDENT: usize = 1400;
+/// What is resident of open fences beside roots, tops and the file: the places in memory. Bytes.
+const RESIDENT: usize = 896;
 /// And of one of those beside its bytes.
 const ROOT: usize = 40;
 
@@ -154,7 +154,7 @@ impl Fences {
         let roots = self.roots.iter().flatten().map(|root| ROOT + root.memory_bytes()).sum::<usize>();
         // Those of groups are counted before they are there.
         let groups = self.roots[usize::from(GROUPS)].as_ref().map_or(0, Node::len);
-        RESIDENT + tops + roots + GroupRanks::memory_bytes(groups)
+        RESIDENT + self.file.memory_bytes() + tops + roots + GroupRanks::memory_bytes(groups)
     }
 
     /// Whether they are bound to the data by its digest.

@@ -37,6 +37,9 @@ pub(crate) struct RowFilter {
     absences: Rc<Absences>,
 }
 
+/// What is resident before anything is read beside the file: its places in memory. Bytes.
+const RESIDENT: usize = 240;
+
 struct Resident {
     directory: Directory,
     _reserved: Reserved,
@@ -49,8 +52,10 @@ impl fmt::Debug for RowFilter {
 }
 
 impl RowFilter {
-    /// What is resident before anything is read: the file, its name. Bytes.
-    pub(crate) const RESIDENT: usize = 600;
+    /// What is resident before anything is read, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        RESIDENT + self.file.memory_bytes()
+    }
 
     /// The ribbons in `file`, if they turn out to be of the SSTable of this version and binding.
     pub(crate) fn new(file: File, cache: Cache, version: Version, binding: Binding) -> RowFilter {
