@@ -36,8 +36,14 @@ use crate::throughput::{self, Meters, Until};
 /// Of what is sustained at the most, where one SSTable is enough, that share is the constant rate.
 const SHARE: f64 = 1.0 / 3.0;
 
-/// No more than this share of what is sustained where all are read at once: above it their queues would be measured.
-const SHARE_OF_OFF: f64 = 0.6;
+/// No more than this share of what is sustained where all are read at once: above it nothing but their queues would be measured.
+const SHARE_OF_OFF: f64 = 0.75;
+
+/// How often it is found out what is sustained. The middle one of each case counts.
+const SAMPLES: usize = 5;
+
+/// For how long at the most, each time.
+const SAMPLE: Duration = Duration::from_secs(1);
 
 /// How many reads are under way at once while it is found out what is sustained.
 const CONCURRENCY: u32 = 100;
@@ -60,7 +66,7 @@ Examples:
 Exit codes: 0 if all went well, 1 for bad data, I/O errors and other counts than there must be, 2 for wrong arguments.")]
 pub struct SingleKey {
     /// Reads a second. Without it a third of the most that is sustained, which is where one SSTable is enough, and no more
-    /// than three fifths of what is sustained where all are read.
+    /// than three quarters of what is sustained where all are read.
     #[arg(long, value_name = "N", value_parser = rate)]
     rate: Option<f64>,
 
@@ -154,23 +160,41 @@ impl SingleKey {
 
     /// A third of the most that is sustained, as far as the first case comes with it.
     async fn constant_rate(&self, shard: &Shard, folder: &Path) -> Result<Rate> {
-        let most = self.sustained(shard, folder, Case::Best).await?;
-        let all_at_once = self.sustained(shard, folder, Case::Off).await?;
+        let sustained = self.sustained(shard, folder, [Case::Best, Case::Off]).await?;
+        let [most, all_at_once] = sustained;
         let due = (most * SHARE).min(all_at_once * SHARE_OF_OFF);
-        Ok(Rate { due, sustained: Some([most, all_at_once]) })
+        Ok(Rate { due, sustained: Some(sustained) })
     }
 
-    /// How many reads a second a case sustains.
-    async fn sustained(&self, shard: &Shard, folder: &Path, case: Case) -> Result<f64> {
-        let table = self.open(shard, folder, case).await?;
-        let operation = Rc::new(self.reads(&table, case));
+    /// How many reads a second each of these sustains. They are run in turn.
+    async fn sustained<const N: usize>(
+        &self,
+        shard: &Shard,
+        folder: &Path,
+        cases: [Case; N],
+    ) -> Result<[f64; N]> {
         let meters = Meters { disk: shard.disk().clone(), cache: Cache::new(0) };
-        let time = self.duration.clamp(ROUND, Duration::from_secs(2));
-        let line = throughput::run(&operation, CONCURRENCY, Until::Elapsed(time), &meters).await;
-        match line.errors {
-            0 => Ok(line.rate().max(1.0)),
-            wrong => Err(Error::file(folder, format!("{wrong} reads went wrong"))),
+        let time = Until::Elapsed((self.duration / SAMPLES as u32).clamp(ROUND, SAMPLE));
+        let mut benches = Vec::new();
+        for case in cases {
+            let table = self.open(shard, folder, case).await?;
+            benches.push(Rc::new(self.reads(&table, case)));
         }
+        let mut rates = [[0.0; SAMPLES]; N];
+        for sample in 0..SAMPLES {
+            for (operation, rates) in benches.iter().zip(&mut rates) {
+                interrupted::check()?;
+                let line = throughput::run(operation, CONCURRENCY, time, &meters).await;
+                if line.errors > 0 {
+                    return Err(Error::file(folder, format!("{} reads went wrong", line.errors)));
+                }
+                rates[sample] = line.rate().max(1.0);
+            }
+        }
+        Ok(rates.map(|mut rates| {
+            rates.sort_by(f64::total_cmp);
+            rates[SAMPLES / 2]
+        }))
     }
 
     /// Runs the cases in turn, again and again, for a moment each: what else the machine does meets all of them.
