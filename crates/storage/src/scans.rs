@@ -41,6 +41,14 @@ pub(crate) async fn open_all(
 }
 
 impl Start {
+    /// No partition has a lesser token.
+    fn least_token(&self) -> Token {
+        match self {
+            Start::Above(after) => after.map_or(Token::MIN, |after| after.saturating_add(1)),
+            Start::Behind(key) => key.token,
+        }
+    }
+
     /// Whether an SSTable may have something between this and a token.
     fn finds(&self, member: &Member, last: Token) -> bool {
         match self {
@@ -66,7 +74,8 @@ impl Opens for Scans {
             false => sstable.data_above(self.last).await?,
         };
         let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, at_once))?;
-        Ok(Some(Mapped::new(reader, member.columns.clone())))
+        let tokens = self.start.least_token().max(member.first.token)..=self.last.min(member.last.token);
+        Ok(Some(Mapped::new(reader.within(tokens), member.columns.clone())))
     }
 
     fn worth(&self, member: &Member) -> f64 {

@@ -14,6 +14,7 @@
 //! only when all have done so the old ones are removed. Where some have and others could not, it is to be tried again with the same
 //! SSTables: what was made of a part of them since would come back with others.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use model::Token;
@@ -150,32 +151,34 @@ impl Table {
     ) -> Result<Vec<(Tokens, Descriptor)>> {
         let mut new = Vec::new();
         for input in inputs {
-            for part in parts.iter().filter(|part| input.overlaps(part.after, part.last)) {
+            let (mut start, len) = (0, input.sstable.data().file.len());
+            // Of each, even where it should have nothing: not a byte of it is left out.
+            for part in parts {
                 control.check()?;
-                let written = self.write_part(input, part, transaction).await?;
-                new.extend(written.map(|descriptor| (*part, descriptor)));
+                let end = input.sstable.data_above(part.last).await?;
+                if start != end {
+                    let descriptor = self.write_part(input, start..end, part, transaction).await?;
+                    new.push((*part, descriptor));
+                }
+                start = end;
             }
+            assert!(start == len, "the parts are the whole ring");
         }
         transaction.remove(inputs.iter().map(|input| input.sstable.descriptor())).await?;
         Ok(new)
     }
 
-    /// One part of an SSTable; `None` if it has nothing of it after all.
+    /// The part of an SSTable that this range of its data has.
     async fn write_part(
         &self,
         input: &Member,
+        range: Range<u64>,
         part: &Tokens,
         transaction: &mut Transaction,
-    ) -> Result<Option<Descriptor>> {
+    ) -> Result<Descriptor> {
         let sstable = &input.sstable;
-        let start = match part.after {
-            Some(after) => sstable.data_above(after).await?,
-            None => 0,
-        };
-        let end = sstable.data_above(part.last).await?;
-        if start == end {
-            return Ok(None);
-        }
+        let least = part.after.map_or(Token::MIN, |after| after.saturating_add(1)).max(input.first.token);
+        let tokens = least..=part.last.min(input.last.token);
         let descriptor = self.next_descriptor(self.definition().version_like(sstable.version()));
         transaction.add(&descriptor).await?;
         let statistics = sstable.statistics();
@@ -185,14 +188,14 @@ impl Table {
         let (disk, encoding) = (&self.context().disk, statistics.header.encoding);
         let mut writer =
             SSTableWriter::create(disk, descriptor.clone(), sstable.schema(), encoding, options).await?;
-        let mut rows = sstable.scan_range(start..end, u64::MAX)?;
+        let mut rows = sstable.scan_range(range, u64::MAX)?.within(tokens);
         if let Err(error) = writer.push_all(&mut rows, &mut |_| ()).await {
             // Whatever is left says no more than the error.
             drop(writer.abandon().await);
             return Err(error.into());
         }
         writer.seal().await?;
-        Ok(Some(descriptor))
+        Ok(descriptor)
     }
 }
 

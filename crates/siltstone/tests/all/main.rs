@@ -10,6 +10,7 @@ mod cli_tables;
 mod cli_writing;
 mod column_order;
 mod conversions;
+mod damaged_summaries;
 mod database;
 mod database_random;
 mod differential;

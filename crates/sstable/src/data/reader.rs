@@ -9,14 +9,14 @@
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 
 use model::clustering::{PositionRef, compare_positions};
 use model::flat::RowTaker;
 use model::{
     Bytes, Clustering, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position,
-    Row, Schema, Slice, Weight,
+    Row, Schema, Slice, Token, Weight,
 };
 
 use super::chunk::DataFile;
@@ -96,8 +96,8 @@ pub struct Blocks {
 /// What a reader reads.
 #[derive(Debug)]
 enum Plan {
-    /// Partition after partition.
-    Scan,
+    /// Partition after partition, all with tokens between these.
+    Scan(RangeInclusive<Token>),
     /// One partition, of which only a slice is wanted.
     Slice(Slice),
     /// A piece of one partition, for whoever reads a partition piece by piece: nothing is added at
@@ -159,7 +159,13 @@ impl DataReader {
     /// All partitions of a range, which begins and ends between two.
     pub fn scan(data: Rc<Data>, range: Range<u64>, pace: Pace) -> DataReader {
         let state = if range.is_empty() { State::Done } else { State::Head };
-        DataReader::new(data, range, pace, Plan::Scan, state)
+        DataReader::new(data, range, pace, Plan::Scan(Token::MIN..=Token::MAX), state)
+    }
+
+    /// Refuses partitions with other tokens than these, between which the index said that all of a scan are.
+    pub fn within(mut self, tokens: RangeInclusive<Token>) -> DataReader {
+        self.plan = Plan::Scan(tokens);
+        self
     }
 
     /// A slice of the partition that has this range, read from its head on.
@@ -354,6 +360,7 @@ impl DataReader {
                     let what = "another partition stands here than the index promises";
                     return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
                 }
+                self.check_token(start.key.token)?;
                 self.window.advance_to(end);
                 self.state = State::Rows;
                 self.open = DeletionTime::LIVE;
@@ -368,6 +375,20 @@ impl DataReader {
                 Ok(Next::Fragment)
             }
             Err(error) => self.wants(error),
+        }
+    }
+
+    fn check_token(&self, token: Token) -> Result<()> {
+        match &self.plan {
+            Plan::Scan(tokens) if !tokens.contains(&token) => {
+                let what = format!(
+                    "a partition with the token {token} stands here, where Index.db or Summary.db tell of those from {} to {}",
+                    tokens.start(),
+                    tokens.end()
+                );
+                Err(Error::corrupt(self.data.file.path(), self.window.at(), what))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -561,7 +582,7 @@ impl DataReader {
         }
         self.is_whole = false;
         match self.plan {
-            Plan::Scan => {
+            Plan::Scan(_) => {
                 self.open_at_entry = None;
                 self.state = if self.window.is_done() { State::Done } else { State::Head };
                 *place = Fragment::PartitionEnd;
@@ -573,7 +594,7 @@ impl DataReader {
 
     /// The bytes that hold the slice are at their end. Only index blocks end without a partition's end.
     fn end_of_range(&mut self, place: &mut Fragment) -> Result<Next> {
-        if self.is_whole || matches!(self.plan, Plan::Scan) {
+        if self.is_whole || matches!(self.plan, Plan::Scan(_)) {
             let what = "the data ends inside a partition";
             return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
         }
@@ -619,7 +640,7 @@ impl DataReader {
 impl Plan {
     fn slice(&self) -> Option<&Slice> {
         match self {
-            Plan::Scan => None,
+            Plan::Scan(_) => None,
             Plan::Slice(slice) | Plan::Piece(slice) => Some(slice),
         }
     }

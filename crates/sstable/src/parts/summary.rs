@@ -38,7 +38,8 @@ const MAX_ENTRIES_LEN: usize = i32::MAX as usize;
 /// 1. `starts` ascend and are one more than the entries; `tokens` are as many as the entries.
 /// 2. Each entry has at least the bytes of its offset.
 /// 3. The offsets in Index.db ascend.
-/// 4. With [`Partitioner::Murmur3`], the keys ascend by token, then by bytes.
+/// 4. With [`Partitioner::Murmur3`], the keys ascend by token, then by bytes, and none of an entry is after the last one.
+/// 5. The first entry is that of the first key, and its offset is 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Summary {
     min_index_interval: u32,
@@ -62,6 +63,18 @@ impl Summary {
             let at = HEADER + 4 * summary.len() + summary.starts[index] as usize;
             let what = format!("entry {index} is not after the one before it");
             return Err(Error::corrupt(path, at as u64, what));
+        }
+        let behind_entries = HEADER + 4 * summary.len() + summary.entries.len();
+        if !summary.begins_with_first() {
+            return Err(Error::corrupt(
+                path,
+                behind_entries as u64,
+                "the first entry is not that of the first key",
+            ));
+        }
+        if partitioner == Partitioner::Murmur3 && !summary.ends_with_last() {
+            let at = behind_entries + 4 + summary.first_key.len();
+            return Err(Error::corrupt(path, at as u64, "the last key is before another one"));
         }
         Ok(summary)
     }
@@ -231,6 +244,17 @@ impl Summary {
         };
         summary.tokens = (0..count).map(|index| token_of(summary.entry(index).0)).collect();
         Ok(summary)
+    }
+
+    /// Whether the first entry is that of the first key, at the start of Index.db: all who sample keys keep it.
+    fn begins_with_first(&self) -> bool {
+        self.is_empty() || self.entry(0) == (self.first_key(), 0)
+    }
+
+    /// Whether no key that is told of is after the last one.
+    fn ends_with_last(&self) -> bool {
+        let Some(last) = self.len().checked_sub(1) else { return true };
+        (self.tokens[last], self.entry(last).0) <= (token_of(&self.last_key), &self.last_key)
     }
 
     /// The first entry that is not after the one before it.

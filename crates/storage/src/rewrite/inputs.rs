@@ -35,6 +35,7 @@ impl Opens for Inputs {
             self.0.iter().find(|(input, _)| Rc::ptr_eq(input, member)).expect("lanes are made of the inputs");
         let all = 0..member.sstable.data().file.len();
         let reader = member.sstable.scan_range(all, share_of_compaction(at_once))?;
+        let reader = reader.within(member.first.token..=member.last.token);
         Ok(Some(Mapped::new(reader, columns.clone())))
     }
 
