@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testkit::command::checked;
 
 use crate::instructions::{check_valgrind, counted};
+use crate::measure::check_direct;
 use crate::pages::grouped;
 use crate::workspace::{perf, root, target};
 use crate::{Result, pages};
@@ -40,8 +41,8 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// The largest size of each curve.
-    #[arg(long, value_name = "N", default_value = "100000000")]
+    /// The largest size of each curve. The page has them all.
+    #[arg(long, value_name = "N", default_value = "100000000", conflicts_with = "write")]
     most: u32,
 
     /// One curve alone; the others stay as they were written.
@@ -115,6 +116,7 @@ fn point(program: &Path, data: &Path, (along, size): (&str, u32), operations: u6
     let mut command = Command::new(program);
     command.args(arguments.split(' ')).args(["--output-format", "json", "--data-directory"]).arg(data);
     let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
+    check_direct(&printed)?;
     let mut point = printed["points"][0].clone();
     let warm = format!("{arguments} --cold false");
     let (once, _) = counted(program, &warm, Some(data), operations)?;

@@ -5,12 +5,39 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use testkit::command::checked;
 
 use crate::Result;
 
 /// How often the memory of a running command is looked at.
 const PERIOD: Duration = Duration::from_millis(1);
+
+/// That what a benchmark printed was read past the page cache of the operating system, as the pages say: some file systems cannot do that.
+///
+/// # Errors
+/// If it was not, or it does not say so.
+pub fn check_direct(printed: &Value) -> Result<()> {
+    let mut told = Vec::new();
+    find_direct(printed, &mut told);
+    match told.iter().all(|is_direct| *is_direct) {
+        true if told.is_empty() => Err("a benchmark does not say how it read its files".into()),
+        true => Ok(()),
+        false => Err("files were read through the page cache: the folder is to be on a file system that can read past it".into()),
+    }
+}
+
+/// What documents within this one say of it.
+fn find_direct(within: &Value, told: &mut Vec<bool>) {
+    match within {
+        Value::Object(fields) => {
+            told.extend(fields.get("direct_io").and_then(Value::as_bool));
+            fields.values().for_each(|value| find_direct(value, told));
+        }
+        Value::Array(values) => values.iter().for_each(|value| find_direct(value, told)),
+        _ => {}
+    }
+}
 
 /// The seconds from starting a command to its end; its output goes to `/dev/null`.
 ///
@@ -66,6 +93,15 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_page_cache_answered_is_refused() {
+        let run = |is_direct: bool| serde_json::json!([{ "direct_io": is_direct, "cases": [] }]);
+        assert!(check_direct(&run(true)).is_ok());
+        assert!(check_direct(&run(false)).is_err());
+        assert!(check_direct(&serde_json::json!({ "runs": [run(true), run(false)] })).is_err());
+        assert!(check_direct(&serde_json::json!({ "cases": [] })).is_err());
+    }
 
     #[test]
     fn medians_are_in_the_middle() {

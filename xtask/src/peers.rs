@@ -268,7 +268,7 @@ pub fn run(options: &Options) -> Result<()> {
     let is_chosen = |part: &&Part| options.only.is_empty() || options.only.contains(part);
     let parts: Vec<Part> = Part::value_variants().iter().filter(is_chosen).copied().collect();
     // Before anything is built and written.
-    parts.iter().try_for_each(|part| part.check_tools(options.write))?;
+    parts.iter().try_for_each(|part| part.check_tools(options))?;
     let data = options.data();
     fs::create_dir_all(&data)?;
     let data = data.canonicalize()?;
@@ -310,13 +310,17 @@ impl Part {
     }
 
     /// That what it takes is there. A page is written with all of its columns only, for some of which control groups are made.
-    fn check_tools(self, is_written: bool) -> Result<()> {
+    fn check_tools(self, options: &Options) -> Result<()> {
+        let is_written = options.write;
         match self {
             Part::DiskRates | Part::AtOnce | Part::Cassandra if is_written => match Confined::to(1024) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(format!("no control group can be made, and without one not all columns are there to be written: {error}").into()),
             },
             Part::Disk | Part::Many => check_tool("strace", "counts the requests"),
+            Part::Cqlite if is_written && options.fixture.is_none() => {
+                Err("the page has a row of a fixture that cqlite reads: --fixture names its folder".into())
+            }
             Part::DiskInstructions | Part::Instructions | Part::LoadInstructions => check_valgrind(),
             _ => Ok(()),
         }

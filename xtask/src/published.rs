@@ -24,6 +24,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use testkit::command::checked;
 
+use crate::measure::check_direct;
 use crate::workspace::{perf, root, target};
 use crate::{Result, pages};
 
@@ -111,7 +112,10 @@ struct Bench {
 impl Bench {
     /// The results of a benchmark; the words of its arguments are without spaces.
     fn perf(&self, arguments: &str, data: Option<&Path>) -> Result<Value> {
-        Ok(serde_json::from_slice(&self.start(&format!("{arguments} --output-format json"), data)?)?)
+        let printed =
+            serde_json::from_slice(&self.start(&format!("{arguments} --output-format json"), data)?)?;
+        check_direct(&printed)?;
+        Ok(printed)
     }
 
     /// What it prints.
