@@ -79,7 +79,7 @@ pub use self::rows::PutRows;
 pub use self::sought::SoughtRow;
 pub use self::standing::{StandingMutation, StandingRow, standing_mutation};
 pub use self::taker::RowTaker;
-pub use self::usual::UsualRow;
+pub use self::usual::{UsualRow, UsualValues};
 pub use self::view::{CellView, FlatRow, RowVisitor, ValueVisitor};
 
 /// Why a row that is [given as it stands](FragmentReader::pop_flat) decodes: who gives it has read it. What to expect with.

@@ -421,12 +421,12 @@ impl FragmentReader for ReverseReader {
 
 #[cfg(test)]
 mod tests {
-    use model::flat::FlatRow;
+    use model::flat::{FlatRow, UsualValues};
     use model::{Column, CqlType, Schema};
 
     use super::*;
     use crate::Version;
-    use crate::data::row::{Minima, UsualValues};
+    use crate::data::row::Minima;
 
     fn codec() -> RowCodec {
         let regulars = vec![Column { name: b"v"[..].into(), data_type: CqlType::Text }];
@@ -447,7 +447,7 @@ mod tests {
             place.clear();
             starts.push(bytes.len());
             codec.put_prefix_of_values(&values.clustering, &mut place);
-            codec.put_values_of_row(&values, &place, 15, &mut bytes);
+            codec.put_values_of_row(&values.row(), &place, 15, &mut bytes);
         }
         let (mut piece, buffer) = (Piece::default(), Rc::new(bytes));
         starts.into_iter().for_each(|at| piece.note(&buffer, at));

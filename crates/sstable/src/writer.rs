@@ -443,6 +443,10 @@ impl SSTableWriter {
     /// Writes the change that is held back, if it changes anything.
     fn settle_change(&mut self) {
         let partition = self.partition.as_mut().expect("invariant 2");
+        // It is large, and mostly none.
+        if partition.change.is_none() {
+            return;
+        }
         let Some(RangeTombstoneChange { position, deletion }) = partition.change.take() else { return };
         let before = std::mem::replace(&mut partition.open, deletion);
         if before == deletion {

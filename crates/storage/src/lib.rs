@@ -19,6 +19,7 @@
 //! | [`shared`] | SSTables that several shards share, and how each gets its own part |
 //! | [`transaction`] | SSTables take the place of others at once |
 //! | [`row_cache`] | what all SSTables say of a partition, kept part by part |
+//! | `sorted` | a sorted list of any length |
 //! | [`admission`] | who may read now |
 //! | [`cover`] | whether what was read hides all that is unread |
 //! | [`error`] | what can go wrong |
@@ -43,6 +44,7 @@ mod scans;
 pub mod shared;
 pub mod single_key;
 pub mod slices;
+mod sorted;
 pub mod source;
 pub mod sstable_set;
 pub mod store;

@@ -1,7 +1,7 @@
 //! What has been written and is not in an SSTable yet: partitions and rows in order, in memory.
 //!
-//! A memtable belongs to one shard, so it is a plain `BTreeMap` of partitions, each with a `BTreeSet` of its rows. Rows stay in the flat bytes of the
-//! mutations they came with, which are what the commit log has too; beside them a row takes its place in the set. What is written again or comes
+//! A memtable belongs to one shard, so it is a plain `BTreeMap` of partitions, each with its rows in a [`Sorted`] list. Rows stay in the flat bytes of the
+//! mutations they came with, which are what the commit log has too; beside them a row takes its place in the list. What is written again or comes
 //! with deletions is decoded and merged; its values stay where they came. Buffers are counted whole and until the end: what a
 //! memtable takes is never counted too low.
 //!
@@ -12,7 +12,7 @@
 //! ```
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
@@ -22,6 +22,7 @@ use model::{DeletionTime, PartitionKey, Position, Row, Schema, Token};
 use sstable::parts::statistics::EncodingStats;
 
 use crate::commit_log::LogPosition;
+use crate::sorted::{self, Sorted};
 
 mod checked;
 mod extremes;
@@ -37,17 +38,16 @@ pub use reader::MemtableReader;
 
 use extremes::Extremes;
 use kept::{KeptRow, weight};
-use place::Place;
 use ranges::Ranges;
 
-/// Entries that a node of a map has room for: what the one row of a partition takes.
+/// Entries that a node of a map has room for.
 const NODE: usize = 11;
 
 /// Entries that a node has where they came in ascending order; otherwise it has more.
 const FILLED: usize = 6;
 
-/// Bytes of an entry in the map of rows.
-const ENTRY: usize = size_of::<Place>() * NODE / FILLED;
+/// Bytes of an entry in the list of rows, which may have room for as many again, and what a run of them takes beside.
+const ENTRY: usize = 2 * (size_of::<u64>() + size_of::<KeptRow>()) + 8;
 
 /// Bytes of a partition in the map of partitions.
 const PARTITION: usize = (size_of::<PartitionKey>() + size_of::<Partition>()) * NODE / FILLED + TOKEN;
@@ -56,8 +56,9 @@ const PARTITION: usize = (size_of::<PartitionKey>() + size_of::<Partition>()) * 
 const TOKEN: usize = 2 * (size_of::<Token>() + 1);
 
 /// Bytes of a change in the map of ranges, the place of which is apart.
-const CHANGE: usize =
-    (size_of::<Place>() + size_of::<DeletionTime>()) * NODE / FILLED + size_of::<Position>() + OWNER / 4;
+const CHANGE: usize = (size_of::<place::Place>() + size_of::<DeletionTime>()) * NODE / FILLED
+    + size_of::<Position>()
+    + OWNER / 4;
 
 /// What a buffer takes beside its bytes: its owner, and what an allocator adds.
 const OWNER: usize = 64;
@@ -81,8 +82,8 @@ struct Partition {
     deletion: DeletionTime,
     /// Few tables have static columns.
     static_row: Option<Box<Row>>,
-    /// Places of rows, which have the rows with them.
-    rows: BTreeSet<Place>,
+    /// By [`Schema::rank`] of their places.
+    rows: Sorted<KeptRow>,
     ranges: Ranges,
 }
 
@@ -126,7 +127,7 @@ impl Memtable {
 
     /// Adds a write; `position` is where the commit log has it.
     pub fn apply(&self, checked: Checked, position: LogPosition) {
-        let Checked { mutation, ranks, times, buffer } = checked;
+        let Checked { mutation, times, buffer } = checked;
         self.position.set(position.max(self.position.get()));
         self.extremes.borrow_mut().join(&times);
         let mut partitions = self.partitions.borrow_mut();
@@ -143,7 +144,7 @@ impl Memtable {
             bytes += weight(&row);
             partition.add_static_row(row, merger);
         }
-        for (row, rank) in mutation.rows.into_iter().zip(ranks) {
+        for (row, rank) in mutation.rows.into_iter().zip(mutation.ranks) {
             bytes += partition.add_row(self, row, rank, merger);
         }
         let changes = partition.ranges.len();
@@ -205,7 +206,7 @@ impl Partition {
         Partition {
             deletion: DeletionTime::LIVE,
             static_row: None,
-            rows: BTreeSet::new(),
+            rows: Sorted::default(),
             ranges: Ranges::default(),
         }
     }
@@ -218,34 +219,60 @@ impl Partition {
 
     /// How many bytes of memory that takes, without the buffer of the row.
     fn add_row(&mut self, of: &Memtable, row: StandingRow, rank: u64, merger: &mut RowMerger) -> usize {
-        let first = if self.rows.is_empty() { NODE * size_of::<Place>() } else { 0 };
+        let is_whole = row.is_plain() && self.deletion.is_live();
         let row = KeptRow::Standing(row);
-        let Some(before) = self.rows.replace(Place::of_row(&of.schema, rank, row.clone())) else {
-            let is_whole = row.is_plain() && self.deletion.is_live();
-            let weight = if is_whole { 0 } else { self.merge_row(of, rank, None, row, merger) };
-            return first + ENTRY + weight;
-        };
-        let is_void = !of.is_of_counters && self.deletion.is_live() && row.voids(before.row());
-        if is_void { 0 } else { self.merge_row(of, rank, Some(before.into_row()), row, merger) }
+        if is_whole && self.rows.is_behind(rank) {
+            self.rows.push(rank, row);
+            return ENTRY;
+        }
+        let schema = &of.schema;
+        let place = self.rows.partition_point(rank, |other| other.compare_to(schema, &row).is_lt());
+        let is_there = |other: &KeptRow| other.compare_to(schema, &row).is_eq();
+        if self.rows.rank(place) == Some(rank) && self.rows.get(place).is_some_and(is_there) {
+            return self.replace_row(of, place, row, merger);
+        }
+        let row = if is_whole { Some(row) } else { KeptRow::merged([row], merger, self.deletion) };
+        row.map_or(0, |row| {
+            let weight = row.weight();
+            self.rows.insert(place, rank, row);
+            ENTRY + weight
+        })
     }
 
-    /// Puts what becomes of a row into the place that it has. How many bytes that takes more than the version before.
-    fn merge_row(
+    /// Puts what becomes of an older version of a row with this one into its place. How many bytes that takes more than the older one.
+    fn replace_row(
         &mut self,
         of: &Memtable,
-        rank: u64,
-        before: Option<KeptRow>,
+        place: sorted::Place,
         row: KeptRow,
         merger: &mut RowMerger,
     ) -> usize {
-        let weight = before.as_ref().map_or(0, KeptRow::weight);
+        let kept = self.rows.get_mut(place).expect("it was seen there");
         // Nobody else has a share of it then, and it need not be copied.
-        self.rows.remove(&Place::of_row(&of.schema, rank, row.clone()));
-        let versions = before.into_iter().chain([row]);
-        let Some(merged) = KeptRow::merged(versions, merger, self.deletion) else { return 0 };
+        let before = std::mem::replace(kept, row.clone());
+        if !of.is_of_counters && self.deletion.is_live() && row.voids(&before) {
+            return 0;
+        }
+        let weight = before.weight();
+        let Some(merged) = KeptRow::merged([before, row], merger, self.deletion) else {
+            self.rows.remove(place);
+            return 0;
+        };
         let more = merged.weight().saturating_sub(weight);
-        self.rows.insert(Place::of_row(&of.schema, rank, merged));
+        *kept = merged;
         more
+    }
+
+    /// Where the first row is that does not stand before a position.
+    fn place_of(&self, schema: &Schema, position: &Position) -> sorted::Place {
+        let rank = schema.rank(position);
+        self.rows.partition_point(rank, |row| row.compare(schema, position.as_view()).is_lt())
+    }
+
+    /// The row with this clustering key.
+    fn row_at(&self, schema: &Schema, position: &Position) -> Option<&KeptRow> {
+        let row = self.rows.get(self.place_of(schema, position))?;
+        row.compare(schema, position.as_view()).is_eq().then_some(row)
     }
 
     fn visible_static_row(&self, merger: &mut RowMerger) -> Option<Row> {

@@ -51,7 +51,6 @@ mod near;
 mod part;
 mod part_reader;
 mod reader;
-mod sorted;
 mod stretch;
 mod watch;
 mod whole;

@@ -180,7 +180,7 @@ impl<'a> Cursor<'a> {
     /// How many things may be reserved for where `count` are promised: no more memory than there are bytes, or a few.
     #[inline]
     pub(super) fn reserved<T>(&self, count: usize) -> usize {
-        count.min(FEW.max(self.left() / size_of::<T>()))
+        count.min(FEW.max(self.left() / size_of::<T>().max(1)))
     }
 
     /// Bytes behind their length.

@@ -19,6 +19,7 @@ use super::cursor::{Cursor, Decoded, put_bytes, put_many, share};
 use super::kind;
 use super::place::{self, Ends, put_clustering};
 use super::stamp::{self, Base, Expiry, Stamp};
+use super::usual::UsualValues;
 use super::view::{CellView, RowVisitor, ValueVisitor};
 use crate::types::vint::{put_signed, put_unsigned};
 use crate::{Bytes, Cell, CellValue, Clustering, CqlType, DeletionTime, Liveness, Row, Weight};
@@ -198,41 +199,31 @@ pub(super) fn visit_usual<'a>(visitor: &mut impl ValueVisitor<'a>, cursor: &mut 
     Ok(())
 }
 
-/// Appends the row that stands here, behind this byte, as a usual one is told by itself. `false` if it is not usual: what was
-/// appended is of no worth then.
+/// Puts the values of the row that stands here into the place of those there, if it is usual. `false` if it is not: what is there is of
+/// no worth then.
 #[inline]
-pub(super) fn put_if_usual(
-    kind: u8,
+pub(super) fn take_usual<'a>(
+    values: &mut UsualValues<'a>,
     base: &mut Base,
-    cursor: &mut Cursor<'_>,
-    out: &mut Vec<u8>,
+    cursor: &mut Cursor<'a>,
 ) -> Decoded<bool> {
     let flags = cursor.u8()?;
     if flags | stamp::TIMESTAMP != flag::USUAL {
         return Ok(false);
     }
-    let clustering = cursor.passed(|cursor| place::visit_clustering(cursor, |_| {}))?;
-    let marker = take_marker(flags, base, cursor)?;
-    let mut is_usual = true;
-    let cells = cursor.passed(|cursor| {
-        let mut left = cursor.count()?;
-        while left > 0 && is_usual {
-            left -= 1;
-            match cursor.u8()? {
-                0 => _ = cursor.bytes()?,
-                _ => is_usual = false,
-            }
+    values.clustering.clear();
+    place::visit_clustering(cursor, |value| values.clustering.push(value))?;
+    values.timestamp = take_marker(flags, base, cursor)?.timestamp;
+    values.cells.clear();
+    let mut left = cursor.count()?;
+    while left > 0 {
+        left -= 1;
+        if cursor.u8()? != 0 {
+            return Ok(false);
         }
-        Ok(())
-    })?;
-    // What is told from the time of the marker is the same wherever the row stands.
-    out.extend_from_slice(&[kind, flag::USUAL]);
-    out.extend_from_slice(clustering);
-    let (mut base, stamp) = (Base::at_start(), marker_stamp(&marker));
-    is_usual &= base.flags_of(&stamp) == stamp::TIMESTAMP;
-    base.put(&stamp, stamp::TIMESTAMP, out);
-    out.extend_from_slice(cells);
-    Ok(is_usual)
+        values.cells.push(cursor.bytes()?);
+    }
+    Ok(is_usual_marker(values.timestamp))
 }
 
 /// Whether the row has its marker's flags alone, and cells of the first columns without flags.

@@ -11,7 +11,7 @@ use super::mutation::{self, Parts};
 use super::place::{Ends, visit_clustering};
 use super::stamp::Base;
 use super::view::{CellView, RowVisitor};
-use super::{FlatError, FlatReader, kind, row};
+use super::{FlatError, FlatReader, UsualValues, row};
 use crate::{
     Bytes, Clustering, DeletionTime, Liveness, PartitionKey, PositionRef, RangeTombstone, Row, Schema, Weight,
 };
@@ -27,6 +27,8 @@ pub struct StandingMutation {
     pub static_row: Option<Row>,
     /// Clustered rows, as they come.
     pub rows: Vec<StandingRow>,
+    /// [`Schema::rank`] of each of them.
+    pub ranks: Vec<u64>,
     /// Deletions of ranges, in any order; they may overlap.
     pub range_tombstones: Vec<RangeTombstone>,
 }
@@ -42,27 +44,39 @@ pub struct StandingRow {
     base: Base,
 }
 
-/// Passes a row on, and finds whether it says anything.
-struct Noted<'v, V> {
+/// Passes a row on, and finds whether it says anything, and the first value of its clustering key.
+struct Noted<'v, 'a, V> {
     visitor: &'v mut V,
     says_something: bool,
+    first: FirstValue<'a>,
 }
 
-/// The mutation that these bytes are, all of them. Its clustered rows are decoded once, and shown to the visitor.
+/// The first value of a clustering key, if it has any; `None` in it is null.
+type FirstValue<'a> = Option<Option<&'a [u8]>>;
+
+/// The mutation that these bytes are, all of them, of a table of these columns. Its clustered rows are decoded once, and shown to the
+/// visitor.
 ///
 /// # Errors
 /// If they are not what [`put_mutation`](super::put_mutation) gave.
 pub fn standing_mutation<'a>(
     bytes: &'a Bytes,
+    schema: &Schema,
     visitor: &mut impl RowVisitor<'a>,
 ) -> Result<StandingMutation, FlatError> {
     let mut cursor = Cursor::new(bytes, 0);
-    let taken = mutation::take_parts(&mut cursor, |base, cursor| StandingRow::take(visitor, base, cursor));
-    let Parts { key, deletion, static_row, rows, range_tombstones } =
+    let (mut rows, mut ranks) = (Vec::new(), Vec::new());
+    let taken = mutation::take_parts(&mut cursor, |base, cursor| {
+        if let Some((row, first)) = StandingRow::take(visitor, base, cursor)? {
+            rows.push(row);
+            ranks.push(schema.rank_of(first, Weight::At));
+        }
+        Ok(())
+    });
+    let Parts { key, deletion, static_row, rows: _, range_tombstones } =
         taken.map_err(|fault| cursor.error(fault))?;
     FlatReader { bytes: bytes.clone(), at: cursor.at() }.only(|_| Ok(()))?;
-    let rows = rows.into_iter().flatten().collect();
-    Ok(StandingMutation { key, deletion, static_row, rows, range_tombstones })
+    Ok(StandingMutation { key, deletion, static_row, rows, ranks, range_tombstones })
 }
 
 impl StandingMutation {
@@ -74,17 +88,16 @@ impl StandingMutation {
             && self.range_tombstones.is_empty()
     }
 
-    /// The [rank](Schema::rank) of each row, if they ascend, each key once, and every range tombstone begins before it ends.
-    pub fn ranks_in_order(&self, schema: &Schema) -> Option<Vec<u64>> {
-        let ranks = self.rows.iter().map(|row| row.rank(schema)).collect::<Vec<_>>();
+    /// Whether the rows ascend, each key once, and every range tombstone begins before it ends.
+    pub fn is_in_order(&self, schema: &Schema) -> bool {
         // Most rows need not be looked at again.
         let ascends = |(ranks, rows): (&[u64; 2], &[StandingRow; 2])| {
             let order = ranks[0].cmp(&ranks[1]).then_with(|| rows[0].compare_to(schema, &rows[1]));
             order.is_lt()
         };
-        let rows_ascend = ranks.array_windows().zip(self.rows.array_windows()).all(ascends);
+        let rows_ascend = self.ranks.array_windows().zip(self.rows.array_windows()).all(ascends);
         let begins_first = |range: &RangeTombstone| schema.compare(&range.start, &range.end).is_lt();
-        (rows_ascend && self.range_tombstones.iter().all(begins_first)).then_some(ranks)
+        rows_ascend && self.range_tombstones.iter().all(begins_first)
     }
 }
 
@@ -108,11 +121,11 @@ impl StandingRow {
         self.read(|base, cursor| row::take_into(row, base, cursor));
     }
 
-    /// Appends the row as [`put_fragment`](super::put_fragment) does, if it is [usual](super::is_usual). Whether it is; what was
-    /// appended is of no worth otherwise.
+    /// Puts its values into the place of those there, if it is [usual](super::is_usual). Whether it is; what is there is of no worth
+    /// otherwise.
     #[inline]
-    pub fn put_if_usual(&self, out: &mut Vec<u8>) -> bool {
-        self.read(|base, cursor| row::put_if_usual(kind::ROW, base, cursor, out))
+    pub fn take_usual<'a>(&'a self, values: &mut UsualValues<'a>) -> bool {
+        self.read(|base, cursor| row::take_usual(values, base, cursor))
     }
 
     /// Shows the row to a visitor.
@@ -126,16 +139,6 @@ impl StandingRow {
         let mut values = SmallVec::new();
         self.each_value(|value| values.push(value.map(|value| share(&self.bytes, value))));
         Clustering { values }
-    }
-
-    /// [`Schema::rank`] of its clustering key.
-    #[inline]
-    pub fn rank(&self, schema: &Schema) -> u64 {
-        let mut first = None;
-        self.each_value(|value| {
-            first.get_or_insert(value);
-        });
-        schema.rank_of(first, Weight::At)
     }
 
     /// Where it stands beside a position.
@@ -152,18 +155,18 @@ impl StandingRow {
         self.read(|_, cursor| row::compare_clustering(cursor, &schema.clustering, other))
     }
 
-    /// The row that follows; `None` if it says nothing.
+    /// The row that follows, with the first value of its clustering key; `None` if it says nothing.
     #[inline]
     fn take<'a>(
         visitor: &mut impl RowVisitor<'a>,
         base: &mut Base,
         cursor: &mut Cursor<'a>,
-    ) -> Decoded<Option<StandingRow>> {
+    ) -> Decoded<Option<(StandingRow, FirstValue<'a>)>> {
         let (before, owner, at) = (*base, cursor.owner(), cursor.at());
-        let mut noted = Noted { visitor, says_something: false };
+        let mut noted = Noted { visitor, says_something: false, first: None };
         row::visit(&mut noted, base, cursor)?;
         let row = || StandingRow { bytes: owner.slice(at..cursor.at()), base: before };
-        Ok(noted.says_something.then(row))
+        Ok(noted.says_something.then(|| (row(), noted.first)))
     }
 
     #[inline]
@@ -182,9 +185,10 @@ impl StandingRow {
     }
 }
 
-impl<'a, V: RowVisitor<'a>> RowVisitor<'a> for Noted<'_, V> {
+impl<'a, V: RowVisitor<'a>> RowVisitor<'a> for Noted<'_, 'a, V> {
     #[inline]
     fn clustering_value(&mut self, value: Option<&'a [u8]>) {
+        self.first.get_or_insert(value);
         self.visitor.clustering_value(value);
     }
 

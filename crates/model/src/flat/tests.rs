@@ -176,7 +176,8 @@ fn assert_one_form(bytes: &[u8]) {
     if let Ok(fragments) = read_all(owner.clone()) {
         assert_eq!(put_all(&fragments), bytes);
     }
-    let standing = standing_mutation(&owner, &mut Nobody);
+    let schema = Schema::new(CqlType::Int, vec![CqlType::Blob], Vec::new(), Vec::new());
+    let standing = standing_mutation(&owner, &schema, &mut Nobody);
     assert_eq!(standing.as_ref().err(), mutation(&owner).as_ref().err());
     if let (Ok(item), Ok(standing)) = (mutation(&owner), standing) {
         assert_eq!(put(&item, put_mutation), bytes);
@@ -242,22 +243,28 @@ proptest! {
     fn rows_that_stay_where_they_are_are_those_of_the_mutation(mutation in mutations(), other in positions()) {
         let bytes = Bytes::from(put(&mutation, put_mutation));
 
-        let standing = standing_mutation(&bytes, &mut Nobody).unwrap();
+        let types = vec![CqlType::Blob; 64];
+        let schema = Schema::new(CqlType::Int, types.clone(), Vec::new(), Vec::new());
+        let standing = standing_mutation(&bytes, &schema, &mut Nobody).unwrap();
         prop_assert_eq!(standing.is_empty(), mutation.is_empty());
         let said: Vec<&Row> = mutation.rows.iter().filter(|row| !row.is_empty()).collect();
         prop_assert_eq!(standing.rows.len(), said.len());
-        let types = vec![CqlType::Blob; 64];
-        let schema = Schema::new(CqlType::Int, types.clone(), Vec::new(), Vec::new());
-        for (row, expected) in standing.rows.iter().zip(&said) {
+        prop_assert_eq!(standing.ranks.len(), said.len());
+        for ((row, expected), rank) in standing.rows.iter().zip(&said).zip(&standing.ranks) {
             prop_assert_eq!(&row.to_row(), *expected);
             prop_assert_eq!(row.clustering(), expected.clustering.clone());
             let at = Position::at(expected.clustering.clone());
-            prop_assert_eq!(row.rank(&schema), schema.rank(&at));
+            prop_assert_eq!(*rank, schema.rank(&at));
             let order = compare_positions(&types, at.as_view(), other.as_view());
             prop_assert_eq!(row.compare(&schema, other.as_view()), order);
-            let (fragment, mut alone) = (Fragment::Row(Row::clone(expected)), Vec::new());
-            prop_assert_eq!(row.put_if_usual(&mut alone), is_usual(&fragment));
-            prop_assert!(!is_usual(&fragment) || alone == put(&fragment, put_fragment));
+            let (fragment, mut values) = (Fragment::Row(Row::clone(expected)), UsualValues::default());
+            values.cells.push(b"of the row before");
+            prop_assert_eq!(row.take_usual(&mut values), is_usual(&fragment));
+            if is_usual(&fragment) {
+                let mut alone = Vec::new();
+                values.row().put(&mut alone);
+                prop_assert_eq!(alone, put(&fragment, put_fragment));
+            }
             let flat = Bytes::from(put(&fragment, put_fragment));
             prop_assert_eq!(FlatRow::alone(&flat).compare(&types, other.as_view()), Ok(order));
             let has_deletion = [expected.deletion, expected.shadowable].iter().any(|deletion| !deletion.is_live());
@@ -270,8 +277,9 @@ proptest! {
         }
         // What is cut off, or has more behind it, is none.
         let cut = bytes.slice(0..bytes.len() - 1);
-        prop_assert!(standing_mutation(&cut, &mut Nobody).is_err());
-        prop_assert!(standing_mutation(&Bytes::from([&*bytes, &[0]].concat()), &mut Nobody).is_err());
+        prop_assert!(standing_mutation(&cut, &schema, &mut Nobody).is_err());
+        let longer = Bytes::from([&*bytes, &[0]].concat());
+        prop_assert!(standing_mutation(&longer, &schema, &mut Nobody).is_err());
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
+
 use super::place::{self, Ends};
 use super::row;
 use super::view::{CellView, RowVisitor, ValueVisitor};
 use crate::clustering::{compare_ends, compare_values};
 use crate::time::NO_DELETION_TIME;
-use crate::{CqlType, Liveness, Weight};
+use crate::{CqlType, DeletionTime, Liveness, Weight};
 
 /// Bytes of a row without its values, and of the length of one with its flags: those of most, and of long ones.
 const HEAD: usize = 16;
@@ -22,6 +24,17 @@ pub struct UsualRow<'a> {
     pub timestamp: i64,
     /// Of the first columns; each has a byte at least.
     pub cells: &'a [&'a [u8]],
+}
+
+/// The values of a usual row, taken from where they stand.
+#[derive(Debug, Default)]
+pub struct UsualValues<'a> {
+    /// Of its clustering key; `None` is null.
+    pub clustering: SmallVec<[Option<&'a [u8]>; 4]>,
+    /// Of its marker and its cells, in microseconds.
+    pub timestamp: i64,
+    /// Of the first columns.
+    pub cells: SmallVec<[&'a [u8]; 8]>,
 }
 
 /// A usual row that is shown by its values.
@@ -104,6 +117,41 @@ impl<'a> UsualRow<'a> {
     #[inline]
     pub fn put(&self, out: &mut Vec<u8>) {
         ByValues::put(*self, out);
+    }
+}
+
+impl UsualValues<'_> {
+    /// The row of these values.
+    #[inline]
+    pub fn row(&self) -> UsualRow<'_> {
+        UsualRow { clustering: &self.clustering, timestamp: self.timestamp, cells: &self.cells }
+    }
+}
+
+impl<'a> RowVisitor<'a> for UsualValues<'a> {
+    #[inline]
+    fn clustering_value(&mut self, value: Option<&'a [u8]>) {
+        self.clustering.push(value);
+    }
+
+    #[inline]
+    fn marker(&mut self, liveness: Liveness) {
+        self.timestamp = liveness.timestamp;
+    }
+
+    fn deletions(&mut self, _: DeletionTime, _: DeletionTime) {
+        unreachable!("nothing of a usual row is deleted");
+    }
+
+    fn complex_deletions(&mut self, _: Vec<(u16, DeletionTime)>) {
+        unreachable!("nothing of a usual row is deleted");
+    }
+
+    fn cells(&mut self, _: usize) {}
+
+    #[inline]
+    fn cell(&mut self, cell: CellView<'a>) {
+        self.cells.push(cell.value.expect("the cells of a usual row have values"));
     }
 }
 

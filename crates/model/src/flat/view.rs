@@ -156,6 +156,15 @@ impl<'a> FlatRow<'a> {
         }
     }
 
+    /// Its values, if it was given by them.
+    #[inline]
+    pub fn values(&self) -> Option<&'a UsualRow<'a>> {
+        match self.0 {
+            Form::Values(values) => Some(values),
+            _ => None,
+        }
+    }
+
     /// The bytes that begin with it and where in them its values are, if it was given so.
     #[inline]
     pub fn layout(&self) -> Option<(&'a [u8], &'a Layout)> {

@@ -8,10 +8,11 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+use model::flat::UsualValues;
 use model::{Bytes, Clustering, PartitionStart, Slice, Weight};
 
 use super::reader::{Blocks, Data, DataReader, Pace};
-use super::row::{RowAt, Sought, UsualValues};
+use super::row::{RowAt, Sought};
 use super::window::Window;
 use crate::Result;
 use crate::decode::DecodeError;

@@ -39,7 +39,6 @@ mod usual;
 
 pub(crate) use alike::{RowHabit, RowOutline};
 pub(crate) use compare::{RowAt, Sought, Value, Values};
-pub(crate) use usual::UsualValues;
 
 pub use encode::put_deletion_time;
 

@@ -10,9 +10,9 @@
 
 use std::rc::Rc;
 
-use model::flat::{FlatRow, RowTaker, Run};
+use model::flat::{FlatRow, RowTaker, Run, UsualValues};
 
-use super::row::{RowCodec, RowHabit, RowOutline, Sought, Source, UsualValues, bring_near};
+use super::row::{RowCodec, RowHabit, RowOutline, Sought, Source, bring_near};
 
 /// The rows that are ahead.
 pub(crate) struct UsualRows<'w, A> {

@@ -1,11 +1,10 @@
 //! Rows that come as they stand: the values of usual ones go right into the bytes of the data.
 
-use model::flat::{FlatRow, GIVEN};
+use model::flat::{FlatRow, GIVEN, UsualRow, UsualValues};
 use model::{Fragment, FragmentReader};
 
 use super::SSTableWriter;
 use crate::Result;
-use crate::data::row::UsualValues;
 use crate::parts::row_filter::hash_of;
 
 impl SSTableWriter {
@@ -29,8 +28,14 @@ impl SSTableWriter {
 
     fn flat_row(&mut self, row: FlatRow<'_>) -> Result<()> {
         if row.is_usual() && !self.has_counters {
-            let mut values = UsualValues::default();
-            row.visit(&mut values).expect(GIVEN);
+            let mut taken = UsualValues::default();
+            let values = match row.values() {
+                Some(values) => *values,
+                None => {
+                    row.visit(&mut taken).expect(GIVEN);
+                    taken.row()
+                }
+            };
             if self.codec.can_put_usual(values.cells.len()) && has_short_keys(&values) {
                 return self.usual_row(&values);
             }
@@ -49,18 +54,18 @@ impl SSTableWriter {
     }
 
     /// What [`SSTableWriter::row`] does. Every version holds a usual row.
-    fn usual_row(&mut self, row: &UsualValues<'_>) -> Result<()> {
+    fn usual_row(&mut self, row: &UsualRow<'_>) -> Result<()> {
         let checked = self.validator.check_row(row.clustering.iter().copied());
         checked.map_err(|error| self.unfit(error.to_string()))?;
         self.end_head();
         self.settle_change();
-        let at = self.begin_item(|codec, to| codec.put_prefix_of_values(&row.clustering, to));
+        let at = self.begin_item(|codec, to| codec.put_prefix_of_values(row.clustering, to));
         if let Some(rows) = self.index.rows() {
             rows.row(hash_of(&self.last));
         }
         let previous = self.since_previous(at);
         self.codec.put_values_of_row(row, &self.last, previous, self.data.buffer());
-        self.collector.usual_row(&row.clustering, row.timestamp, row.cells.len());
+        self.collector.usual_row(row.clustering, row.timestamp, row.cells.len());
         self.is_last_untold = true;
         self.end_item();
         Ok(())
@@ -68,6 +73,6 @@ impl SSTableWriter {
 }
 
 /// Whether files can hold the values of a row's clustering key. They are looked at when they come, but not by those who wrote the logs of old.
-fn has_short_keys(row: &UsualValues<'_>) -> bool {
+fn has_short_keys(row: &UsualRow<'_>) -> bool {
     row.clustering.iter().flatten().all(|value| value.len() <= usize::from(u16::MAX))
 }

@@ -12,8 +12,6 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct Checked {
     pub(super) mutation: StandingMutation,
-    /// [`Schema::rank`] of each of its rows.
-    pub(super) ranks: Vec<u64>,
     pub(super) times: Extremes,
     /// Bytes of memory that the buffer takes which its rows stand in.
     pub(super) buffer: usize,
@@ -26,13 +24,13 @@ impl Checked {
     /// [`Error::Invalid`] for bytes that are none, and where rows or ranges are out of order.
     pub fn new(bytes: &Bytes, schema: &Rc<Schema>) -> Result<Checked> {
         let mut times = Extremes::default();
-        let mutation =
-            standing_mutation(bytes, &mut times).map_err(|error| Error::Invalid(error.to_string()))?;
-        let Some(ranks) = mutation.ranks_in_order(schema) else {
+        let mutation = standing_mutation(bytes, schema, &mut times)
+            .map_err(|error| Error::Invalid(error.to_string()))?;
+        if !mutation.is_in_order(schema) {
             return Err(Error::Invalid("the rows of a mutation are out of order".to_owned()));
-        };
+        }
         times.add_others(&mutation);
-        Ok(Checked { mutation, ranks, times, buffer: bytes.parts().0.capacity() })
+        Ok(Checked { mutation, times, buffer: bytes.parts().0.capacity() })
     }
 
     /// Whether it is a write to a table of these columns: what comes from a log may have been one when the table was another.

@@ -21,17 +21,12 @@ pub(super) enum KeptRow {
 impl KeptRow {
     /// What is left of one version, or of an older and a newer one, where this is the deletion around them.
     pub(super) fn merged(
-        versions: impl Iterator<Item = KeptRow>,
+        versions: impl IntoIterator<Item = KeptRow>,
         merger: &mut RowMerger,
         around: DeletionTime,
     ) -> Option<KeptRow> {
-        let mut versions = versions.map(KeptRow::into_row).collect();
+        let mut versions = versions.into_iter().map(KeptRow::into_row).collect();
         merger.merge(&mut versions, false, around).map(|row| KeptRow::Merged(Rc::new(row)))
-    }
-
-    /// Whether it can stay as it came, where it is the only version and nothing around it is deleted.
-    pub(super) fn is_plain(&self) -> bool {
-        matches!(self, KeptRow::Standing(row) if row.is_plain())
     }
 
     /// Whether it makes an older version void, so that the two need not be merged. Neither is of a table of counters.

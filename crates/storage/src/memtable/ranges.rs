@@ -74,7 +74,7 @@ impl Ranges {
         let bounds = (Excluded(start), Excluded(end));
         // A range that ends where it begins has no inside, which the map will not be asked for.
         let changes = (start < end).then(|| self.changes.range::<Place, _>(bounds));
-        changes.into_iter().flatten().map(|(place, deletion)| (place.position(), *deletion))
+        changes.into_iter().flatten().map(|(place, deletion)| (place.position().clone(), *deletion))
     }
 
     /// Takes out what changes nothing, from one place to another.

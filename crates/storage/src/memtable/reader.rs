@@ -7,7 +7,7 @@
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::rc::Rc;
 
-use model::flat::{FlatRow, RowTaker, StandingRow};
+use model::flat::{FlatRow, RowTaker, UsualValues};
 use model::merge::{Direction, RowMerger};
 use model::{
     Bytes, DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position, Row, Slice,
@@ -31,8 +31,6 @@ pub struct MemtableReader {
     state: State,
     ready: Ready,
     merger: RowMerger,
-    /// The row that was given as it stands.
-    flat: Option<Box<Bytes>>,
 }
 
 /// What of the memtable is read.
@@ -112,14 +110,7 @@ impl MemtableReader {
 
     fn new(memtable: &Rc<Memtable>, scope: Scope, state: State) -> MemtableReader {
         let merger = RowMerger::new(memtable.schema.clone());
-        MemtableReader {
-            memtable: memtable.clone(),
-            scope,
-            state,
-            ready: Ready::default(),
-            merger,
-            flat: None,
-        }
+        MemtableReader { memtable: memtable.clone(), scope, state, ready: Ready::default(), merger }
     }
 
     fn advance(&mut self) {
@@ -156,9 +147,8 @@ impl MemtableReader {
         }
         let is_one = matches!(self.scope, Scope::One { .. }) && partition.ranges.is_empty();
         if let (true, Some(row)) = (is_one, self.memtable.schema.row_of(&slice)) {
-            let place = Place::new(&self.memtable.schema, Position::at(row.clone()));
-            if let Some(place) = partition.rows.get(&place) {
-                self.ready.push(Made::Row(place.row().clone(), partition.deletion));
+            if let Some(row) = partition.row_at(&self.memtable.schema, &Position::at(row.clone())) {
+                self.ready.push(Made::Row(row.clone(), partition.deletion));
             }
             self.ready.push(Made::End);
             return State::Ended;
@@ -199,16 +189,11 @@ impl FragmentReader for MemtableReader {
 
     #[inline]
     fn pop_flat(&mut self, take: &mut impl RowTaker) {
-        let MemtableReader { ready, flat, .. } = self;
-        // A row alone is not worth a buffer.
-        let mut wants_more = flat.is_some() || ready.has_rows();
-        while wants_more && let Some(row) = ready.plain_row() {
-            let flat = flat.get_or_insert_default();
-            if !flat.rewrite(|out| row.put_if_usual(out)) {
+        loop {
+            if !self.ready.pop_usual(take) || !matches!(self.state, State::Inside(_)) {
                 return;
             }
-            ready.next += 1;
-            wants_more = take.row(FlatRow::alone(flat).known_as(true));
+            self.advance();
         }
     }
 
@@ -229,8 +214,8 @@ impl Walk {
             Direction::Reverse => partition.ranges.before(&end),
         };
         self.change(self.at.clone(), here.max(later), to);
-        let rows = (start <= end).then(|| partition.rows.range(&start..=&end)).into_iter().flatten();
-        let rows = rows.map(|place| Item::Row(place.row()));
+        let place_of = |place: &Place| partition.place_of(schema, place.position());
+        let rows = partition.rows.between(place_of(&start), place_of(&end)).map(Item::Row);
         let changes = partition.ranges.between(&start, &end);
         let changes = changes.map(|(position, deletion)| Item::Change(position, deletion));
         let direction = self.direction;
@@ -320,19 +305,29 @@ impl Ready {
         self.waiting.push(made);
     }
 
-    /// Whether the first two are rows.
+    /// Gives the first ones where they stand, as long as these are usual rows of one version with nothing deleted around them. Whether
+    /// all were, and more are wanted.
     #[inline]
-    fn has_rows(&self) -> bool {
-        matches!(self.waiting.get(self.next..), Some([Made::Row(..), Made::Row(..), ..]))
+    fn pop_usual(&mut self, take: &mut impl RowTaker) -> bool {
+        let mut values = UsualValues::default();
+        while let Some(made) = self.waiting.get(self.next) {
+            let Made::Row(KeptRow::Standing(row), active) = made else { return false };
+            if !active.is_live() || !row.take_usual(&mut values) {
+                return false;
+            }
+            self.next += 1;
+            if !take.row(FlatRow::usual(&values.row())) {
+                return false;
+            }
+        }
+        drop(values);
+        self.clear();
+        true
     }
 
-    /// The first one, if it is a row of one version with nothing deleted around it.
-    #[inline]
-    fn plain_row(&self) -> Option<&StandingRow> {
-        match self.waiting.get(self.next) {
-            Some(Made::Row(KeptRow::Standing(row), active)) if active.is_live() => Some(row),
-            _ => None,
-        }
+    fn clear(&mut self) {
+        self.waiting.clear();
+        self.next = 0;
     }
 
     /// Puts the first one into `place`; whether there was one.
@@ -352,8 +347,7 @@ impl Ready {
             }
             return true;
         }
-        self.waiting.clear();
-        self.next = 0;
+        self.clear();
         false
     }
 }

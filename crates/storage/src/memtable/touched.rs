@@ -1,9 +1,10 @@
 //! What of a partition a memtable has something to say about: whoever keeps what was read has to forget that.
 
-use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::Bound::Excluded;
 
-use model::{PartitionKey, Position, Weight};
+use model::{PartitionKey, Position, Schema, Weight};
 
+use super::kept::KeptRow;
 use super::place::Place;
 use super::{Memtable, Partition};
 
@@ -34,20 +35,18 @@ impl Memtable {
         let partition = partitions.get(key)?;
         let at = Place::new(&self.schema, at.clone());
         if !partition.ranges.at(&at).is_live() {
-            return Some(at.position());
+            return Some(at.position().clone());
         }
-        partition
-            .next_row(&at)
-            .into_iter()
-            .chain(partition.next_range(&at))
-            .min()
-            .map(|place| place.position())
+        let row = partition.next_row(&self.schema, at.position());
+        let row = row.map(|row| Place::new(&self.schema, Position::at(row.clustering())));
+        let first = row.into_iter().chain(partition.next_range(&at)).min();
+        first.map(|place| place.position().clone())
     }
 }
 
 impl Partition {
-    fn next_row(&self, at: &Place) -> Option<Place> {
-        self.rows.range((Included(at), Unbounded)).next().cloned()
+    fn next_row(&self, schema: &Schema, at: &Position) -> Option<&KeptRow> {
+        self.rows.get(self.place_of(schema, at))
     }
 
     /// Where the next deleted range begins behind a place that is in none.

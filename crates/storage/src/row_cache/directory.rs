@@ -17,8 +17,8 @@ use runtime::Uses;
 
 use super::near::Near;
 use super::part::{Part, Scope};
-use super::sorted::{Place, Sorted};
 use crate::memtable::Memtable;
+use crate::sorted::{Place, Sorted};
 
 /// The parts of a table.
 ///

@@ -11,10 +11,10 @@
 
 use std::ops::Range;
 
-use model::flat::{FlatRow, Frame, FrameBuilder, Habit, Layout, UsualRow};
+use model::flat::{FlatRow, Frame, FrameBuilder, Habit, Layout, UsualRow, UsualValues};
 
 use super::usual::Ahead;
-use super::{RowCodec, Sought, UsualValues};
+use super::{RowCodec, Sought};
 
 /// How usual rows of a file stood last.
 pub(crate) type RowHabit = Habit<RowOutline>;
@@ -144,7 +144,7 @@ mod tests {
         };
         let (mut place, mut bytes) = (Vec::new(), Vec::new());
         codec.put_prefix_of_values(&values.clustering, &mut place);
-        codec.put_values_of_row(&values, &place, *previous, &mut bytes);
+        codec.put_values_of_row(&values.row(), &place, *previous, &mut bytes);
         bytes.extend_from_slice(b"\x01behind it");
         bytes
     }
@@ -248,7 +248,7 @@ mod tests {
         };
         let (mut place, mut bytes) = (Vec::new(), Vec::new());
         codec.put_prefix_of_values(&values.clustering, &mut place);
-        codec.put_values_of_row(&values, &place, 7, &mut bytes);
+        codec.put_values_of_row(&values.row(), &place, 7, &mut bytes);
         let end = bytes.len();
         bytes.extend_from_slice(&[1; 9]);
         let mut found = UsualValues::default();

@@ -5,7 +5,7 @@
 use model::time::NO_DELETION_TIME;
 use model::{Cell, CellValue, Clustering, DeletionTime, Liveness, Position, Row, Weight};
 
-use super::{ColumnCodec, Family, KIND_ROW, RowCodec, Value, Values, Width, cell_flag, flag};
+use super::{ColumnCodec, Family, KIND_ROW, RowCodec, Value, Width, cell_flag, flag};
 use crate::Version;
 use crate::encode::{Encode, put_vint_at, vint_len};
 
@@ -243,7 +243,7 @@ impl RowCodec {
 
     /// Appends the place of a row with these values, as [`RowCodec::put_row_prefix`] does.
     #[inline]
-    pub(crate) fn put_prefix_of_values(&self, values: &Values<'_>, to: &mut Vec<u8>) {
+    pub(crate) fn put_prefix_of_values(&self, values: &[Value<'_>], to: &mut Vec<u8>) {
         to.put_u8(KIND_ROW);
         self.put_values(values, |value| *value, to);
     }

@@ -9,12 +9,10 @@
 
 use std::ops::Range;
 
-use model::flat::{CellView, RowVisitor, UsualRow};
-use model::{DeletionTime, Liveness};
-use smallvec::SmallVec;
+use model::flat::{UsualRow, UsualValues};
 
 use super::encode::put_value;
-use super::{ColumnCodec, RowCodec, Sought, Values, Width, cell_flag, flag};
+use super::{ColumnCodec, RowCodec, Sought, Width, cell_flag, flag};
 use crate::encode::{Encode, vint_len};
 
 /// The flags of a row that has a marker, all columns, and nothing else.
@@ -25,52 +23,6 @@ const MOST_BYTES: usize = i32::MAX as usize;
 
 /// So many clustering values are told of by one vint, which is 0 where all are there.
 const TOLD_AT_ONCE: usize = 32;
-
-/// What there is of a usual row, where it stands.
-#[derive(Debug, Default)]
-pub(crate) struct UsualValues<'a> {
-    /// Of its clustering key.
-    pub(crate) clustering: Values<'a>,
-    /// Of its marker and its cells, in microseconds.
-    pub(crate) timestamp: i64,
-    /// Of the first regular columns.
-    pub(crate) cells: SmallVec<[&'a [u8]; 8]>,
-}
-
-impl<'a> UsualValues<'a> {
-    /// The row of these values.
-    #[inline]
-    pub(crate) fn row(&self) -> UsualRow<'_> {
-        UsualRow { clustering: &self.clustering, timestamp: self.timestamp, cells: &self.cells }
-    }
-}
-
-impl<'a> RowVisitor<'a> for UsualValues<'a> {
-    #[inline]
-    fn clustering_value(&mut self, value: Option<&'a [u8]>) {
-        self.clustering.push(value);
-    }
-
-    #[inline]
-    fn marker(&mut self, liveness: Liveness) {
-        self.timestamp = liveness.timestamp;
-    }
-
-    fn deletions(&mut self, _: DeletionTime, _: DeletionTime) {
-        unreachable!("nothing of a usual row is deleted");
-    }
-
-    fn complex_deletions(&mut self, _: Vec<(u16, DeletionTime)>) {
-        unreachable!("nothing of a usual row is deleted");
-    }
-
-    fn cells(&mut self, _: usize) {}
-
-    #[inline]
-    fn cell(&mut self, cell: CellView<'a>) {
-        self.cells.push(cell.value.expect("the cells of a usual row have values"));
-    }
-}
 
 impl RowCodec {
     /// Whether [`RowCodec::put_values_of_row`] can write a usual row of so many cells. Those that it lacks are told by a bit each.
@@ -84,7 +36,7 @@ impl RowCodec {
     #[inline]
     pub(crate) fn put_values_of_row(
         &self,
-        row: &UsualValues<'_>,
+        row: &UsualRow<'_>,
         place: &[u8],
         previous: u64,
         to: &mut Vec<u8>,
@@ -352,7 +304,7 @@ mod tests {
         FlatRow::alone(&flat).visit(&mut values).unwrap();
         assert_eq!(values.clustering.as_slice(), row.clustering.views().collect::<Vec<_>>());
         assert!(codec.can_put_usual(values.cells.len()));
-        codec.put_values_of_row(&values, &place, 70, &mut bytes);
+        codec.put_values_of_row(&values.row(), &place, 70, &mut bytes);
         assert_eq!(bytes, expected);
     }
 

@@ -19,7 +19,7 @@ use super::{
     CardinalityBuilder, CommitLogPosition, Compaction, CoveredClustering, DropTimesBuilder, Histogram, Stats,
 };
 use crate::Version;
-use crate::data::row::Values;
+use crate::data::row::Value;
 
 /// Collects what Statistics.db tells of a new SSTable. It must be shown all that is written, in its order.
 ///
@@ -96,7 +96,7 @@ impl Collector {
     /// The next row of the partition, which is a [usual](model::flat::is_usual) one with this timestamp and so many cells. Where the
     /// last of several in a row stands is [told](Collector::last_usual_row) before anything else is.
     #[inline]
-    pub(crate) fn usual_row(&mut self, clustering: &Values<'_>, timestamp: i64, cells: usize) {
+    pub(crate) fn usual_row(&mut self, clustering: &[Value<'_>], timestamp: i64, cells: usize) {
         debug_assert!(!self.is_counter, "what counters have is looked at");
         self.covered.add_one_of_several(clustering);
         self.rows += 1;
@@ -323,7 +323,7 @@ impl Covered {
 
     /// The same of the place of a row, unless only that of the last one matters.
     #[inline]
-    fn add_one_of_several(&mut self, row: &Values<'_>) {
+    fn add_one_of_several(&mut self, row: &[Value<'_>]) {
         match &mut self.extent {
             Extent::Positions(positions) if positions.has_any => {}
             _ => self.add(row.iter().copied(), Weight::At),

@@ -6,7 +6,7 @@ use model::{Direction, PartitionKey, Position};
 
 use super::{Directory, Entry};
 use crate::row_cache::part::Part;
-use crate::row_cache::sorted::Sorted;
+use crate::sorted::Sorted;
 
 /// Parts that adjoin each other.
 struct Island {

@@ -7,8 +7,10 @@
 //! ```
 //!
 //! A value stands at a rank, and beside others of its rank as whoever asks says: a place is found by a predicate that holds up
-//! to it. A partition of which millions of rows are kept has as many parts; in one vector, each that comes or goes would
-//! move half of them.
+//! to it. Rows of a memtable stand so, and parts of the row cache: of either, a partition may have millions; in one vector, each that comes
+//! or goes would move half of them.
+//!
+//! What comes behind all others begins a run of its own where the last one is full: runs of what comes in order are full.
 //!
 //! A search looks at ranks and nothing else until it has come to its own: eight of them are in a line of the CPU's cache, the heads
 //! are mostly there from the search before, and the ranks of a run are brought together.
@@ -25,7 +27,7 @@ const FEW: usize = MOST / 4;
 
 /// Values in an order.
 #[derive(Debug)]
-pub(super) struct Sorted<T> {
+pub(crate) struct Sorted<T> {
     /// Of each run its first rank.
     heads: SmallVec<[u64; 1]>,
     /// Mostly there is but one.
@@ -42,9 +44,17 @@ struct Run<T> {
 
 /// A place in the list: a value's, or behind the last one. It is good until the list changes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     run: usize,
     at: usize,
+}
+
+/// The values from a place up to another, from either end.
+#[derive(Debug)]
+pub(crate) struct Between<'a, T> {
+    sorted: &'a Sorted<T>,
+    from: Place,
+    to: Place,
 }
 
 impl<T> Default for Sorted<T> {
@@ -54,16 +64,16 @@ impl<T> Default for Sorted<T> {
 }
 
 impl<T> Sorted<T> {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.runs.iter().flat_map(|run| &run.values)
     }
 
     /// The first value of a higher rank, or of this one that the predicate does not hold of; it holds of all of this rank before it.
-    pub(super) fn partition_point(&self, rank: u64, mut holds: impl FnMut(&T) -> bool) -> Place {
+    pub(crate) fn partition_point(&self, rank: u64, mut holds: impl FnMut(&T) -> bool) -> Place {
         let behind = point(&self.heads, &self.runs, rank, |run| holds(&run.values[0]));
         let Some(run) = behind.checked_sub(1) else { return Place { run: 0, at: 0 } };
         let Run { ranks, values } = &self.runs[run];
@@ -72,7 +82,7 @@ impl<T> Sorted<T> {
 
     /// The last value of this rank or a lower one, where it is, and its rank.
     #[inline]
-    pub(super) fn last_up_to(&self, rank: u64) -> Option<(Place, u64, &T)> {
+    pub(crate) fn last_up_to(&self, rank: u64) -> Option<(Place, u64, &T)> {
         let (number, run) = match &*self.runs {
             [only] => (0, only),
             runs => {
@@ -89,22 +99,22 @@ impl<T> Sorted<T> {
         Some((Place { run: number, at: last }, run.ranks[last], &run.values[last]))
     }
 
-    pub(super) fn get(&self, place: Place) -> Option<&T> {
+    pub(crate) fn get(&self, place: Place) -> Option<&T> {
         self.runs.get(place.run)?.values.get(place.at)
     }
 
     /// The rank of the value at a place.
-    pub(super) fn rank(&self, place: Place) -> Option<u64> {
+    pub(crate) fn rank(&self, place: Place) -> Option<u64> {
         self.runs.get(place.run)?.ranks.get(place.at).copied()
     }
 
     /// The first place.
-    pub(super) fn first(&self) -> Place {
+    pub(crate) fn first(&self) -> Place {
         Place { run: 0, at: 0 }
     }
 
     /// The place before another.
-    pub(super) fn place_before(&self, place: Place) -> Option<Place> {
+    pub(crate) fn place_before(&self, place: Place) -> Option<Place> {
         match place.at.checked_sub(1) {
             Some(at) => Some(Place { at, ..place }),
             None => {
@@ -115,22 +125,43 @@ impl<T> Sorted<T> {
     }
 
     /// The place behind another, which has a value.
-    pub(super) fn place_behind(&self, place: Place) -> Place {
+    pub(crate) fn place_behind(&self, place: Place) -> Place {
         self.there(Place { at: place.at + 1, ..place })
     }
 
+    /// The value of a place, to be changed to another one that stands there.
+    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
+        self.runs.get_mut(place.run)?.values.get_mut(place.at)
+    }
+
     /// The values from a place up to another.
-    pub(super) fn between(&self, from: Place, to: Place) -> impl Iterator<Item = &T> {
-        let mut place = from;
-        std::iter::from_fn(move || {
-            let value = self.get(place).filter(|_| place < to)?;
-            place = self.place_behind(place);
-            Some(value)
-        })
+    pub(crate) fn between(&self, from: Place, to: Place) -> Between<'_, T> {
+        Between { sorted: self, from, to }
+    }
+
+    /// Whether a rank is above those of all values.
+    #[inline]
+    pub(crate) fn is_behind(&self, rank: u64) -> bool {
+        self.runs.last().is_none_or(|run| run.ranks.last().is_some_and(|last| *last < rank))
+    }
+
+    /// Puts a value behind all others, whose ranks are lower.
+    pub(crate) fn push(&mut self, rank: u64, value: T) {
+        debug_assert!(self.is_behind(rank), "it comes behind the others");
+        match self.runs.last_mut().filter(|run| run.ranks.len() < MOST) {
+            Some(run) => {
+                run.ranks.push(rank);
+                run.values.push(value);
+            }
+            None => {
+                self.heads.push(rank);
+                self.runs.push(Run { ranks: vec![rank], values: vec![value] });
+            }
+        }
     }
 
     /// Puts a value of this rank before that of a place.
-    pub(super) fn insert(&mut self, place: Place, rank: u64, value: T) {
+    pub(crate) fn insert(&mut self, place: Place, rank: u64, value: T) {
         // A value between two runs goes to the end of the first one.
         let Place { run, at } = match (place.at, place.run.checked_sub(1)) {
             (0, Some(before)) => Place { run: before, at: self.runs[before].ranks.len() },
@@ -154,7 +185,7 @@ impl<T> Sorted<T> {
     ///
     /// # Panics
     /// If none is there.
-    pub(super) fn remove(&mut self, place: Place) -> T {
+    pub(crate) fn remove(&mut self, place: Place) -> T {
         let values = &mut self.runs[place.run];
         values.ranks.remove(place.at);
         let value = values.values.remove(place.at);
@@ -177,6 +208,28 @@ impl<T> Sorted<T> {
             Some(run) if place.at == run.ranks.len() => Place { run: place.run + 1, at: 0 },
             _ => place,
         }
+    }
+}
+
+impl<'a, T> Iterator for Between<'a, T> {
+    type Item = &'a T;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a T> {
+        let value = self.sorted.get(self.from).filter(|_| self.from < self.to)?;
+        self.from = self.sorted.place_behind(self.from);
+        Some(value)
+    }
+}
+
+impl<T> DoubleEndedIterator for Between<'_, T> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.from >= self.to {
+            return None;
+        }
+        self.to = self.sorted.place_before(self.to)?;
+        self.sorted.get(self.to)
     }
 }
 
@@ -251,6 +304,8 @@ mod tests {
             let until = place_of(sorted, wanted.saturating_add(300));
             let end = expected.partition_point(|value| *value < wanted.saturating_add(300));
             assert!(sorted.between(place, until).eq(&expected[behind..end]));
+            assert!(sorted.between(place, until).rev().eq(expected[behind..end].iter().rev()));
+            assert_eq!(sorted.between(until, place).next_back(), None);
         }
     }
 
@@ -280,6 +335,25 @@ mod tests {
             check(&sorted, &expected);
         }
         assert!(sorted.is_empty());
+    }
+
+    /// What comes in order stands in full runs, and what comes between is put there.
+    #[test]
+    fn what_comes_behind_all_others_fills_runs() {
+        let (mut sorted, mut expected) = (Sorted::default(), Vec::new());
+        for value in (0..4000).step_by(4) {
+            assert!(sorted.is_behind(rank(value)));
+            sorted.push(rank(value), value);
+            expected.push(value);
+            assert!(!sorted.is_behind(rank(value)));
+        }
+        assert_eq!(sorted.runs.len(), expected.len().div_ceil(MOST));
+        check(&sorted, &expected);
+        (0..4000).step_by(7).for_each(|value| toggle(&mut sorted, &mut expected, value));
+        check(&sorted, &expected);
+        let place = place_of(&sorted, expected[500]);
+        assert_eq!(sorted.get_mut(place).copied(), Some(expected[500]));
+        assert_eq!(sorted.get_mut(place_of(&sorted, u32::MAX)), None);
     }
 
     proptest! {
