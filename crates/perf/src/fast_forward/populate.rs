@@ -12,6 +12,7 @@ use sstable::{SSTableWriter, WriteOptions};
 
 use super::dataset::{DESCRIPTION, Dataset, Shape, clustering, key};
 use crate::defaults::write_options;
+use crate::random::Random;
 use crate::{int_rows, interrupted, room};
 
 /// Microseconds since the epoch. All rows have the same, so that the same options give the same files.
@@ -74,18 +75,24 @@ async fn push_all(writer: &mut SSTableWriter, dataset: Dataset, shape: &Shape) -
 
 /// Values of which half repeats and half does not: compressors find something, but not everything.
 fn values(bytes: u32) -> Vec<Bytes> {
-    let mut random = 1_u64;
-    let mut next = || {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 56) as u8
+    let random = Random::new(1);
+    let value = |_| {
+        (0..bytes).map(|at| if at < bytes / 2 { random.below(256) as u8 } else { 0 }).collect::<Vec<u8>>()
     };
-    let value = |_| (0..bytes).map(|at| if at < bytes / 2 { next() } else { 0 }).collect::<Vec<u8>>();
     (0..VALUES).map(value).map(Bytes::from).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Other values would be other files by the same name.
+    #[test]
+    fn values_are_those_of_datasets_that_are_there() {
+        let values = values(10);
+        assert_eq!(values[0][..5], [108, 130, 165, 98, 203]);
+        assert_eq!(values[1023][..5], [167, 127, 21, 89, 53]);
+    }
 
     #[test]
     fn half_of_a_value_repeats() {
