@@ -11,6 +11,9 @@ use sstable::Version;
 
 use crate::room;
 
+/// The version of the program, which stands in every document that it prints.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Format {
@@ -45,6 +48,9 @@ impl Machine {
     }
 }
 
+/// The largest memory that can be asked for.
+const MOST_BYTES: usize = 1 << 40;
+
 /// A version of the format by its name.
 pub(crate) fn versions() -> impl TypedValueParser<Value = Version> {
     let named = |name: String| Version::parse(&name).expect("it is one of these names");
@@ -57,7 +63,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     seconds.ok_or_else(|| "a number of seconds was expected".to_owned())
 }
 
-/// A number of bytes, such as `200M`.
+/// A number of bytes of memory, such as `200M`; no more than some machine has, as room for it is made beforehand.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
@@ -66,20 +72,27 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
         _ => (text, 0),
     };
     let number = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
-    number.ok_or_else(|| "a number of bytes was expected, such as 200M; units are K, M and G".to_owned())
+    match number {
+        None => Err("a number of bytes was expected, such as 200M; units are K, M and G".to_owned()),
+        Some(bytes) if bytes > MOST_BYTES => Err("1024G is the most".to_owned()),
+        Some(bytes) => Ok(bytes),
+    }
 }
 
 /// The memory of a store, which has room for a memtable: with less each row would be an SSTable of its own.
 pub(crate) fn memory(text: &str) -> Result<usize, String> {
     const LEAST: usize = 96 << 10;
-    bytes(text).and_then(|bytes| if bytes < LEAST { Err("96K is the least".to_owned()) } else { Ok(bytes) })
+    match bytes(text)? {
+        ..LEAST => Err("96K is the least".to_owned()),
+        bytes => Ok(bytes),
+    }
 }
 
-/// A number of seconds, and not none.
+/// A number of seconds in which there is something to measure.
 pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
-    seconds(text).and_then(|seconds| {
-        if seconds.is_zero() { Err("more than 0 seconds were expected".to_owned()) } else { Ok(seconds) }
-    })
+    const LEAST: Duration = Duration::from_millis(10);
+    let is_long = |seconds: &Duration| *seconds >= LEAST;
+    seconds(text).and_then(|some| Some(some).filter(is_long).ok_or_else(|| "0.01 is the least".to_owned()))
 }
 
 /// How many operations a second, within what a machine does.
@@ -106,10 +119,12 @@ mod tests {
 
     #[test]
     fn bytes_have_units() {
-        for (text, expected) in [("7", 7), ("3k", 3072), ("200M", 200 << 20), ("1g", 1 << 30), ("0", 0)] {
+        for (text, expected) in
+            [("7", 7), ("3k", 3072), ("200M", 200 << 20), ("1g", 1 << 30), ("1024G", 1 << 40), ("0", 0)]
+        {
             assert_eq!(bytes(text), Ok(expected), "{text}");
         }
-        for text in ["", "M", "2T", "-1", "1.5G", "99999999999G"] {
+        for text in ["", "M", "2T", "-1", "1.5G", "1025G", "17179869183G", "99999999999G"] {
             assert!(bytes(text).is_err(), "{text}");
         }
     }
@@ -119,7 +134,7 @@ mod tests {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         assert!(seconds("-1").is_err() && seconds("soon").is_err());
         assert_eq!(positive("0.0005"), Ok(0.0005));
-        assert!(some_seconds("0").is_err() && some_seconds("0.1").is_ok());
+        assert!(some_seconds("0").is_err() && some_seconds("0.009").is_err() && some_seconds("0.01").is_ok());
         assert!(rate("1e-20").is_err() && rate("1e12").is_err() && rate("4000").is_ok());
         assert!(memory("95k").is_err() && memory("96k") == Ok(96 << 10));
         assert!(positive("0").is_err() && positive("inf").is_err() && positive("NaN").is_err());

@@ -23,7 +23,7 @@ use self::files::Files;
 use self::inserts::Inserts;
 use self::state::State;
 use self::ways::Way;
-use crate::arguments::{Format, Machine, bytes, chance};
+use crate::arguments::{Format, Machine, VERSION, bytes, chance};
 use crate::interrupted;
 use crate::numbers::rounded;
 
@@ -171,7 +171,8 @@ impl Bloomfile {
             write!(out, "\n{}", state.text())?;
         } else {
             let lines: Vec<Value> = lines.iter().map(Line::json).collect();
-            writeln!(out, "{:#}", json!({ "bloomfile": lines, "state": state.json() }))?;
+            let document = json!({ "version": VERSION, "bloomfile": lines, "state": state.json() });
+            writeln!(out, "{document:#}")?;
         }
         Ok(())
     }

@@ -12,9 +12,11 @@
 //! | [`arguments`] | what several of them can be told |
 //! | [`allocations`] | how many allocations a thread made |
 //! | [`counters`] | how many instructions it carried out |
+//! | [`errors`] | what went wrong, in words |
 //! | [`interrupted`] | Ctrl-C, and what is told by then |
 //! | `clocks`, `polls` | the time that passes, and how often a shard turned to some work |
 //! | `throughput` | operations by a number of workers at once |
+//! | `progress` | how far something is that takes long |
 //! | `int_rows`, `random` | rows that several of them read, and numbers that look random |
 //! | `room` | room for a dataset, and for nothing else |
 //! | `numbers` | numbers of several runs as one, and as they are printed |
@@ -29,12 +31,14 @@ pub mod bloomfile;
 mod clocks;
 pub mod counters;
 mod defaults;
+pub mod errors;
 pub mod fast_forward;
 pub mod growth;
 mod int_rows;
 pub mod interrupted;
 mod numbers;
 mod polls;
+mod progress;
 mod random;
 pub mod reads;
 pub mod report;

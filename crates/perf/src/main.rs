@@ -1,13 +1,12 @@
 //! The command `siltstone-perf`, which `siltstone perf` hands its arguments to. It is a program of its own so that the
 //! product has neither the benchmarks nor an allocator that counts.
 
-use std::error::Error as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use siltstone::Error;
 use siltstone_perf::allocations::Counted;
 use siltstone_perf::bloomfile::Bloomfile;
+use siltstone_perf::errors::told;
 use siltstone_perf::fast_forward::FastForward;
 use siltstone_perf::growth::Growth;
 use siltstone_perf::interrupted;
@@ -57,24 +56,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            eprintln!("siltstone perf: {}", told(&error));
             ExitCode::from(error.exit_code())
         }
     };
     interrupted::exit_code().map_or(code, ExitCode::from)
-}
-
-/// Says on stderr what went wrong, and why.
-fn complain(error: &Error) {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let why = error.to_string();
-        // Some say it themselves.
-        if !text.ends_with(&why) {
-            text = format!("{text}: {why}");
-        }
-        cause = error.source();
-    }
-    eprintln!("siltstone perf: {text}");
 }

@@ -1,8 +1,8 @@
 //! Reads: a fixed number of rows or slices of one partition, from where they are: what a program that counts instructions
 //! is pointed at.
 //!
-//! A partition of rows of 200 bytes, uncompressed, in index blocks of a few KiB. Files are read through the page cache of the
-//! operating system unless it is asked otherwise, so that data is at hand too.
+//! A partition of rows of 200 bytes, uncompressed, in index blocks of a few KiB. Files are read past the page cache of the
+//! operating system; with `--direct-io false` through it, so that data is at hand too.
 
 use std::io::Write;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use storage::commit_log::{LogPosition, TableId};
 use storage::row_cache::Known;
 use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 
-use crate::arguments::{Format, Machine};
+use crate::arguments::{Format, Machine, VERSION};
 use crate::int_rows::{self, apply, clustering, key, schema};
 use crate::interrupted;
 use crate::random::Random;
@@ -129,20 +129,18 @@ impl Reads {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
-            self.machine.found(shard.disk(), folder.path()).await?;
+            let machine = self.machine.found(shard.disk(), folder.path()).await?;
             let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(CACHE));
             let meters = Meters { disk: context.disk.clone(), cache: context.cache.clone() };
             let bench = self.open(&context, folder.path()).await?;
             let operation = Rc::new(async move || bench.read().await);
-            let line = throughput::run(&operation, 1, Until::Operations(self.operations), &meters).await;
+            let until = Until::Operations(self.operations);
+            let (line, first_error) = throughput::run(&operation, 1, until, &meters).await;
             match self.output_format {
                 Format::Text => writeln!(out, "{}", line.text())?,
-                Format::Json => writeln!(out, "{:#}", self.document(&line))?,
+                Format::Json => writeln!(out, "{:#}", self.document(machine, &line))?,
             }
-            match line.errors {
-                0 => Ok(()),
-                wrong => Err(Error::file(folder.path(), format!("{wrong} reads went wrong"))),
-            }
+            throughput::check(&[line], first_error.as_ref())
         })?
     }
 
@@ -167,13 +165,19 @@ impl Reads {
         Ok(Bench { from, what, rows, random, key: key(KEY), table })
     }
 
-    fn document(&self, line: &Line) -> serde_json::Value {
+    fn document(&self, machine: Machine, line: &Line) -> serde_json::Value {
         let name =
             |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
         json!({
+            "version": VERSION,
             "from": name(self.from.to_possible_value()),
             "what": name(self.what.to_possible_value()),
             "rows": self.rows,
+            "column_index_size_in_kb": self.column_index_size_in_kb,
+            "value_size": VALUE,
+            "cache_bytes": CACHE,
+            "direct_io": machine.direct_io,
+            "io_uring": machine.io_uring,
             "line": line.json(),
         })
     }
@@ -189,9 +193,7 @@ impl Bench {
         };
         match found == u64::from(self.what.rows()) {
             true => Ok(()),
-            false => {
-                Err(Error::file(self.table.folder(), format!("{found} rows were found from {first} on")))
-            }
+            false => Err(Error::Closed(format!("{found} rows were found from {first} on"))),
         }
     }
 

@@ -10,22 +10,21 @@ pub mod rows;
 
 use std::io::Write;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};
 use runtime::Shard;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use siltstone::{Error, Result};
 use sstable::Version;
 
 use self::bench::{Bench, Mode, Setup};
-use crate::arguments::{Format, Machine, memory, positive, some_seconds, versions};
+use crate::arguments::{Format, Machine, VERSION, memory, positive, some_seconds, versions};
+use crate::numbers::rounded;
+use crate::progress::Progress;
 use crate::throughput::{self, Line, Summary, Until};
 use crate::{interrupted, room};
-
-/// How often it is told how far the table is filled in, which takes long where memory has room for a few rows only.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// So many operations are under way at once, as in the published runs, unless another number is asked for.
 pub(crate) const CONCURRENCY: u32 = 100;
@@ -35,7 +34,7 @@ pub(crate) const CONCURRENCY: u32 = 100;
 /// A store of one shard is filled in a temporary folder, TMPDIR, and used by many at once; what a read finds is compared
 /// with what was written. A line a second, and their median at the end.
 ///
-/// Columns: tps, operations a second; allocs, allocations of the shard's thread; logallocs, values that were taken into the
+/// Columns: tps, operations a second that went well; allocs, allocations of the shard's thread; logallocs, values that were taken into the
 /// caches; tasks, how often the shard turned to an operation; errors, operations that failed or found something else.
 /// insns and cycles, instructions and cycles of that thread outside of the kernel, by the counters of the processor. What
 /// is not known is -: most virtual machines have no such counters, and cargo xtask instructions counts without them.
@@ -131,14 +130,11 @@ impl SimpleQuery {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
             let machine = self.machine.found(shard.disk(), folder.path()).await?;
-            let lines = self.measure(&shard, (folder.path(), machine), out).await?;
+            let (lines, first_error) = self.measure(&shard, (folder.path(), machine), out).await?;
             if self.output_format == Format::Json {
                 writeln!(out, "{:#}", self.document(machine, &lines))?;
             }
-            match lines.iter().map(|line| line.errors).sum::<u64>() {
-                0 => Ok(()),
-                wrong => Err(Error::file(folder.path(), format!("{wrong} operations went wrong"))),
-            }
+            throughput::check(&lines, first_error.as_ref())
         })?
     }
 
@@ -147,7 +143,7 @@ impl SimpleQuery {
         shard: &Shard,
         (folder, machine): (&std::path::Path, Machine),
         out: &mut (dyn Write + Send),
-    ) -> Result<Vec<Line>> {
+    ) -> Result<(Vec<Line>, Option<Error>)> {
         let is_text = self.output_format == Format::Text;
         if is_text {
             writeln!(out, "Running test with config: {}", self.config(machine))?;
@@ -166,10 +162,11 @@ impl SimpleQuery {
         }
         let (operated, meters) = (bench.clone(), bench.meters());
         let operation = Rc::new(async move || operated.operate().await);
-        let mut lines = Vec::new();
+        let (mut lines, mut first_error) = (Vec::new(), None);
         interrupted::check()?;
         for until in self.untils() {
-            let line = throughput::run(&operation, self.concurrency, until, &meters).await;
+            let (line, error) = throughput::run(&operation, self.concurrency, until, &meters).await;
+            first_error = first_error.or(error);
             if is_text {
                 writeln!(out, "{}", line.text())?;
                 out.flush()?;
@@ -183,19 +180,14 @@ impl SimpleQuery {
             write!(out, "\n{}", Summary::new(&lines).text())?;
         }
         bench.close().await?;
-        Ok(lines)
+        Ok((lines, first_error))
     }
 
-    /// Fills the table in; how far that is, is told every few seconds.
+    /// Fills the table in, which takes long where memory has room for a few rows only.
     async fn fill(&self, bench: &Bench) -> Result<()> {
-        let mut told = Instant::now();
-        let tell = |filled: u32| {
-            if told.elapsed() >= PATIENCE {
-                told = Instant::now();
-                eprintln!("{filled} of {} partitions are filled in", self.partitions);
-            }
-        };
-        bench.fill(tell).await
+        let mut progress = Progress::begin();
+        let told = |filled: u32| format!("{filled} of {} partitions are filled in", self.partitions);
+        bench.fill(|filled| progress.tell(|| told(filled))).await
     }
 
     /// Writes begin with an empty table.
@@ -203,12 +195,14 @@ impl SimpleQuery {
         !self.write
     }
 
+    /// A line is of a second, the last one with what is left of a second behind it.
     fn untils(&self) -> impl Iterator<Item = Until> + use<> {
-        let time = if self.operations.is_none() { self.duration } else { Duration::ZERO };
-        let rest = time - Duration::from_secs(time.as_secs());
-        let seconds = (0..time.as_secs()).map(|_| Duration::from_secs(1));
-        let lines = seconds.chain((!rest.is_zero()).then_some(rest)).map(Until::Elapsed);
-        self.operations.map(Until::Operations).into_iter().chain(lines)
+        let time = self.duration;
+        let whole = time.as_secs().saturating_sub(1);
+        let last = Until::Elapsed(time - Duration::from_secs(whole));
+        let seconds = (0..whole).map(|_| Until::Elapsed(Duration::from_secs(1)));
+        let all = if self.operations.is_none() { usize::MAX } else { 0 };
+        self.operations.map(Until::Operations).into_iter().chain(seconds.chain([last]).take(all))
     }
 
     fn mode(&self) -> (Mode, &'static str) {
@@ -224,6 +218,7 @@ impl SimpleQuery {
             mode: self.mode().0,
             counters: self.counters,
             partitions: self.partitions,
+            concurrency: self.concurrency,
             query_single_key: self.query_single_key,
             flush: self.flush,
             bypass_cache: self.bypass_cache,
@@ -236,57 +231,103 @@ impl SimpleQuery {
         }
     }
 
-    /// The parameters, as the published program prints them, and what else decides.
+    /// The parameters and what else decides: how each is called in text, as the published program prints it, and in JSON. Null is
+    /// what was not asked for.
+    fn parameters(&self, machine: Machine) -> [(&'static str, &'static str, Value); 17] {
+        let seconds = self.operations.is_none().then(|| rounded(self.duration.as_secs_f64(), 9));
+        [
+            ("partitions", "partitions", self.partitions.into()),
+            ("concurrency", "concurrency", self.concurrency.into()),
+            ("mode", "mode", self.mode().1.into()),
+            ("query_single_key", "query_single_key", self.query_single_key.into()),
+            ("counters", "counters", self.counters.into()),
+            ("flush", "flush", self.flush.into()),
+            ("memory", "memory", self.memory.into()),
+            ("cache", "enable_cache", self.enable_cache.into()),
+            ("bypass_cache", "bypass_cache", self.bypass_cache.into()),
+            ("index_cache", "enable_index_cache", self.enable_index_cache.into()),
+            ("summary_ratio", "sstable_summary_ratio", self.sstable_summary_ratio.into()),
+            ("fences", "fences", self.fences.into()),
+            ("format", "sstable_format", self.sstable_format.name().into()),
+            ("direct_io", "direct_io", machine.direct_io.into()),
+            ("io_uring", "io_uring", machine.io_uring.into()),
+            ("operations", "operations", self.operations.into()),
+            ("duration", "duration", seconds.into()),
+        ]
+    }
+
+    /// The parameters as text.
     fn config(&self, machine: Machine) -> String {
-        let yes = |is: bool| if is { "yes" } else { "no" };
-        format!(
-            "{{partitions={}, concurrency={}, mode={}, query_single_key={}, counters={}, flush={}, memory={}, cache={}, bypass_cache={}, \
-             index_cache={}, summary_ratio={}, fences={}, format={}, direct_io={}, io_uring={}, {}}}",
-            self.partitions,
-            self.concurrency,
-            self.mode().1,
-            yes(self.query_single_key),
-            yes(self.counters),
-            yes(self.flush),
-            self.memory,
-            yes(self.enable_cache),
-            yes(self.bypass_cache),
-            yes(self.enable_index_cache),
-            self.sstable_summary_ratio,
-            yes(self.fences),
-            self.sstable_format.name(),
-            yes(machine.direct_io),
-            yes(machine.io_uring),
-            match self.operations {
-                Some(count) => format!("operations={count}"),
-                None => format!("duration={}", self.duration.as_secs_f64()),
-            }
-        )
+        let told = |(name, _, value): (&str, &str, Value)| match value {
+            Value::Null => None,
+            Value::Bool(is) => Some(format!("{name}={}", if is { "yes" } else { "no" })),
+            Value::String(text) => Some(format!("{name}={text}")),
+            number => Some(format!("{name}={number}")),
+        };
+        let told: Vec<String> = self.parameters(machine).into_iter().filter_map(told).collect();
+        format!("{{{}}}", told.join(", "))
     }
 
     fn document(&self, machine: Machine, lines: &[Line]) -> Value {
+        let parameters = self.parameters(machine).map(|(_, name, value)| (name.to_owned(), value));
         json!({
-            "parameters": {
-                "partitions": self.partitions,
-                "concurrency": self.concurrency,
-                "mode": self.mode().1,
-                "query_single_key": self.query_single_key,
-                "counters": self.counters,
-                "flush": self.flush,
-                "bypass_cache": self.bypass_cache,
-                "memory": self.memory,
-                "enable_cache": self.enable_cache,
-                "enable_index_cache": self.enable_index_cache,
-                "sstable_summary_ratio": self.sstable_summary_ratio,
-                "fences": self.fences,
-                "sstable_format": self.sstable_format.name(),
-                "direct_io": machine.direct_io,
-                "io_uring": machine.io_uring,
-                "duration": self.operations.is_none().then_some(self.duration.as_secs_f64()),
-                "operations": self.operations,
-            },
+            "version": VERSION,
+            "parameters": parameters.into_iter().collect::<Map<String, Value>>(),
             "stats": Summary::new(lines).json(),
             "lines": lines.iter().map(Line::json).collect::<Vec<Value>>(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        simple_query: SimpleQuery,
+    }
+
+    fn parsed(arguments: &[&str]) -> SimpleQuery {
+        Command::parse_from([&["simple-query"], arguments].concat()).simple_query
+    }
+
+    #[test]
+    fn less_than_a_second_is_no_line_of_its_own() {
+        let seconds = |arguments: &[&str]| -> Vec<f64> {
+            let seconds = |until: Until| match until {
+                Until::Elapsed(time) => time.as_secs_f64(),
+                Until::Operations(count) => panic!("{count} operations"),
+            };
+            parsed(arguments).untils().map(seconds).collect()
+        };
+        for (duration, lines) in
+            [("3", &[1.0, 1.0, 1.0][..]), ("3.25", &[1.0, 1.0, 1.25]), ("1.5", &[1.5]), ("0.25", &[0.25])]
+        {
+            assert_eq!(seconds(&["--duration", duration]), lines, "{duration}");
+        }
+        let operations: Vec<Until> = parsed(&["--operations", "7"]).untils().collect();
+        assert_eq!(operations, [Until::Operations(7)]);
+    }
+
+    #[test]
+    fn parameters_are_the_same_as_text_and_as_json() {
+        let machine = Machine { io_uring: true, direct_io: false };
+        let line = [Line { operations: 1, ..Line::default() }];
+        let of_time =
+            parsed(&["--duration", "2.5", "--enable-cache", "0", "--sstable-summary-ratio", "0.005"]);
+        let text = "{partitions=10000, concurrency=100, mode=read, query_single_key=no, counters=no, flush=no, memory=1073741824, \
+                    cache=no, bypass_cache=no, index_cache=yes, summary_ratio=0.005, fences=yes, format=me, direct_io=no, \
+                    io_uring=yes, duration=2.5}";
+        assert_eq!(of_time.config(machine), text);
+        let json = of_time.document(machine, &line)["parameters"].clone();
+        assert_eq!((&json["enable_cache"], &json["direct_io"]), (&false.into(), &false.into()));
+        assert_eq!((&json["operations"], &json["duration"]), (&Value::Null, &json!(2.5)));
+        let of_count = parsed(&["--operations", "7"]);
+        assert!(of_count.config(machine).ends_with(", operations=7}"));
+        assert_eq!(of_count.document(machine, &line)["parameters"]["duration"], Value::Null);
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use runtime::{Cache, Shard};
@@ -26,9 +26,10 @@ use storage::Table;
 use self::cases::{Case, IN_KEYS, Touched};
 use self::load::{Latencies, Run, at_rate};
 use self::rows::{ROWS_OF_PARTITION, SSTABLES};
-use crate::arguments::{Format, Machine, rate, some_seconds, versions};
+use crate::arguments::{Format, Machine, VERSION, rate, some_seconds, versions};
 use crate::interrupted;
 use crate::numbers::rounded;
+use crate::progress::Progress;
 use crate::random::Random;
 use crate::room;
 use crate::throughput::{self, Meters, Until};
@@ -99,9 +100,6 @@ const ROUND: Duration = Duration::from_millis(100);
 
 /// A case that comes to less than this share of the rate does not sustain it.
 const SUSTAINED: f64 = 0.9;
-
-/// How often it is told how far it is.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Of so much time it is told, or of all.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
@@ -184,10 +182,8 @@ impl SingleKey {
         for sample in 0..SAMPLES {
             for (operation, rates) in benches.iter().zip(&mut rates) {
                 interrupted::check()?;
-                let line = throughput::run(operation, CONCURRENCY, time, &meters).await;
-                if line.errors > 0 {
-                    return Err(Error::file(folder, format!("{} reads went wrong", line.errors)));
-                }
+                let (line, first_error) = throughput::run(operation, CONCURRENCY, time, &meters).await;
+                throughput::check(&[line], first_error.as_ref())?;
                 rates[sample] = line.rate().max(1.0);
             }
         }
@@ -213,16 +209,13 @@ impl SingleKey {
         let (reads, of_round) = (reads_in(self.duration).round().max(1.0), reads_in(ROUND).ceil());
         let rounds = (reads / of_round).ceil() as u32;
         let patience = ROUND.div_f64(MEASURABLE).max(LONG_ENOUGH);
-        let (mut told, mut told_at) = (BTreeSet::new(), Instant::now());
+        let (mut told, mut progress) = (BTreeSet::new(), Progress::begin());
         interrupted::check()?;
         for round in 1..=rounds {
             if round > 1 && interrupted::is_interrupted() {
                 break;
             }
-            if told_at.elapsed() >= PATIENCE {
-                told_at = Instant::now();
-                eprintln!("{} of {rounds} rounds of each case are measured", round - 1);
-            }
+            progress.tell(|| format!("{} of {rounds} rounds of each case are measured", round - 1));
             for (case, _, _, operation, (run, requests)) in &mut benches {
                 let before = shard.disk().stats();
                 let count = of_round.min(reads - run.taken.len() as f64) as u32;
@@ -291,6 +284,7 @@ impl SingleKey {
         let sustained =
             rate.sustained.map(|[one, all]| json!({ "best": rounded(one, 1), "off": rounded(all, 1) }));
         json!({
+            "version": VERSION,
             "rate": rounded(rate.due, 1),
             "sustained": sustained,
             "rows": self.rows,

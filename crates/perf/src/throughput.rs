@@ -17,6 +17,7 @@ use siltstone::{Error, Result};
 
 use crate::allocations;
 use crate::counters::{self, Counted};
+use crate::errors::told;
 use crate::interrupted;
 use crate::numbers::{deviation, middle, rounded};
 use crate::polls::Polls;
@@ -73,8 +74,13 @@ struct Run {
     polls: Polls,
 }
 
-/// Runs an operation again and again, until an interrupt at the most. It says whether it went as it must; the first error is told on stderr.
-pub(crate) async fn run<W>(operation: &Rc<W>, concurrency: u32, until: Until, meters: &Meters) -> Line
+/// Runs an operation again and again, until an interrupt at the most. It says whether it went as it must; the first error is handed back.
+pub(crate) async fn run<W>(
+    operation: &Rc<W>,
+    concurrency: u32,
+    until: Until,
+    meters: &Meters,
+) -> (Line, Option<Error>)
 where
     W: AsyncFn() -> Result<()> + 'static,
 {
@@ -94,10 +100,7 @@ where
     let workers: Vec<_> = (0..concurrency).map(worker).collect();
     join_all(workers).await;
     let now = Line::totals(meters);
-    if let Some(error) = run.first_error.take() {
-        eprintln!("the first error: {error}");
-    }
-    Line {
+    let line = Line {
         time: run.begin.elapsed(),
         operations: run.begun.get(),
         errors: run.errors.get(),
@@ -106,6 +109,19 @@ where
         insertions: now.insertions - before.insertions,
         tasks: run.polls.tasks.get(),
         requests: now.requests - before.requests,
+    };
+    (line, run.first_error.take())
+}
+
+/// Whether all went well in these lines, whose first error it is.
+///
+/// # Errors
+/// How many operations did not, and what went wrong first.
+pub(crate) fn check(lines: &[Line], first_error: Option<&Error>) -> Result<()> {
+    let wrong: u64 = lines.iter().map(|line| line.errors).sum();
+    match first_error {
+        None => Ok(()),
+        Some(error) => Err(Error::Closed(format!("{wrong} operations went wrong, first: {}", told(error)))),
     }
 }
 
@@ -148,36 +164,35 @@ impl Line {
         }
     }
 
-    /// Operations a second.
+    /// Operations a second that went well.
     pub(crate) fn rate(&self) -> f64 {
-        self.operations as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
+        (self.operations - self.errors) as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// As the published programs print it.
     pub(crate) fn text(&self) -> String {
-        let each = |count: u64| self.each(count);
         let if_known = |count: Option<u64>, decimals: usize| {
-            count.map_or_else(|| "-".to_owned(), |count| format!("{:.decimals$}", each(count)))
+            let each = count.and_then(|count| self.each(count));
+            each.map_or_else(|| "-".to_owned(), |each| format!("{each:.decimals$}"))
         };
-        let allocations = if_known(self.allocations, 1);
+        let [allocations, insertions, tasks] =
+            [self.allocations, Some(self.insertions), Some(self.tasks)].map(|count| if_known(count, 1));
         let [instructions, cycles] = self.processor().map(|count| if_known(count, 0));
         format!(
-            "{:.2} tps ({allocations:>5} allocs/op, {:>5.1} logallocs/op, {:>5.1} tasks/op, {instructions:>7} insns/op, {cycles:>7} cycles/op, {:>8} errors)",
+            "{:.2} tps ({allocations:>5} allocs/op, {insertions:>5} logallocs/op, {tasks:>5} tasks/op, {instructions:>7} insns/op, {cycles:>7} cycles/op, {:>8} errors)",
             self.rate(),
-            each(self.insertions),
-            each(self.tasks),
             self.errors
         )
     }
 
     /// As JSON: the same, and the sums that it is made of.
     pub(crate) fn json(&self) -> Value {
-        let each = |count: u64| rounded(self.each(count), 2);
+        let each = |count: u64| self.each(count).map(|each| rounded(each, 2));
         let [instructions, cycles] =
-            self.processor().map(|count| count.map(|count| rounded(self.each(count), 0)));
+            self.processor().map(|count| self.each(count?).map(|each| rounded(each, 0)));
         json!({
             "tps": rounded(self.rate(), 2),
-            "allocs_per_op": self.allocations.map(each),
+            "allocs_per_op": self.allocations.and_then(each),
             "logallocs_per_op": each(self.insertions),
             "tasks_per_op": each(self.tasks),
             "instructions_per_op": instructions,
@@ -198,8 +213,9 @@ impl Line {
         [self.counted.map(|counted| counted.instructions), self.counted.map(|counted| counted.cycles)]
     }
 
-    fn each(&self, count: u64) -> f64 {
-        count as f64 / self.operations.max(1) as f64
+    /// What there is of it for an operation, if there was one.
+    fn each(&self, count: u64) -> Option<f64> {
+        (self.operations > 0).then(|| count as f64 / self.operations as f64)
     }
 }
 
@@ -292,6 +308,23 @@ mod tests {
     }
 
     #[test]
+    fn operations_that_failed_are_none_a_second() {
+        let failed = Line { errors: 4, ..line(4) };
+        assert!(failed.text().starts_with("1500.00 tps ("), "{}", failed.text());
+        assert_eq!((&failed.json()["tps"], &failed.json()["operations"]), (&json!(1500), &json!(10)));
+    }
+
+    #[test]
+    fn where_there_are_no_operations_nothing_is_known_of_one() {
+        let none = Line { allocations: Some(7), operations: 0, ..line(4) };
+        let text = "0.00 tps (    - allocs/op,     - logallocs/op,     - tasks/op,       - insns/op,       - cycles/op,        0 errors)";
+        assert_eq!(none.text(), text);
+        for name in ["allocs_per_op", "logallocs_per_op", "tasks_per_op", "requests_per_op"] {
+            assert_eq!(none.json()[name], Value::Null, "{name}");
+        }
+    }
+
+    #[test]
     fn the_summary_is_of_the_median() {
         let summary = Summary::new(&[line(10), line(5), line(20)]);
         assert_eq!(summary.median, line(10));
@@ -319,8 +352,11 @@ mod tests {
                 });
                 run(&operation, concurrency, Until::Operations(100), &meters).await
             });
-            let line = line.unwrap();
+            let (line, first_error) = line.unwrap();
             assert_eq!((line.operations, line.errors, line.tasks), (100, 10, 200));
+            let said = check(&[line, line], first_error.as_ref()).unwrap_err().to_string();
+            assert_eq!(said, "20 operations went wrong, first: every tenth fails");
+            assert!(check(&[line], None).is_ok());
         }
     }
 }

@@ -70,6 +70,23 @@ fn memory_that_is_too_small_for_all_is_enough() {
     assert!(number(&line, "requests") > 1000, "{line}");
 }
 
+/// More than a store lets wait by itself.
+#[test]
+fn many_reads_at_once_are_not_refused() {
+    let off = ["--flush", "--enable-cache", "0", "--enable-index-cache", "0"];
+    let line = operations(4000, &[&off[..], &["--concurrency", "2500"]].concat());
+    assert!(number(&line, "requests") >= 4000, "{line}");
+}
+
+#[test]
+fn documents_tell_the_version_of_the_program() {
+    for benchmark in [&["simple-query", "--operations", "5", "--partitions", "5"][..], &["reads"]] {
+        let output = run(benchmark[0], &[&benchmark[1..], &["--output-format", "json"]].concat());
+        let document: Value = serde_json::from_str(stdout(&output)).unwrap();
+        assert_eq!(document["version"], env!("CARGO_PKG_VERSION"), "{benchmark:?}");
+    }
+}
+
 #[test]
 fn text_is_a_line_a_second_and_a_summary() {
     let output = run("simple-query", &["--partitions", "100", "--duration", "2", "--write"]);
@@ -95,6 +112,8 @@ fn reads_find_what_they_must_wherever_it_is() {
             assert_eq!((code(&output), &*complaints(&output)), (0, ""), "{from} {what}");
             let document: Value = serde_json::from_str(stdout(&output)).unwrap();
             assert_eq!((&document["from"], &document["what"]), (&from.into(), &what.into()));
+            assert_eq!((&document["column_index_size_in_kb"], &document["rows"]), (&4.into(), &1000.into()));
+            assert!(document["direct_io"].is_boolean() && document["io_uring"] == true, "{document}");
             let line = &document["line"];
             assert_eq!((number(line, "operations"), number(line, "errors")), (200, 0));
             match (from, what) {
@@ -113,6 +132,8 @@ fn wrong_arguments_are_refused() {
         &["simple-query", "--counters", "--delete"],
         &["simple-query", "--memory", "much"],
         &["simple-query", "--memory", "1"],
+        &["simple-query", "--memory", "17179869183G"],
+        &["simple-query", "--duration", "0.009"],
         &["simple-query", "--sstable-summary-ratio", "0"],
         &["simple-query", "--operations", "5", "--duration", "5"],
         &["reads", "--from", "disk"],

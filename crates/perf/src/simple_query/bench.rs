@@ -50,6 +50,8 @@ pub struct Setup {
     pub counters: bool,
     /// How many partitions there are.
     pub partitions: u32,
+    /// How many operations are under way at once.
+    pub concurrency: u32,
     /// Whether only the first of them is used.
     pub query_single_key: bool,
     /// Whether all is flushed before it is measured.
@@ -179,9 +181,7 @@ impl Bench {
         let is_right = if self.setup.counters { rows::has_counted } else { rows::is_whole };
         match self.read(sequence, is_right).await? {
             Some(true) => Ok(()),
-            _ => {
-                Err(Error::file(self.table.folder(), format!("partition {sequence} is not what was written")))
-            }
+            _ => Err(Error::Closed(format!("partition {sequence} is not what was written"))),
         }
     }
 
@@ -253,12 +253,16 @@ impl Bench {
 
 impl Setup {
     /// Half of the memory is for caches, a third for memtables, of which one may be flushed while another is written, and a
-    /// sixth for reads.
+    /// sixth for reads. All that are under way may wait: none is refused for their number.
     fn store_options(&self) -> StoreOptions {
         StoreOptions {
             cache: self.memory / 2,
             memtables: self.memory / 6,
-            admission: AdmissionOptions { memory: self.memory / 6, ..AdmissionOptions::default() },
+            admission: AdmissionOptions {
+                memory: self.memory / 6,
+                waiting: self.concurrency as usize,
+                ..AdmissionOptions::default()
+            },
             compaction: CompactionOptions {
                 background: false,
                 bytes_per_second: None,
