@@ -34,7 +34,7 @@ use sstable::{SSTableWriter, Version, WriteOptions};
 use storage::commit_log::TableId;
 use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 
-use crate::arguments::{Format, Machine, bytes};
+use crate::arguments::{Format, Machine, VERSION as PROGRAM, bytes};
 use crate::int_rows;
 use crate::interrupted;
 use crate::numbers::rounded;
@@ -181,7 +181,6 @@ impl Growth {
             .map_err(|error| Error::file(&self.data_directory, error.to_string()))?;
         runtime::run(self.machine.shard(), async |shard| {
             let machine = self.machine.found(shard.disk(), &self.data_directory).await?;
-            let mut points = Vec::new();
             if self.output_format == Format::Text {
                 writeln!(
                     out,
@@ -192,29 +191,48 @@ impl Growth {
                     "opening"
                 )?;
             }
-            for &size in &self.sizes {
-                let point = match self.measure(&shard, size).await {
-                    // What was measured is told.
-                    Err(_) if interrupted::is_interrupted() => break,
-                    measured => measured?,
-                };
-                match self.output_format {
-                    Format::Text => writeln!(out, "{}", point.text())?,
-                    Format::Json => points.push(point.json()),
-                }
-            }
+            let mut points = Vec::new();
+            let measured = self.measure_all(&shard, out, &mut points).await;
             if self.output_format == Format::Json {
-                let document = json!({
-                    "along": self.along.name(),
-                    "fences": self.fences,
-                    "direct_io": machine.direct_io,
-                    "io_uring": machine.io_uring,
-                    "points": points,
-                });
-                writeln!(out, "{document:#}")?;
+                writeln!(out, "{:#}", self.document(machine, &points))?;
             }
-            Ok(())
+            measured
         })?
+    }
+
+    /// Measures all sizes, up to the first that cannot be. What was measured is among the points, whatever becomes of the others.
+    async fn measure_all(
+        &self,
+        shard: &Shard,
+        out: &mut (dyn Write + Send),
+        points: &mut Vec<Point>,
+    ) -> Result<()> {
+        for &size in &self.sizes {
+            let point = match self.measure(shard, size).await {
+                Err(_) if interrupted::is_interrupted() => break,
+                measured => measured?,
+            };
+            if self.output_format == Format::Text {
+                writeln!(out, "{}", point.text())?;
+            }
+            points.push(point);
+        }
+        Ok(())
+    }
+
+    fn document(&self, machine: Machine, points: &[Point]) -> Value {
+        json!({
+            "version": PROGRAM,
+            "along": self.along.name(),
+            "fences": self.fences,
+            "operations": self.operations,
+            "cold_reads": self.cold_reads(),
+            "value_size": VALUE,
+            "cache_bytes": self.cache,
+            "direct_io": machine.direct_io,
+            "io_uring": machine.io_uring,
+            "points": points.iter().map(Point::json).collect::<Vec<Value>>(),
+        })
     }
 
     async fn measure(&self, shard: &Shard, size: u32) -> Result<Point> {
@@ -224,7 +242,7 @@ impl Growth {
         }
         let keys = Keys { along: self.along, size, random: Random::new(u64::from(size)) };
         let mut cold = Cost::default();
-        for _ in 0..if self.cold { COLD } else { 0 } {
+        for _ in 0..self.cold_reads() {
             interrupted::check()?;
             let table = self.open(shard, &folder).await?;
             let before = shard.disk().stats();
@@ -250,6 +268,11 @@ impl Growth {
         }
         warm.add(&shard.disk().stats().since(&before), self.operations);
         Ok(Point { size, opening, cold: self.cold.then_some(cold), warm })
+    }
+
+    /// How many reads are cold.
+    fn cold_reads(&self) -> u32 {
+        if self.cold { COLD } else { 0 }
     }
 
     fn folder(&self, size: u32) -> PathBuf {

@@ -33,6 +33,9 @@ fn a_row_costs_a_request_or_two_along_all_that_grows() {
         };
         let document = read();
         assert_eq!(document["along"], along);
+        let settings = ["operations", "cold_reads", "value_size", "cache_bytes"].map(|name| &document[name]);
+        assert_eq!(settings, [40, 20, 8, 64 << 20], "{along}");
+        assert_eq!(document["version"], env!("CARGO_PKG_VERSION"));
         let points = document["points"].as_array().unwrap();
         let told: Vec<String> = points.iter().map(|point| point["size"].to_string()).collect();
         assert_eq!(told.join(","), sizes);
@@ -45,6 +48,21 @@ fn a_row_costs_a_request_or_two_along_all_that_grows() {
         }
         assert_eq!(read(), document, "{along}: the same files give the same counts");
     }
+}
+
+#[test]
+fn what_was_measured_is_told_where_a_later_size_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    // No dataset has room where somebody else's file is.
+    std::fs::create_dir(folder.path().join("rows-20")).unwrap();
+    std::fs::write(folder.path().join("rows-20/letter.txt"), "dear").unwrap();
+    let output = run(folder.path(), &["--sizes", "10,20,30", "--output-format", "json", "--cold", "false"]);
+    assert_eq!(code(&output), 1);
+    assert!(complaints(&output).contains("letter.txt: this is no part of a dataset"));
+    let document: Value = serde_json::from_str(stdout(&output)).unwrap();
+    let points = document["points"].as_array().unwrap();
+    assert_eq!((points.len(), &points[0]["size"]), (1, &Value::from(10)));
+    assert_eq!(document["cold_reads"], 0);
 }
 
 #[test]
