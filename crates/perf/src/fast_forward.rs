@@ -51,7 +51,8 @@ const MOST_ROWS: i64 = 1_000_000_000;
 /// thread has then beyond what it had at first, what the caches account for, and buffers for its next requests: below 0 where
 /// the caches account for more than they take, as they do by a third for small rows that are kept by themselves. What is not known is -.
 ///
-/// In large-partition-select-few-rows the column stride is, where two rows are read, the number of the first: the published program has it so.
+/// The first two lines of large-partition-select-few-rows and -missing-rows are of one row each, whose number is told as their stride: the
+/// published program has it so.
 ///
 /// large-partition-single-key-slice is about what a range of rows, by their numbers, has left in the row cache for the next: there the
 /// cache is always on, empty before each case with an arrow, and those without one go on with what it has, and are run once. So are
@@ -66,7 +67,8 @@ Examples:
 
 Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
 pub struct FastForward {
-    /// Write the datasets, in the place of those that were there. Nothing is run then unless --run-tests is given.
+    /// Write the datasets, in the place of those that were there; of --datasets only these, else of --run-tests those that its groups
+    /// read. Nothing is run then unless --run-tests is given.
     #[arg(long)]
     populate: bool,
 
@@ -233,7 +235,7 @@ impl FastForward {
             compression: self.with_compression,
             fences: self.fences.unwrap_or(true),
         };
-        for dataset in self.datasets() {
+        for dataset in self.populated() {
             let folder = dataset.folder(&self.data_directory);
             let megabytes = u64::from(shape.rows) * u64::from(shape.value_size) / 1_000_000;
             eprintln!("{}: {} rows are written, {megabytes} MB of values", dataset.name(), shape.rows);
@@ -255,22 +257,27 @@ impl FastForward {
             let dataset = group.dataset();
             let (folder, shape) = (dataset.folder(&self.data_directory), self.shape(dataset)?);
             let reading = self.reading(group, machine);
-            output.group(group, &shape, &reading)?;
             let keys: &Rc<[i32]> =
                 keys.entry(dataset.name()).or_insert_with(|| dataset.keys(shape.rows).into());
-            let mut bench = kept
+            let open = async || Bench::open(shard, dataset, (&shape, &folder), reading, keys.clone()).await;
+            let of_before = kept
                 .remove(dataset.name())
                 .filter(|bench: &Bench| reading.is_kept && *bench.reading() == reading);
+            // Open before the first case, as what is told of the group is told by what is open.
+            let mut bench = match of_before {
+                Some(bench) => bench,
+                None => open().await?,
+            };
+            output.group(group, &shape, &reading, &bench.fences())?;
             for (number, case) in group.cases(shape.rows, reading.row_cache).iter().enumerate() {
-                let first = bench.take().filter(|_| number == 0 || case.goes_on || reading.keeps_cache);
+                let goes_on = number == 0 || case.goes_on || reading.keeps_cache;
                 interrupted::check()?;
-                let open =
-                    async || Bench::open(shard, dataset, (&shape, &folder), reading, keys.clone()).await;
-                let (summary, last) = self.run_case(dataset, case, first, open).await?;
+                let (summary, last) =
+                    self.run_case(dataset, case, Some(bench).filter(|_| goes_on), &open).await?;
                 output.case(case, &summary)?;
-                bench = Some(last);
+                bench = last;
             }
-            kept.extend(bench.map(|bench| (dataset.name(), bench)));
+            kept.insert(dataset.name(), bench);
         }
         Ok(())
     }
@@ -318,6 +325,15 @@ impl FastForward {
 
     fn datasets(&self) -> Vec<Dataset> {
         chosen(&self.datasets)
+    }
+
+    /// The datasets that are written: what nobody has named or reads stays as it is.
+    fn populated(&self) -> Vec<Dataset> {
+        let mut datasets = self.datasets();
+        if self.datasets.is_empty() && !self.run_tests.is_empty() {
+            datasets.retain(|dataset| self.run_tests.iter().any(|group| group.dataset() == *dataset));
+        }
+        datasets
     }
 
     /// Those that were chosen. Where nothing was, those of the datasets that are there, or all if none is.

@@ -82,7 +82,6 @@ fn a_cold_row_is_few_requests() {
             assert_eq!(frags, [1, 32, 256, 1200, 1, 32, 256, 600], "{group} {options:?}");
             for case in cases.iter().filter(|case| case["read"] == 1) {
                 assert!(number(case, "aio") <= most, "{group} {options:?}: {case}");
-                assert!(number(case, "idx blk") >= number(case, "idx miss"), "{group} {options:?}: {case}");
             }
         }
     }
@@ -248,7 +247,56 @@ fn all_groups_run_and_print_lines() {
     assert_eq!(stdout(&output).matches("running: ").count(), 10);
     let heads = stdout(&output).lines().filter(|line| line.contains("avg aio"));
     assert!(heads.clone().count() == 10 && heads.clone().all(|head| head.contains(" allocs ")));
-    assert!(!stdout(&output).contains("allocs -"));
+}
+
+#[test]
+fn what_can_be_counted_is_known() {
+    let folder = populated(&[]);
+    let output = run(folder.path(), &["--test-case-duration", "0", "--output-format", "json"]);
+    let document: Value = serde_json::from_str(stdout(&output)).unwrap();
+    let groups = document.as_array().unwrap();
+    assert_eq!(groups.len(), 10);
+    for case in groups.iter().flat_map(|group| group["cases"].as_array().unwrap()) {
+        assert!(number(case, "allocs") > 0 && case["held"].is_i64(), "{case}");
+    }
+}
+
+/// What the groups that are run do not read stays as it is.
+#[test]
+fn a_group_has_its_own_dataset_populated() {
+    let folder = populated_with(50, &[]);
+    let populate = ["--populate", "--rows", "60", "--test-case-duration", "0"];
+    let rows = || {
+        ["large-part-ds1", "small-part"].map(|dataset| {
+            let path = folder.path().join(dataset).join("dataset.json");
+            let shape: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+            shape["rows"].as_u64().unwrap()
+        })
+    };
+    let output = run(folder.path(), &[&populate[..], &["--run-tests", "small-partition-slicing"]].concat());
+    assert_eq!((code(&output), rows()), (0, [50, 60]), "{}", stderr(&output));
+    let both = ["--datasets", "large-part-ds1,small-part", "--run-tests", "small-partition-slicing"];
+    assert_eq!((code(&run(folder.path(), &[&populate[..], &both].concat())), rows()), (0, [60, 60]));
+}
+
+/// A single row has no fences, whatever was asked for.
+#[test]
+fn fences_that_are_not_there_are_not_told() {
+    for (rows, options, told) in [
+        (1, &[][..], Value::from("none")),
+        (4000, &["--fences", "true"], true.into()),
+        (4000, &["--fences", "false"], false.into()),
+    ] {
+        let folder =
+            populated_with(rows, &["--datasets", "large-part-ds1", "--column-index-size-in-kb", "1"]);
+        let test = ["--run-tests", "large-partition-slicing", "--test-case-duration", "0"];
+        let json = run(folder.path(), &[&test, options, &["--output-format", "json"]].concat());
+        let document: Value = serde_json::from_str(stdout(&json)).unwrap();
+        assert_eq!(document[0]["fences"], told, "{rows} {options:?}");
+        let text = run(folder.path(), &[&test, options].concat());
+        let said = format!(", fences: {}, ", told.as_str().map_or(told.to_string(), str::to_owned));
+        assert!(stdout(&text).contains(&said), "{}", stdout(&text));
+    }
 }
 
 #[test]

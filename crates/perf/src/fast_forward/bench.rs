@@ -9,6 +9,7 @@ use std::rc::Rc;
 use model::{PartitionKey, Position, Slice};
 use runtime::{Cache, Shard};
 use siltstone::{Error, Result};
+use sstable::parts::usage::Usage;
 use sstable::{OpenOptions, ReadOptions, SSTable, Search};
 use storage::commit_log::TableId;
 use storage::{Context, Definition, Generations, ReadRequest, Table};
@@ -101,6 +102,11 @@ impl Bench {
     /// How it reads.
     pub fn reading(&self) -> &Reading {
         &self.reading
+    }
+
+    /// What became of the fences of the SSTable.
+    pub fn fences(&self) -> Usage {
+        self.sstable.fences_state()
     }
 
     /// Runs a case once, and checks that it finds the rows that it must, and asks for none that are kept.

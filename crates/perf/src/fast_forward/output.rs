@@ -6,11 +6,13 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 use siltstone::Result;
+use sstable::parts::usage::Usage;
 
 use super::bench::Reading;
 use super::cases::{Case, Group};
 use super::dataset::Shape;
 use super::figures::Summary;
+use crate::arguments::VERSION;
 
 /// Columns that need more room than their names.
 const WIDTHS: [(&str, usize); 22] = [
@@ -50,7 +52,7 @@ pub trait Output {
     ///
     /// # Errors
     /// What the operating system says.
-    fn group(&mut self, group: Group, shape: &Shape, reading: &Reading) -> Result<()>;
+    fn group(&mut self, group: Group, shape: &Shape, reading: &Reading, fences: &Usage) -> Result<()>;
 
     /// A case of that group has ended.
     ///
@@ -86,23 +88,27 @@ impl<'a> Text<'a> {
 }
 
 impl Output for Text<'_> {
-    fn group(&mut self, group: Group, shape: &Shape, reading: &Reading) -> Result<()> {
+    fn group(&mut self, group: Group, shape: &Shape, reading: &Reading, fences: &Usage) -> Result<()> {
         self.needs_head = true;
         writeln!(self.out, "running: {} on dataset {}", group.name(), group.dataset().name())?;
         writeln!(
             self.out,
             "rows: {}, value size: {}, column index: {} KiB, format: {}, compression: {}, fences: {}, \
-             index search: {}, row cache: {}, memory: {} MiB, direct I/O: {}",
+             index search: {}, row cache: {}, memory: {} MiB, cache kept across groups: {}, across cases: {}, direct I/O: {}, \
+             io_uring: {}",
             shape.rows,
             shape.value_size,
             shape.column_index_size_in_kb,
             shape.format.name(),
             shape.compression,
-            shape.fences && reading.fences,
+            text("fences", &fences_told(fences)),
             reading.search_name(),
             if reading.row_cache { "on" } else { "off" },
             reading.cache >> 20,
-            reading.machine.direct_io
+            reading.is_kept,
+            reading.keeps_cache,
+            reading.machine.direct_io,
+            reading.machine.io_uring
         )?;
         Ok(writeln!(self.out, "{}:", group.title())?)
     }
@@ -137,13 +143,14 @@ impl<'a> Json<'a> {
 }
 
 impl Output for Json<'_> {
-    fn group(&mut self, group: Group, shape: &Shape, reading: &Reading) -> Result<()> {
+    fn group(&mut self, group: Group, shape: &Shape, reading: &Reading, fences: &Usage) -> Result<()> {
         self.close_group();
         self.groups.push(json!({
+            "version": VERSION,
             "group": group.name(),
             "dataset": group.dataset().name(),
             "made_of": shape.to_json(),
-            "fences": shape.fences && reading.fences,
+            "fences": fences_told(fences),
             "index_search": reading.search_name(),
             "row_cache": reading.row_cache,
             "keep_cache_across_test_cases": reading.keeps_cache,
@@ -165,6 +172,16 @@ impl Output for Json<'_> {
         self.close_group();
         writeln!(self.out, "{:#}", Value::Array(std::mem::take(&mut self.groups)))?;
         Ok(self.out.flush()?)
+    }
+}
+
+/// Whether reads went by fences; where they could not, why.
+fn fences_told(fences: &Usage) -> Value {
+    match fences {
+        Usage::InUse { .. } => true.into(),
+        Usage::Off => false.into(),
+        // Too little has none, and what was written without them.
+        Usage::Absent | Usage::Ignored { .. } => fences.to_string().into(),
     }
 }
 
@@ -208,7 +225,7 @@ mod tests {
     use crate::arguments::Machine;
     use crate::fast_forward::figures::Figures;
 
-    fn print(output: &mut dyn Output) {
+    fn print(output: &mut dyn Output, fences: &Usage) {
         let shape = Shape {
             rows: 400,
             value_size: 200,
@@ -229,7 +246,7 @@ mod tests {
             is_kept: false,
             machine: Machine { io_uring: true, direct_io: false },
         };
-        output.group(group, &shape, &reading).unwrap();
+        output.group(group, &shape, &reading, fences).unwrap();
         for case in &group.cases(shape.rows, false)[..2] {
             output.case(case, &Summary::new(vec![figures])).unwrap();
         }
@@ -239,24 +256,36 @@ mod tests {
     #[test]
     fn text_has_a_head_and_a_line_a_case() {
         let mut out = Vec::new();
-        print(&mut Text::new(&mut out));
+        print(&mut Text::new(&mut out), &Usage::Absent);
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines.len(), 6);
         assert_eq!(lines[0].join(" "), "running: large-partition-slicing on dataset large-part-ds1");
+        let settings = lines[1].join(" ");
+        assert!(settings.contains("compression: false, fences: none, index search: scan,"), "{settings}");
+        let kept = "cache kept across groups: false, across cases: true, direct I/O: false, io_uring: true";
+        assert!(settings.ends_with(kept), "{settings}");
         assert_eq!(lines[3][..3], ["offset", "read", "time"]);
         assert_eq!(lines[4][..7], ["0", "1", "0.002000", "1", "1", "500", "0"]);
         assert!(text.lines().skip(3).all(|line| line.len() == text.lines().nth(3).unwrap().len()));
     }
 
     #[test]
+    fn fences_are_told_as_they_are() {
+        let ignored = Usage::Ignored { why: "it is of others".to_owned() };
+        let told = [Usage::InUse { bytes: 7 }, Usage::Off, Usage::Absent, ignored].map(|of| fences_told(&of));
+        assert_eq!(told, [json!(true), json!(false), json!("none"), json!("ignored: it is of others")]);
+    }
+
+    #[test]
     fn json_is_one_document() {
         let mut out = Vec::new();
-        print(&mut Json::new(&mut out));
+        print(&mut Json::new(&mut out), &Usage::Off);
         let document: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(document[0]["group"], "large-partition-slicing");
         assert_eq!(document[0]["made_of"]["rows"], 400);
         assert_eq!((&document[0]["fences"], &document[0]["index_search"]), (&false.into(), &"scan".into()));
+        assert_eq!(document[0]["version"], VERSION);
         assert_eq!(document[0]["row_cache"], false);
         assert_eq!((&document[0]["io_uring"], &document[0]["direct_io"]), (&true.into(), &false.into()));
         assert_eq!(document[0]["keep_cache_across_test_cases"], true);
