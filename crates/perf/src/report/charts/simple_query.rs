@@ -38,12 +38,9 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
         true => " This processor does not count instructions.",
         false => "",
     };
-    let note = format!(
-        "{}; {} requests an operation.{}",
-        settings(parameters),
-        stats["requests_per_op"],
-        super::reading(parameters)
-    );
+    let requests = stats["requests_per_op"].as_f64();
+    let requests = requests.map(|requests| format!("; {requests} requests an operation")).unwrap_or_default();
+    let note = format!("{}{requests}.{}", settings(parameters), super::reading(parameters));
     let mut charts = vec![rates(lines, parameters, others, title("operations a second"), note.clone())];
     if !counted.is_empty() {
         let names = counted.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -113,7 +110,13 @@ fn is_of(parameters: &Value, line: &Value) -> bool {
         && parameters["concurrency"].as_u64().is_none_or(|readers| readers == u64::from(CONCURRENCY))
         && ["enable_cache", "enable_index_cache"].iter().all(|name| parameters[name] == line["is_cached"])
         && parameters["sstable_summary_ratio"] == line["summary_ratio"]
+        && (line["summary_ratio"] == SUMMARY_RATIO || is_of_summary(parameters))
         && !super::is_buffered(parameters)
+}
+
+/// Whether the summary is asked, of which there was more: where there are fences it is not.
+fn is_of_summary(parameters: &Value) -> bool {
+    parameters["fences"] == false
 }
 
 /// What an operation costs: here, and before and after the published change.
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn runs_stand_beside_those_of_the_same_configuration() {
         let mut parameters = json!({ "mode": "read", "memory": 200 << 20, "partitions": 100_000, "enable_cache": false,
-            "enable_index_cache": false, "sstable_summary_ratio": 0.005 });
+            "enable_index_cache": false, "sstable_summary_ratio": 0.005, "fences": false });
         let stats = json!({ "allocs_per_op": 31.1, "instructions_per_op": null });
         let mut results =
             json!({ "parameters": parameters, "stats": stats, "lines": [{ "tps": 5.0 }, { "tps": 6.0 }] });
@@ -167,6 +170,12 @@ mod tests {
         assert!(drawn[1].note.contains("there what the reactor ran") && !drawn[0].note.contains("processor"));
         results["stats"]["instructions_per_op"] = json!(7);
         assert_eq!(charts(&results).unwrap()[1].lines[1].points[1], (1.0, 170_553.0));
+        let mut with_fences = results.clone();
+        with_fences["parameters"]["fences"] = json!(true);
+        let drawn = charts(&with_fences).unwrap();
+        assert!(drawn[0].lines.len() == 1 && drawn[0].note.contains("summary ratio 0.005"), "{drawn:?}");
+        with_fences["parameters"]["sstable_summary_ratio"] = json!(0.0005);
+        assert_eq!(charts(&with_fences).unwrap()[0].lines.len(), 3, "there it is the usual summary");
         parameters["concurrency"] = json!(1);
         let alone =
             charts(&json!({ "parameters": parameters, "stats": {}, "lines": [{ "tps": 5.0 }] })).unwrap();
@@ -174,6 +183,7 @@ mod tests {
         parameters["memory"] = json!(1);
         let drawn = charts(&json!({ "parameters": parameters, "stats": {}, "lines": [] })).unwrap();
         assert_eq!((drawn.len(), drawn[0].lines.len()), (1, 1));
+        assert!(!drawn[0].note.contains("requests"), "{}", drawn[0].note);
     }
 
     #[test]
