@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::chart::{Chart, Line};
 
-/// The charts of a document, and the groups in it that have none; `None` if no benchmark prints such a one.
+/// The charts of a document, and what is in it of which there are none; `None` if no benchmark prints such a one.
 pub(super) fn of(results: &Value) -> Option<(Vec<Chart>, Vec<String>)> {
     if let Some(groups) = results.as_array() {
         return of_groups(groups);
@@ -37,15 +37,23 @@ pub(super) fn of(results: &Value) -> Option<(Vec<Chart>, Vec<String>)> {
     } else {
         results.get("cases").and(single_key::charts(results))
     };
-    charts.map(|charts| (charts, Vec::new()))
+    charts.map(with_points)
+}
+
+/// The charts that have a point, and the titles of the others.
+fn with_points(charts: Vec<Chart>) -> (Vec<Chart>, Vec<String>) {
+    let has_some =
+        |chart: &Chart| chart.lines.iter().any(|line| !line.is_published && !line.points.is_empty());
+    let (drawn, empty): (Vec<Chart>, Vec<Chart>) = charts.into_iter().partition(has_some);
+    (drawn, empty.into_iter().map(|chart| chart.title).collect())
 }
 
 /// Those of fast-forward.
 fn of_groups(groups: &[Value]) -> Option<(Vec<Chart>, Vec<String>)> {
     let (mut charts, mut left_out) = (Vec::new(), Vec::new());
-    for group in groups {
+    for (number, group) in groups.iter().enumerate() {
         let name = group["group"].as_str().filter(|_| group["cases"].is_array())?;
-        match fast_forward::charts(group) {
+        match fast_forward::charts(group, number == 0) {
             none if none.is_empty() => left_out.push(name.to_owned()),
             of_group => charts.extend(of_group),
         }
@@ -103,6 +111,20 @@ mod tests {
     fn other_documents_are_refused() {
         for other in [json!({}), json!([1]), json!([]), json!({ "peers": [1] }), json!({ "growth": [{}] })] {
             assert!(of(&other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn charts_without_a_point_are_left_out() {
+        let point = json!({ "size": 10, "cold": null, "warm": { "requests": 1 } });
+        let titles = ["A row, by rows: requests", "A row, by rows: KiB"].map(str::to_owned);
+        for (points, drawn, left_out) in [(json!([]), 0, &titles[..]), (json!([point]), 1, &titles[1..])] {
+            let (charts, others) = of(&json!({ "along": "rows", "points": points })).unwrap();
+            assert_eq!((charts.len(), &others[..]), (drawn, left_out));
+        }
+        for empty in [json!({ "rate": 7, "rows": 9, "sstables": 3, "cases": [] }), json!({ "lines": [] })] {
+            let (charts, others) = of(&empty).unwrap();
+            assert!(charts.is_empty() && !others.is_empty(), "{empty}: {others:?}");
         }
     }
 

@@ -18,8 +18,8 @@ const OF_SLICES: &str = "large-partition-slicing-clustering-keys";
 /// The published ways of finding rows, with how they are named here.
 const SEARCHES: [(&str, &str); 2] = [("scan", "scan"), ("search", "binary search")];
 
-/// The charts of a group; none for one whose cases are none of these.
-pub(super) fn charts(group: &Value) -> Vec<Chart> {
+/// The charts of a group, which may be the first of its run; none for one whose cases are none of these.
+pub(super) fn charts(group: &Value, is_first: bool) -> Vec<Chart> {
     let Some(cases) = group["cases"].as_array() else { return Vec::new() };
     // What goes on with what the case before has left is another thing, and sequences of ranges are too many for bars.
     let cases: Vec<&Value> = cases.iter().filter(|case| case["case"] != "").collect();
@@ -28,7 +28,7 @@ pub(super) fn charts(group: &Value) -> Vec<Chart> {
     }
     let has = |column: &str| cases.iter().all(|case| case[column].is_number());
     let is_of_ranges = cases.iter().any(|case| case["range"].is_string());
-    let group = Group { group, cases: &cases };
+    let group = Group { group, cases: &cases, is_first };
     let charts = MEASURES.iter().map(|measure| {
         if has("offset") && has("read") {
             Some(group.slices(measure))
@@ -51,6 +51,8 @@ pub(super) fn charts(group: &Value) -> Vec<Chart> {
 struct Group<'a> {
     group: &'a Value,
     cases: &'a [&'a Value],
+    /// Whether nothing was read before it.
+    is_first: bool,
 }
 
 impl Group<'_> {
@@ -79,10 +81,7 @@ impl Group<'_> {
         let name = |case: &Value| format!("stride {}, rows {}", told(&case["stride"]), told(&case["rows"]));
         let mut lines = vec![super::ours("here", 0, self.points(|case| case[column].as_f64()))];
         for change in ["before", "after"].into_iter().filter(|_| self.has_neighbours()) {
-            let value = |case: &Value| {
-                let is_of = |line: &&Value| line["stride"] == case["stride"] && case["rows"] == 1;
-                published::lines(NEIGHBOURS).iter().find(is_of)?[change][column].as_f64()
-            };
+            let value = |case: &Value| neighbour(case)?[change][column].as_f64();
             lines.push(super::published(change, 0, self.points(value)));
         }
         self.bars(&(column, unit), name, lines)
@@ -195,7 +194,7 @@ impl Group<'_> {
                 .unwrap_or_default(),
             made_of["sstable_format"].as_str().unwrap_or_default().to_owned(),
             if made_of["compression"] == true { "compressed" } else { "" }.to_owned(),
-            if self.group["fences"] == true { "fences" } else { "no fences" }.to_owned(),
+            self.fences(),
             format!("{} search", self.group["index_search"].as_str().unwrap_or("binary")),
             if self.group["row_cache"] == true { "through the row cache" } else { "" }.to_owned(),
         ];
@@ -203,16 +202,35 @@ impl Group<'_> {
         parts.join(", ")
     }
 
-    /// Whether the neighbours of which something was published are among the rows that are there.
+    /// Whether reads went by fences; where they could not, why.
+    fn fences(&self) -> String {
+        match &self.group["fences"] {
+            Value::Bool(true) => "fences".to_owned(),
+            Value::String(why) => format!("fences: {why}"),
+            _ => "no fences".to_owned(),
+        }
+    }
+
+    /// Whether the neighbours of which something was published are among the rows that are there, and were read as they were: one after the
+    /// other, from caches that were empty before. What is read again, or behind another group, finds more in them.
     fn has_neighbours(&self) -> bool {
         let (made_of, of_others) = (&self.group["made_of"], &published::lines(NEIGHBOURS)[0]);
+        let mut neighbours = self.cases.iter().filter(|case| neighbour(case).is_some());
         self.group["group"] == "large-partition-select-few-rows"
             && ["rows", "column_index_size_in_kb"].iter().all(|of| made_of[of] == of_others[of])
             && made_of["compression"] != true
             && self.group["row_cache"] != true
             && !super::is_buffered(self.group)
             && self.keeps("cases")
+            && self.is_first
+            && neighbours.all(|case| case["iterations"] == 1)
     }
+}
+
+/// The published line of a row by itself, if there is one.
+fn neighbour(case: &Value) -> Option<&'static Value> {
+    let is_of = |line: &&Value| line["stride"] == case["stride"] && case["rows"] == 1;
+    published::lines(NEIGHBOURS).iter().find(is_of)
 }
 
 /// What tells a case from the others, where that is text; of several the first one without its name.
@@ -265,8 +283,12 @@ mod tests {
 
     fn group(name: &str, made_of: &Value, is_kept: bool, case: &Value) -> Vec<Chart> {
         let cases = [case];
-        charts(&json!({ "group": name, "made_of": made_of, "fences": true, "index_search": "binary",
+        of_first(&json!({ "group": name, "made_of": made_of, "fences": true, "index_search": "binary",
             "keep_cache_across_test_cases": is_kept, "cases": cases }))
+    }
+
+    fn of_first(group: &Value) -> Vec<Chart> {
+        charts(group, true)
     }
 
     fn names(chart: &Chart) -> Vec<&str> {
@@ -279,11 +301,11 @@ mod tests {
         let made_of = json!({ "rows": 1000, "value_size": 100 });
         let group = json!({ "group": "large-partition-skips", "made_of": made_of, "row_cache": true,
             "cases": [case("->", 1), case("", 0)] });
-        assert_eq!(charts(&group)[0].lines[0].points, [(1.0, 2.0)]);
+        assert_eq!(of_first(&group)[0].lines[0].points, [(1.0, 2.0)]);
         let ranges =
             json!([{ "case": "->", "range": "[0, 1]", "known": "no", "aio": 2, "(KiB)": 73.0, "frag/s": 9 }]);
         assert!(
-            charts(
+            of_first(
                 &json!({ "group": "large-partition-single-key-slice", "made_of": made_of, "cases": ranges })
             )
             .is_empty()
@@ -299,7 +321,7 @@ mod tests {
         let cases = cases.map(|(read, skip, aio)| case("->", read, skip, aio));
         let group =
             json!({ "group": "small-partition-skips", "made_of": {}, "row_cache": true, "cases": cases });
-        let lines = charts(&group)[0].lines.clone();
+        let lines = of_first(&group)[0].lines.clone();
         assert_eq!(lines[0].points, [(0.0, 9.0), (1.0, 8.0), (64.0, 7.0)]);
         assert_eq!(lines[1].points, [(1.0, 6.0), (64.0, 5.0)]);
     }
@@ -311,7 +333,7 @@ mod tests {
         let drawn = |settings: Value| {
             let mut group = json!({ "group": OF_SLICES, "made_of": made_of, "cases": [case] });
             group.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
-            let chart = charts(&group).remove(2);
+            let chart = of_first(&group).remove(2);
             (chart.lines.len(), chart.note)
         };
         let (lines, note) = drawn(json!({ "direct_io": true, "io_uring": true }));
@@ -369,7 +391,7 @@ mod tests {
             made_of[name] = value;
             let group =
                 json!({ "group": OF_SLICES, "made_of": made_of, "row_cache": row_cache, "cases": [case] });
-            charts(&group)[0].clone()
+            of_first(&group)[0].clone()
         };
         assert_eq!(drawn("rows", json!(400), false).lines.len(), 5);
         let compressed = drawn("compression", json!(true), false);
@@ -392,16 +414,46 @@ mod tests {
 
     #[test]
     fn neighbours_stand_beside_the_published_ones() {
-        let case = json!({ "stride": 500_001, "rows": 1, "aio": 1, "(KiB)": 1.5, "frag/s": 2 });
+        let mut case =
+            json!({ "stride": 500_001, "rows": 1, "aio": 1, "(KiB)": 1.5, "frag/s": 2, "iterations": 1 });
         let made_of = json!({ "rows": 1_000_000, "value_size": 200, "column_index_size_in_kb": 1 });
-        let charts = group("large-partition-select-few-rows", &made_of, true, &case);
-        assert_eq!(names(&charts[1]), ["here", "published, before", "published, after"]);
-        assert_eq!(charts[1].lines[1].points, [(0.0, 64.0)]);
+        let drawn = group("large-partition-select-few-rows", &made_of, true, &case);
+        assert_eq!(names(&drawn[1]), ["here", "published, before", "published, after"]);
+        assert_eq!(drawn[1].lines[1].points, [(0.0, 64.0)]);
         assert_eq!(
-            (charts[1].form, &charts[1].x.names),
+            (drawn[1].form, &drawn[1].x.names),
             (Form::Bars, &vec!["stride 500,001, rows 1".to_owned()])
         );
         assert_eq!(group("large-partition-select-few-rows", &made_of, false, &case)[0].lines.len(), 1);
+        let mut later = json!({ "group": "large-partition-select-few-rows", "made_of": made_of, "cases": [case],
+            "keep_cache_across_test_cases": true });
+        assert_eq!(charts(&later, true)[0].lines.len(), 3);
+        assert_eq!(
+            charts(&later, false)[0].lines.len(),
+            1,
+            "the group before has left something in the caches"
+        );
+        later["cases"][0]["iterations"] = json!(2);
+        assert_eq!(of_first(&later)[0].lines.len(), 1, "the second time it is warm");
+        (case["stride"], case["iterations"]) = (json!(2), json!(2));
+        later["cases"] = json!([later["cases"][0], case]);
+        later["cases"][0]["iterations"] = json!(1);
+        assert_eq!(of_first(&later)[0].lines.len(), 3, "others may be read again");
+    }
+
+    #[test]
+    fn fences_are_told_as_they_were_found() {
+        let case = json!({ "offset": 0, "read": 32, "aio": 2, "(KiB)": 73.0, "frag/s": 9000 });
+        for (fences, told) in [
+            (json!(true), "200 bytes, fences, binary"),
+            (json!(false), "200 bytes, no fences, binary"),
+            (json!("none"), "200 bytes, fences: none, binary"),
+        ] {
+            let made_of = json!({ "rows": 400, "value_size": 200 });
+            let group = json!({ "group": OF_SLICES, "made_of": made_of, "fences": fences, "cases": [case] });
+            let note = &of_first(&group)[0].note;
+            assert!(note.contains(told), "{note}");
+        }
     }
 
     #[test]
@@ -409,6 +461,6 @@ mod tests {
         assert!(
             group("large-partition-forwarding", &json!({}), false, &json!({ "pk-scan": "no" })).is_empty()
         );
-        assert!(charts(&json!(5)).is_empty());
+        assert!(of_first(&json!(5)).is_empty());
     }
 }
