@@ -33,7 +33,8 @@ Examples:
   siltstone perf report --out report.html fast-forward.json growth.json
   siltstone perf report --png pictures docs/performance/growth.json docs/performance/peers.json
 
-Exit codes: 0 if the page was written, 1 for files that are no results, 2 for wrong arguments.")]
+Exit codes: 0 if the page was written, 1 for files that are no results or have nothing of which a chart is drawn, and for I/O errors,
+2 for wrong arguments. Then no page is written.")]
 pub struct Report {
     /// What fast-forward, simple-query, single-key and growth have printed by --output-format json, or cargo xtask peers and growth
     /// have kept. Of fast-forward all groups are drawn but sequences of ranges. A file that is named twice is drawn once.
@@ -64,34 +65,49 @@ impl Report {
     /// Files that cannot be read or are no results of a benchmark; what the operating system says.
     pub fn run(&self, out: &mut dyn Write) -> Result<()> {
         let files = self.files();
+        let charts = told_apart(self.charts(&files, out)?);
+        self.check_out(&files)?;
+        let folders = [(&self.svg, "svg"), (&self.png, "png")];
+        let folders: Vec<(&Path, &str)> =
+            folders.into_iter().filter_map(|(folder, kind)| Some((folder.as_deref()?, kind))).collect();
+        // Before the page: where there is no room for pictures, nothing is written.
+        for (folder, _) in &folders {
+            fs::create_dir_all(folder).map_err(|error| Error::file(folder, error.to_string()))?;
+        }
+        let drawn: Vec<String> = charts.iter().map(|chart| chart.svg(false)).collect();
+        write(&self.out, page(&charts, &drawn).as_bytes())?;
+        for (folder, kind) in folders {
+            write_each(folder, kind, &charts)?;
+        }
+        writeln!(out, "{}: {}", self.out.display(), counted(charts.len()))?;
+        Ok(())
+    }
+
+    /// The charts of all files, each with the label of its file; of what there is none is said on `out`.
+    fn charts(&self, files: &[&Path], out: &mut dyn Write) -> Result<Vec<(String, Chart)>> {
         let mut charts = Vec::new();
-        for (number, path) in (1..).zip(&files) {
+        for (number, &path) in (1..).zip(files) {
             let (of_file, left_out) = read(path)?;
             if !left_out.is_empty() {
                 writeln!(out, "{}: no chart is drawn of {}", path.display(), left_out.join(", "))?;
             }
-            let label = label(&files, number);
+            let label = label(files, number);
             charts.extend(of_file.into_iter().map(|chart| (label.clone(), chart)));
         }
         if charts.is_empty() {
-            let what = "there is nothing in it of which a chart is drawn";
+            let what = "there is nothing in it of which a chart is drawn, and so no page is written";
             return Err(Error::file(files[0], what));
         }
-        let charts = told_apart(charts);
-        let out_file = self.out.canonicalize().ok();
-        if out_file.is_some() && files.iter().any(|path| path.canonicalize().ok() == out_file) {
+        Ok(charts)
+    }
+
+    /// Whether the page would be in the place of none of the files that it is made from.
+    fn check_out(&self, files: &[&Path]) -> Result<()> {
+        let out = self.out.canonicalize().ok();
+        if out.is_some() && files.iter().any(|path| path.canonicalize().ok() == out) {
             let what = format!("{}: --out would write over the results in it", self.out.display());
             return Err(Error::Usage(what));
         }
-        let drawn: Vec<String> = charts.iter().map(|chart| chart.svg(false)).collect();
-        write(&self.out, page(&charts, &drawn).as_bytes())?;
-        if let Some(folder) = &self.svg {
-            write_each(folder, "svg", charts.iter().map(|chart| (chart, chart.svg(true))))?;
-        }
-        if let Some(folder) = &self.png {
-            write_each(folder, "png", charts.iter().map(|chart| (chart, chart.png())))?;
-        }
-        writeln!(out, "{}: {} charts", self.out.display(), charts.len())?;
         Ok(())
     }
 
@@ -148,18 +164,21 @@ fn read(path: &Path) -> Result<(Vec<Chart>, Vec<String>)> {
     })
 }
 
-/// Writes charts into a folder, each by its number and its title, and removes what an earlier report has left there beside them.
-fn write_each<'a>(
-    folder: &Path,
-    kind: &str,
-    drawn: impl Iterator<Item = (&'a Chart, impl AsRef<[u8]>)>,
-) -> Result<()> {
+/// So many charts, in words.
+fn counted(charts: usize) -> String {
+    format!("{charts} {}", if charts == 1 { "chart" } else { "charts" })
+}
+
+/// Writes charts into a folder that is there, each by its number and its title, and removes what an earlier report has left there beside
+/// them. All numbers have as many digits as the last one, so that they stand in order.
+fn write_each(folder: &Path, kind: &str, charts: &[Chart]) -> Result<()> {
     let failed = |error: std::io::Error| Error::file(folder, error.to_string());
-    fs::create_dir_all(folder).map_err(failed)?;
+    let digits = charts.len().to_string().len().max(2);
     let mut written = Vec::new();
-    for (number, (chart, content)) in (1..).zip(drawn) {
-        let path = folder.join(format!("{number:02}-{}.{kind}", chart.file_name()));
-        write(&path, content.as_ref())?;
+    for (number, chart) in (1..).zip(charts) {
+        let path = folder.join(format!("{number:0digits$}-{}.{kind}", chart.file_name()));
+        let content = if kind == "svg" { chart.svg(true).into_bytes() } else { chart.png() };
+        write(&path, &content)?;
         written.push(path);
     }
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -252,7 +271,7 @@ mod tests {
                 "cases": [case(0, 1), case(0, 32), case(5_000_000, 1)] }]),
             json!({ "parameters": { "mode": "read" }, "stats": { "allocs_per_op": 7.6 }, "lines": [{ "tps": 5.0 }] }),
             json!({ "rate": 7, "rows": 9, "sstables": 3,
-                "cases": [{ "case": "best", "latency": latency, "ratio_to_off": latency }] }),
+                "cases": [{ "case": "best", "latency": latency, "curve": [[1.0, 0.5], [2.0, 1.5]], "ratio_to_off": latency }] }),
             json!({ "peers": [{ "title": "From disk", "columns": ["Siltstone", "RocksDB & co"],
                 "lines": [{ "of": "a row", "cells": cells(1.0) }, { "of": "all rows", "cells": cells(1084.0) }] }] }),
         ]
@@ -397,6 +416,35 @@ mod tests {
         let page = fs::read_to_string(&report.out).unwrap();
         for peer in ["RocksDB, indexes in the cache", "fjall", "cqlite", "Cassandra, warm"] {
             assert!(page.contains(peer), "{peer}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_where_there_is_no_room_for_pictures() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = report(folder.path(), &documents()[..1]);
+        fs::write(folder.path().join("png"), "a file of somebody else's").unwrap();
+        assert!(report.run(&mut Vec::new()).is_err());
+        assert_eq!(names(folder.path()), ["0.json", "png", "svg"]);
+        assert_eq!(names(&folder.path().join("svg")), [""; 0]);
+    }
+
+    #[test]
+    fn numbers_of_pictures_have_as_many_digits() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = |title: usize| {
+            json!({ "title": title.to_string(), "columns": ["Siltstone"],
+            "lines": [{ "of": "a row", "cells": [{ "MiB": 5 }] }] })
+        };
+        let tables = |count: usize| json!({ "peers": (0..count).map(table).collect::<Vec<_>>() });
+        for (count, first) in [(1, "01-0-mib.svg"), (100, "001-0-mib.svg")] {
+            let mut said = Vec::new();
+            let report = Report { png: None, ..report(folder.path(), &[tables(count)]) };
+            report.run(&mut said).unwrap();
+            let names = names(&folder.path().join("svg"));
+            assert_eq!((names.len(), &*names[0]), (count, first));
+            let told = if count == 1 { "page.html: 1 chart\n" } else { "page.html: 100 charts\n" };
+            assert!(String::from_utf8(said).unwrap().ends_with(told));
         }
     }
 
