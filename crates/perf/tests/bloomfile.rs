@@ -82,6 +82,7 @@ fn new_rows_are_inserted_in_every_way() {
 #[test]
 fn lookups_keep_next_to_nothing() {
     let printed = printed("--case absent --way at-hand --threads 1 --lookups 1000");
+    assert_eq!(printed["version"], env!("CARGO_PKG_VERSION"));
     let [before, now] = ["before", "now"].map(|of| printed["state"][of].as_u64().unwrap());
     assert!(before > 180 << 20, "{before}: each processor has an iterator for each file");
     assert!(

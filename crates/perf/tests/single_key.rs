@@ -18,6 +18,7 @@ fn each_case_reads_as_many_sstables_as_it_must() {
     let output = run(&["--rate", "400", "--duration", "0.5", "--output-format", "json"]);
     assert_eq!((code(&output), &*complaints(&output)), (0, ""));
     let document: Value = serde_json::from_str(stdout(&output)).unwrap();
+    assert_eq!(document["version"], env!("CARGO_PKG_VERSION"));
     let counts = |case: &Value| {
         ["reads", "newest_first", "sstables", "requests"].map(|name| case[name].as_u64().unwrap())
     };

@@ -59,9 +59,12 @@ fn rates(lines: &[Value], parameters: &Value, others: Option<&Value>, title: Str
     };
     let here: Vec<f64> = lines.iter().filter_map(|line| line["tps"].as_f64()).collect();
     if lines.len() == 1 {
-        let of = parameters["operations"]
-            .as_u64()
-            .map_or("a second".to_owned(), |count| format!("{} operations", grouped(count)));
+        let operations = parameters["operations"].as_u64();
+        let of = match (operations, parameters["duration"].as_f64().filter(|seconds| *seconds != 1.0)) {
+            (Some(count), _) => format!("{} operations", grouped(count)),
+            (None, Some(seconds)) => format!("{seconds} seconds"),
+            (None, None) => "a second".to_owned(),
+        };
         let bar = |rates| vec![(0.0, median(rates))];
         let bars = beside(ours("here", 0, bar(here)), others, |query| bar(of_others(query)));
         return Chart::bars(title, vec![of], unit, bars, note);
@@ -197,6 +200,7 @@ mod tests {
         assert_eq!((some.form, some.lines[0].points.as_slice()), (Form::Bars, [(0.0, 5.0)].as_slice()));
         assert_eq!(some.x.names, ["100,000 operations"]);
         assert_eq!(drawn(json!({ "duration": 1 })).x.names, ["a second"]);
+        assert_eq!(drawn(json!({ "duration": 1.5 })).x.names, ["1.5 seconds"]);
         let parameters = json!({ "mode": "read", "memory": 200 << 20, "partitions": 1_000_000, "enable_cache": true,
             "enable_index_cache": true, "sstable_summary_ratio": 0.0005, "operations": 9 });
         assert_eq!(
