@@ -43,7 +43,10 @@ fn each_case_reads_as_many_sstables_as_it_must() {
 #[test]
 fn text_has_the_published_lines() {
     let output = run(&["--duration", "0.1", "--cases", "in"]);
-    assert_eq!((code(&output), &*complaints(&output)), (0, ""));
+    // A machine that does other things too may not sustain what it did a moment before, and is told so.
+    let is_of_queues = |line: &str| line.contains("its latencies are those of queues");
+    let complaints = complaints(&output);
+    assert!(code(&output) == 0 && complaints.lines().all(is_of_queues), "{complaints}");
     assert_eq!(stdout(&output).matches("latency ").count(), 2 * 6);
     assert_eq!(stdout(&output).matches("[simple_in: ").count(), 6);
     assert!(stdout(&output).contains("SSTables touched          :    1.000 a read"), "{}", stdout(&output));
