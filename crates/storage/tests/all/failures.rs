@@ -227,7 +227,7 @@ fn writes_go_on_once_the_disk_has_room_again() {
     run_simulated(SimOptions::default(), async |shard| {
         let (store, tables) = open(&shard, options()).await;
         let mut written = 0;
-        while tables[0].memtable_bytes() < 1900 {
+        while tables[0].memtable_bytes() < 1800 {
             store.write(A, row(written)).await.unwrap();
             written += 1;
         }
