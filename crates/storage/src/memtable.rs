@@ -1,6 +1,6 @@
 //! What has been written and is not in an SSTable yet: partitions and rows in order, in memory.
 //!
-//! A memtable belongs to one shard, so it is a plain `BTreeMap` of partitions, each with its rows in a [`Sorted`] list. Rows stay in the flat bytes of the
+//! A memtable belongs to one shard, so it is a plain `BTreeMap` of partitions, each with its rows in a sorted list (`sorted.rs`). Rows stay in the flat bytes of the
 //! mutations they came with, which are what the commit log has too; beside them a row takes its place in the list. What is written again or comes
 //! with deletions is decoded and merged; its values stay where they came. Buffers are counted whole and until the end: what a
 //! memtable takes is never counted too low.
@@ -221,11 +221,11 @@ impl Partition {
     fn add_row(&mut self, of: &Memtable, row: StandingRow, rank: u64, merger: &mut RowMerger) -> usize {
         let is_whole = row.is_plain() && self.deletion.is_live();
         let row = KeptRow::Standing(row);
-        if is_whole && self.rows.is_behind(rank) {
+        let schema = &of.schema;
+        if is_whole && self.rows.ends_before(rank, |last| last.compare_to(schema, &row).is_lt()) {
             self.rows.push(rank, row);
             return ENTRY;
         }
-        let schema = &of.schema;
         let place = self.rows.partition_point(rank, |other| other.compare_to(schema, &row).is_lt());
         let is_there = |other: &KeptRow| other.compare_to(schema, &row).is_eq();
         if self.rows.rank(place) == Some(rank) && self.rows.get(place).is_some_and(is_there) {

@@ -139,15 +139,17 @@ impl<T> Sorted<T> {
         Between { sorted: self, from, to }
     }
 
-    /// Whether a rank is above those of all values.
+    /// Whether what has this rank is behind all values; of the last one, if that has it too, it is told whether it is before.
     #[inline]
-    pub(crate) fn is_behind(&self, rank: u64) -> bool {
-        self.runs.last().is_none_or(|run| run.ranks.last().is_some_and(|last| *last < rank))
+    pub(crate) fn ends_before(&self, rank: u64, is_before: impl FnOnce(&T) -> bool) -> bool {
+        let Some(Run { ranks, values }) = self.runs.last() else { return true };
+        let (Some(last), Some(value)) = (ranks.last(), values.last()) else { return false };
+        *last < rank || (*last == rank && is_before(value))
     }
 
-    /// Puts a value behind all others, whose ranks are lower.
+    /// Puts a value behind all others.
     pub(crate) fn push(&mut self, rank: u64, value: T) {
-        debug_assert!(self.is_behind(rank), "it comes behind the others");
+        debug_assert!(self.ends_before(rank, |_| true), "it comes behind the others");
         match self.runs.last_mut().filter(|run| run.ranks.len() < MOST) {
             Some(run) => {
                 run.ranks.push(rank);
@@ -341,11 +343,12 @@ mod tests {
     #[test]
     fn what_comes_behind_all_others_fills_runs() {
         let (mut sorted, mut expected) = (Sorted::default(), Vec::new());
-        for value in (0..4000).step_by(4) {
-            assert!(sorted.is_behind(rank(value)));
+        for value in (0..4000).filter(|value| value % 4 < 2) {
+            assert!(sorted.ends_before(rank(value), |last| *last < value));
             sorted.push(rank(value), value);
             expected.push(value);
-            assert!(!sorted.is_behind(rank(value)));
+            assert!(!sorted.ends_before(rank(value), |last| *last < value));
+            assert!(!sorted.ends_before(rank(value).wrapping_sub(1), |_| true) || value < 4);
         }
         assert_eq!(sorted.runs.len(), expected.len().div_ceil(MOST));
         check(&sorted, &expected);
