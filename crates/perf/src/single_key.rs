@@ -37,8 +37,9 @@ use crate::throughput::{self, Meters, Until};
 /// Of what is sustained at the most, where one SSTable is enough, that share is the constant rate.
 const SHARE: f64 = 1.0 / 3.0;
 
-/// No more than this share of what is sustained where all are read at once: above it nothing but their queues would be measured.
-const SHARE_OF_OFF: f64 = 0.75;
+/// No more than this share of what is sustained where all are read at once: above it a stall of the disk, behind which their queues take
+/// long to go, would be most of what is measured.
+const SHARE_OF_OFF: f64 = 2.0 / 3.0;
 
 /// How often it is found out what is sustained. The middle one of each case counts.
 const SAMPLES: usize = 5;
@@ -67,7 +68,7 @@ Examples:
 Exit codes: 0 if all went well, 1 for bad data, I/O errors and other counts than there must be, 2 for wrong arguments.")]
 pub struct SingleKey {
     /// Reads a second. Without it a third of the most that is sustained, which is where one SSTable is enough, and no more
-    /// than three quarters of what is sustained where all are read.
+    /// than two thirds of what is sustained where all are read.
     #[arg(long, value_name = "N", value_parser = rate)]
     rate: Option<f64>,
 
