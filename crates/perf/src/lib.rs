@@ -12,7 +12,6 @@
 //! | [`arguments`] | what several of them can be told |
 //! | [`allocations`] | how many allocations a thread made |
 //! | [`counters`] | how many instructions it carried out |
-//! | [`errors`] | what went wrong, in words |
 //! | [`interrupted`] | Ctrl-C, and what is told by then |
 //! | `clocks`, `polls` | the time that passes, and how often a shard turned to some work |
 //! | `throughput` | operations by a number of workers at once |
@@ -31,7 +30,6 @@ pub mod bloomfile;
 mod clocks;
 pub mod counters;
 mod defaults;
-pub mod errors;
 pub mod fast_forward;
 pub mod growth;
 mod int_rows;

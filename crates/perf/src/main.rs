@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use siltstone_perf::allocations::Counted;
 use siltstone_perf::bloomfile::Bloomfile;
-use siltstone_perf::errors::told;
 use siltstone_perf::fast_forward::FastForward;
 use siltstone_perf::growth::Growth;
 use siltstone_perf::interrupted;
@@ -56,7 +55,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("siltstone perf: {}", told(&error));
+            eprintln!("siltstone perf: {}", error.in_words());
             ExitCode::from(error.exit_code())
         }
     };

@@ -17,7 +17,6 @@ use siltstone::{Error, Result};
 
 use crate::allocations;
 use crate::counters::{self, Counted};
-use crate::errors::told;
 use crate::interrupted;
 use crate::numbers::{deviation, middle, rounded};
 use crate::polls::Polls;
@@ -121,7 +120,9 @@ pub(crate) fn check(lines: &[Line], first_error: Option<&Error>) -> Result<()> {
     let wrong: u64 = lines.iter().map(|line| line.errors).sum();
     match first_error {
         None => Ok(()),
-        Some(error) => Err(Error::Closed(format!("{wrong} operations went wrong, first: {}", told(error)))),
+        Some(error) => {
+            Err(Error::Closed(format!("{wrong} operations went wrong, first: {}", error.in_words())))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can go wrong above the SSTables themselves.
 
+use std::error::Error as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -98,6 +99,21 @@ impl Error {
         matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
+    /// What it says, and behind it why: what commands tell of it.
+    pub fn in_words(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let why = error.to_string();
+            // Some say it themselves.
+            if !text.ends_with(&why) {
+                text = format!("{text}: {why}");
+            }
+            cause = error.source();
+        }
+        text
+    }
+
     /// What a command that ends with this error exits with: 2 where the arguments are wrong, 1 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -109,3 +125,19 @@ impl Error {
 
 /// The result of all that the library does.
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use runtime::RuntimeError;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || io::Error::other("no room");
+        let thread = Error::Runtime(RuntimeError::Thread(cause())).in_words();
+        assert_eq!(thread, "starting the thread of a shard: no room");
+        assert_eq!(Error::Output(cause()).in_words(), "the output cannot be written: no room");
+        assert_eq!(Error::Usage("that is nothing".to_owned()).in_words(), "that is nothing");
+    }
+}

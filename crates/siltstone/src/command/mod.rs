@@ -17,7 +17,6 @@ mod verify;
 mod warnings;
 mod write;
 
-use std::error::Error as _;
 use std::io::Write as _;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -138,21 +137,7 @@ fn on_shard(options: ShardOptions, main: impl AsyncFnOnce(Shard) -> Result<()> +
 
 /// Says on stderr what went wrong, and why.
 pub(crate) fn complain(error: &Error) {
-    note(&in_words(error));
-}
-
-/// What went wrong, and why.
-fn in_words(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let why = error.to_string();
-        if !text.ends_with(&why) {
-            text = format!("{text}: {why}");
-        }
-        cause = error.source();
-    }
-    text
+    note(&error.in_words());
 }
 
 /// The number of an option that counts something.

@@ -13,7 +13,7 @@ use sstable::verify::{Report, verify};
 
 use super::lines::Lines;
 use super::progress::Progress;
-use super::{Paths, complain, in_words, on_shard};
+use super::{Paths, complain, on_shard};
 
 /// For the blocks of large partitions' indexes. Bytes.
 const CACHE: usize = 8 << 20;
@@ -80,7 +80,7 @@ impl Verify {
             Ok(report) => (report.is_sound(), report_text(&report, self.notes)),
             Err(error) => {
                 complain(&error);
-                let why = in_words(&error);
+                let why = error.in_words();
                 let text = if self.json { refusal_json(path, descriptor, &why) } else { String::new() };
                 (false, text)
             }
