@@ -41,11 +41,11 @@ pub(crate) async fn open_all(
 }
 
 impl Start {
-    /// No partition has a lesser token.
-    fn least_token(&self) -> Token {
+    /// Above which token all is; `None` if it may have any.
+    fn after(&self) -> Option<Token> {
         match self {
-            Start::Above(after) => after.map_or(Token::MIN, |after| after.saturating_add(1)),
-            Start::Behind(key) => key.token,
+            Start::Above(after) => *after,
+            Start::Behind(key) => key.token.checked_sub(1),
         }
     }
 
@@ -74,8 +74,8 @@ impl Opens for Scans {
             false => sstable.data_above(self.last).await?,
         };
         let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, at_once))?;
-        let tokens = self.start.least_token().max(member.first.token)..=self.last.min(member.last.token);
-        Ok(Some(Mapped::new(reader.within(tokens), member.columns.clone())))
+        let reader = reader.within(member.tokens(self.start.after(), self.last));
+        Ok(Some(Mapped::new(reader, member.columns.clone())))
     }
 
     fn worth(&self, member: &Member) -> f64 {

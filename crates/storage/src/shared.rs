@@ -177,8 +177,6 @@ impl Table {
         transaction: &mut Transaction,
     ) -> Result<Descriptor> {
         let sstable = &input.sstable;
-        let least = part.after.map_or(Token::MIN, |after| after.saturating_add(1)).max(input.first.token);
-        let tokens = least..=part.last.min(input.last.token);
         let descriptor = self.next_descriptor(self.definition().version_like(sstable.version()));
         transaction.add(&descriptor).await?;
         let statistics = sstable.statistics();
@@ -188,7 +186,7 @@ impl Table {
         let (disk, encoding) = (&self.context().disk, statistics.header.encoding);
         let mut writer =
             SSTableWriter::create(disk, descriptor.clone(), sstable.schema(), encoding, options).await?;
-        let mut rows = sstable.scan_range(range, u64::MAX)?.within(tokens);
+        let mut rows = sstable.scan_range(range, u64::MAX)?.within(input.tokens(part.after, part.last));
         if let Err(error) = writer.push_all(&mut rows, &mut |_| ()).await {
             // Whatever is left says no more than the error.
             drop(writer.abandon().await);

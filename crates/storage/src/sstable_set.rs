@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, LazyCell, OnceCell};
 use std::cmp::Reverse;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -247,6 +248,12 @@ impl Member {
 
     fn has_token(&self, token: Token) -> bool {
         self.stretch(0).has(token)
+    }
+
+    /// Between which tokens its partitions are, of those above one token and not above another.
+    pub(crate) fn tokens(&self, after: Option<Token>, last: Token) -> RangeInclusive<Token> {
+        let least = after.map_or(Token::MIN, |after| after.saturating_add(1));
+        least.max(self.first.token)..=last.min(self.last.token)
     }
 
     /// Whether it has partitions above one token and not above another.

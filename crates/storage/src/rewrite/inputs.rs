@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use model::merge::{ColumnMap, Direction, Mapped, Merge};
-use model::{PartitionKey, Schema};
+use model::{PartitionKey, Schema, Token};
 use sstable::data::reader::DataReader;
 
 use crate::Result;
@@ -35,7 +35,7 @@ impl Opens for Inputs {
             self.0.iter().find(|(input, _)| Rc::ptr_eq(input, member)).expect("lanes are made of the inputs");
         let all = 0..member.sstable.data().file.len();
         let reader = member.sstable.scan_range(all, share_of_compaction(at_once))?;
-        let reader = reader.within(member.first.token..=member.last.token);
+        let reader = reader.within(member.tokens(None, Token::MAX));
         Ok(Some(Mapped::new(reader, columns.clone())))
     }
 
