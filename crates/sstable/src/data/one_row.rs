@@ -99,11 +99,17 @@ impl Data {
                 Ok(Step::Usual(Bytes::from(bytes)))
             }
             Ok(RowAt::Row(Ordering::Less, _) | RowAt::Other) => Ok(Step::Other),
-            Err(error @ DecodeError::Truncated { .. }) => {
-                window.wants(&self.file, error)?;
-                Ok(Step::Fill)
+            // What there is of a row that is cut off is looked at before more is asked for.
+            Err(DecodeError::Truncated { .. }) => {
+                match codec.lead(source, at, &mut Clustering::default()) {
+                    Err(error @ DecodeError::Truncated { .. }) => {
+                        window.wants(&self.file, error)?;
+                        Ok(Step::Fill)
+                    }
+                    // A reader says what is wrong.
+                    _ => Ok(Step::Other),
+                }
             }
-            // A reader says what is wrong.
             Err(_) => Ok(Step::Other),
         }
     }

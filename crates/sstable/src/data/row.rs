@@ -42,6 +42,15 @@ pub(crate) use compare::{RowAt, Sought, Value, Values};
 
 pub use encode::put_deletion_time;
 
+/// No clustering value has more bytes: neither family takes a longer one.
+const LONGEST_CLUSTERING_VALUE: usize = u16::MAX as usize;
+
+/// No body of a marker has more bytes: five vints.
+const LONGEST_MARKER: usize = 5 * 9;
+
+const LONGER_THAN_ITS_SIZE: &str = "a row is longer than its size";
+const SHORTER_THAN_ITS_SIZE: &str = "a row is shorter than its size";
+
 /// What a local deletion time becomes where the bytes give one that cannot be.
 pub const INVALID_DELETION_TIME: i64 = u32::MAX as i64 - 1;
 
@@ -219,6 +228,23 @@ impl<'a> Place<'a> {
         let len = len_of(&mut self.cursor, width)?;
         self.shared(len)
     }
+
+    #[inline]
+    fn clustering_value(&mut self, width: Width) -> Decoded<Bytes> {
+        let len = len_of(&mut self.cursor, width)?;
+        if width.is_none() && len > LONGEST_CLUSTERING_VALUE {
+            return self.cursor.invalid("a clustering value is longer than 65535 bytes");
+        }
+        self.shared(len)
+    }
+}
+
+/// The place of a row's or marker's body, whose size is next, and whether all of it is at hand. Goes to it.
+#[inline]
+fn body(place: &mut Place<'_>) -> Decoded<(Range<usize>, bool)> {
+    let len = place.cursor.vint_len()?;
+    let start = place.at();
+    Ok((start..start + len, len <= place.cursor.remaining()))
 }
 
 /// How many bytes a value has; they follow.
@@ -288,9 +314,7 @@ impl RowCodec {
         if extended & flag::EXTENDED_STATIC == 0 {
             return place.cursor.invalid("a static row is expected here");
         }
-        let body = self.body(&mut place)?;
-        let lead = RowLead { flags, extended, body };
-        let end = lead.body.end;
+        let (lead, end) = self.row_lead(place, flags, extended)?;
         let mut row = Row::new(Clustering::empty());
         self.row(source, at, &lead, &mut row)?;
         Ok((row, end))
@@ -317,9 +341,38 @@ impl RowCodec {
             return self.marker(source, &mut place);
         }
         self.clustering_values(&mut place, self.clustering.len(), key)?;
-        let body = self.body(&mut place)?;
-        let end = body.end;
-        Ok((Lead::Row(RowLead { flags, extended, body }), end))
+        let (lead, end) = self.row_lead(place, flags, extended)?;
+        Ok((Lead::Row(lead), end))
+    }
+
+    /// The lead of a row whose size is next, and where the row ends.
+    #[inline]
+    fn row_lead(&self, mut place: Place<'_>, flags: u8, extended: u8) -> Decoded<(RowLead, usize)> {
+        let (body, is_at_hand) = body(&mut place)?;
+        let lead = RowLead { flags, extended, body };
+        if !is_at_hand {
+            return Err(self.cut_off(place, &lead));
+        }
+        let end = lead.body.end;
+        Ok((lead, end))
+    }
+
+    /// What is wrong with a row of whose body, which is next, only the beginning is at hand, or else what it lacks: a size that
+    /// is damaged is found by what has to end before it, not by reading gigabytes.
+    #[cold]
+    fn cut_off(&self, mut place: Place<'_>, lead: &RowLead) -> DecodeError {
+        let needed = place.cursor.position() + lead.body.len();
+        let mut row = Row::new(Clustering::empty());
+        match self.row_body(&mut place, lead, &mut row) {
+            Ok(()) => DecodeError::Invalid { at: place.cursor.position(), what: SHORTER_THAN_ITS_SIZE },
+            Err(DecodeError::Truncated { needed: inner }) if inner <= needed => {
+                DecodeError::Truncated { needed }
+            }
+            Err(DecodeError::Truncated { .. }) => {
+                DecodeError::Invalid { at: needed, what: LONGER_THAN_ITS_SIZE }
+            }
+            Err(invalid) => invalid,
+        }
     }
 
     /// The rest of the row of a lead that began at `at`, into a row that has nothing but its key.
@@ -331,13 +384,13 @@ impl RowCodec {
         self.row_body(&mut place, lead, row).map_err(|error| match error {
             DecodeError::Truncated { .. } => {
                 let at = body_start + lead.body.len();
-                DecodeError::Invalid { at, what: "a row is longer than its size" }
+                DecodeError::Invalid { at, what: LONGER_THAN_ITS_SIZE }
             }
             DecodeError::Invalid { at, what } => DecodeError::Invalid { at: body_start + at, what },
         })?;
         if place.cursor.remaining() != 0 {
             let at = body_start + place.cursor.position();
-            return Err(DecodeError::Invalid { at, what: "a row is shorter than its size" });
+            return Err(DecodeError::Invalid { at, what: SHORTER_THAN_ITS_SIZE });
         }
         Ok(())
     }
@@ -362,14 +415,6 @@ impl RowCodec {
             Some(bound) => Ok((columns, bound.weight)),
             None => cursor.invalid("an unknown kind of clustering prefix"),
         }
-    }
-
-    /// The size of a row's or marker's body and the place of it; all of it is at hand.
-    fn body(&self, place: &mut Place<'_>) -> Decoded<Range<usize>> {
-        let len = place.cursor.vint_len()?;
-        let start = place.at();
-        place.cursor.skip(len)?;
-        Ok(start..start + len)
     }
 
     fn bound_size(&self, cursor: &mut Cursor<'_>) -> Decoded<usize> {
@@ -397,7 +442,7 @@ impl RowCodec {
                 bits = place.cursor.vint()?;
             }
             let value = match (bits >> (2 * (i % 32))) & 0b11 {
-                0b00 => Some(place.value(width)?),
+                0b00 => Some(place.clustering_value(width)?),
                 0b01 => Some(place.shared(0)?),
                 _ => None,
             };
@@ -417,10 +462,16 @@ impl RowCodec {
         };
         let columns = self.bound_size(&mut place.cursor)?;
         let prefix = self.prefix(place, columns)?;
-        let body = self.body(place)?;
+        let (body, is_at_hand) = body(place)?;
+        if body.len() > LONGEST_MARKER {
+            return place.cursor.invalid("a range tombstone is longer than two deletions");
+        }
+        if !is_at_hand {
+            return Err(DecodeError::Truncated { needed: place.cursor.position() + body.len() });
+        }
         let mut inner = Source { owner: source.owner, end: body.end }.cursor(body.start);
         let size_is_off = DecodeError::Invalid {
-            at: place.cursor.position(),
+            at: place.cursor.position() + body.len(),
             what: "a range tombstone's size is not that of its content",
         };
         let (closes, opens) = self.marker_body(&mut inner.cursor, bound).map_err(|_| size_is_off)?;

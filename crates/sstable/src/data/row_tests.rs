@@ -220,6 +220,32 @@ fn what_is_cut_off_is_asked_for() {
     }
 }
 
+/// A size that was damaged is found by what has to end before it: nobody reads two gigabytes to find that out.
+#[test]
+fn a_huge_size_is_refused_as_soon_as_the_row_has_ended() {
+    let codec = codec(Version::Me);
+    let lead = |bytes: &[&[u8]]| {
+        let owner = owner(bytes);
+        codec.lead(source(&owner), 0, &mut Clustering::empty()).map(|_| ())
+    };
+    let (size, body) = ([0xf0, 0x7f, 0xff, 0xff, 0xf0], [0, 0b101, 0x08, 2, b'h', b'i']);
+    let row: &[&[u8]] = &[&[0x04], KEY, &size, &[0], &body];
+    let invalid = |at, what| Err(DecodeError::Invalid { at, what });
+    let ends = 1 + KEY.len() + size.len() + 1 + body.len();
+    assert_eq!(lead(row), invalid(ends, "a row is shorter than its size"));
+    assert_eq!(lead(&[row, &[&[1; 99]]].concat()), invalid(ends, "a row is shorter than its size"));
+    let whole = 1 + KEY.len() + size.len() + 0x7fff_fff0;
+    assert_eq!(lead(&row[..4]), Err(DecodeError::Truncated { needed: whole }), "it may be that long");
+
+    // A value that goes beyond its row, of which the end is not at hand either.
+    let beyond = lead(&[&[0x04], KEY, &[9, 0], &[0, 0b101, 0x08, 99, b'h']]);
+    assert_eq!(beyond, invalid(1 + KEY.len() + 1 + 9, "a row is longer than its size"));
+    let beyond = lead(&[&[0x04, 0, 0, 0, 0, 7, 0xe1, 0, 0, 0], &[9; 99]]);
+    assert_eq!(beyond, invalid(10, "a clustering value is longer than 65535 bytes"));
+    let beyond = lead(&[&[0x02, 0, 0, 1, 0, 0, 0, 0, 7], &[0x80 | 46, 0]]);
+    assert_eq!(beyond, invalid(11, "a range tombstone is longer than two deletions"));
+}
+
 #[test]
 fn every_byte_may_be_bent() {
     for version in Version::ALL {

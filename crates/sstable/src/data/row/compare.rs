@@ -9,8 +9,8 @@ use model::types::NumberOrder;
 use model::{Clustering, Position, Schema, Weight};
 use smallvec::SmallVec;
 
-use super::{Decoded, KIND_ROW, RowCodec, Source, flag, len_of};
-use crate::decode::Cursor;
+use super::{Decoded, KIND_ROW, RowCodec, Source, body, flag, len_of};
+use crate::decode::{Cursor, DecodeError};
 
 /// A clustering value, which may be null.
 pub(crate) type Value<'a> = Option<&'a [u8]>;
@@ -216,7 +216,10 @@ impl RowCodec {
         if self.order_of(&mut place.cursor, row, sought)?.is_ge() {
             return Ok(None);
         }
-        self.body(&mut place).map(|body| Some(body.end))
+        match body(&mut place)? {
+            (body, true) => Ok(Some(body.end)),
+            (_, false) => Ok(None),
+        }
     }
 
     /// The order of the only clustering column, if it is of whole numbers and they have a width in files.
@@ -249,7 +252,10 @@ impl RowCodec {
         }
         let row = (self.clustering.len(), Weight::At);
         let order = self.order_of(&mut place.cursor, row, sought)?;
-        Ok(RowAt::Row(order, self.body(&mut place)?.end))
+        match body(&mut place)? {
+            (body, true) => Ok(RowAt::Row(order, body.end)),
+            (body, false) => Err(DecodeError::Truncated { needed: place.cursor.position() + body.len() }),
+        }
     }
 
     /// How many bytes the clustering prefix with its kind has that `bytes` begin with.
