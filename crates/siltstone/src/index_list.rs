@@ -16,6 +16,7 @@ use model::{Bytes, DeletionTime, PartitionKey, Position, Weight};
 use sstable::SSTable;
 use sstable::big::entry::{Entry, Promoted};
 use sstable::big::promoted_cursor::Block;
+use sstable::component::Component;
 
 use crate::error::{Error, Result, ValueError};
 use crate::fragment_json::FragmentJson;
@@ -68,8 +69,18 @@ impl IndexList {
         let mut next = entries.next().await?;
         while let Some(entry) = next {
             next = entries.next().await?;
-            let end = next.as_ref().map_or(self.table.data().file.len(), |next| next.data);
-            let partition = self.look_up(&entry, end).await?;
+            let (end, entry_end) = next
+                .as_ref()
+                .map_or((self.table.data().file.len(), self.table.index_len()), |next| (next.data, next.at));
+            if end <= entry.data {
+                let path = self.table.descriptor().path_of(&Component::Index);
+                let what = match &next {
+                    Some(_) => "the positions in the index do not ascend",
+                    None => "the last partition of the index begins where the data ends, or behind it",
+                };
+                return Err(sstable::Error::corrupt(&path, entry_end, what).into());
+            }
+            let partition = self.partition(&entry, end).await?;
             self.print_partition(&partition, out)?;
         }
         self.drain(out)
@@ -107,13 +118,11 @@ impl IndexList {
         Ok(writeln!(out, "{:>20}  {:>14}  {:>12}  {:>6}  key", "token", "position", "size", "blocks")?)
     }
 
-    async fn look_up(&self, entry: &Entry, end: u64) -> Result<Partition> {
+    /// The partition of this entry, which ends at `end` of the data.
+    async fn partition(&self, entry: &Entry, end: u64) -> Result<Partition> {
         let key = self.table.key(Bytes::detached(&entry.key));
-        let promoted = match self.table.index().find(&key).await? {
-            Some(place) if !entry.promoted.is_empty() => self.table.index().promoted(&place).await?,
-            _ => None,
-        };
-        Ok(Partition { key, position: entry.data, size: end.saturating_sub(entry.data), promoted })
+        let promoted = self.table.index().promoted_of(entry).await?;
+        Ok(Partition { key, position: entry.data, size: end - entry.data, promoted })
     }
 
     fn print_partition(&mut self, partition: &Partition, out: &mut dyn Write) -> Result<()> {
@@ -247,9 +256,5 @@ fn write_open(fragments: &mut FragmentJson, open: &DeletionTime, json: &mut Json
 
 fn corrupt(table: &SSTable, position: u64, value: ValueError) -> Error {
     let place = format!("where the data is at {position}");
-    Error::Value {
-        path: table.descriptor().path_of(&sstable::component::Component::Index),
-        place,
-        value: Box::new(value),
-    }
+    Error::Value { path: table.descriptor().path_of(&Component::Index), place, value: Box::new(value) }
 }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use model::key::{murmur3, token_of_hash};
 use model::{Bytes, KeyView, PartitionKey, Schema, Slice, Token};
 
-use crate::big::entry::{EntryScanner, IndexSource, Promoted};
+use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::big::promoted_cursor::{BlockIndex, Found, PromotedCursor, Search};
 use crate::cache::cached_file::{CachedFile, PAGE, PageStats};
 use crate::cache::index_page::IndexPage;
@@ -180,6 +180,17 @@ impl Index {
             Some(range) => Promoted::read(self.file(), range.clone(), self.version()).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The same of an entry: no key is looked for.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub async fn promoted_of(&self, entry: &Entry) -> Result<Option<Promoted>> {
+        if entry.promoted.is_empty() {
+            return Ok(None);
+        }
+        Promoted::read(self.file(), entry.promoted.clone(), self.version()).await.map(Some)
     }
 
     /// The blocks of a partition that can hold rows of the slice.

@@ -271,6 +271,21 @@ fn the_index_names_every_partition() {
     assert_eq!(one[0], listed[0]);
 }
 
+/// Index.db has no checksum: what is listed of it is at least possible.
+#[test]
+fn an_index_of_zeros_is_no_list() {
+    let Some(table) = statics() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    copy(&table, folder.path());
+    let index = folder.path().join("nb-1-big-Index.db");
+    let len = std::fs::metadata(&index).unwrap().len();
+    std::fs::write(&index, vec![0; len as usize]).unwrap();
+    let output = on(&folder.path().join("nb-1-big-Data.db"), &["index", "@"]);
+    assert_eq!((code(&output), stdout(&output).lines().count()), (1, 1), "the titles alone");
+    let message = stderr(&output);
+    assert!(message.contains("nb-1-big-Index.db") && message.contains("do not ascend"), "{message}");
+}
+
 #[test]
 fn info_is_text_and_json() {
     let Some(folder) = statics() else { return };
