@@ -18,6 +18,7 @@ use runtime::reuse;
 
 use crate::big::entry::Promoted;
 use crate::big::promoted_cursor::{Found, Within};
+use crate::component::Component;
 use crate::data::reader::{Blocks, Data, DataReader, Guess, Pace};
 use crate::data::row::{Lead, RowCodec, RowHabit, Source};
 use crate::data::usual_rows::{Upcoming, UsualRows};
@@ -104,6 +105,8 @@ enum Left {
         partition: u64,
         promoted: Promoted,
         numbers: Range<u32>,
+        /// Where the piece begins that was read before, in bytes from the partition's start.
+        above: Option<u64>,
         open: DeletionTime,
     },
     /// Nothing.
@@ -142,7 +145,8 @@ impl ReverseReader {
             }
         };
         reader.exit = Some(found.exit);
-        reader.left = Left::Blocks { head, partition, promoted, numbers: found.blocks, open: found.open };
+        let Found { blocks: numbers, open, .. } = found;
+        reader.left = Left::Blocks { head, partition, promoted, numbers, above: None, open };
         reader
     }
 
@@ -192,7 +196,7 @@ impl ReverseReader {
                 self.finish(DeletionTime::LIVE);
                 Ok(())
             }
-            Left::Blocks { head, partition, promoted, numbers, open } => {
+            Left::Blocks { head, partition, promoted, numbers, above, open } => {
                 if let Some((key, head)) = head {
                     self.read_head(&key, head).await?;
                 }
@@ -200,9 +204,9 @@ impl ReverseReader {
                     self.finish(open);
                     return Ok(());
                 }
-                let first = self.read_blocks(partition, &promoted, numbers.clone()).await?;
-                let numbers = numbers.start..first;
-                self.left = Left::Blocks { head: None, partition, promoted, numbers, open };
+                let (first, start) = self.read_blocks(partition, &promoted, numbers.clone(), above).await?;
+                let (numbers, above) = (numbers.start..first, Some(start));
+                self.left = Left::Blocks { head: None, partition, promoted, numbers, above, open };
                 Ok(())
             }
         }
@@ -218,11 +222,25 @@ impl ReverseReader {
         Ok(())
     }
 
-    /// Reads the last few of the blocks; the number of the first one read.
-    async fn read_blocks(&mut self, partition: u64, promoted: &Promoted, numbers: Range<u32>) -> Result<u32> {
+    /// Reads the last few of the blocks, which end where those `above` them begin; the number of the first one read, and where it begins.
+    async fn read_blocks(
+        &mut self,
+        partition: u64,
+        promoted: &Promoted,
+        numbers: Range<u32>,
+        above: Option<u64>,
+    ) -> Result<(u32, u64)> {
         let table = self.table.clone();
         let cursor = table.index().cursor(&table.data().codec, promoted);
         let last = cursor.extent(numbers.end - 1).await?.reach;
+        if above.is_some_and(|above| above != last.end) {
+            let what = format!(
+                "block {} of the partition at {partition} of the data does not end where the next one begins",
+                numbers.end - 1
+            );
+            let path = table.descriptor().path_of(&Component::Index);
+            return Err(Error::corrupt(&path, promoted.blocks.start, what));
+        }
         let (mut first, mut start) = (numbers.end - 1, last.start);
         let Exit { at: exit, slack, end } = self.exit_of_piece(&last);
         let wanted = self.wanted.saturating_add(slack);
@@ -253,7 +271,7 @@ impl ReverseReader {
         };
         let piece = DataReader::piece(table.data().clone(), Blocks { range, open }, pace, self.slice.clone());
         self.take(piece).await?;
-        Ok(first)
+        Ok((first, start))
     }
 
     /// Where in its last block the rows of the next piece seem to end.
