@@ -151,6 +151,8 @@ impl SSTable {
         let summary = match summary {
             Some(summary) => {
                 summary.check_index_len(index_file.path(), index_file.len())?;
+                let path = descriptor.path_of(&Component::Summary);
+                summary.check_ends(&path, statistics.stats.ends())?;
                 summary
             }
             None => rebuild_summary(&index_file, partitioner).await?,

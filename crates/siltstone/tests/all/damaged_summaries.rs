@@ -5,12 +5,13 @@ use std::path::Path;
 
 use siltstone::database::{Database, Options, Scan, Write};
 use siltstone::{Error, Result};
+use sstable::Version;
 
 const KEYS: i32 = 40;
 
 /// Two flushes of one shard: all rows, then another version of some and the deletion of others.
-fn write(folder: &Path) {
-    let database = Database::open(folder, options(1)).wait().unwrap();
+fn write(folder: &Path, version: Version) {
+    let database = Database::open(folder, Options { version, ..options(1) }).wait().unwrap();
     let table = "CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c))";
     let table = database.create_table(table).wait().unwrap();
     for key in 0..KEYS {
@@ -29,6 +30,20 @@ fn write(folder: &Path) {
 
 fn options(shards: usize) -> Options {
     Options { shards, direct_io: false, cache: 4 << 20, ..Options::default() }
+}
+
+/// What each row is that is asked for by its key.
+fn asked_for(folder: &Path) -> Result<Vec<String>> {
+    let database = Database::open(folder, options(1)).wait()?;
+    let table = database.tables().remove(0);
+    let all = (0..KEYS).flat_map(|key| [0, 1].map(|row| (key, row)));
+    let rows = all.map(|(key, row)| {
+        let found = table.get(key, row).wait()?;
+        Ok(found.map_or_else(String::new, |row| format!("{:?}", row.values().collect::<Vec<_>>())))
+    });
+    let rows = rows.collect();
+    database.close().wait()?;
+    rows
 }
 
 /// What a scan by four shards has, before all is compacted and after that.
@@ -79,7 +94,7 @@ fn summaries(folder: &Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn no_row_is_lost_by_a_wrong_end() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path());
+    write(folder.path(), Version::Me);
     let all = summaries(folder.path());
     assert_eq!(all.len(), 2);
     let sound = tempfile::tempdir().unwrap();
@@ -101,5 +116,28 @@ fn no_row_is_lost_by_a_wrong_end() {
         }
     }
     assert!(wrong.is_empty(), "wrong rows, and no error: {wrong:?}");
+    assert!(told > 0);
+}
+
+/// Since `oa` the ends are told by Statistics.db too, which has checksums.
+#[test]
+fn no_row_is_beyond_a_wrong_end() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), Version::Oa);
+    let sound = tempfile::tempdir().unwrap();
+    copy_damaged(folder.path(), sound.path(), Path::new(""), (0, 0));
+    let (expected, mut told) = (asked_for(sound.path()).unwrap(), 0);
+    for summary in &summaries(folder.path()) {
+        let len = std::fs::metadata(summary).unwrap().len() as usize;
+        // The last key, which has four bytes, behind its length.
+        for damage in (len - 4..len).flat_map(|at| [0, 3, 7].map(|bit| (at, bit))) {
+            let copy = tempfile::tempdir().unwrap();
+            copy_damaged(folder.path(), copy.path(), summary, damage);
+            match asked_for(copy.path()) {
+                Ok(rows) => assert_eq!(rows, expected, "{damage:?}"),
+                Err(_) => told += 1,
+            }
+        }
+    }
     assert!(told > 0);
 }

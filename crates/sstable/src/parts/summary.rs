@@ -166,6 +166,27 @@ impl Summary {
         Err(Error::corrupt(index, index_len, what))
     }
 
+    /// That its first and last key are those that Statistics.db tells, where that does: what is told of keys beyond these is that
+    /// they are not there, and Summary.db has no checksum.
+    ///
+    /// # Errors
+    /// Names the key that is another one.
+    pub fn check_ends(&self, path: &Path, [first, last]: [Option<&[u8]>; 2]) -> Result<()> {
+        let is_other =
+            |own: &[u8], told: Option<&[u8]>| told.is_some_and(|key| !key.is_empty() && key != own);
+        let ends = HEADER + 4 * self.len() + self.entries.len();
+        let (at, which) = match () {
+            () if is_other(&self.first_key, first) => (ends, "first"),
+            () if is_other(&self.last_key, last) => (ends + 4 + self.first_key.len(), "last"),
+            () => return Ok(()),
+        };
+        let what = format!(
+            "the {which} key is not the one that Statistics.db tells: one of them is wrong; if it is Summary.db, all can be read \
+             without it"
+        );
+        Err(Error::corrupt(path, at as u64, what))
+    }
+
     /// The first key of the file. Empty where there are no entries.
     pub fn first_key(&self) -> &[u8] {
         &self.first_key

@@ -158,3 +158,18 @@ fn entries_point_into_the_index() {
     let error = summary.check_index_len(path, 300).unwrap_err().to_string();
     assert!(error.contains("Index.db: corrupt at offset 300: it ends here, but entry 2"), "{error}");
 }
+
+#[test]
+fn its_ends_are_those_that_are_told() {
+    let (entries, bytes) = sample();
+    let (summary, path) = (parse(&bytes).unwrap(), Path::new("oa-1-big-Summary.db"));
+    let [first, last] = [0, 6].map(|index: usize| Some(&entries[index].0[..]));
+    for told in [[first, last], [None; 2], [Some(&[][..]); 2]] {
+        summary.check_ends(path, told).unwrap();
+    }
+    let error = |told| summary.check_ends(path, told).unwrap_err().to_string();
+    let place = bytes.len() - 2 * 4 - entries[0].0.len() - entries[6].0.len();
+    let (at_first, at_last) = (place, place + 4 + entries[0].0.len());
+    assert!(error([last, last]).contains(&format!("{at_first}: the first key is not the one")));
+    assert!(error([first, first]).contains(&format!("{at_last}: the last key is not the one")));
+}

@@ -133,6 +133,11 @@ impl Stats {
     /// The compression ratio of data that is not compressed.
     pub const NOT_COMPRESSED: f64 = -1.0;
 
+    /// The first and the last key of the file, where that is told.
+    pub fn ends(&self) -> [Option<&[u8]>; 2] {
+        [self.first_key.as_deref(), self.last_key.as_deref()]
+    }
+
     pub(super) fn decode(part: &Part, version: Version) -> Result<Stats> {
         let mut cursor = part.cursor();
         let start = Start::decode(&mut cursor, version).map_err(|error| part.error(error))?;
