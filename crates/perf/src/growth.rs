@@ -35,6 +35,7 @@ use storage::commit_log::TableId;
 use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 
 use crate::arguments::{Format, Machine, VERSION as PROGRAM, bytes};
+use crate::fences;
 use crate::int_rows;
 use crate::interrupted;
 use crate::numbers::rounded;
@@ -82,7 +83,7 @@ const VERSION: Version = Version::Me;
 /// What one row costs, cold and warm, by the size of what it is in; along slices, 100 rows.
 ///
 /// Columns are requests / KiB: cold, of a read right after all was opened with empty caches, the mean of 20; warm, of one of --operations
-/// reads behind as many others; opening, of opening all SSTables.
+/// reads behind as many others; opening, of opening all SSTables. fences are told as the SSTables have them: small ones have none.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -155,7 +156,7 @@ struct Cost {
 }
 
 /// What was measured at one size.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct Point {
     size: u32,
     /// Of opening, all of it.
@@ -164,6 +165,8 @@ struct Point {
     cold: Option<Cost>,
     /// Of one of many reads.
     warm: Cost,
+    /// Whether reads went by fences, which small SSTables have none of.
+    fences: Value,
 }
 
 impl Growth {
@@ -184,7 +187,7 @@ impl Growth {
             if self.output_format == Format::Text {
                 writeln!(
                     out,
-                    "{:>10}  {:>16}  {:>16}  {:>20}",
+                    "{:>10}  {:>16}  {:>16}  {:>20}  fences",
                     self.along.name(),
                     "cold",
                     "warm",
@@ -224,7 +227,6 @@ impl Growth {
         json!({
             "version": PROGRAM,
             "along": self.along.name(),
-            "fences": self.fences,
             "operations": self.operations,
             "cold_reads": self.cold_reads(),
             "value_size": VALUE,
@@ -267,7 +269,8 @@ impl Growth {
             read(&table, &keys).await?;
         }
         warm.add(&shard.disk().stats().since(&before), self.operations);
-        Ok(Point { size, opening, cold: self.cold.then_some(cold), warm })
+        let fences = fences::told_of(&table);
+        Ok(Point { size, opening, cold: self.cold.then_some(cold), warm, fences })
     }
 
     /// How many reads are cold.
@@ -475,12 +478,14 @@ impl Cost {
 impl Point {
     fn text(&self) -> String {
         let cold = self.cold.map_or_else(|| "-".to_owned(), Cost::text);
-        format!("{:>10}  {cold:>16}  {:>16}  {:>20}", self.size, self.warm.text(), self.opening.text())
+        let [warm, opening] = [self.warm, self.opening].map(Cost::text);
+        let fences = self.fences.as_str().map_or_else(|| self.fences.to_string(), str::to_owned);
+        format!("{:>10}  {cold:>16}  {warm:>16}  {opening:>20}  {fences}", self.size)
     }
 
     fn json(&self) -> Value {
         let (cold, warm, opening) = (self.cold.map(Cost::json), self.warm.json(), self.opening.json());
-        json!({ "size": self.size, "cold": cold, "warm": warm, "opening": opening })
+        json!({ "size": self.size, "fences": self.fences, "cold": cold, "warm": warm, "opening": opening })
     }
 }
 

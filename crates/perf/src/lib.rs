@@ -17,6 +17,7 @@
 //! | `throughput` | operations by a number of workers at once |
 //! | `progress` | how far something is that takes long |
 //! | `int_rows`, `random` | rows that several of them read, and numbers that look random |
+//! | `fences` | whether reads went by fences, as it is told |
 //! | `room` | room for a dataset, and for nothing else |
 //! | `numbers` | numbers of several runs as one, and as they are printed |
 //! | `defaults` | what ScyllaDB does where a table says nothing else |
@@ -31,6 +32,7 @@ mod clocks;
 pub mod counters;
 mod defaults;
 pub mod fast_forward;
+mod fences;
 pub mod growth;
 mod int_rows;
 pub mod interrupted;

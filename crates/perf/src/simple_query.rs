@@ -121,6 +121,15 @@ pub struct SimpleQuery {
     machine: Machine,
 }
 
+/// What came of it.
+struct Measured {
+    lines: Vec<Line>,
+    /// Of an operation.
+    first_error: Option<Error>,
+    /// Whether reads went by fences, as the SSTables had them at the end.
+    fences: Value,
+}
+
 impl SimpleQuery {
     /// Does what the arguments say; results go to `out`.
     ///
@@ -130,11 +139,11 @@ impl SimpleQuery {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
             let machine = self.machine.found(shard.disk(), folder.path()).await?;
-            let (lines, first_error) = self.measure(&shard, (folder.path(), machine), out).await?;
+            let measured = self.measure(&shard, (folder.path(), machine), out).await?;
             if self.output_format == Format::Json {
-                writeln!(out, "{:#}", self.document(machine, &lines))?;
+                writeln!(out, "{:#}", self.document(machine, &measured))?;
             }
-            throughput::check(&lines, first_error.as_ref())
+            throughput::check(&measured.lines, measured.first_error.as_ref())
         })?
     }
 
@@ -143,7 +152,7 @@ impl SimpleQuery {
         shard: &Shard,
         (folder, machine): (&std::path::Path, Machine),
         out: &mut (dyn Write + Send),
-    ) -> Result<(Vec<Line>, Option<Error>)> {
+    ) -> Result<Measured> {
         let is_text = self.output_format == Format::Text;
         if is_text {
             writeln!(out, "Running test with config: {}", self.config(machine))?;
@@ -152,12 +161,7 @@ impl SimpleQuery {
         if self.is_filled() {
             self.fill(&bench).await?;
             if is_text {
-                let (count, bytes) = bench.sstables();
-                writeln!(
-                    out,
-                    "Created {} partitions, {bytes} bytes of data in {count} SSTables",
-                    self.partitions
-                )?;
+                writeln!(out, "{}", self.filled(&bench))?;
             }
         }
         let (operated, meters) = (bench.clone(), bench.meters());
@@ -179,8 +183,9 @@ impl SimpleQuery {
         if is_text {
             write!(out, "\n{}", Summary::new(&lines).text())?;
         }
+        let fences = bench.fences();
         bench.close().await?;
-        Ok((lines, first_error))
+        Ok(Measured { lines, first_error, fences })
     }
 
     /// Fills the table in, which takes long where memory has room for a few rows only.
@@ -188,6 +193,17 @@ impl SimpleQuery {
         let mut progress = Progress::begin();
         let told = |filled: u32| format!("{filled} of {} partitions are filled in", self.partitions);
         bench.fill(|filled| progress.tell(|| told(filled))).await
+    }
+
+    /// What was filled in, and where it is.
+    fn filled(&self, bench: &Bench) -> String {
+        let (count, bytes) = bench.sstables();
+        let fences = match bench.fences() {
+            Value::Null => String::new(),
+            Value::String(told) => format!(", fences: {told}"),
+            told => format!(", fences: {told}"),
+        };
+        format!("Created {} partitions, {bytes} bytes of data in {count} SSTables{fences}", self.partitions)
     }
 
     /// Writes begin with an empty table.
@@ -231,7 +247,7 @@ impl SimpleQuery {
         }
     }
 
-    /// The parameters and what else decides: how each is called in text, as the published program prints it, and in JSON. Null is
+    /// The parameters and what else decides, all but direct I/O as it was asked for: how each is called in text, as the published program prints it, and in JSON. Null is
     /// what was not asked for.
     fn parameters(&self, machine: Machine) -> [(&'static str, &'static str, Value); 17] {
         let seconds = self.operations.is_none().then(|| rounded(self.duration.as_secs_f64(), 9));
@@ -268,13 +284,14 @@ impl SimpleQuery {
         format!("{{{}}}", told.join(", "))
     }
 
-    fn document(&self, machine: Machine, lines: &[Line]) -> Value {
+    fn document(&self, machine: Machine, measured: &Measured) -> Value {
         let parameters = self.parameters(machine).map(|(_, name, value)| (name.to_owned(), value));
         json!({
             "version": VERSION,
             "parameters": parameters.into_iter().collect::<Map<String, Value>>(),
-            "stats": Summary::new(lines).json(),
-            "lines": lines.iter().map(Line::json).collect::<Vec<Value>>(),
+            "fences": measured.fences,
+            "stats": Summary::new(&measured.lines).json(),
+            "lines": measured.lines.iter().map(Line::json).collect::<Vec<Value>>(),
         })
     }
 }
@@ -316,18 +333,19 @@ mod tests {
     #[test]
     fn parameters_are_the_same_as_text_and_as_json() {
         let machine = Machine { io_uring: true, direct_io: false };
-        let line = [Line { operations: 1, ..Line::default() }];
+        let lines = vec![Line { operations: 1, ..Line::default() }];
+        let measured = Measured { lines, first_error: None, fences: json!("none") };
         let of_time =
             parsed(&["--duration", "2.5", "--enable-cache", "0", "--sstable-summary-ratio", "0.005"]);
         let text = "{partitions=10000, concurrency=100, mode=read, query_single_key=no, counters=no, flush=no, memory=1073741824, \
                     cache=no, bypass_cache=no, index_cache=yes, summary_ratio=0.005, fences=yes, format=me, direct_io=no, \
                     io_uring=yes, duration=2.5}";
         assert_eq!(of_time.config(machine), text);
-        let json = of_time.document(machine, &line)["parameters"].clone();
+        let json = of_time.document(machine, &measured)["parameters"].clone();
         assert_eq!((&json["enable_cache"], &json["direct_io"]), (&false.into(), &false.into()));
         assert_eq!((&json["operations"], &json["duration"]), (&Value::Null, &json!(2.5)));
         let of_count = parsed(&["--operations", "7"]);
         assert!(of_count.config(machine).ends_with(", operations=7}"));
-        assert_eq!(of_count.document(machine, &line)["parameters"]["duration"], Value::Null);
+        assert_eq!(of_count.document(machine, &measured)["parameters"]["duration"], Value::Null);
     }
 }

@@ -50,6 +50,24 @@ fn a_row_costs_a_request_or_two_along_all_that_grows() {
     }
 }
 
+/// A single partition of a row has none, whatever was asked for.
+#[test]
+fn fences_are_told_as_the_files_have_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for (asked, told) in
+        [("true", [Value::from("none"), true.into()]), ("false", ["none".into(), "none".into()])]
+    {
+        let arguments = ["--along", "partitions", "--sizes", "1,1500", "--cold", "0", "--fences", asked];
+        let json = run(folder.path(), &[&arguments[..], &["--output-format", "json"]].concat());
+        let document: Value = serde_json::from_str(stdout(&json)).unwrap();
+        assert_eq!([0, 1].map(|at| document["points"][at]["fences"].clone()), told, "{asked}");
+        let text = run(folder.path(), &arguments);
+        let words = told.map(|told| told.as_str().map_or(told.to_string(), str::to_owned));
+        let lines = stdout(&text).lines().skip(1).zip(&words);
+        assert_eq!(lines.filter(|(line, word)| line.ends_with(&format!("  {word}"))).count(), 2, "{asked}");
+    }
+}
+
 #[test]
 fn what_was_measured_is_told_where_a_later_size_fails() {
     let folder = tempfile::tempdir().unwrap();

@@ -87,6 +87,30 @@ fn documents_tell_the_version_of_the_program() {
     }
 }
 
+/// What is in memory alone has no SSTable, and a single partition no fences, whatever was asked for.
+#[test]
+fn fences_are_told_as_the_files_have_them() {
+    for (options, told) in [
+        (&[][..], Value::Null),
+        (&["--flush"], true.into()),
+        (&["--flush", "--fences", "false"], "none".into()),
+        (&["--flush", "--partitions", "1"], "none".into()),
+    ] {
+        let partitions = if options.contains(&"--partitions") { &[][..] } else { &["--partitions", "1500"] };
+        let arguments = [&["--operations", "5"], partitions, options].concat();
+        let json = run("simple-query", &[&arguments[..], &["--output-format", "json"]].concat());
+        let document: Value = serde_json::from_str(stdout(&json)).unwrap();
+        assert_eq!(document["fences"], told, "{options:?}");
+        assert_eq!(document["parameters"]["fences"], !options.contains(&"--fences"));
+        let text = run("simple-query", &arguments);
+        let created = stdout(&text).lines().nth(1).unwrap();
+        let words = told.as_str().map_or(told.to_string(), str::to_owned);
+        let end =
+            if told.is_null() { " 0 SSTables".to_owned() } else { format!(" 1 SSTables, fences: {words}") };
+        assert!(created.starts_with("Created ") && created.ends_with(&end), "{created}");
+    }
+}
+
 #[test]
 fn text_is_a_line_a_second_and_a_summary() {
     let output = run("simple-query", &["--partitions", "100", "--duration", "2", "--write"]);

@@ -13,6 +13,7 @@ use super::cases::{Case, Group};
 use super::dataset::Shape;
 use super::figures::Summary;
 use crate::arguments::VERSION;
+use crate::fences;
 
 /// Columns that need more room than their names.
 const WIDTHS: [(&str, usize); 22] = [
@@ -101,7 +102,7 @@ impl Output for Text<'_> {
             shape.column_index_size_in_kb,
             shape.format.name(),
             shape.compression,
-            text("fences", &fences_told(fences)),
+            text("fences", &fences::told(fences)),
             reading.search_name(),
             if reading.row_cache { "on" } else { "off" },
             reading.cache >> 20,
@@ -150,7 +151,7 @@ impl Output for Json<'_> {
             "group": group.name(),
             "dataset": group.dataset().name(),
             "made_of": shape.to_json(),
-            "fences": fences_told(fences),
+            "fences": fences::told(fences),
             "index_search": reading.search_name(),
             "row_cache": reading.row_cache,
             "keep_cache_across_test_cases": reading.keeps_cache,
@@ -172,16 +173,6 @@ impl Output for Json<'_> {
         self.close_group();
         writeln!(self.out, "{:#}", Value::Array(std::mem::take(&mut self.groups)))?;
         Ok(self.out.flush()?)
-    }
-}
-
-/// Whether reads went by fences; where they could not, why.
-fn fences_told(fences: &Usage) -> Value {
-    match fences {
-        Usage::InUse { .. } => true.into(),
-        Usage::Off => false.into(),
-        // Too little has none, and what was written without them.
-        Usage::Absent | Usage::Ignored { .. } => fences.to_string().into(),
     }
 }
 
@@ -268,13 +259,6 @@ mod tests {
         assert_eq!(lines[3][..3], ["offset", "read", "time"]);
         assert_eq!(lines[4][..7], ["0", "1", "0.002000", "1", "1", "500", "0"]);
         assert!(text.lines().skip(3).all(|line| line.len() == text.lines().nth(3).unwrap().len()));
-    }
-
-    #[test]
-    fn fences_are_told_as_they_are() {
-        let ignored = Usage::Ignored { why: "it is of others".to_owned() };
-        let told = [Usage::InUse { bytes: 7 }, Usage::Off, Usage::Absent, ignored].map(|of| fences_told(&of));
-        assert_eq!(told, [json!(true), json!(false), json!("none"), json!("ignored: it is of others")]);
     }
 
     #[test]

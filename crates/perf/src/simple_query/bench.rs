@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use model::{Fragment, FragmentReader, LiveRows, Mutation, Next, Slice, flat};
 use runtime::{Shard, Signal};
+use serde_json::Value;
 use siltstone::{Error, Result};
 use sstable::{Version, WriteOptions};
 use storage::admission::AdmissionOptions;
@@ -17,6 +18,7 @@ use storage::{Caching, Definition, Generations, ReadRequest, Store, StoreOptions
 
 use super::rows::{self, Found};
 use crate::defaults::write_options;
+use crate::fences;
 use crate::interrupted;
 use crate::random::Random;
 use crate::throughput::Meters;
@@ -166,6 +168,11 @@ impl Bench {
         let set = self.table.sstables();
         let bytes = set.members().iter().map(|member| member.sstable.data().file.len());
         (set.members().len(), bytes.sum())
+    }
+
+    /// Whether reads of them go by fences.
+    pub(crate) fn fences(&self) -> Value {
+        fences::told_of(&self.table)
     }
 
     /// Ends what goes on by itself.

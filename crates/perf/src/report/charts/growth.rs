@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::super::chart::{Axis, Chart, Form, Line};
-use super::ours;
+use super::{grouped, ours};
+use crate::fences;
 
 /// What stands below: what grows, by its name in the results.
 const SIZES: [(&str, &str); 7] = [
@@ -28,9 +29,9 @@ pub(super) fn charts(curve: &Value) -> Option<Vec<Chart>> {
         "slices" => ("100 rows", " A slice is of 100 rows, from any row on."),
         _ => ("A row", ""),
     };
-    let fences = if curve["fences"] == false { " No fences." } else { "" };
     let reading = super::reading(curve);
     let points = curve["points"].as_array()?;
+    let fences = without_fences(curve, points);
     let line = |name: &str, color: usize, value: &dyn Fn(&Value) -> Option<f64>| {
         let points = points.iter().filter_map(|point| Some((point["size"].as_f64()?, value(point)?)));
         ours(name, color, points.collect())
@@ -59,6 +60,19 @@ pub(super) fn charts(curve: &Value) -> Option<Vec<Chart>> {
     Some(charts)
 }
 
+/// At which sizes SSTables had no fences. Results of before tell what was asked for, of all sizes.
+fn without_fences(curve: &Value, points: &[Value]) -> String {
+    let without = points.iter().filter(|point| fences::are_missing(&point["fences"]));
+    let without: Vec<String> = without.filter_map(|point| point["size"].as_u64().map(grouped)).collect();
+    if curve["fences"] == false || (without.len() == points.len() && !points.is_empty()) {
+        " No fences.".to_owned()
+    } else if without.is_empty() {
+        String::new()
+    } else {
+        format!(" No fences at {}.", without.join("; "))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -73,6 +87,22 @@ mod tests {
         assert_eq!((counted.len(), counted[0].lines[1].points[0]), (3, (10.0, 1.0)));
         point["instructions"] = Value::Null;
         assert_eq!(charts(&json!({ "along": "rows", "points": [point] })).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn sizes_without_fences_are_told() {
+        let note = |fences: [Value; 3]| {
+            let points = [1, 10, 1000].into_iter().zip(fences);
+            let points = points.map(|(size, fences)| json!({ "size": size, "fences": fences }));
+            let curve = json!({ "along": "partitions", "points": points.collect::<Vec<Value>>() });
+            charts(&curve).unwrap().remove(0).note
+        };
+        let (some, none) = (json!(true), json!("none"));
+        let told = [[&some, &some, &some], [&none, &none, &some], [&none, &none, &none]];
+        let told = told.map(|fences| note(fences.map(Value::clone)));
+        for (note, end) in told.iter().zip(["other reads.", " No fences at 1; 10.", " No fences."]) {
+            assert!(note.ends_with(end), "{note}");
+        }
     }
 
     #[test]

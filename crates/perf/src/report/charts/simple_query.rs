@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::super::chart::{Axis, Chart, Form, Line};
 use super::super::published::{self, QUERIES};
 use super::{grouped, ours};
+use crate::fences;
 use crate::numbers::middle;
 use crate::simple_query::CONCURRENCY;
 
@@ -28,7 +29,7 @@ const UNLIKE: &str = " What is published is of a whole query, here it is the rea
 
 /// The charts of a run; `None` if it is none.
 pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
-    let (lines, parameters) = (results["lines"].as_array()?, &results["parameters"]);
+    let (lines, parameters) = (results["lines"].as_array()?, &parameters(results));
     let others = published::lines(QUERIES).iter().find(|line| is_of(parameters, line));
     let title =
         |what: &str| format!("simple-query, {}: {what}", parameters["mode"].as_str().unwrap_or("read"));
@@ -48,6 +49,15 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
         charts.push(Chart::bars(title("cost"), names, "an operation", costs(stats, &counted, others), note));
     }
     Some(charts)
+}
+
+/// The parameters, with the fences that the SSTables had in the place of those that were asked for.
+fn parameters(results: &Value) -> Value {
+    let mut parameters = results["parameters"].clone();
+    if let (Some(fields), false) = (parameters.as_object_mut(), results["fences"].is_null()) {
+        fields.insert("fences".to_owned(), results["fences"].clone());
+    }
+    parameters
 }
 
 /// Second by second; a bar where it is one line, of a second or of a number of operations.
@@ -89,7 +99,7 @@ fn settings(parameters: &Value) -> String {
         (is("bypass_cache", true.into()), "past the row cache"),
         (is("enable_cache", false.into()), "no row cache"),
         (is("enable_index_cache", false.into()), "no index cache"),
-        (is("fences", false.into()), "no fences"),
+        (fences::are_missing(&parameters["fences"]), "no fences"),
     ];
     let ratio = &parameters["sstable_summary_ratio"];
     let others = [
@@ -119,7 +129,7 @@ fn is_of(parameters: &Value, line: &Value) -> bool {
 
 /// Whether the summary is asked, of which there was more: where there are fences it is not.
 fn is_of_summary(parameters: &Value) -> bool {
-    parameters["fences"] == false
+    fences::are_missing(&parameters["fences"])
 }
 
 /// What an operation costs: here, and before and after the published change.
@@ -177,6 +187,13 @@ mod tests {
         with_fences["parameters"]["fences"] = json!(true);
         let drawn = charts(&with_fences).unwrap();
         assert!(drawn[0].lines.len() == 1 && drawn[0].note.contains("summary ratio 0.005"), "{drawn:?}");
+        with_fences["fences"] = json!("none");
+        let drawn = charts(&with_fences).unwrap();
+        assert!(
+            drawn[0].lines.len() == 3 && drawn[0].note.contains("no fences"),
+            "they were asked for alone: {drawn:?}"
+        );
+        with_fences["fences"] = json!(true);
         with_fences["parameters"]["sstable_summary_ratio"] = json!(0.0005);
         assert_eq!(charts(&with_fences).unwrap()[0].lines.len(), 3, "there it is the usual summary");
         parameters["concurrency"] = json!(1);
