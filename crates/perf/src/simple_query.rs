@@ -213,12 +213,14 @@ impl SimpleQuery {
 
     /// A line is of a second, the last one with what is left of a second behind it.
     fn untils(&self) -> impl Iterator<Item = Until> + use<> {
-        let time = self.duration;
-        let whole = time.as_secs().saturating_sub(1);
-        let last = Until::Elapsed(time - Duration::from_secs(whole));
-        let seconds = (0..whole).map(|_| Until::Elapsed(Duration::from_secs(1)));
-        let all = if self.operations.is_none() { usize::MAX } else { 0 };
-        self.operations.map(Until::Operations).into_iter().chain(seconds.chain([last]).take(all))
+        let (whole, last) = match self.operations {
+            Some(count) => (0, Until::Operations(count)),
+            None => {
+                let whole = self.duration.as_secs().saturating_sub(1);
+                (whole, Until::Elapsed(self.duration - Duration::from_secs(whole)))
+            }
+        };
+        (0..whole).map(|_| Until::Elapsed(Duration::from_secs(1))).chain([last])
     }
 
     fn mode(&self) -> (Mode, &'static str) {
