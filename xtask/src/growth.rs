@@ -67,12 +67,12 @@ pub fn run(options: &Options) -> Result<()> {
             curves.extend(written(along)?);
             continue;
         }
-        let mut points = Vec::new();
+        let mut printed = Vec::new();
         for size in sizes.iter().filter(|size| **size <= options.most) {
             eprintln!("{along}: {size}");
-            points.push(point(&program, &data, (along, *size), operations)?);
+            printed.push(measured(&program, &data, (along, *size), operations)?);
         }
-        curves.push(json!({ "along": along, "points": points }));
+        curves.extend(curve(printed));
     }
     let tables: String = curves.iter().map(table).collect();
     print!("{tables}");
@@ -110,20 +110,28 @@ fn draw(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a row costs at one size.
-fn point(program: &Path, data: &Path, (along, size): (&str, u32), operations: u64) -> Result<Value> {
+/// What is printed of one size, with the instructions of its point, and of how many operations these are.
+fn measured(program: &Path, data: &Path, (along, size): (&str, u32), operations: u64) -> Result<Value> {
     let arguments = format!("growth --along {along} --sizes {size}");
     let mut command = Command::new(program);
     command.args(arguments.split(' ')).args(["--output-format", "json", "--data-directory"]).arg(data);
-    let printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
+    let mut printed: Value = serde_json::from_slice(&checked(&mut command)?.stdout)?;
     check_direct(&printed)?;
-    let mut point = printed["points"][0].clone();
     let warm = format!("{arguments} --cold false");
     let (once, _) = counted(program, &warm, Some(data), operations)?;
     let (thrice, _) = counted(program, &warm, Some(data), 3 * operations)?;
     // Each run reads as many rows before as those that it counts.
-    point["instructions"] = json!(((thrice - once) / (4 * operations) as f64).round());
-    Ok(point)
+    printed["points"][0]["instructions"] = json!(((thrice - once) / (4 * operations) as f64).round());
+    printed["counted_operations"] = json!([operations, 3 * operations]);
+    Ok(printed)
+}
+
+/// What is printed of several sizes as one curve: all points, and the settings, which are those of each; `None` of no size.
+fn curve(printed: Vec<Value>) -> Option<Value> {
+    let points: Vec<Value> = printed.iter().map(|of_size| of_size["points"][0].clone()).collect();
+    let mut curve = printed.into_iter().next()?;
+    curve["points"] = points.into();
+    Some(curve)
 }
 
 fn table(curve: &Value) -> String {
@@ -149,6 +157,15 @@ fn cost(cost: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_curve_has_the_settings_of_its_points() {
+        let printed =
+            [10, 100].map(|size| json!({ "version": "1", "along": "rows", "points": [{ "size": size }] }));
+        let points = json!([{ "size": 10 }, { "size": 100 }]);
+        let expected = json!({ "version": "1", "along": "rows", "points": points });
+        assert_eq!((curve(printed.into()), curve(Vec::new())), (Some(expected), None));
+    }
 
     #[test]
     fn a_curve_is_a_table() {
