@@ -27,7 +27,7 @@ const PAGE: &str = "docs/performance/instructions.md";
 const VALGRIND: [&str; 3] = ["--quiet", "--tool=cachegrind", "--cache-sim=no"];
 
 /// What each run is told: valgrind knows no io_uring, and data is at hand in the page cache of the operating system.
-const MACHINE: [&str; 6] = ["--io-uring", "false", "--direct-io", "false", "--output-format", "json"];
+const MACHINE: &str = "--io-uring false --direct-io false";
 
 /// What can be chosen.
 #[derive(Debug, Args)]
@@ -237,13 +237,18 @@ pub(crate) fn counted(
     let counts = folder.path().join("counts");
     let mut command = Command::new("valgrind");
     command.args(VALGRIND).arg(format!("--cachegrind-out-file={}", counts.display())).arg(program);
-    command.args(arguments.split(' ')).args(MACHINE).args(["--operations", &operations.to_string()]);
+    command.args(full(arguments, operations).split(' ')).args(["--output-format", "json"]);
     if let Some(data) = data {
         command.arg("--data-directory").arg(data);
     }
     let printed = serde_json::from_slice(&checked(&mut command)?.stdout)?;
     let counts = fs::read_to_string(counts)?;
     Ok((instructions(&counts).ok_or("valgrind has counted nothing")?, printed))
+}
+
+/// All that a run is told and that its counts depend on.
+fn full(arguments: &str, operations: u64) -> String {
+    format!("{arguments} {MACHINE} --operations {operations}")
 }
 
 impl Taken {
@@ -274,10 +279,11 @@ fn table(lines: &[(&Operation, Taken)]) -> String {
     let mut table =
         "| operation | instructions | allocations | published | `siltstone perf …` |\n".to_owned();
     table += "|---|---:|---:|---:|---|\n";
-    for (Operation { what, arguments, published, .. }, taken) in lines {
+    for (Operation { what, arguments, times, published }, taken) in lines {
         let (instructions, allocations) = (grouped(taken.instructions, 0), taken.allocations);
         let published = if published.is_empty() { "–" } else { published };
-        table += &format!("| {what} | {instructions} | {allocations:.1} | {published} | `{arguments}` |\n");
+        let command = full(arguments, *times);
+        table += &format!("| {what} | {instructions} | {allocations:.1} | {published} | `{command}` |\n");
     }
     table
 }
@@ -311,7 +317,8 @@ mod tests {
         let table = table(&lines);
         assert!(
             table.contains(
-                "| a row, row cache | 1,234,567 | 12.3 | – | `reads --from row-cache --what row` |\n"
+                "| a row, row cache | 1,234,567 | 12.3 | – | `reads --from row-cache --what row --io-uring false --direct-io false \
+                 --operations 5000` |\n"
             )
         );
         assert!(table.lines().all(|line| line.matches('|').count() == 6), "{table}");
