@@ -309,21 +309,30 @@ impl Part {
         self.to_possible_value().expect("none is hidden").get_name().to_owned()
     }
 
-    /// That what it takes is there. A page is written with all of its columns only, for some of which control groups are made.
+    /// That what it takes is there.
     fn check_tools(self, options: &Options) -> Result<()> {
-        let is_written = options.write;
         match self {
-            Part::DiskRates | Part::AtOnce | Part::Cassandra if is_written => match Confined::to(1024) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(format!("no control group can be made, and without one not all columns are there to be written: {error}").into()),
-            },
+            Part::DiskRates | Part::AtOnce => check_groups(options),
+            Part::Cassandra => check_groups(options).and_then(|()| cassandra::check_java(options)),
             Part::Disk | Part::Many => check_tool("strace", "counts the requests"),
-            Part::Cqlite if is_written && options.fixture.is_none() => {
+            Part::Cqlite if options.write && options.fixture.is_none() => {
                 Err("the page has a row of a fixture that cqlite reads: --fixture names its folder".into())
             }
             Part::DiskInstructions | Part::Instructions | Part::LoadInstructions => check_valgrind(),
             _ => Ok(()),
         }
+    }
+}
+
+/// That control groups can be made, if a page is written: that is done with all of its columns only, some of which take one.
+fn check_groups(options: &Options) -> Result<()> {
+    match options.write.then(|| Confined::to(1024)) {
+        Some(Err(error)) => {
+            let what =
+                "no control group can be made, and without one not all columns are there to be written";
+            Err(format!("{what}: {error}").into())
+        }
+        Some(Ok(_)) | None => Ok(()),
     }
 }
 

@@ -24,6 +24,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use testkit::command::checked;
 
+use crate::instructions::check_valgrind;
 use crate::measure::check_direct;
 use crate::workspace::{perf, root, target};
 use crate::{Result, pages};
@@ -66,16 +67,19 @@ type Part = (&'static str, String);
 /// # Errors
 /// If a run fails, or a page has no place for a table.
 pub fn run(options: &Options) -> Result<()> {
+    let is_chosen = |of: &&Benchmark| options.only.is_empty() || options.only.contains(of);
+    let chosen: Vec<&Benchmark> = Benchmark::value_variants().iter().filter(is_chosen).collect();
+    // Before the others are run, which takes long.
+    if chosen.contains(&&Benchmark::SimpleQuery) {
+        check_valgrind()?;
+    }
     let bench = Bench {
         program: perf()?,
         folder: options.data.clone().unwrap_or_else(target),
         published: serde_json::from_str(&fs::read_to_string(root().join(PUBLISHED))?)?,
     };
     fs::create_dir_all(&bench.folder)?;
-    for benchmark in Benchmark::value_variants() {
-        if !options.only.is_empty() && !options.only.contains(benchmark) {
-            continue;
-        }
+    for benchmark in chosen {
         let parts = match benchmark {
             Benchmark::FastForward => fast_forward::parts(&bench)?,
             Benchmark::SimpleQuery => simple_query::parts(&bench)?,

@@ -14,7 +14,7 @@ use super::confined::{Confined, forget};
 use super::contestants::{Contestant, Dataset, Task};
 use super::tables::{Cell, Table};
 use super::{
-    AT_ONCE_CASES, CLOCKS, Comparison, DiskCase, MEMORY_CASES, READERS, STEADY_CASES, TIMED_AT_ONCE,
+    AT_ONCE_CASES, CLOCKS, Comparison, DiskCase, MEMORY_CASES, Options, READERS, STEADY_CASES, TIMED_AT_ONCE,
     all_equal, in_memory,
 };
 use crate::Result;
@@ -47,6 +47,16 @@ const LOADED: [&str; 2] = [
     "CREATE KEYSPACE loaded WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE loaded.rows (k int, c int, v blob, PRIMARY KEY (k, c)) WITH compression = {'enabled': 'false'}",
 ];
+
+/// That Cassandra is there, and Java and its compiler, by having it do nothing.
+///
+/// # Errors
+/// If one of them is missing, or Maven, which brings Cassandra the first time.
+pub(super) fn check_java(options: &Options) -> Result<()> {
+    let cassandra = Cassandra::prepare(&target(), options.cassandra.as_deref())?;
+    let folder = tempfile::tempdir()?;
+    cassandra.tools(folder.path(), &[]).map_err(|error| format!("Cassandra does not start: {error}").into())
+}
 
 impl Comparison<'_> {
     /// In memory with few rows, from disk with many, and loads of some.

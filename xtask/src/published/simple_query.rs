@@ -45,7 +45,6 @@ const COLUMNS: [&str; 4] = ["allocs_per_op", "logallocs_per_op", "tasks_per_op",
 
 /// Runs all, and says what the tables are.
 pub(super) fn parts(bench: &Bench) -> Result<Vec<Part>> {
-    instructions::check_valgrind()?;
     let published = bench.lines("queries")?;
     let mut lines = Vec::new();
     for ((name, arguments, seconds), of_others) in PUBLISHED.into_iter().zip(published) {
