@@ -56,6 +56,6 @@ mod tests {
         let clocks = Clocks::now();
         std::thread::sleep(Duration::from_millis(50));
         let passed = clocks.passed();
-        assert!(passed.wall >= Duration::from_millis(50) && passed.cpu < passed.wall, "{passed:?}");
+        assert!(passed.wall >= Duration::from_millis(50) && passed.cpu < passed.wall / 2, "{passed:?}");
     }
 }

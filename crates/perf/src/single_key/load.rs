@@ -299,26 +299,26 @@ mod tests {
         assert!(run.rate() <= 1001.0, "{}", run.rate());
     }
 
+    /// Of operations that all wait until as many as may be are under way, and longer than anybody is patient from then on.
     #[test]
     fn what_is_too_much_comes_to_an_end() {
-        let ended = runtime::run(ShardOptions::default(), async |_| {
-            let (at_once, most) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
-            let counted = (at_once.clone(), most.clone());
+        let patience = Duration::from_millis(50);
+        let run = runtime::run(ShardOptions::default(), async |_| {
+            let (begun, all_since) = (Cell::new(0), Cell::new(None));
             let operation = Rc::new(async move || {
-                let (at_once, most) = &counted;
-                at_once.set(at_once.get() + 1);
-                most.set(most.get().max(at_once.get()));
-                runtime::yield_now().await;
-                at_once.set(at_once.get() - 1);
+                begun.set(begun.get() + 1);
+                if begun.get() == MOST_UNDER_WAY {
+                    all_since.set(Some(Instant::now()));
+                }
+                while all_since.get().is_none_or(|since| since.elapsed() < patience) {
+                    runtime::yield_now().await;
+                }
                 Ok(())
             });
-            let rate = (1e7, Duration::ZERO);
-            let run = at_rate(&operation, rate, u32::MAX, Duration::from_millis(50)).await;
-            (run, at_once.get(), most.get())
+            at_rate(&operation, (1e7, Duration::ZERO), u32::MAX, patience).await
         });
-        let (run, at_once, most) = ended.unwrap();
-        let count = run.unwrap().taken.len();
-        assert!(count > 0 && count < 1 << 30, "{count}");
-        assert_eq!((at_once, most), (0, MOST_UNDER_WAY));
+        let run = run.unwrap().unwrap();
+        assert_eq!(run.taken.len(), MOST_UNDER_WAY, "no more begin");
+        assert!(run.time >= patience, "{:?}", run.time);
     }
 }
