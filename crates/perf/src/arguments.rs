@@ -15,11 +15,19 @@ use crate::room;
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How results are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Args)]
+pub struct Printing {
+    /// How the results are printed on stdout; all else is told on stderr.
+    #[arg(long = "output-format", value_enum, default_value = "text", value_name = "FORMAT")]
+    pub(crate) format: Format,
+}
+
+/// What they are printed as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Format {
-    /// Lines, as they come.
+    /// Lines for people, each as soon as it is known.
     Text,
-    /// One document.
+    /// One document of JSON, at the end.
     Json,
 }
 

@@ -23,7 +23,7 @@ use self::files::Files;
 use self::inserts::Inserts;
 use self::state::State;
 use self::ways::Way;
-use crate::arguments::{Format, Machine, VERSION, bytes, chance};
+use crate::arguments::{Format, Machine, Printing, VERSION, bytes, chance};
 use crate::interrupted;
 use crate::numbers::rounded;
 
@@ -103,9 +103,8 @@ pub struct Bloomfile {
     #[arg(long, value_name = "DIR")]
     data_directory: Option<PathBuf>,
 
-    /// How the results are printed. JSON is printed at the end.
-    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
-    output_format: Format,
+    #[command(flatten)]
+    printing: Printing,
 
     #[command(flatten)]
     machine: Machine,
@@ -132,7 +131,7 @@ impl Bloomfile {
         let temporary = tempfile::tempdir()?;
         let folder = self.data_directory.clone().unwrap_or_else(|| temporary.path().to_owned());
         std::fs::create_dir_all(&folder).map_err(|error| Error::file(&folder, error.to_string()))?;
-        let is_text = self.output_format == Format::Text;
+        let is_text = self.printing.format == Format::Text;
         if is_text {
             writeln!(
                 out,

@@ -29,7 +29,7 @@ use self::cases::{Case, Group};
 use self::dataset::{DESCRIPTION, Dataset, Shape};
 use self::figures::Summary;
 use self::output::{Json, Output, Text};
-use crate::arguments::{Format, Machine, seconds, versions};
+use crate::arguments::{Format, Machine, Printing, seconds, versions};
 use crate::{interrupted, room};
 
 /// So many rows have int clustering keys, with absent ones between them.
@@ -134,9 +134,8 @@ pub struct FastForward {
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     test_case_duration: Duration,
 
-    /// How the results are printed. JSON is printed at the end.
-    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
-    output_format: Format,
+    #[command(flatten)]
+    printing: Printing,
 
     /// Memory for all that is cached, in MiB.
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
@@ -173,7 +172,7 @@ impl FastForward {
             if !runs {
                 return Ok(());
             }
-            match self.output_format {
+            match self.printing.format {
                 Format::Text => self.run_all(&shard, &mut Text::new(out)).await,
                 Format::Json => self.run_all(&shard, &mut Json::new(out)).await,
             }

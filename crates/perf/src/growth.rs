@@ -34,7 +34,7 @@ use sstable::{SSTableWriter, Version, WriteOptions};
 use storage::commit_log::TableId;
 use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 
-use crate::arguments::{Format, Machine, VERSION as PROGRAM, bytes};
+use crate::arguments::{Format, Machine, Printing, VERSION as PROGRAM, bytes};
 use crate::fences;
 use crate::int_rows;
 use crate::interrupted;
@@ -121,9 +121,8 @@ pub struct Growth {
     #[arg(long, value_name = "DIR", default_value = "perf-growth")]
     data_directory: PathBuf,
 
-    /// How the results are printed.
-    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
-    output_format: Format,
+    #[command(flatten)]
+    printing: Printing,
 
     #[command(flatten)]
     machine: Machine,
@@ -184,7 +183,7 @@ impl Growth {
             .map_err(|error| Error::file(&self.data_directory, error.to_string()))?;
         runtime::run(self.machine.shard(), async |shard| {
             let machine = self.machine.found(shard.disk(), &self.data_directory).await?;
-            if self.output_format == Format::Text {
+            if self.printing.format == Format::Text {
                 writeln!(
                     out,
                     "{:>10}  {:>16}  {:>16}  {:>20}  fences",
@@ -196,7 +195,7 @@ impl Growth {
             }
             let mut points = Vec::new();
             let measured = self.measure_all(&shard, out, &mut points).await;
-            if self.output_format == Format::Json {
+            if self.printing.format == Format::Json {
                 writeln!(out, "{:#}", self.document(machine, &points))?;
             }
             measured
@@ -215,7 +214,7 @@ impl Growth {
                 Err(_) if interrupted::is_interrupted() => break,
                 measured => measured?,
             };
-            if self.output_format == Format::Text {
+            if self.printing.format == Format::Text {
                 writeln!(out, "{}", point.text())?;
             }
             points.push(point);

@@ -20,7 +20,7 @@ use storage::commit_log::{LogPosition, TableId};
 use storage::row_cache::Known;
 use storage::{Caching, Context, Definition, Generations, ReadRequest, Table};
 
-use crate::arguments::{Format, Machine, VERSION};
+use crate::arguments::{Format, Machine, Printing, VERSION};
 use crate::int_rows::{self, apply, clustering, key, schema};
 use crate::interrupted;
 use crate::random::Random;
@@ -77,9 +77,8 @@ pub struct Reads {
     #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u32).range(1..=1024))]
     column_index_size_in_kb: u32,
 
-    /// How the results are printed.
-    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
-    output_format: Format,
+    #[command(flatten)]
+    printing: Printing,
 
     #[command(flatten)]
     machine: Machine,
@@ -136,7 +135,7 @@ impl Reads {
             let operation = Rc::new(async move || bench.read().await);
             let until = Until::Operations(self.operations);
             let (line, first_error) = throughput::run(&operation, 1, until, &meters).await;
-            match self.output_format {
+            match self.printing.format {
                 Format::Text => writeln!(out, "{}", line.text())?,
                 Format::Json => writeln!(out, "{:#}", self.document(machine, &line))?,
             }

@@ -20,7 +20,7 @@ use siltstone::{Error, Result};
 use sstable::Version;
 
 use self::bench::{Bench, Mode, Setup};
-use crate::arguments::{Format, Machine, VERSION, memory, positive, some_seconds, versions};
+use crate::arguments::{Format, Machine, Printing, VERSION, memory, positive, some_seconds, versions};
 use crate::numbers::rounded;
 use crate::progress::Progress;
 use crate::throughput::{self, Line, Summary, Until};
@@ -113,9 +113,8 @@ pub struct SimpleQuery {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "duration")]
     operations: Option<u64>,
 
-    /// How the results are printed. JSON is printed at the end.
-    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
-    output_format: Format,
+    #[command(flatten)]
+    printing: Printing,
 
     #[command(flatten)]
     machine: Machine,
@@ -140,7 +139,7 @@ impl SimpleQuery {
         runtime::run(self.machine.shard(), async |shard| {
             let machine = self.machine.found(shard.disk(), folder.path()).await?;
             let measured = self.measure(&shard, (folder.path(), machine), out).await?;
-            if self.output_format == Format::Json {
+            if self.printing.format == Format::Json {
                 writeln!(out, "{:#}", self.document(machine, &measured))?;
             }
             throughput::check(&measured.lines, measured.first_error.as_ref())
@@ -153,7 +152,7 @@ impl SimpleQuery {
         (folder, machine): (&std::path::Path, Machine),
         out: &mut (dyn Write + Send),
     ) -> Result<Measured> {
-        let is_text = self.output_format == Format::Text;
+        let is_text = self.printing.format == Format::Text;
         if is_text {
             writeln!(out, "Running test with config: {}", self.config(machine))?;
         }

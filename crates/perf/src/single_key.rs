@@ -26,7 +26,7 @@ use storage::Table;
 use self::cases::{Case, IN_KEYS, Touched};
 use self::load::{Latencies, Run, at_rate};
 use self::rows::{ROWS_OF_PARTITION, SSTABLES};
-use crate::arguments::{Format, Machine, VERSION, rate, some_seconds, versions};
+use crate::arguments::{Format, Machine, Printing, VERSION, rate, some_seconds, versions};
 use crate::interrupted;
 use crate::numbers::rounded;
 use crate::progress::Progress;
@@ -88,9 +88,8 @@ pub struct SingleKey {
     #[arg(long, value_name = "VERSION", default_value = "me", value_parser = versions())]
     sstable_format: Version,
 
-    /// How the results are printed. JSON is printed at the end.
-    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
-    output_format: Format,
+    #[command(flatten)]
+    printing: Printing,
 
     #[command(flatten)]
     machine: Machine,
@@ -144,7 +143,7 @@ impl SingleKey {
                 None => self.constant_rate(&shard, folder).await?,
             };
             let all = self.measure(&shard, folder, rate.due).await?;
-            match self.output_format {
+            match self.printing.format {
                 Format::Text => out.write_all(self.text(&rate, &all).as_bytes())?,
                 Format::Json => writeln!(out, "{:#}", self.document(machine, &rate, &all))?,
             }
