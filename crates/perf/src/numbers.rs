@@ -7,11 +7,15 @@ pub(crate) fn middle(sorted: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
+/// The same of numbers in any order.
+pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    middle(&numbers)
+}
+
 /// The median absolute deviation of numbers from their median.
 pub(crate) fn deviation(numbers: &[f64], median: f64) -> f64 {
-    let mut deviations: Vec<f64> = numbers.iter().map(|other| (other - median).abs()).collect();
-    deviations.sort_by(f64::total_cmp);
-    middle(&deviations)
+    self::median(numbers.iter().map(|other| (other - median).abs()).collect())
 }
 
 /// A number with so many decimals, and none where it is whole.
@@ -39,5 +43,6 @@ mod tests {
         assert_eq!((middle(&[]), deviation(&[], 0.0)), (0.0, 0.0));
         assert_eq!((middle(&[7.0]), deviation(&[7.0], 7.0)), (7.0, 0.0));
         assert_eq!((middle(&[1.0, 2.0, 9.0]), deviation(&[1.0, 2.0, 9.0], 2.0)), (2.0, 1.0));
+        assert_eq!(median(vec![9.0, 1.0, 2.0, 3.0]), 3.0);
     }
 }

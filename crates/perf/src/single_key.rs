@@ -28,7 +28,7 @@ use self::load::{Latencies, Run, at_rate};
 use self::rows::{ROWS_OF_PARTITION, SSTABLES};
 use crate::arguments::{Format, Machine, Printing, VERSION, rate, some_seconds, versions};
 use crate::interrupted;
-use crate::numbers::rounded;
+use crate::numbers::{median, rounded};
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::room;
@@ -187,10 +187,7 @@ impl SingleKey {
                 rates[sample] = line.rate().max(1.0);
             }
         }
-        Ok(rates.map(|mut rates| {
-            rates.sort_by(f64::total_cmp);
-            rates[SAMPLES / 2]
-        }))
+        Ok(rates.map(|rates| median(rates.into())))
     }
 
     /// Runs the cases in turn, again and again, for a moment each: what else the machine does meets all of them.

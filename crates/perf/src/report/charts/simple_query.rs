@@ -7,7 +7,7 @@ use super::super::chart::{Axis, Chart, Form, Line};
 use super::super::published::{self, QUERIES};
 use super::{grouped, ours};
 use crate::fences;
-use crate::numbers::middle;
+use crate::numbers::median;
 use crate::simple_query::CONCURRENCY;
 
 /// What is not told of a run, as it is so unless something else is asked for.
@@ -146,12 +146,6 @@ fn beside(here: Line, others: Option<&Value>, points: impl Fn(&Value) -> Vec<(f6
     let changes =
         |line: &Value| ["before", "after"].map(|change| super::published(change, 0, points(&line[change])));
     [here].into_iter().chain(others.map(changes).into_iter().flatten()).collect()
-}
-
-/// The middle one.
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    middle(&numbers)
 }
 
 /// One number a second.
