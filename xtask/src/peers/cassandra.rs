@@ -53,9 +53,10 @@ const LOADED: [&str; 2] = [
 /// # Errors
 /// If one of them is missing, or Maven, which brings Cassandra the first time.
 pub(super) fn check_java(options: &Options) -> Result<()> {
-    let cassandra = Cassandra::prepare(&target(), options.cassandra.as_deref())?;
     let folder = tempfile::tempdir()?;
-    cassandra.tools(folder.path(), &[]).map_err(|error| format!("Cassandra does not start: {error}").into())
+    let started = Cassandra::prepare(&target(), options.cassandra.as_deref())
+        .and_then(|cassandra| cassandra.tools(folder.path(), &[]));
+    started.map_err(|error| format!("Cassandra, which is compared with, does not start: {error}").into())
 }
 
 impl Comparison<'_> {
