@@ -33,7 +33,7 @@ enum Chore {
     Instructions(instructions::Options),
     /// Measure how the cost of a row grows with what it is in, with valgrind.
     Growth(growth::Options),
-    /// Measures lookups in bloom filters by pages, in the ways of before and of now.
+    /// Measure lookups in bloom filters by pages, in the ways of before and of now.
     Bloomfile(bloomfile::Options),
     /// Run the published benchmarks and lay them beside what was published; with valgrind.
     Published(published::Options),
