@@ -155,7 +155,11 @@ impl Table {
             // Of each, even where it should have nothing: not a byte of it is left out.
             for part in parts {
                 control.check()?;
-                let end = input.sstable.data_above(part.last).await?;
+                let end = match () {
+                    () if part.last >= input.last.token => len,
+                    () if part.last < input.first.token => start,
+                    () => input.sstable.data_above(part.last).await?,
+                };
                 if start != end {
                     let descriptor = self.write_part(input, start..end, part, transaction).await?;
                     new.push((*part, descriptor));
