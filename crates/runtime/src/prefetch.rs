@@ -16,7 +16,7 @@ const LINES: usize = 4;
 pub const ROWS_AHEAD: usize = 8;
 
 /// Begins to bring the beginning of something near the CPU: the 64 bytes or so around its address. On CPUs other than x86-64
-/// that is read there and then.
+/// nothing is done.
 #[inline]
 pub fn prefetch<T>(of: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -26,7 +26,7 @@ pub fn prefetch<T>(of: &T) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(of).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    std::hint::black_box(of);
+    let _ = of;
 }
 
 /// Where something is, or was when this was noted: it can be brought near the CPU before anybody knows whether it is there yet.

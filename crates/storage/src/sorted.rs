@@ -1,4 +1,5 @@
-//! A sorted list of any length in which a place is made or closed at the cost of a few KiB at the most.
+//! A sorted list in which a place is made or closed at the cost of a few KiB at the most; where a run is split, which is once in some
+//! sixty of them, of as many bytes as there are values from there on.
 //!
 //! ```text
 //! heads   1           5       7             the first rank of each run, side by side

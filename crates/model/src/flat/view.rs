@@ -188,7 +188,8 @@ impl<'a> FlatRow<'a> {
     /// Appends the row's flat bytes.
     ///
     /// # Panics
-    /// If it is not known where they end: it is neither [alone](FlatRow::alone) nor [shown by its values](FlatRow::usual).
+    /// If it is not known where they end: it is neither [alone](FlatRow::alone) nor shown by its values, as a
+    /// [usual](FlatRow::usual) or a [laid out](FlatRow::laid_out) one.
     #[inline]
     pub fn put(&self, out: &mut Vec<u8>) {
         match self.0 {

@@ -490,7 +490,10 @@ impl Partition {
 }
 
 impl Part {
-    /// The start and the end of a part of rows; of a static row, which has neither, before and after nothing.
+    /// The start and the end of a part of rows.
+    ///
+    /// # Panics
+    /// If it is of a static row, which has neither.
     pub(super) fn ends(&self) -> (&Position, &Position) {
         match &self.scope {
             Scope::Rows { start, end } => (start, end),
