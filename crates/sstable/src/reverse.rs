@@ -13,12 +13,15 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::flat::RowTaker;
-use model::{DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Slice};
+use model::{
+    DeletionTime, Fragment, FragmentReader, Next, PartitionKey, PartitionStart, Position, Slice, Weight,
+};
 use runtime::reuse;
 
 use crate::big::entry::Promoted;
 use crate::big::promoted_cursor::{Found, Within};
 use crate::component::Component;
+use crate::data::passed::Passed;
 use crate::data::reader::{Blocks, Data, DataReader, Guess, Pace};
 use crate::data::row::{Lead, RowCodec, RowHabit, Source};
 use crate::data::usual_rows::{Upcoming, UsualRows};
@@ -51,6 +54,8 @@ pub struct ReverseReader {
     guess: Guess,
     /// The tombstone in force below the last fragment; `None` before the first piece.
     open: Option<DeletionTime>,
+    /// What the pieces so far begin with: the next one is before it.
+    lowest: Passed,
     /// The most bytes of data that one request brings in.
     read_buffer: u64,
 }
@@ -165,6 +170,7 @@ impl ReverseReader {
             is_guess: options.limit.is_some(),
             guess: if options.is_among_others { Guess::ReverseShare } else { Guess::Reverse },
             open: None,
+            lowest: Passed::Nothing,
             read_buffer,
         }
     }
@@ -269,8 +275,17 @@ impl ReverseReader {
             }
             false => steady,
         };
+        let at = range.start;
         let piece = DataReader::piece(table.data().clone(), Blocks { range, open }, pace, self.slice.clone());
-        self.take(piece).await?;
+        let highest = self.take(piece).await?;
+        let Data { file, codec, schema, .. } = &**table.data();
+        if !highest.is_before(&self.lowest, codec, schema) {
+            let what = "the index block that begins here reaches into the rows of the next one";
+            return Err(Error::corrupt(file.path(), at, what));
+        }
+        if let Some(lowest) = self.piece.lowest(codec).filter(|_| first > numbers.start) {
+            self.lowest = lowest;
+        }
         Ok((first, start))
     }
 
@@ -293,8 +308,8 @@ impl ReverseReader {
         }
     }
 
-    /// Decodes a piece forward, to be handed out backwards.
-    async fn take(&mut self, mut reader: DataReader) -> Result<()> {
+    /// Decodes a piece forward, to be handed out backwards. What it ends with.
+    async fn take(&mut self, mut reader: DataReader) -> Result<Passed> {
         // The buffers of the last one are used again.
         self.piece = Piece::default();
         self.piece = Piece::read(&mut reader, &mut self.ready).await?;
@@ -311,7 +326,7 @@ impl ReverseReader {
             }
         }
         self.open = Some(reader.open_at_entry());
-        Ok(())
+        Ok(reader.into_passed())
     }
 
     /// Closes the slice at its start. `between` is what is in force where no block holds any of it.
@@ -343,6 +358,24 @@ impl Piece {
                     fragment => piece.items.push(Item::Fragment(Box::new(fragment))),
                 },
             }
+        }
+    }
+
+    /// What it begins with, if it has anything.
+    fn lowest(&self, codec: &RowCodec) -> Option<Passed> {
+        let fragment = match self.items.first()? {
+            &Item::Usual { buffer, at } => {
+                let row = &self.buffers[buffer as usize][at as usize + 1..];
+                return Some(Passed::row(codec, row));
+            }
+            Item::Fragment(fragment) => &**fragment,
+        };
+        match fragment {
+            Fragment::Row(row) => {
+                Some(Passed::At(Position { prefix: row.clustering.detached(), weight: Weight::At }))
+            }
+            Fragment::RangeTombstone(change) => Some(Passed::At(change.position.detached())),
+            _ => None,
         }
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod guess;
 pub(crate) mod one_row;
 pub(crate) mod pack;
 mod packing;
+pub(crate) mod passed;
 pub(crate) mod read_ahead;
 pub mod reader;
 pub mod row;

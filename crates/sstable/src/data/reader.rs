@@ -22,6 +22,7 @@ use model::{
 use super::chunk::DataFile;
 pub use super::guess::Guess;
 use super::guess::Slack;
+use super::passed::{Ascending, Passed};
 use super::row::{Lead, Marker, Minima, RowCodec, RowHabit, RowLead, Sought, bring_near};
 use super::usual_rows::{AtHand, Upcoming, UsualRows};
 pub use super::window::Pace;
@@ -153,6 +154,8 @@ pub struct DataReader {
     open_at_entry: Option<DeletionTime>,
     /// Who wants to know whether there is a row, until that is known.
     absences: Option<Rc<Absences>>,
+    /// What was given of a slice last: what follows stands behind it.
+    passed: Passed,
 }
 
 impl DataReader {
@@ -249,6 +252,7 @@ impl DataReader {
             open,
             open_at_entry,
             absences: None,
+            passed: Passed::Nothing,
         }
     }
 
@@ -465,8 +469,8 @@ impl DataReader {
     #[inline]
     pub(crate) fn usual_rows(&mut self, take: &mut impl RowTaker) {
         if let Some(rows) = self.usual() {
-            let end = rows.give(take).at();
-            self.window.advance_to(end);
+            let ahead = rows.give(take);
+            self.pass_rows(ahead.last(), ahead.at());
         }
     }
 
@@ -474,9 +478,35 @@ impl DataReader {
     #[inline]
     pub(crate) fn pass_usual_rows(&mut self, tell: impl FnMut(&Rc<Vec<u8>>, usize)) {
         if let Some(rows) = self.usual() {
-            let end = rows.pass_all(tell).at();
-            self.window.advance_to(end);
+            let ahead = rows.pass_all(tell);
+            self.pass_rows(ahead.last(), ahead.at());
         }
+    }
+
+    /// Goes behind usual rows, of which the last one began there in the buffer, if there was any.
+    #[inline]
+    fn pass_rows(&mut self, last: Option<usize>, end: usize) {
+        if let (Some(last), Some(_)) = (last, self.plan.slice()) {
+            let (source, _) = self.window.source();
+            self.passed = Passed::row(&self.data.codec, &source.owner[last + 1..end]);
+        }
+        self.window.advance_to(end);
+    }
+
+    /// What was given last of a slice.
+    pub(crate) fn into_passed(self) -> Passed {
+        self.passed
+    }
+
+    /// What is given next of a slice stands behind what was given before it.
+    #[inline]
+    fn pass(&mut self, next: Passed) -> Result<()> {
+        if !self.passed.is_before(&next, &self.data.codec, &self.data.schema) {
+            let what = "a row or range tombstone does not stand behind the one before it";
+            return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
+        }
+        self.passed = next;
+        Ok(())
     }
 
     #[inline]
@@ -486,7 +516,11 @@ impl DataReader {
             return None;
         }
         let Data { codec, schema, habit, .. } = &*self.data;
-        let ahead = AtHand::new(self.window.source());
+        let ascending = match self.plan.slice() {
+            Some(_) => Some(Ascending::behind(&self.passed, codec, schema)?),
+            None => None,
+        };
+        let ahead = AtHand::new(self.window.source(), ascending);
         if !ahead.row_bytes().is_some_and(|bytes| codec.may_be_usual(bytes)) {
             return None;
         }
@@ -517,6 +551,11 @@ impl DataReader {
         if order == Some(Ordering::Greater) {
             return Ok(Step::Behind);
         }
+        if order.is_some() {
+            let (source, _) = self.window.source();
+            let row = &source.owner[lead.values_at(at)..lead.body.start];
+            self.pass(Passed::row(&self.data.codec, row))?;
+        }
         let (source, _) = self.window.source();
         bring_near(source.owner, &(at..end));
         self.data.codec.row(source, at, lead, row).map_err(|error| self.corrupt(error))?;
@@ -544,6 +583,7 @@ impl DataReader {
             if self.data.schema.compare(&marker.position, &slice.end).is_ge() {
                 return Ok(Step::Behind);
             }
+            self.pass(Passed::At(marker.position.detached()))?;
         }
         self.window.advance_to(end);
         *place = Fragment::change(marker.position, deletion);

@@ -113,7 +113,7 @@ pub struct RowCodec {
     version: Version,
     family: Family,
     clustering: Vec<Width>,
-    /// The order of the only clustering column, if it is of whole numbers.
+    /// The order of the only clustering column, if it is of whole numbers and they have a width in files.
     only_number: Option<NumberOrder>,
     statics: Vec<ColumnCodec>,
     regulars: Vec<ColumnCodec>,
@@ -158,6 +158,13 @@ pub struct RowLead {
     extended: u8,
     /// Where the body lies in the buffer.
     pub body: Range<usize>,
+}
+
+impl RowLead {
+    /// Where the clustering values are of the row that begins at `at`, or its size where it has none.
+    pub(super) fn values_at(&self, at: usize) -> usize {
+        at + 1 + usize::from(self.flags & flag::EXTENDED != 0)
+    }
 }
 
 /// A range tombstone marker.
@@ -267,12 +274,13 @@ impl RowCodec {
             };
             schema.columns(of_static).iter().map(codec).collect()
         };
+        let clustering: Vec<Width> = schema.clustering.iter().map(CqlType::fixed_len).collect();
         let codec = RowCodec {
             minima,
             version,
             family: Family::default(),
-            clustering: schema.clustering.iter().map(CqlType::fixed_len).collect(),
-            only_number: schema.number_order().filter(|_| schema.clustering.len() == 1),
+            only_number: schema.number_order().filter(|order| clustering == [Some(order.len)]),
+            clustering,
             statics: columns(true),
             regulars: columns(false),
             simple_regulars: 0,

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use model::flat::{FlatRow, RowTaker, Run, UsualValues};
 
+use super::passed::Ascending;
 use super::row::{RowCodec, RowHabit, RowOutline, Sought, Source, bring_near};
 
 /// The rows that are ahead.
@@ -40,6 +41,10 @@ pub(super) struct AtHand<'w> {
     bytes: &'w [u8],
     /// Where the next one begins.
     at: usize,
+    /// Where the last one began that was passed, if one was.
+    last: Option<usize>,
+    /// What one that is not behind it is found by, if that is looked for: there is no row then.
+    ascending: Option<Ascending<'w>>,
 }
 
 /// Those that stand in one way.
@@ -122,9 +127,15 @@ impl<'w> UsualRows<'w, AtHand<'w>> {
 impl<'w> AtHand<'w> {
     /// From a place on.
     #[inline]
-    pub(super) fn new((source, at): (Source<'w>, usize)) -> AtHand<'w> {
+    pub(super) fn new((source, at): (Source<'w>, usize), ascending: Option<Ascending<'w>>) -> AtHand<'w> {
         let Source { owner: buffer, end } = source;
-        AtHand { buffer, bytes: &buffer[..end], at }
+        AtHand { buffer, bytes: &buffer[..end], at, last: None, ascending }
+    }
+
+    /// Where in the buffer the last one began that was passed, if one was.
+    #[inline]
+    pub(super) fn last(&self) -> Option<usize> {
+        self.last
     }
 
     /// Where in the buffer they begin.
@@ -137,12 +148,20 @@ impl<'w> AtHand<'w> {
 impl<'w> Upcoming<'w> for AtHand<'w> {
     #[inline(always)]
     fn row_bytes(&self) -> Option<&'w [u8]> {
-        self.bytes.get(self.at..)
+        let bytes = self.bytes.get(self.at..)?;
+        match &self.ascending {
+            Some(ascending) if !ascending.admits(bytes, || self.last.map(|last| &self.bytes[last..])) => None,
+            _ => Some(bytes),
+        }
     }
 
     #[inline(always)]
     fn pass(&mut self, len: usize) {
         bring_near(self.bytes, &(self.at..self.at + len));
+        if let Some(ascending) = &mut self.ascending {
+            ascending.pass();
+        }
+        self.last = Some(self.at);
         self.at += len;
     }
 }

@@ -198,9 +198,12 @@ impl Filler {
 
     /// All up to `edge` has been given: it becomes a part and is kept. `None` if there is nothing between.
     pub(super) fn close(&mut self, edge: Position) -> Option<Rc<Part>> {
-        if self.schema.compare(&self.edge, &edge).is_eq() {
+        let order = self.schema.compare(&self.edge, &edge);
+        if order.is_eq() {
+            assert!(self.is_empty(), "nothing is where nothing is between");
             return None;
         }
+        assert!(order.is_lt() == (self.direction == Direction::Forward), "streams run in their direction");
         let from = std::mem::replace(&mut self.edge, edge.clone());
         self.at = Some(edge.clone());
         let (ends, open) = match self.direction {

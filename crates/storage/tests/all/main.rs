@@ -7,6 +7,7 @@
 mod anywhere;
 mod apart;
 mod chains;
+mod damaged_keys;
 mod denials;
 mod failures;
 mod gathering;

@@ -106,8 +106,13 @@ impl<'a> Sought<'a> {
 
     #[inline(never)]
     fn is_behind_any_row(&self, bytes: &[u8]) -> Decoded<bool> {
+        self.order_of_row(bytes).map(Ordering::is_lt)
+    }
+
+    /// How the row with whose clustering values the bytes begin stands to it.
+    pub(crate) fn order_of_row(&self, bytes: &[u8]) -> Decoded<Ordering> {
         let row = (self.codec.clustering.len(), Weight::At);
-        self.codec.order_of_any(&mut Cursor::new(bytes), row, self).map(Ordering::is_lt)
+        self.codec.order_of_any(&mut Cursor::new(bytes), row, self)
     }
 
     /// The position as that of a number, if it is one.
@@ -224,7 +229,35 @@ impl RowCodec {
 
     /// The order of the only clustering column, if it is of whole numbers and they have a width in files.
     pub(crate) fn number_order(&self) -> Option<NumberOrder> {
-        self.only_number.filter(|order| self.clustering == [Some(order.len)])
+        self.only_number
+    }
+
+    /// Whether of two rows, with whose clustering values the bytes begin, the second one stands behind the first one.
+    #[inline(never)]
+    pub(crate) fn ascends(&self, schema: &Schema, first: &[u8], second: &[u8]) -> bool {
+        self.order_of_rows(schema, first, second).is_ok_and(Ordering::is_lt)
+    }
+
+    fn order_of_rows(&self, schema: &Schema, first: &[u8], second: &[u8]) -> Decoded<Ordering> {
+        let (mut values, mut order) = (Values::new(), Ordering::Equal);
+        self.each_value(&mut Cursor::new(first), self.clustering.len(), |_, value| values.push(value))?;
+        self.each_value(&mut Cursor::new(second), self.clustering.len(), |i, value| {
+            if order.is_eq() {
+                order = compare_values(&schema.clustering[i], values[i], value);
+            }
+        })?;
+        Ok(order)
+    }
+
+    /// How many bytes the clustering values of a row have that `bytes` begin with.
+    #[inline]
+    pub(crate) fn values_len(&self, bytes: &[u8]) -> Decoded<usize> {
+        if let ([Some(width)], [0, ..]) = (&self.clustering[..], bytes) {
+            return Ok(1 + width);
+        }
+        let mut cursor = Cursor::new(bytes);
+        self.each_value(&mut cursor, self.clustering.len(), |_, _| {})?;
+        Ok(cursor.position())
     }
 
     /// The number of the row whose prefix with its kind `bytes` are, by its rank: of one in that order, and of nothing else.
