@@ -130,6 +130,14 @@ pub fn mutation(bytes: &Bytes) -> Result<Mutation, FlatError> {
     FlatReader::new(bytes.clone()).only(FlatReader::mutation)
 }
 
+/// The partition of the mutation that these bytes begin with; nothing behind it is looked at.
+///
+/// # Errors
+/// If no mutation begins so.
+pub fn mutation_key(bytes: &Bytes) -> Result<PartitionKey, FlatError> {
+    FlatReader::new(bytes.clone()).read(|cursor| mutation::take_head(cursor).map(|(_, key)| key))
+}
+
 /// The position that these bytes are, all of them.
 ///
 /// # Errors

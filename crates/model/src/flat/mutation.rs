@@ -63,11 +63,7 @@ pub(super) fn take_parts<'a, R>(
     cursor: &mut Cursor<'a>,
     mut take_row: impl FnMut(&mut Base, &mut Cursor<'a>) -> Decoded<R>,
 ) -> Decoded<Parts<R>> {
-    let version = cursor.u8()?;
-    cursor.check(version == VERSION, &"this version of a mutation is not known")?;
-    let flags = cursor.u8()?;
-    cursor.check(flags & !flag::ALL == 0, &"a mutation has an unknown flag")?;
-    let key = take_key(flags & flag::OWN_TOKEN != 0, cursor)?;
+    let (flags, key) = take_head(cursor)?;
     let mut base = Base::at_start();
     Ok(Parts {
         key,
@@ -82,6 +78,16 @@ pub(super) fn take_parts<'a, R>(
             _ => take_ranges(&mut base, cursor)?,
         },
     })
+}
+
+/// Its flags and its partition.
+#[inline]
+pub(super) fn take_head(cursor: &mut Cursor<'_>) -> Decoded<(u8, PartitionKey)> {
+    let version = cursor.u8()?;
+    cursor.check(version == VERSION, &"this version of a mutation is not known")?;
+    let flags = cursor.u8()?;
+    cursor.check(flags & !flag::ALL == 0, &"a mutation has an unknown flag")?;
+    Ok((flags, take_key(flags & flag::OWN_TOKEN != 0, cursor)?))
 }
 
 fn flags_of(mutation: &Mutation) -> u8 {

@@ -406,7 +406,9 @@ proptest! {
 
     #[test]
     fn mutations_round_trip(item in mutations()) {
-        prop_assert_eq!(mutation(&put(&item, put_mutation).into()), Ok(item));
+        let bytes = put(&item, put_mutation).into();
+        prop_assert_eq!(mutation_key(&bytes), Ok(item.key.clone()));
+        prop_assert_eq!(mutation(&bytes), Ok(item));
     }
 
     #[test]
