@@ -56,6 +56,9 @@ const FAR: f64 = 100.0;
 /// Lines that are nearer to each other, of all that an axis reaches over, hide one another.
 const NEAR: f64 = 0.006;
 
+/// Below what an axis of tens has of numbers, 0 has a band to itself: of their room so much.
+const BAND: f64 = 0.12;
+
 /// Bytes of the name of a picture, without number and kind: file systems have room for 255.
 const LONGEST_NAME: usize = 200;
 
@@ -77,6 +80,19 @@ impl Chart {
         }
         let x = Axis { names: groups, ..Axis::default() };
         Chart { title, form: Form::Bars, x, y, lines, note }
+    }
+
+    /// The chart as far as it can be drawn: no axis has room for what is not finite, and no tens lead to what is below 0. Where there is
+    /// nothing but 0 up an axis, its steps are equal.
+    pub(super) fn drawable(mut self) -> Chart {
+        let (x, y) = (self.x.is_log, self.y.is_log);
+        let has_place = |number: f64, is_log: bool| number.is_finite() && !(is_log && number < 0.0);
+        for line in &mut self.lines {
+            line.points.retain(|point| has_place(point.0, x) && has_place(point.1, y));
+        }
+        let mut points = self.lines.iter().flat_map(|line| &line.points);
+        self.y.is_log &= points.any(|point| point.1 > 0.0);
+        self
     }
 
     /// The chart as SVG, alone with its title and its note, or without them.
@@ -109,7 +125,27 @@ impl Chart {
             |(number, line): (usize, &Line)| line.points.iter().any(|&at| self.above(number, &[at]) > 0);
         let hides = self.form == Form::Lines && self.lines.iter().enumerate().any(is_hidden);
         let behind = if hides { " Where lines meet, the wider one is behind." } else { "" };
-        format!("{}{behind}", self.note)
+        format!("{}{}{behind}", self.note, self.steps())
+    }
+
+    /// How far the steps of the axes of lines are, where they are not equal. Bars have it in their note.
+    fn steps(&self) -> String {
+        let sides = match (self.x.is_log, self.y.is_log) {
+            _ if self.form == Form::Bars => return String::new(),
+            (false, false) => return String::new(),
+            (true, true) => "Along both sides",
+            (true, false) => "To the right",
+            (false, true) => "Upwards",
+        };
+        let has_zero = self.has_zero(&self.x, |point| point.0) || self.has_zero(&self.y, |point| point.1);
+        let zero = if has_zero { ", and 0 has a place of its own at the edge" } else { "" };
+        format!(" {sides} each step is ten times the one before{zero}.")
+    }
+
+    /// Whether one of its axes is of tens and has to have a place for 0, to which these do not lead. A bar of 0 has no height.
+    pub(super) fn has_zero(&self, axis: &Axis, of: impl Fn(&(f64, f64)) -> f64) -> bool {
+        let mut points = self.lines.iter().flat_map(|line| &line.points);
+        axis.is_log && self.form == Form::Lines && points.any(|point| of(point) == 0.0)
     }
 
     /// How many lines before one have its color, and are published or not as it is: it is told from them by how light or dark it is.
@@ -147,14 +183,20 @@ impl Chart {
     /// What the axis below reaches over.
     pub(super) fn x_range(&self) -> Range<f64> {
         match self.form {
-            Form::Lines => self.x.range(self.lines.iter().flat_map(|line| &line.points).map(|point| point.0)),
+            Form::Lines => self.range(&self.x, |point| point.0),
             Form::Bars => -0.5..self.x.names.len().max(1) as f64 - 0.5,
         }
     }
 
     /// What the axis on the left reaches over.
     pub(super) fn y_range(&self) -> Range<f64> {
-        self.y.range(self.lines.iter().flat_map(|line| &line.points).map(|point| point.1))
+        self.range(&self.y, |point| point.1)
+    }
+
+    fn range(&self, axis: &Axis, of: impl Fn(&(f64, f64)) -> f64) -> Range<f64> {
+        let range = axis.range(self.lines.iter().flat_map(|line| &line.points).map(&of));
+        let band = if self.has_zero(axis, of) { BAND * (range.end - range.start) } else { 0.0 };
+        range.start - band..range.end
     }
 }
 
@@ -171,7 +213,16 @@ impl Axis {
 
     /// Where a number is drawn on an axis that reaches over a range: 0, which no tens lead to, at its begin.
     pub(super) fn place(&self, number: f64, range: &Range<f64>) -> f64 {
-        if self.is_log { number.log10().max(range.start) } else { number }
+        match self.is_log {
+            true if number == 0.0 => range.start,
+            true => number.log10(),
+            false => number,
+        }
+    }
+
+    /// Where the numbers above 0 begin on an axis of tens that has a place for 0.
+    pub(super) fn above_zero(range: &Range<f64>) -> f64 {
+        range.start + (range.end - range.start) * BAND / (1.0 + BAND)
     }
 
     /// How far from each other two numbers are drawn, of all that the axis reaches over.
@@ -248,7 +299,6 @@ mod tests {
         let (log, linear) = (Axis::log(""), Axis::linear(""));
         assert_eq!([told(&log, 1e8), told(&log, 1e4), told(&log, 256.0)], ["100M", "10k", "256"]);
         assert_eq!([told(&linear, 2.5), told(&linear, 3.0), told(&linear, 12_500.0)], ["2.5", "3", "12.5k"]);
-        assert_eq!(told(&log, 0.0), "0.01", "where the axis begins");
         assert_eq!([short(17.25), short(0.0003), short(99.99), short(0.0)], ["17.2", "0.0003", "100", "0"]);
     }
 
@@ -258,6 +308,27 @@ mod tests {
         assert!(range.start < -3.0 && range.start > -4.0 && range.end > 1.0 && range.end < 2.0, "{range:?}");
         assert_eq!(Axis::log("").range([0.0].into_iter()), 0.0..1.0);
         assert_eq!(Axis::linear("").range([2.0, 4.0].into_iter()).start, 0.0);
+    }
+
+    #[test]
+    fn nothing_has_a_place_below_what_is_above_it() {
+        let line = |points: &[(f64, f64)]| Line { points: points.to_vec(), ..Line::default() };
+        let of = |points: &[(f64, f64)]| {
+            let (x, y) = (Axis::linear(""), Axis::log(""));
+            Chart { x, y, lines: vec![line(points)], ..Chart::default() }.drawable()
+        };
+        let without = of(&[(1.0, 1.0), (2.0, 100.0)]);
+        assert_eq!(without.told(), " Upwards each step is ten times the one before.");
+        let with =
+            of(&[(1.0, 1.0), (2.0, 100.0), (3.0, 0.0), (4.0, -5.0), (5.0, f64::INFINITY), (6.0, f64::NAN)]);
+        assert_eq!(with.lines[0].points, [(1.0, 1.0), (2.0, 100.0), (3.0, 0.0)]);
+        assert!(with.told().contains("0 has a place of its own"), "{}", with.told());
+        let (from, above) = (with.y.place(0.0, &with.y_range()), Axis::above_zero(&with.y_range()));
+        assert!(from == with.y_range().start && from < above && above < with.y.place(1.0, &with.y_range()));
+        assert!((above - without.y_range().start).abs() < 1e-9);
+        let nothing = of(&[(1.0, 0.0), (2.0, 0.0)]);
+        assert!(!nothing.y.is_log && nothing.lines[0].points.len() == 2 && nothing.told().is_empty());
+        assert!(nothing.y_range().start == 0.0 && nothing.y_range().end > 0.0);
     }
 
     #[test]

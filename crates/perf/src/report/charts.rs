@@ -42,9 +42,10 @@ pub(super) fn of(results: &Value) -> Option<(Vec<Chart>, Vec<String>)> {
 
 /// The charts that have a point, and the titles of the others.
 fn with_points(charts: Vec<Chart>) -> (Vec<Chart>, Vec<String>) {
+    let charts = charts.into_iter().map(Chart::drawable);
     let has_some =
         |chart: &Chart| chart.lines.iter().any(|line| !line.is_published && !line.points.is_empty());
-    let (drawn, empty): (Vec<Chart>, Vec<Chart>) = charts.into_iter().partition(has_some);
+    let (drawn, empty): (Vec<Chart>, Vec<Chart>) = charts.partition(has_some);
     (drawn, empty.into_iter().map(|chart| chart.title).collect())
 }
 
@@ -55,7 +56,7 @@ fn of_groups(groups: &[Value]) -> Option<(Vec<Chart>, Vec<String>)> {
         let name = group["group"].as_str().filter(|_| group["cases"].is_array())?;
         match fast_forward::charts(group, number == 0) {
             none if none.is_empty() => left_out.push(name.to_owned()),
-            of_group => charts.extend(of_group),
+            of_group => charts.extend(of_group.into_iter().map(Chart::drawable)),
         }
     }
     (!groups.is_empty()).then_some((charts, left_out))

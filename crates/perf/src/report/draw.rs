@@ -144,11 +144,21 @@ struct Scale {
     is_log: bool,
     /// Whether only whole numbers stand there.
     is_whole: bool,
+    /// Whether an axis of tens has a place for 0, where it begins.
+    has_zero: bool,
 }
 
 impl Scale {
-    fn new(axis: &Axis, range: Range<f64>, is_whole: bool) -> Scale {
-        Scale { places: range.into(), is_log: axis.is_log, is_whole }
+    /// One axis of a chart, which reaches over a range; points have their places along it by `of`.
+    fn new(chart: &Chart, axis: &Axis, range: Range<f64>, of: impl Fn(&(f64, f64)) -> f64) -> Scale {
+        let (is_whole, has_zero) = (chart.is_whole(&of), chart.has_zero(axis, of));
+        Scale { places: range.into(), is_log: axis.is_log, is_whole, has_zero }
+    }
+
+    /// From where on it has numbers by their tens.
+    fn begin(&self) -> f64 {
+        let range = self.places.range();
+        if self.has_zero { Axis::above_zero(&range) } else { range.start }
     }
 
     /// Whether what stands at a place is a whole number.
@@ -168,10 +178,11 @@ impl Ranged for Scale {
 
     fn key_points<H: KeyPointHint>(&self, hint: H) -> Vec<f64> {
         let mut places = match self.is_log {
-            true => Axis::tens(&self.places.range(), hint.max_num_points()),
+            true => Axis::tens(&(self.begin()..self.places.range().end), hint.max_num_points()),
             false => self.places.key_points(hint),
         };
         places.retain(|place| !self.is_whole || self.is_whole_at(*place));
+        places.splice(..0, self.has_zero.then_some(self.places.range().start));
         places
     }
 
@@ -287,14 +298,20 @@ impl<B: DrawingBackend> Pen<'_, B> {
         let Chart { x: along, y: up, .. } = self.chart;
         let below = self.pixels(46) + (self.group_rows() - 2).max(0) * self.pixels(GROUP_ROW);
         let (x, y) = (self.chart.x_range(), self.y_range(top + self.pixels(MARGIN) + below));
-        let are_whole = (self.chart.is_whole(|point| point.0), self.chart.is_whole(|point| point.1));
+        let zero_of = |scale: &Scale| scale.has_zero.then_some(scale.range().start);
+        let x = Scale::new(self.chart, along, x, |point| point.0);
+        let y = Scale::new(self.chart, up, y, |point| point.1);
+        let (x_zero, y_zero) = (zero_of(&x), zero_of(&y));
         let mut context = ChartBuilder::on(&self.root)
             .margin(self.pixels(MARGIN))
             .margin_top(top + self.pixels(4))
             .x_label_area_size(below)
             .y_label_area_size(self.pixels(LEFT))
-            .build_cartesian_2d(Scale::new(along, x, are_whole.0), Scale::new(up, y, are_whole.1))?;
-        let (x_label, y_label) = (|at: &f64| along.told(*at), |at: &f64| up.told(*at));
+            .build_cartesian_2d(x, y)?;
+        let label = |axis: &Axis, zero: Option<f64>, at: f64| {
+            if zero == Some(at) { short(0.0) } else { axis.told(at) }
+        };
+        let (x_label, y_label) = (|at: &f64| label(along, x_zero, *at), |at: &f64| label(up, y_zero, *at));
         let mut mesh = context.configure_mesh();
         mesh.x_desc(&along.label).y_desc(&up.label).label_style(self.text(LETTERS)).max_light_lines(0);
         mesh.axis_desc_style(self.text(LETTERS)).set_all_tick_mark_size(self.pixels(4));
@@ -563,11 +580,24 @@ mod tests {
     #[test]
     fn whole_things_have_whole_numbers() {
         let scale = |is_log: bool, is_whole: bool, range: Range<f64>| {
-            Scale::new(&Axis { is_log, ..Axis::default() }, range, is_whole).key_points(10)
+            Scale { places: range.into(), is_log, is_whole, has_zero: false }.key_points(10)
         };
         assert_eq!(scale(false, true, 0.0..2.5), [0.0, 1.0, 2.0]);
         assert!(scale(false, false, 0.0..2.5).contains(&0.5));
         assert_eq!(scale(true, true, 0.9_f64.log10()..2.3_f64.log10()).len(), 2, "1 and 2");
+    }
+
+    #[test]
+    fn nothing_is_labelled_so() {
+        let labels = |values: [f64; 3]| {
+            let points = (1..).map(f64::from).zip(values).collect();
+            let lines = vec![Line { points, ..Line::default() }];
+            let (x, y) = (Axis::linear(""), Axis::log(""));
+            let svg = svg(&Chart { x, y, lines, ..Chart::default() }.drawable(), true);
+            svg.lines().filter(|line| *line == "0").count()
+        };
+        let along = labels([1.0, 10.0, 1000.0]);
+        assert_eq!([labels([0.0, 10.0, 1000.0]), labels([0.0; 3])], [along + 1; 2]);
     }
 
     #[test]

@@ -42,10 +42,10 @@ pub(super) fn charts(group: &Value, is_first: bool) -> Vec<Chart> {
             None
         }
     });
-    // Of rows that are missing there are none a second.
-    let is_drawn =
-        |chart: &Chart| chart.lines.iter().flat_map(|line| &line.points).any(|point| point.1 != 0.0);
-    charts.flatten().filter(is_drawn).collect()
+    // Results of before may not have all columns.
+    let has_points =
+        |chart: &Chart| chart.lines.iter().any(|line| !line.is_published && !line.points.is_empty());
+    charts.flatten().filter(has_points).collect()
 }
 
 struct Group<'a> {
@@ -454,6 +454,13 @@ mod tests {
             let note = &of_first(&group)[0].note;
             assert!(note.contains(told), "{note}");
         }
+    }
+
+    #[test]
+    fn nothing_read_is_drawn_too() {
+        let case = json!({ "pk-scan": "no", "aio": 0, "(KiB)": 0.0, "frag/s": 9000 });
+        let charts = group("large-partition-forwarding", &json!({}), false, &case);
+        assert_eq!((charts.len(), &charts[0].lines[0].points[..]), (3, &[(0.0, 0.0)][..]));
     }
 
     #[test]
