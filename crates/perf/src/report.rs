@@ -46,7 +46,7 @@ pub struct Report {
     out: PathBuf,
 
     /// A folder for each chart as an SVG of its own, named by its number and its title. Such pictures that an earlier report has
-    /// left there are removed; nothing else is.
+    /// left there are removed; nothing else is. Which files a title tells by their numbers stands on the page.
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 
@@ -55,7 +55,7 @@ pub struct Report {
     png: Option<PathBuf>,
 }
 
-/// Letters of a file's name that has room in a title.
+/// Letters of what tells a file that have room in a title.
 const LONGEST_LABEL: usize = 40;
 
 impl Report {
@@ -75,7 +75,7 @@ impl Report {
             fs::create_dir_all(folder).map_err(|error| Error::file(folder, error.to_string()))?;
         }
         let drawn: Vec<String> = charts.iter().map(|chart| chart.svg(false)).collect();
-        write(&self.out, page(&charts, &drawn).as_bytes())?;
+        write(&self.out, page(&charts, &drawn, &numbered(&files)).as_bytes())?;
         for (folder, kind) in folders {
             write_each(folder, kind, &charts)?;
         }
@@ -124,12 +124,30 @@ impl Report {
     }
 }
 
-/// What tells a file from the others, by its number from 1 on: its name, or that number where names are equal or long.
+/// What tells a file from the others, by its number from 1 on: as much of its path as no other ends with, or that number where this is long.
 fn label(files: &[&Path], number: usize) -> String {
-    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let own = name(files[number - 1]).unwrap_or_default();
-    let is_the_only = files.iter().filter(|path| name(path).as_ref() == Some(&own)).count() == 1;
-    if is_the_only && own.chars().count() <= LONGEST_LABEL { own } else { format!("file {number}") }
+    end_of_its_own(files, files[number - 1]).unwrap_or_else(|| format!("file {number}"))
+}
+
+/// The shortest end of a file's path that is not that of another, if there is room for it.
+fn end_of_its_own(files: &[&Path], own: &Path) -> Option<String> {
+    let end = |path: &Path, parts: usize| -> PathBuf {
+        let all = path.components().count();
+        path.components().skip(all.saturating_sub(parts)).collect()
+    };
+    let is_of_one =
+        |parts: &usize| files.iter().filter(|path| end(path, *parts) == end(own, *parts)).count() == 1;
+    // One more than it has: all of it may be the end of another.
+    let parts = (1..=own.components().count() + 1).find(is_of_one)?;
+    let told = end(own, parts).to_string_lossy().into_owned();
+    (told.chars().count() <= LONGEST_LABEL).then_some(told)
+}
+
+/// The files that are told by their numbers, each with its number and all of its path.
+fn numbered(files: &[&Path]) -> Vec<String> {
+    let told = (1..).zip(files).filter(|_| files.len() > 1);
+    let told = told.filter(|(_, path)| end_of_its_own(files, path).is_none());
+    told.map(|(number, path)| format!("file {number}: {}", path.display())).collect()
 }
 
 /// Charts with the labels of their files: where several have one title, it tells the file too, and which it is among those of the file.
@@ -206,8 +224,13 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
     fs::write(path, content).map_err(|error| Error::file(path, error.to_string()))
 }
 
-fn page(charts: &[Chart], drawn: &[String]) -> String {
+/// The page: which files their numbers stand for, and the charts.
+fn page(charts: &[Chart], drawn: &[String], numbered: &[String]) -> String {
     let mut body = String::new();
+    if !numbered.is_empty() {
+        let files: String = numbered.iter().map(|file| format!("<li>{}</li>\n", escaped(file))).collect();
+        body += &format!("<ul>\n{files}</ul>\n");
+    }
     for (chart, svg) in charts.iter().zip(drawn) {
         let (title, note) = (escaped(&chart.title), escaped(&chart.told()));
         body += &format!("<section>\n<h2>{title}</h2>\n{svg}\n<p>{note}</p>\n</section>\n");
@@ -226,7 +249,7 @@ body { font-family: sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 
 section { margin: 2.5rem 0; }
 h2 { font-size: 1.1rem; }
 svg { width: 100%; height: auto; }
-p { color: #555; }
+p, ul { color: #555; overflow-wrap: anywhere; }
 ";
 
 /// Text as HTML has it.
@@ -334,9 +357,9 @@ mod tests {
 
     /// Neither titles nor the names of pictures are as long as paths may be.
     #[test]
-    fn files_are_told_by_their_names_or_numbers() {
+    fn files_are_told_by_their_paths_or_numbers() {
         let folder = tempfile::tempdir().unwrap();
-        let deep = folder.path().join("d".repeat(200)).join("e".repeat(200));
+        let deep = folder.path().join("d&".repeat(100)).join("e".repeat(200));
         fs::create_dir_all(&deep).unwrap();
         let [_, fast_forward, ..] = documents();
         let long = format!("{}.json", "f".repeat(200));
@@ -347,9 +370,23 @@ mod tests {
         }
         report.run(&mut Vec::new()).unwrap();
         let page = fs::read_to_string(&report.out).unwrap();
-        for told in ["(file 1)</h2>", "(file 2)</h2>", "(other.json)</h2>", "(file 4)</h2>"] {
+        let first = format!("({}/0.json)</h2>", folder.path().file_name().unwrap().display());
+        for told in [&*first, "(file 2)</h2>", "(other.json)</h2>", "(file 4)</h2>"] {
             assert_eq!(page.matches(told).count(), 3, "{told}");
         }
+        let legend = |number: usize| {
+            format!("<li>file {number}: {}</li>", escaped(&report.results[number - 1].display().to_string()))
+        };
+        assert!(page.contains(&legend(2)) && page.contains(&legend(4)) && page.contains("d&amp;d"), "{page}");
+        assert_eq!(page.matches("<li>").count(), 2, "the others are told where they stand");
+    }
+
+    #[test]
+    fn files_of_one_name_are_told_by_what_differs() {
+        let files = ["a/before/ff.json", "a/after/ff.json", "ff.json", "growth.json"].map(Path::new);
+        let labels = [1, 2, 3, 4].map(|number| label(&files, number));
+        assert_eq!(labels, ["before/ff.json", "after/ff.json", "ff.json", "growth.json"]);
+        assert_eq!(numbered(&files), [""; 0]);
     }
 
     #[test]
