@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use siltstone::{Error, Result};
+use sstable::parts::filter::check_fp_chance;
 
 use self::cases::{Case, Plan, Taken};
 use self::files::Files;
@@ -92,7 +93,7 @@ pub struct Bloomfile {
     sstables: u32,
 
     /// The share of absent keys that may pass.
-    #[arg(long, value_name = "CHANCE", default_value = "0.01", value_parser = chance)]
+    #[arg(long, value_name = "CHANCE", default_value = "0.01", value_parser = chance_of_tables)]
     fp_chance: f64,
 
     /// Bytes of cache in the case churning, for all threads together.
@@ -108,6 +109,12 @@ pub struct Bloomfile {
 
     #[command(flatten)]
     machine: Machine,
+}
+
+/// A share that a table may have, as Cassandra has it.
+fn chance_of_tables(text: &str) -> std::result::Result<f64, String> {
+    let chance = chance(text)?;
+    check_fp_chance(chance).map(|()| chance).map_err(|error| error.to_string())
 }
 
 /// Partitions of an SSTable in the case inserts.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use siltstone_perf::allocations::Counted;
 use siltstone_perf::bloomfile::Bloomfile;
 
-#[derive(Parser)]
+#[derive(Debug, Parser)]
 struct Command {
     #[command(flatten)]
     bloomfile: Bloomfile,
@@ -89,4 +89,15 @@ fn lookups_keep_next_to_nothing() {
         (32_000 * 8..1 << 20).contains(&now),
         "{now}: a word for each file, and what a shard has at hand"
     );
+}
+
+/// Filters of the least chance have more pages than usual ones.
+#[test]
+fn chances_are_those_that_tables_may_have() {
+    let printed = printed("--case absent --way at-hand --threads 1 --lookups 1000 --fp-chance 0.0000672");
+    assert!(printed["state"]["now"].is_u64(), "{printed}");
+    for chance in ["0.0000671", "0.0000001", "0", "1"] {
+        let refused = Command::try_parse_from(["bloomfile", "--fp-chance", chance]).unwrap_err().to_string();
+        assert!(refused.contains("--fp-chance"), "{refused}");
+    }
 }

@@ -45,6 +45,18 @@ impl Files {
         Ok(())
     }
 
+    /// How many bytes they have together.
+    ///
+    /// # Errors
+    /// If one is not there.
+    pub(crate) fn bytes(&self) -> Result<u64> {
+        let len = |file| {
+            let path = self.path(file);
+            path.metadata().map(|is| is.len()).map_err(|error| Error::file(&path, error.to_string()))
+        };
+        (0..self.count).map(len).sum()
+    }
+
     /// Opens all of them.
     ///
     /// # Errors

@@ -19,8 +19,8 @@ const SHARDS: u32 = 48;
 const KEYS: u64 = 10_000;
 /// So often each file is asked, each time for another key.
 const ROUNDS: u64 = 8;
-/// Room for the pages of all files of a shard. Bytes.
-const CACHE: usize = 256 << 20;
+/// Bytes of cache for each of the pages that are to be in it.
+const CACHE: usize = 4;
 
 /// Bytes that lookups keep beside pages and first tokens; none where allocations are not counted.
 #[derive(Clone, Copy, Debug)]
@@ -65,12 +65,13 @@ impl State {
 /// What is added on a shard by lookups in its share of the files, all of whose pages are in its cache: by what knows the
 /// pages at hand, by the lookups themselves, and by the place that each file has for its last page.
 async fn of_shard(shard: &Shard, files: &Files) -> Result<Option<u64>> {
-    let cache = Cache::new(CACHE);
+    let count = SSTABLES.div_ceil(SHARDS);
+    let cache = Cache::new(CACHE * files.bytes()? as usize * count as usize);
     let start = allocations::live();
     let pages = FilterPages::new(&cache);
     let of_hand = grown(start, || ());
     let mut opened = Vec::new();
-    for _ in 0..SSTABLES.div_ceil(SHARDS) {
+    for _ in 0..count {
         opened.append(&mut files.open(shard.disk(), &pages).await?);
     }
     let keys: Vec<[u64; 2]> = files.hashes(0).step_by((KEYS / ROUNDS) as usize).collect();
