@@ -27,6 +27,7 @@ use self::ways::Way;
 use crate::arguments::{Format, Machine, Printing, VERSION, bytes, chance};
 use crate::interrupted;
 use crate::numbers::rounded;
+use crate::room;
 
 /// Lookups of keys that are absent, in bloom filters in pages: mt-bloomfile-test, and what the published change was for.
 ///
@@ -100,7 +101,7 @@ pub struct Bloomfile {
     #[arg(long, value_name = "BYTES", default_value = "100M", value_parser = bytes)]
     memory: usize,
 
-    /// Where the files are, and stay. Default a temporary folder.
+    /// Where the files are, and stay. Default a temporary folder, in TMPDIR; the case inserts is always in one.
     #[arg(long, value_name = "DIR")]
     data_directory: Option<PathBuf>,
 
@@ -135,8 +136,9 @@ impl Bloomfile {
         if self.case.contains(&Case::Inserts) && self.way.contains(&Way::Whole) {
             return Err(Error::Usage("--way whole: the case inserts has no such way".to_owned()));
         }
-        let temporary = tempfile::tempdir()?;
-        let folder = self.data_directory.clone().unwrap_or_else(|| temporary.path().to_owned());
+        let temporary = self.data_directory.is_none().then(room::temporary).transpose()?;
+        let temporary_path = temporary.as_ref().map(|folder| folder.path().to_owned());
+        let folder = self.data_directory.clone().or(temporary_path).unwrap_or_default();
         std::fs::create_dir_all(&folder).map_err(|error| Error::file(&folder, error.to_string()))?;
         let is_text = self.printing.format == Format::Text;
         if is_text {
