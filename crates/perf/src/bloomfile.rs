@@ -35,10 +35,14 @@ use crate::room;
 /// each processor; per-shard, by a cache of each shard, without locks; at-hand, with pages at hand before that cache, and
 /// sorted keys all at once; whole, by a Filter.db that is in memory.
 ///
-/// Columns: ns, from the first to the last lookup of the slowest thread, divided by the lookups of one; cpu ns, the time on
+/// Columns: lookups, of all threads, each of a key in a file; ns, from the first to the last lookup of the slowest thread, divided by the lookups of one; cpu ns, the time on
 /// processors of all threads, divided by all lookups; passed, the share of absent keys that are not found absent; cache,
 /// lookups in a cache of pages; read, pages read. In the case inserts a line is of rows, each looked for in all SSTables and
-/// then written.
+/// then written, and lookups are those rows.
+///
+/// State, below them, is what lookups keep in memory for 32,000 SSTables and 48 shards, beside pages and first tokens: before,
+/// the iterators of all, measured together; now, what one shard keeps for its share of the SSTables, times the number of
+/// shards.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -57,15 +61,17 @@ pub struct Bloomfile {
     #[arg(long, value_enum, value_name = "WAY")]
     way: Vec<Way>,
 
-    /// How many threads look up at once.
+    /// How many threads look up at once, in the cases absent and churning. The others have one.
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: u32,
 
-    /// Lookups of each thread; a tenth of them where pages are read or rows are written.
+    /// Lookups of each thread; in the case churning a tenth of them, and in the case inserts as many rows. In the cases batches and
+    /// large they are made up to batches that are looked for in all files, and in the case inserts to batches.
     #[arg(long, alias = "operations", value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(10..))]
     lookups: u64,
 
-    /// Keys of the file in the case absent.
+    /// Keys of the file in the case absent. Each thread has all of it in memory: where the 4 GiB that all threads share are less than
+    /// twice what that takes, it is refused.
     #[arg(long, value_name = "N", default_value = "10000")]
     keys: u64,
 
@@ -93,7 +99,7 @@ pub struct Bloomfile {
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     sstables: u32,
 
-    /// The share of absent keys that may pass.
+    /// The share of absent keys that may pass, above 0.0000671 as Cassandra has it.
     #[arg(long, value_name = "CHANCE", default_value = "0.01", value_parser = chance_of_tables)]
     fp_chance: f64,
 
@@ -124,7 +130,7 @@ const PARTITIONS: u32 = 20_000;
 /// Lookups of a turn in the case churning: some milliseconds.
 const CHURNING_TURN: u64 = 256;
 
-/// Room for all files that are not to be read again.
+/// Room for all files that are not to be read again. Bytes, for all threads together.
 const ALL: usize = 4 << 30;
 
 impl Bloomfile {

@@ -44,6 +44,18 @@ fn pages_at_hand_spare_the_cache() {
     assert!(lines.iter().all(|line| line["passed"] == lines[0]["passed"]));
 }
 
+/// Even one too large to be read whole when it is opened.
+#[test]
+fn a_file_in_memory_is_not_read_while_it_is_measured() {
+    let lines = run("--case absent --threads 64 --keys 2000000 --lookups 1000");
+    assert_eq!(column(&lines, "read"), [0; 3]);
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let arguments = "bloomfile --case absent --threads 256 --keys 8000000 --lookups 10 --data-directory";
+    let refused = Command::parse_from(arguments.split(' ').chain([data])).bloomfile.run(&mut Vec::new());
+    assert!(refused.unwrap_err().to_string().contains("--keys 8000000"));
+}
+
 #[test]
 fn sorted_keys_ask_once_a_page() {
     let lines = run("--case batches --files 4 --batch-keys 20000 --batch 2000 --lookups 8000");

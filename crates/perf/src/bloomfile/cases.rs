@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier};
 use clap::ValueEnum;
 use model::key::{murmur3, token_of_hash};
 use runtime::{Cache, Shard, ShardOptions};
-use siltstone::Result;
+use siltstone::{Error, Result};
 use sstable::parts::bloom_pages::FilterPages;
 
 use super::before::Shared;
@@ -82,6 +82,7 @@ impl Plan {
     /// What cannot be read or written.
     pub(crate) fn run(&self, ways: &[Way]) -> Result<Vec<Taken>> {
         runtime::run(self.machine.clone(), async |shard: Shard| self.files.make(shard.disk()).await)??;
+        self.check_room()?;
         let common = ways.iter().map(|&way| self.common(way)).collect::<Result<Vec<_>>>()?;
         let ready = Barrier::new(self.threads as usize);
         let thread = |number| {
@@ -104,6 +105,25 @@ impl Plan {
             all.iter_mut().zip(of_thread?).for_each(|(all, taken)| all.add(&taken));
         }
         Ok(all)
+    }
+
+    /// That there is room for a file that all threads have in memory: each has pages of its own.
+    fn check_room(&self) -> Result<()> {
+        let room = self.cache as u64 / u64::from(self.threads) / ROOM;
+        let bytes = self.files.bytes()?;
+        if self.is_in_memory() && bytes > room {
+            return Err(Error::Usage(format!(
+                "--keys {}: the file has {bytes} bytes, and each of {} threads has memory for one of {room}; fewer keys or fewer \
+                 --threads are needed",
+                self.files.keys, self.threads
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether every page of the file is in memory before it is measured.
+    fn is_in_memory(&self) -> bool {
+        self.batch.is_none() && !self.has_parts
     }
 
     fn common(&self, way: Way) -> Result<Common> {
@@ -174,10 +194,18 @@ impl Plan {
         Ok(Asker { way, common, processor, files, pages, of_shared: Default::default() })
     }
 
-    /// Brings the cache to where it would be after a while: twice as many lookups as it has room for pages, or as there are.
+    /// Brings the cache to where it would be after a while: all pages, or twice as many lookups as it has room for pages, or as there are.
     async fn warm(&self, asker: &Asker, keys: &Keys) -> Result<()> {
         let mut found = Vec::new();
         match self.batch {
+            None if self.is_in_memory() => {
+                for (number, hash) in self.files.hashes(0).step_by(APART).enumerate() {
+                    if (number as u64).is_multiple_of(LOOKED) {
+                        interrupted::check()?;
+                    }
+                    asker.may_contain(0, hash).await?;
+                }
+            }
             None => {
                 let pages = (self.cache as u64 / 4096).min(self.files.keys / 1024 + 8);
                 for number in 0..2 * pages / u64::from(self.threads) + 1 {
@@ -203,6 +231,12 @@ impl Plan {
         }
     }
 }
+
+/// Each page of a file has more keys than this: it has as many lines, and each has several keys, whatever the chance.
+const APART: usize = 64;
+
+/// A cache has room for all pages of a file for certain if it has so many times the bytes of the file.
+const ROOM: u64 = 2;
 
 /// After so many lookups it is asked whether the run is to end.
 const LOOKED: u64 = 1024;
