@@ -24,7 +24,22 @@ pub(crate) enum Passed {
     At(Position),
 }
 
-/// Compares rows side by side.
+/// In which order rows side by side may come.
+pub(super) trait Order<'w> {
+    /// Whether what begins at `at` of the bytes, if it is a row, may come next.
+    fn admits(&self, bytes: &'w [u8], at: usize) -> bool;
+
+    /// The row that was looked at, which begins there, was passed.
+    fn pass(&mut self, at: usize);
+
+    /// Where the row begins that was passed last, if any was, and if it matters.
+    fn last(&self) -> Option<usize>;
+}
+
+/// In any.
+pub(super) struct Any;
+
+/// So that each stands behind the one before it.
 #[derive(Debug)]
 pub(super) struct Ascending<'w> {
     codec: &'w RowCodec,
@@ -33,7 +48,8 @@ pub(super) struct Ascending<'w> {
     first: Option<&'w [u8]>,
     /// Which bits of the eight bytes behind a row's head are a number, and which of these are turned over: in that order rows are, if they have one.
     number: Option<(u64, u64)>,
-    /// The rank of the row that was passed last.
+    /// Where the row begins that was passed last, and its rank.
+    last: Option<usize>,
     before: Option<u64>,
     /// That of the one which was looked at.
     next: Cell<Option<u64>>,
@@ -80,25 +96,7 @@ impl<'w> Ascending<'w> {
         };
         let bits = |order: NumberOrder| u64::MAX << (u64::BITS - u8::BITS * order.len as u32);
         let number = codec.number_order().map(|order| (bits(order), order.turned));
-        Some(Ascending { codec, schema, first, number, before: None, next: Cell::new(None) })
-    }
-
-    /// Whether what the bytes begin with, if it is a row, may come next: behind the row that the bytes `last` begin with, which was
-    /// passed last, if any was.
-    #[inline(always)]
-    pub(super) fn admits(&self, bytes: &[u8], last: impl FnOnce() -> Option<&'w [u8]>) -> bool {
-        let rank = self.rank(bytes);
-        self.next.set(rank);
-        match (self.before, rank) {
-            (Some(before), Some(rank)) => before < rank,
-            _ => self.admits_any(bytes, last().map(|last| &last[1..])),
-        }
-    }
-
-    /// The row that was looked at was passed.
-    #[inline(always)]
-    pub(super) fn pass(&mut self) {
-        self.before = self.next.get();
+        Some(Ascending { codec, schema, first, number, last: None, before: None, next: Cell::new(None) })
     }
 
     /// The rank of a plain row that has one, if there are eight bytes behind its head.
@@ -110,11 +108,49 @@ impl<'w> Ascending<'w> {
     }
 
     #[inline(never)]
-    fn admits_any(&self, bytes: &[u8], before: Option<&[u8]>) -> bool {
-        match (before.or(self.first), bytes) {
-            (Some(before), [_, row @ ..]) => self.codec.ascends(self.schema, before, row),
+    fn admits_any(&self, bytes: &[u8], at: usize) -> bool {
+        let before = self.last.map(|last| &bytes[last + 1..]);
+        match (before.or(self.first), bytes.get(at + 1..)) {
+            (Some(before), Some(row)) => self.codec.ascends(self.schema, before, row),
             _ => true,
         }
+    }
+}
+
+impl<'w> Order<'w> for Ascending<'w> {
+    #[inline(always)]
+    fn admits(&self, bytes: &'w [u8], at: usize) -> bool {
+        let rank = self.rank(&bytes[at..]);
+        self.next.set(rank);
+        match (self.before, rank) {
+            (Some(before), Some(rank)) => before < rank,
+            _ => self.admits_any(bytes, at),
+        }
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, at: usize) {
+        (self.last, self.before) = (Some(at), self.next.get());
+    }
+
+    #[inline]
+    fn last(&self) -> Option<usize> {
+        self.last
+    }
+}
+
+impl<'w> Order<'w> for Any {
+    #[inline(always)]
+    fn admits(&self, _: &'w [u8], _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, _: usize) {}
+
+    #[inline]
+    fn last(&self) -> Option<usize> {
+        None
     }
 }
 
@@ -158,11 +194,12 @@ mod tests {
                     rows.iter().flat_map(|first| rows.iter().map(move |other| (first, other)))
                 {
                     let mut ascending = Ascending::behind(&Passed::Nothing, &codec, &schema).unwrap();
-                    assert!(ascending.admits(first, || None), "nothing is before it");
-                    ascending.pass();
+                    let both = [&first[..], second].concat();
+                    assert!(ascending.admits(&both, 0), "nothing is before it");
+                    ascending.pass(0);
                     let [value, other] = [first, second].map(|row| &row[2..2 + len]);
                     let order = schema.clustering[0].compare(value, other);
-                    let is_next = ascending.admits(second, || Some(first));
+                    let is_next = ascending.admits(&both, first.len());
                     assert_eq!(is_next, order.is_lt(), "{name}: {first:?} {second:?}");
                 }
             }
@@ -202,7 +239,7 @@ mod tests {
                     (second, Ascending::behind(first, &codec, &schema))
                 {
                     let row = [&[0x24], &row[..]].concat();
-                    assert_eq!(ascending.admits(&row, || None), is_before, "{first:?} {second:?}");
+                    assert_eq!(ascending.admits(&row, 0), is_before, "{first:?} {second:?}");
                 }
             }
             assert!(Passed::Nothing.is_before(first, &codec, &schema));

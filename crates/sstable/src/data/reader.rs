@@ -22,7 +22,7 @@ use model::{
 use super::chunk::DataFile;
 pub use super::guess::Guess;
 use super::guess::Slack;
-use super::passed::{Ascending, Passed};
+use super::passed::{Any, Ascending, Order, Passed};
 use super::row::{Lead, Marker, Minima, RowCodec, RowHabit, RowLead, Sought, bring_near};
 use super::usual_rows::{AtHand, Upcoming, UsualRows};
 pub use super::window::Pace;
@@ -468,25 +468,27 @@ impl DataReader {
     /// Gives usual rows of the slice, behind its first one and before the one where it ends, as long as they are at hand and `take` wants more.
     #[inline]
     pub(crate) fn usual_rows(&mut self, take: &mut impl RowTaker) {
-        if let Some(rows) = self.usual() {
-            let ahead = rows.give(take);
-            self.pass_rows(ahead.last(), ahead.at());
+        let place = match self.plan {
+            Plan::Scan(_) => self.usual(Any).map(|rows| rows.give(take).place()),
+            _ => self.ascending().map(|rows| rows.give(take).place()),
+        };
+        if let Some(place) = place {
+            self.pass_rows(place);
         }
     }
 
-    /// Passes by all of them, and tells in which buffer they stand, and where they begin there.
+    /// Passes by all of them, of a slice, and tells in which buffer they stand, and where they begin there.
     #[inline]
     pub(crate) fn pass_usual_rows(&mut self, tell: impl FnMut(&Rc<Vec<u8>>, usize)) {
-        if let Some(rows) = self.usual() {
-            let ahead = rows.pass_all(tell);
-            self.pass_rows(ahead.last(), ahead.at());
+        if let Some(place) = self.ascending().map(|rows| rows.pass_all(tell).place()) {
+            self.pass_rows(place);
         }
     }
 
-    /// Goes behind usual rows, of which the last one began there in the buffer, if there was any.
+    /// Goes behind usual rows, of which the last one began there in the buffer, if there was any of a slice.
     #[inline]
-    fn pass_rows(&mut self, last: Option<usize>, end: usize) {
-        if let (Some(last), Some(_)) = (last, self.plan.slice()) {
+    fn pass_rows(&mut self, (last, end): (Option<usize>, usize)) {
+        if let Some(last) = last {
             let (source, _) = self.window.source();
             self.passed = Passed::row(&self.data.codec, &source.owner[last + 1..end]);
         }
@@ -509,18 +511,22 @@ impl DataReader {
         Ok(())
     }
 
+    /// The usual rows at hand of a slice, as long as they ascend.
     #[inline]
-    fn usual(&self) -> Option<UsualRows<'_, AtHand<'_>>> {
+    fn ascending(&self) -> Option<UsualRows<'_, AtHand<'_, Ascending<'_>>>> {
+        let Data { codec, schema, .. } = &*self.data;
+        self.usual(Ascending::behind(&self.passed, codec, schema)?)
+    }
+
+    /// Those at hand, as long as they stand in this order.
+    #[inline]
+    fn usual<'r, O: Order<'r>>(&'r self, order: O) -> Option<UsualRows<'r, AtHand<'r, O>>> {
         let is_among_rows = self.state == State::Rows && self.open_at_entry.is_some();
         if !is_among_rows || !self.ready.is_empty() {
             return None;
         }
         let Data { codec, schema, habit, .. } = &*self.data;
-        let ascending = match self.plan.slice() {
-            Some(_) => Some(Ascending::behind(&self.passed, codec, schema)?),
-            None => None,
-        };
-        let ahead = AtHand::new(self.window.source(), ascending);
+        let ahead = AtHand::new(self.window.source(), order);
         if !ahead.row_bytes().is_some_and(|bytes| codec.may_be_usual(bytes)) {
             return None;
         }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use model::flat::{FlatRow, RowTaker, Run, UsualValues};
 
-use super::passed::Ascending;
+use super::passed::Order;
 use super::row::{RowCodec, RowHabit, RowOutline, Sought, Source, bring_near};
 
 /// The rows that are ahead.
@@ -35,16 +35,14 @@ pub(crate) trait Upcoming<'w> {
 }
 
 /// Rows side by side in a buffer.
-pub(super) struct AtHand<'w> {
+pub(super) struct AtHand<'w, O> {
     buffer: &'w Rc<Vec<u8>>,
     /// Those of the buffer up to where rows may stand.
     bytes: &'w [u8],
     /// Where the next one begins.
     at: usize,
-    /// Where the last one began that was passed, if one was.
-    last: Option<usize>,
-    /// What one that is not behind it is found by, if that is looked for: there is no row then.
-    ascending: Option<Ascending<'w>>,
+    /// A row that does not stand in it is none.
+    order: O,
 }
 
 /// Those that stand in one way.
@@ -102,10 +100,10 @@ impl<'w, A: Upcoming<'w>> UsualRows<'w, A> {
     }
 }
 
-impl<'w> UsualRows<'w, AtHand<'w>> {
+impl<'w, O: Order<'w>> UsualRows<'w, AtHand<'w, O>> {
     /// Passes by all of them, and tells in which buffer they stand, and where they begin there. What is ahead then.
     #[inline]
-    pub(super) fn pass_all(mut self, mut tell: impl FnMut(&'w Rc<Vec<u8>>, usize)) -> AtHand<'w> {
+    pub(super) fn pass_all(mut self, mut tell: impl FnMut(&'w Rc<Vec<u8>>, usize)) -> AtHand<'w, O> {
         let mut values = UsualValues::default();
         loop {
             let AtHand { buffer, mut at, .. } = self.ahead;
@@ -124,44 +122,32 @@ impl<'w> UsualRows<'w, AtHand<'w>> {
     }
 }
 
-impl<'w> AtHand<'w> {
+impl<'w, O: Order<'w>> AtHand<'w, O> {
     /// From a place on.
     #[inline]
-    pub(super) fn new((source, at): (Source<'w>, usize), ascending: Option<Ascending<'w>>) -> AtHand<'w> {
+    pub(super) fn new((source, at): (Source<'w>, usize), order: O) -> AtHand<'w, O> {
         let Source { owner: buffer, end } = source;
-        AtHand { buffer, bytes: &buffer[..end], at, last: None, ascending }
+        AtHand { buffer, bytes: &buffer[..end], at, order }
     }
 
-    /// Where in the buffer the last one began that was passed, if one was.
+    /// Where in the buffer the row begins that was passed last, if any was and it matters, and where the next one does.
     #[inline]
-    pub(super) fn last(&self) -> Option<usize> {
-        self.last
-    }
-
-    /// Where in the buffer they begin.
-    #[inline]
-    pub(super) fn at(&self) -> usize {
-        self.at
+    pub(super) fn place(&self) -> (Option<usize>, usize) {
+        (self.order.last(), self.at)
     }
 }
 
-impl<'w> Upcoming<'w> for AtHand<'w> {
+impl<'w, O: Order<'w>> Upcoming<'w> for AtHand<'w, O> {
     #[inline(always)]
     fn row_bytes(&self) -> Option<&'w [u8]> {
         let bytes = self.bytes.get(self.at..)?;
-        match &self.ascending {
-            Some(ascending) if !ascending.admits(bytes, || self.last.map(|last| &self.bytes[last..])) => None,
-            _ => Some(bytes),
-        }
+        self.order.admits(self.bytes, self.at).then_some(bytes)
     }
 
     #[inline(always)]
     fn pass(&mut self, len: usize) {
         bring_near(self.bytes, &(self.at..self.at + len));
-        if let Some(ascending) = &mut self.ascending {
-            ascending.pass();
-        }
-        self.last = Some(self.at);
+        self.order.pass(self.at);
         self.at += len;
     }
 }
