@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
-use runtime::{Disk, ShardOptions};
+use runtime::{Shard, ShardOptions};
 use siltstone::Error;
 use sstable::Version;
 
@@ -44,10 +44,15 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// What becomes of it with a folder's files. Says so if reads of them do not go past the page cache, which they were to.
-    pub(crate) async fn found(self, disk: &Disk, folder: &Path) -> Result<Machine, Error> {
-        let direct_io = self.direct_io && !room::is_buffered(disk, folder).await?;
-        Ok(Machine { direct_io, ..self })
+    /// What becomes of it on a shard, with a folder's files. Says so if reads of them do not go past the page cache, or the kernel has no
+    /// io_uring, where that was asked for.
+    pub(crate) async fn found(self, shard: &Shard, folder: &Path) -> Result<Machine, Error> {
+        let direct_io = self.direct_io && !room::is_buffered(shard.disk(), folder).await?;
+        let io_uring = shard.uses_io_uring();
+        if self.io_uring && !io_uring {
+            eprintln!("the kernel lacks io_uring, or forbids it: a pool of threads reads");
+        }
+        Ok(Machine { io_uring, direct_io })
     }
 
     /// What a shard is started with.

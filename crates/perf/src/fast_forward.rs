@@ -42,8 +42,8 @@ const MOST_ROWS: i64 = 1_000_000_000;
 /// anew, and files are read past the page cache of the operating system. Opening is not counted.
 ///
 /// Columns: time of the median iteration; frags, the rows found, which is checked; frag/s, the median with its absolute
-/// deviation, the most and the least. aio and KiB, requests to the disk and what they were for; blocked, how often all
-/// waited for the disk; dropped, requests in vain. idx, how often a page of 4 KiB of Index.db was asked for that was
+/// deviation, the most and the least. aio and KiB, requests to the disk and what they were for; blocked, how often the read
+/// gave the thread back, to wait for the disk or to let others go first; dropped, requests in vain. idx, how often a page of 4 KiB of Index.db was asked for that was
 /// cached, and that was not, and how many were waited for, without those of fences and filters, and what these name; c, slices that were in the row cache or not, and stretches of rows that were put into it (c blk,
 /// which counts that in the published program too). allocs, allocations of the shard's thread; tasks, how often the shard turned to the read;
 /// insns/f, instructions of that thread for each row, by the counters of the processor where it has any; cpu, the share
@@ -187,7 +187,7 @@ impl FastForward {
             in_use.push(room::read(&group.dataset().folder(&self.data_directory), DESCRIPTION)?);
             self.shape(group.dataset())?;
         }
-        let machine = self.machine.found(shard.disk(), &self.data_directory).await?;
+        let machine = self.machine.found(shard, &self.data_directory).await?;
         let ran = self.run_groups((shard, machine), groups, output).await;
         drop(in_use);
         output.finish()?;

@@ -182,7 +182,7 @@ impl Growth {
         fs::create_dir_all(&self.data_directory)
             .map_err(|error| Error::file(&self.data_directory, error.to_string()))?;
         runtime::run(self.machine.shard(), async |shard| {
-            let machine = self.machine.found(shard.disk(), &self.data_directory).await?;
+            let machine = self.machine.found(&shard, &self.data_directory).await?;
             if self.printing.format == Format::Text {
                 writeln!(
                     out,
@@ -232,6 +232,7 @@ impl Growth {
             "cache_bytes": self.cache,
             "direct_io": machine.direct_io,
             "io_uring": machine.io_uring,
+            "interrupted": interrupted::is_interrupted(),
             "points": points.iter().map(Point::json).collect::<Vec<Value>>(),
         })
     }

@@ -128,7 +128,7 @@ impl Reads {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
-            let machine = self.machine.found(shard.disk(), folder.path()).await?;
+            let machine = self.machine.found(&shard, folder.path()).await?;
             let context = Context::new(shard.disk().clone(), shard.clock().clone(), Cache::new(CACHE));
             let meters = Meters { disk: context.disk.clone(), cache: context.cache.clone() };
             let bench = self.open(&context, folder.path()).await?;

@@ -137,7 +137,7 @@ impl SimpleQuery {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
-            let machine = self.machine.found(shard.disk(), folder.path()).await?;
+            let machine = self.machine.found(&shard, folder.path()).await?;
             let measured = self.measure(&shard, (folder.path(), machine), out).await?;
             if self.printing.format == Format::Json {
                 writeln!(out, "{:#}", self.document(machine, &measured))?;
@@ -291,6 +291,7 @@ impl SimpleQuery {
             "version": VERSION,
             "parameters": parameters.into_iter().collect::<Map<String, Value>>(),
             "fences": measured.fences,
+            "interrupted": interrupted::is_interrupted(),
             "stats": Summary::new(&measured.lines).json(),
             "lines": measured.lines.iter().map(Line::json).collect::<Vec<Value>>(),
         })

@@ -133,7 +133,7 @@ impl SingleKey {
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let folder = room::temporary()?;
         runtime::run(self.machine.shard(), async |shard| {
-            let machine = self.machine.found(shard.disk(), folder.path()).await?;
+            let machine = self.machine.found(&shard, folder.path()).await?;
             let folder = folder.path();
             for needed in 1..=SSTABLES {
                 rows::write(&shard, &dataset(folder, needed), self.sstable_format, self.rows, needed).await?;
@@ -290,6 +290,7 @@ impl SingleKey {
             "sstable_format": self.sstable_format.name(),
             "direct_io": machine.direct_io,
             "io_uring": machine.io_uring,
+            "interrupted": interrupted::is_interrupted(),
             "cases": all.iter().map(|measured| measured.json(off)).collect::<Vec<Value>>(),
         })
     }

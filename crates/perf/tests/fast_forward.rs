@@ -312,3 +312,25 @@ fn what_is_not_there_is_said() {
     assert!(stderr(&output).contains("letter.txt: this is no part of a dataset"), "{}", stderr(&output));
     assert_eq!(code(&run(folder.path(), &["--run-tests", "all"])), 2);
 }
+
+/// Results tell of the files that were read: what stands beside them is not believed.
+#[test]
+fn another_sstable_in_the_place_of_a_dataset_is_noticed() {
+    let folder = populated_with(50, &["--datasets", "small-part"]);
+    let path = folder.path().join("small-part").join("dataset.json");
+    let described = std::fs::read_to_string(&path).unwrap();
+    for (field, other) in [("sstable_format", Value::from("oa")), ("compression", true.into())] {
+        let mut shape: Value = serde_json::from_str(&described).unwrap();
+        assert_ne!(shape[field], other, "{shape}");
+        shape[field] = other;
+        if field == "compression" {
+            shape["chunk_size"] = 4096.into();
+        }
+        std::fs::write(&path, shape.to_string()).unwrap();
+        let test = ["--run-tests", "small-partition-slicing", "--test-case-duration", "0"];
+        let output = run(folder.path(), &test);
+        let said = stderr(&output);
+        assert_eq!((code(&output), stdout(&output)), (1, ""), "{said}");
+        assert!(said.contains("but it is one of me without compression"), "{said}");
+    }
+}

@@ -10,7 +10,7 @@ use model::{PartitionKey, Position, Slice};
 use runtime::{Cache, Shard};
 use siltstone::{Error, Result};
 use sstable::parts::usage::Usage;
-use sstable::{OpenOptions, ReadOptions, SSTable, Search};
+use sstable::{OpenOptions, ReadOptions, SSTable, Search, Version};
 use storage::commit_log::TableId;
 use storage::{Context, Definition, Generations, ReadRequest, Table};
 
@@ -96,6 +96,7 @@ impl Bench {
             let options = OpenOptions { fences: false, ..OpenOptions::new(cache.clone()) };
             (SSTable::open(shard.disk(), &shape.data_file(folder), &options).await?, None)
         };
+        check_shape(&sstable, shape, folder)?;
         Ok(Bench { shard: shard.clone(), shape: *shape, reading, cache, keys, sstable, table })
     }
 
@@ -327,6 +328,28 @@ fn range_slice(rows: RowRange) -> Slice {
         Unbounded => Position::end(),
     };
     Slice { start, end }
+}
+
+/// That an SSTable is of the version and the kind that results will tell of.
+///
+/// # Errors
+/// If it is not: somebody has put another one there.
+fn check_shape(sstable: &SSTable, shape: &Shape, folder: &Path) -> Result<()> {
+    let told = (shape.format, shape.compression);
+    let has = (sstable.version(), sstable.data().file.compression().is_some());
+    if told == has {
+        return Ok(());
+    }
+    let of = |(version, is_compressed): (Version, bool)| {
+        let which = if is_compressed { "with" } else { "without" };
+        format!("{} {which} compression", version.name())
+    };
+    let what = format!(
+        "dataset.json tells of an SSTable of {}, but it is one of {}: --populate writes another one",
+        of(told),
+        of(has)
+    );
+    Err(Error::file(folder, what))
 }
 
 #[cfg(test)]

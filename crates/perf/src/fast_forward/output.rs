@@ -13,7 +13,7 @@ use super::cases::{Case, Group};
 use super::dataset::Shape;
 use super::figures::Summary;
 use crate::arguments::VERSION;
-use crate::fences;
+use crate::{fences, interrupted};
 
 /// Columns that need more room than their names.
 const WIDTHS: [(&str, usize); 22] = [
@@ -139,6 +139,7 @@ impl<'a> Json<'a> {
     fn close_group(&mut self) {
         if let Some(group) = self.groups.last_mut() {
             group["cases"] = Value::Array(std::mem::take(&mut self.cases));
+            group["interrupted"] = interrupted::is_interrupted().into();
         }
     }
 }
