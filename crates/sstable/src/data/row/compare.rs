@@ -235,6 +235,11 @@ impl RowCodec {
     /// Whether of two rows, with whose clustering values the bytes begin, the second one stands behind the first one.
     #[inline(never)]
     pub(crate) fn ascends(&self, schema: &Schema, first: &[u8], second: &[u8]) -> bool {
+        if let (Some(order), [0, first @ ..], [0, second @ ..]) = (self.only_number, first, second)
+            && let (Some(first), Some(second)) = (first.get(..order.len), second.get(..order.len))
+        {
+            return order.rank(first) < order.rank(second);
+        }
         self.order_of_rows(schema, first, second).is_ok_and(Ordering::is_lt)
     }
 
