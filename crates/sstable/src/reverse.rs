@@ -411,7 +411,7 @@ impl Piece {
         if !matches!(items.last(), Some(Item::Usual { .. })) {
             return;
         }
-        UsualRows::new(codec, Last { items, buffers }, None, habit).give(take);
+        UsualRows::new(codec, Last { items, buffers }, habit).give(take);
     }
 }
 

@@ -91,7 +91,7 @@ impl Data {
             }
             Ok(RowAt::Row(Ordering::Equal, end)) => {
                 let mut values = UsualValues::default();
-                if codec.usual_row(source.owner, at..source.end, None, &mut values) != Some(end) {
+                if codec.usual_row(source.owner, at..source.end, &mut values) != Some(end) {
                     return Ok(Step::Other);
                 }
                 let mut bytes = Vec::with_capacity(2 * (end - at));

@@ -24,35 +24,30 @@ pub(crate) enum Passed {
     At(Position),
 }
 
-/// In which order rows side by side may come.
-pub(super) trait Order<'w> {
-    /// Whether what begins at `at` of the bytes, if it is a row, may come next.
-    fn admits(&self, bytes: &'w [u8], at: usize) -> bool;
-
-    /// The row that was looked at, which begins there, was passed.
-    fn pass(&mut self, at: usize);
-
-    /// Where the row begins that was passed last, if any was, and if it matters.
-    fn last(&self) -> Option<usize>;
-}
-
-/// In any.
-pub(super) struct Any;
-
-/// So that each stands behind the one before it.
-#[derive(Debug)]
+/// Rows side by side of a slice: each stands behind the one before it, and before where the slice ends.
 pub(super) struct Ascending<'w> {
     codec: &'w RowCodec,
     schema: &'w Schema,
     /// The clustering values of the row in front of them all, if there was one.
     first: Option<&'w [u8]>,
-    /// Which bits of the eight bytes behind a row's head are a number, and which of these are turned over: in that order rows are, if they have one.
-    number: Option<(u64, u64)>,
-    /// Where the row begins that was passed last, and its rank.
+    /// Where the slice ends, unless that is where the partition does.
+    end: Option<Sought<'w>>,
+    /// Where the row begins that was passed last.
     last: Option<usize>,
-    before: Option<u64>,
-    /// That of the one which was looked at.
-    next: Cell<Option<u64>>,
+    /// Where rows are in the order of numbers: those that may come next.
+    numbers: Option<Numbers>,
+    /// The rank of the row that was looked at.
+    rank: Cell<u64>,
+}
+
+/// Numbers that rows may have, which stand behind a row's head.
+struct Numbers {
+    order: NumberOrder,
+    /// Which bits of eight bytes they are.
+    bits: u64,
+    /// The least and the greatest rank that may come; none where the first of these is above the other one.
+    least: u64,
+    most: u64,
 }
 
 impl Passed {
@@ -82,10 +77,11 @@ impl Passed {
 }
 
 impl<'w> Ascending<'w> {
-    /// Behind that. `None` where it does not stand in bytes.
+    /// Behind what was passed, and before that end. `None` where what was passed does not stand in bytes.
     #[inline]
     pub(super) fn behind(
         passed: &'w Passed,
+        end: Option<Sought<'w>>,
         codec: &'w RowCodec,
         schema: &'w Schema,
     ) -> Option<Ascending<'w>> {
@@ -94,63 +90,95 @@ impl<'w> Ascending<'w> {
             Passed::Row(row) => Some(&row[..]),
             Passed::At(_) => return None,
         };
-        let bits = |order: NumberOrder| u64::MAX << (u64::BITS - u8::BITS * order.len as u32);
-        let number = codec.number_order().map(|order| (bits(order), order.turned));
-        Some(Ascending { codec, schema, first, number, last: None, before: None, next: Cell::new(None) })
+        let numbers = Numbers::between(first, end.as_ref(), codec);
+        Some(Ascending { codec, schema, first, end, last: None, numbers, rank: Cell::new(0) })
     }
 
-    /// The rank of a plain row that has one, if there are eight bytes behind its head.
+    /// Whether what begins at `at` of the bytes, if it is a usual row, may come next.
     #[inline(always)]
-    fn rank(&self, bytes: &[u8]) -> Option<u64> {
-        let (bits, turned) = self.number?;
-        let [_, 0, value @ ..] = bytes else { return None };
-        Some(u64::from_be_bytes(*value.first_chunk()?) & bits ^ turned)
-    }
-
-    #[inline(never)]
-    fn admits_any(&self, bytes: &[u8], at: usize) -> bool {
-        let before = self.last.map(|last| &bytes[last + 1..]);
-        match (before.or(self.first), bytes.get(at + 1..)) {
-            (Some(before), Some(row)) => self.codec.ascends(self.schema, before, row),
-            _ => true,
+    pub(super) fn admits(&self, bytes: &[u8], at: usize) -> bool {
+        if let Some(numbers) = &self.numbers
+            && let [_, 0, value @ ..] = &bytes[at..]
+            && let Some(word) = value.first_chunk()
+        {
+            return self.admits_rank(numbers, numbers.rank(*word));
         }
+        self.admits_any(bytes.get(at + 1..).unwrap_or_default(), bytes)
     }
-}
 
-impl<'w> Order<'w> for Ascending<'w> {
+    /// The row that was looked at, which begins there, was passed.
     #[inline(always)]
-    fn admits(&self, bytes: &'w [u8], at: usize) -> bool {
-        let rank = self.rank(&bytes[at..]);
-        self.next.set(rank);
-        match (self.before, rank) {
-            (Some(before), Some(rank)) => before < rank,
-            _ => self.admits_any(bytes, at),
+    pub(super) fn pass(&mut self, at: usize) {
+        self.last = Some(at);
+        if let Some(numbers) = &mut self.numbers {
+            numbers.pass(self.rank.get());
         }
     }
 
-    #[inline(always)]
-    fn pass(&mut self, at: usize) {
-        (self.last, self.before) = (Some(at), self.next.get());
-    }
-
+    /// Where the row begins that was passed last, if any was.
     #[inline]
-    fn last(&self) -> Option<usize> {
+    pub(super) fn last(&self) -> Option<usize> {
         self.last
     }
-}
 
-impl<'w> Order<'w> for Any {
     #[inline(always)]
-    fn admits(&self, _: &'w [u8], _: usize) -> bool {
-        true
+    fn admits_rank(&self, numbers: &Numbers, rank: u64) -> bool {
+        self.rank.set(rank);
+        numbers.least <= rank && rank <= numbers.most
     }
 
-    #[inline(always)]
-    fn pass(&mut self, _: usize) {}
+    /// The same of the row with whose clustering values these bytes begin, which are some of `all`.
+    #[inline(never)]
+    fn admits_any(&self, row: &[u8], all: &[u8]) -> bool {
+        if let Some(numbers) = &self.numbers {
+            // Fewer than eight bytes are left. Without a value it is no usual row.
+            let [0, value @ ..] = row else { return false };
+            let value = value.get(..numbers.order.len);
+            return value.is_some_and(|value| self.admits_rank(numbers, numbers.order.rank(value)));
+        }
+        let before = self.last.map(|last| &all[last + 1..]).or(self.first);
+        before.is_none_or(|before| self.codec.ascends(self.schema, before, row))
+            && self.end.as_ref().is_none_or(|end| end.is_behind_row(row).unwrap_or(false))
+    }
+}
 
+impl Numbers {
+    /// Those behind a row and before an end. `None` where these are not numbers as well.
     #[inline]
-    fn last(&self) -> Option<usize> {
-        None
+    fn between(first: Option<&[u8]>, end: Option<&Sought<'_>>, codec: &RowCodec) -> Option<Numbers> {
+        let order = codec.number_order()?;
+        let bits = u64::MAX << (u64::BITS - u8::BITS * order.len as u32);
+        let mut numbers = Numbers { order, bits, least: 0, most: u64::MAX };
+        if let Some(end) = end {
+            match end.number()?.last_before() {
+                Some(most) => numbers.most = most,
+                None => numbers.admit_none(),
+            }
+        }
+        if let Some(first) = first {
+            let [0, value @ ..] = first else { return None };
+            numbers.pass(order.rank(value.get(..order.len)?));
+        }
+        Some(numbers)
+    }
+
+    /// The rank of the number that eight bytes begin with.
+    #[inline(always)]
+    fn rank(&self, word: [u8; size_of::<u64>()]) -> u64 {
+        u64::from_be_bytes(word) & self.bits ^ self.order.turned
+    }
+
+    /// Only those behind this one may come.
+    #[inline(always)]
+    fn pass(&mut self, rank: u64) {
+        match rank.checked_add(1) {
+            Some(least) => self.least = least,
+            None => self.admit_none(),
+        }
+    }
+
+    fn admit_none(&mut self) {
+        (self.least, self.most) = (u64::MAX, 0);
     }
 }
 
@@ -193,7 +221,7 @@ mod tests {
                 for (first, second) in
                     rows.iter().flat_map(|first| rows.iter().map(move |other| (first, other)))
                 {
-                    let mut ascending = Ascending::behind(&Passed::Nothing, &codec, &schema).unwrap();
+                    let mut ascending = Ascending::behind(&Passed::Nothing, None, &codec, &schema).unwrap();
                     let both = [&first[..], second].concat();
                     assert!(ascending.admits(&both, 0), "nothing is before it");
                     ascending.pass(0);
@@ -236,7 +264,7 @@ mod tests {
                 let may_be_same = matches!(first, Passed::At(place) if place.weight != Weight::At);
                 assert_eq!(is_before, i < j || i == j && may_be_same, "{first:?} {second:?}");
                 if let (Passed::Row(row), Some(ascending)) =
-                    (second, Ascending::behind(first, &codec, &schema))
+                    (second, Ascending::behind(first, None, &codec, &schema))
                 {
                     let row = [&[0x24], &row[..]].concat();
                     assert_eq!(ascending.admits(&row, 0), is_before, "{first:?} {second:?}");
@@ -244,5 +272,45 @@ mod tests {
             }
             assert!(Passed::Nothing.is_before(first, &codec, &schema));
         }
+    }
+    /// Rows come as long as they stand before the end, on either side of keys and of their beginnings.
+    #[test]
+    fn rows_come_up_to_the_end() {
+        for types in [&["Int32Type"][..], &["ReversedType(LongType)"], &["Int32Type", "UTF8Type"]] {
+            let (schema, codec) = of(types);
+            let len = schema.clustering[0].fixed_len().unwrap();
+            let values = |number: i64| {
+                let text = (types.len() == 2).then(|| b"text".to_vec());
+                [number.to_be_bytes()[8 - len..].to_vec()].into_iter().chain(text).collect::<Vec<_>>()
+            };
+            let least = if len == 4 { i64::from(i32::MIN) } else { i64::MIN };
+            for (row, end) in [least, -1, 0, 1, !least]
+                .into_iter()
+                .flat_map(|row| [least, -1, 0, 1, !least].map(|end| (row, end)))
+            {
+                let key: Clustering = values(row).into_iter().collect();
+                let mut bytes = vec![0x24];
+                bytes.extend_from_slice(&prefix_of(&codec, &key)[1..]);
+                for (kept, side) in (0..=types.len()).flat_map(|kept| (0..3).map(move |side| (kept, side))) {
+                    let end: Clustering = values(end).into_iter().take(kept).collect();
+                    let weight = [Weight::Before, Weight::At, Weight::After][side];
+                    let end = Position { prefix: end, weight };
+                    let expected = schema.compare_row(&key, &end).is_lt();
+                    for behind in [&b""[..], b"behind it"] {
+                        let sought = Sought::new(&codec, &schema, &end);
+                        let ascending =
+                            Ascending::behind(&Passed::Nothing, Some(sought), &codec, &schema).unwrap();
+                        let bytes = [&bytes, behind].concat();
+                        assert_eq!(ascending.admits(&bytes, 0), expected, "{key:?} {end:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    fn prefix_of(codec: &RowCodec, key: &Clustering) -> Vec<u8> {
+        let mut prefix = Vec::new();
+        codec.put_row_prefix(key, &mut prefix);
+        prefix
     }
 }

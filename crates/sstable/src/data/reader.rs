@@ -22,7 +22,7 @@ use model::{
 use super::chunk::DataFile;
 pub use super::guess::Guess;
 use super::guess::Slack;
-use super::passed::{Any, Ascending, Order, Passed};
+use super::passed::{Ascending, Passed};
 use super::row::{Lead, Marker, Minima, RowCodec, RowHabit, RowLead, Sought, bring_near};
 use super::usual_rows::{AtHand, Upcoming, UsualRows};
 pub use super::window::Pace;
@@ -468,11 +468,7 @@ impl DataReader {
     /// Gives usual rows of the slice, behind its first one and before the one where it ends, as long as they are at hand and `take` wants more.
     #[inline]
     pub(crate) fn usual_rows(&mut self, take: &mut impl RowTaker) {
-        let place = match self.plan {
-            Plan::Scan(_) => self.usual(Any).map(|rows| rows.give(take).place()),
-            _ => self.ascending().map(|rows| rows.give(take).place()),
-        };
-        if let Some(place) = place {
+        if let Some(place) = self.usual().map(|rows| rows.give(take).place()) {
             self.pass_rows(place);
         }
     }
@@ -480,7 +476,7 @@ impl DataReader {
     /// Passes by all of them, of a slice, and tells in which buffer they stand, and where they begin there.
     #[inline]
     pub(crate) fn pass_usual_rows(&mut self, tell: impl FnMut(&Rc<Vec<u8>>, usize)) {
-        if let Some(place) = self.ascending().map(|rows| rows.pass_all(tell).place()) {
+        if let Some(place) = self.usual().map(|rows| rows.pass_all(tell).place()) {
             self.pass_rows(place);
         }
     }
@@ -511,31 +507,31 @@ impl DataReader {
         Ok(())
     }
 
-    /// The usual rows at hand of a slice, as long as they ascend.
+    /// The usual rows at hand, those of a slice as long as they ascend.
     #[inline]
-    fn ascending(&self) -> Option<UsualRows<'_, AtHand<'_, Ascending<'_>>>> {
-        let Data { codec, schema, .. } = &*self.data;
-        self.usual(Ascending::behind(&self.passed, codec, schema)?)
-    }
-
-    /// Those at hand, as long as they stand in this order.
-    #[inline]
-    fn usual<'r, O: Order<'r>>(&'r self, order: O) -> Option<UsualRows<'r, AtHand<'r, O>>> {
+    fn usual(&self) -> Option<UsualRows<'_, AtHand<'_>>> {
         let is_among_rows = self.state == State::Rows && self.open_at_entry.is_some();
         if !is_among_rows || !self.ready.is_empty() {
             return None;
         }
         let Data { codec, schema, habit, .. } = &*self.data;
+        let order = match self.plan.slice() {
+            None => None,
+            Some(slice) => Some(Ascending::behind(&self.passed, self.end_among_rows(slice), codec, schema)?),
+        };
         let ahead = AtHand::new(self.window.source(), order);
         if !ahead.row_bytes().is_some_and(|bytes| codec.may_be_usual(bytes)) {
             return None;
         }
-        // Nothing is behind the end of a partition.
-        let end =
-            self.plan.slice().filter(|slice| slice.end != Position::end()).map(|slice| {
-                Sought::new(codec, schema, &slice.end).with_weight(self.data.weight_at_end(slice))
-            });
-        Some(UsualRows::new(codec, ahead, end, habit))
+        Some(UsualRows::new(codec, ahead, habit))
+    }
+
+    /// Where the slice ends, unless nothing is behind that.
+    #[inline]
+    fn end_among_rows<'r>(&'r self, slice: &'r Slice) -> Option<Sought<'r>> {
+        let Data { codec, schema, .. } = &*self.data;
+        let end = || Sought::new(codec, schema, &slice.end).with_weight(self.data.weight_at_end(slice));
+        (slice.end != Position::end()).then(end)
     }
 
     /// Where the slice begins, as long as nothing of it was found. Behind its first row there is none that comes before it.

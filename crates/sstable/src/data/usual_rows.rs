@@ -12,14 +12,13 @@ use std::rc::Rc;
 
 use model::flat::{FlatRow, RowTaker, Run, UsualValues};
 
-use super::passed::Order;
-use super::row::{RowCodec, RowHabit, RowOutline, Sought, Source, bring_near};
+use super::passed::Ascending;
+use super::row::{RowCodec, RowHabit, RowOutline, Source, bring_near};
 
 /// The rows that are ahead.
 pub(crate) struct UsualRows<'w, A> {
     codec: &'w RowCodec,
     ahead: A,
-    before: Option<Sought<'w>>,
     run: Run<'w, RowOutline>,
     /// How many were given.
     count: usize,
@@ -35,14 +34,14 @@ pub(crate) trait Upcoming<'w> {
 }
 
 /// Rows side by side in a buffer.
-pub(super) struct AtHand<'w, O> {
+pub(super) struct AtHand<'w> {
     buffer: &'w Rc<Vec<u8>>,
     /// Those of the buffer up to where rows may stand.
     bytes: &'w [u8],
     /// Where the next one begins.
     at: usize,
-    /// A row that does not stand in it is none.
-    order: O,
+    /// A row that does not stand in this order is none.
+    order: Option<Ascending<'w>>,
 }
 
 /// Those that stand in one way.
@@ -52,15 +51,10 @@ struct Alike<'r, 'w, A> {
 }
 
 impl<'w, A: Upcoming<'w>> UsualRows<'w, A> {
-    /// Those before a position, of a file with this habit.
+    /// Those of a file with this habit.
     #[inline]
-    pub(crate) fn new(
-        codec: &'w RowCodec,
-        ahead: A,
-        before: Option<Sought<'w>>,
-        habit: &'w RowHabit,
-    ) -> UsualRows<'w, A> {
-        UsualRows { codec, ahead, before, run: habit.begin(), count: 0 }
+    pub(crate) fn new(codec: &'w RowCodec, ahead: A, habit: &'w RowHabit) -> UsualRows<'w, A> {
+        UsualRows { codec, ahead, run: habit.begin(), count: 0 }
     }
 
     /// Gives them as long as more are wanted. What is ahead then.
@@ -85,7 +79,7 @@ impl<'w, A: Upcoming<'w>> UsualRows<'w, A> {
     #[inline]
     fn other(&mut self, values: &mut UsualValues<'w>) -> bool {
         let Some(bytes) = self.ahead.row_bytes() else { return false };
-        let end = self.codec.usual_row(bytes, 0..bytes.len(), self.before.as_ref(), values);
+        let end = self.codec.usual_row(bytes, 0..bytes.len(), values);
         let Some(end) = end else { return false };
         self.ahead.pass(end);
         self.run.other(self.count, end, || RowOutline::of(&bytes[..end], values));
@@ -100,10 +94,10 @@ impl<'w, A: Upcoming<'w>> UsualRows<'w, A> {
     }
 }
 
-impl<'w, O: Order<'w>> UsualRows<'w, AtHand<'w, O>> {
+impl<'w> UsualRows<'w, AtHand<'w>> {
     /// Passes by all of them, and tells in which buffer they stand, and where they begin there. What is ahead then.
     #[inline]
-    pub(super) fn pass_all(mut self, mut tell: impl FnMut(&'w Rc<Vec<u8>>, usize)) -> AtHand<'w, O> {
+    pub(super) fn pass_all(mut self, mut tell: impl FnMut(&'w Rc<Vec<u8>>, usize)) -> AtHand<'w> {
         let mut values = UsualValues::default();
         loop {
             let AtHand { buffer, mut at, .. } = self.ahead;
@@ -122,10 +116,10 @@ impl<'w, O: Order<'w>> UsualRows<'w, AtHand<'w, O>> {
     }
 }
 
-impl<'w, O: Order<'w>> AtHand<'w, O> {
+impl<'w> AtHand<'w> {
     /// From a place on.
     #[inline]
-    pub(super) fn new((source, at): (Source<'w>, usize), order: O) -> AtHand<'w, O> {
+    pub(super) fn new((source, at): (Source<'w>, usize), order: Option<Ascending<'w>>) -> AtHand<'w> {
         let Source { owner: buffer, end } = source;
         AtHand { buffer, bytes: &buffer[..end], at, order }
     }
@@ -133,21 +127,23 @@ impl<'w, O: Order<'w>> AtHand<'w, O> {
     /// Where in the buffer the row begins that was passed last, if any was and it matters, and where the next one does.
     #[inline]
     pub(super) fn place(&self) -> (Option<usize>, usize) {
-        (self.order.last(), self.at)
+        (self.order.as_ref().and_then(Ascending::last), self.at)
     }
 }
 
-impl<'w, O: Order<'w>> Upcoming<'w> for AtHand<'w, O> {
+impl<'w> Upcoming<'w> for AtHand<'w> {
     #[inline(always)]
     fn row_bytes(&self) -> Option<&'w [u8]> {
         let bytes = self.bytes.get(self.at..)?;
-        self.order.admits(self.bytes, self.at).then_some(bytes)
+        self.order.as_ref().is_none_or(|order| order.admits(self.bytes, self.at)).then_some(bytes)
     }
 
     #[inline(always)]
     fn pass(&mut self, len: usize) {
         bring_near(self.bytes, &(self.at..self.at + len));
-        self.order.pass(self.at);
+        if let Some(order) = &mut self.order {
+            order.pass(self.at);
+        }
         self.at += len;
     }
 }
@@ -157,8 +153,8 @@ impl<'r, 'w: 'r, A: Upcoming<'w>> Iterator for Alike<'r, 'w, A> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<FlatRow<'r>> {
-        let UsualRows { codec, ahead, before, .. } = &*self.rows;
-        let (row, len) = self.outline.row(codec, ahead.row_bytes()?, before.as_ref())?;
+        let UsualRows { codec, ahead, .. } = &*self.rows;
+        let (row, len) = self.outline.row(codec, ahead.row_bytes()?)?;
         self.rows.ahead.pass(len);
         self.rows.count += 1;
         Some(row)

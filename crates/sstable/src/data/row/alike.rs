@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use model::flat::{FlatRow, Frame, FrameBuilder, Habit, Layout, UsualRow, UsualValues};
 
+use super::RowCodec;
 use super::usual::Ahead;
-use super::{RowCodec, Sought};
 
 /// How usual rows of a file stood last.
 pub(crate) type RowHabit = Habit<RowOutline>;
@@ -54,19 +54,10 @@ impl RowOutline {
         Some(RowOutline { frame: frame.finish(), layout, timestamp: Number::at(timestamp) })
     }
 
-    /// The usual row that stands at the start of these bytes, if it stands as the one that this is of, and before a position. How many
-    /// bytes it has.
+    /// The usual row that stands at the start of these bytes, if it stands as the one that this is of. How many bytes it has.
     #[inline(always)]
-    pub(crate) fn row<'a>(
-        &'a self,
-        codec: &RowCodec,
-        bytes: &'a [u8],
-        before: Option<&Sought<'_>>,
-    ) -> Option<(FlatRow<'a>, usize)> {
+    pub(crate) fn row<'a>(&'a self, codec: &RowCodec, bytes: &'a [u8]) -> Option<(FlatRow<'a>, usize)> {
         let row = self.frame.row(bytes)?;
-        if before.is_some_and(|before| !before.is_behind_usual_row(row)) {
-            return None;
-        }
         let timestamp = codec.minima.timestamp.wrapping_add(self.timestamp.of(row) as i64);
         UsualRow::can_be_of(timestamp).then(|| (FlatRow::laid_out(row, &self.layout, timestamp), row.len()))
     }
@@ -102,7 +93,7 @@ impl Number {
 
 #[cfg(test)]
 mod tests {
-    use model::{Bytes, Column, CqlType, Position, Schema};
+    use model::{Bytes, Column, CqlType, Schema};
     use proptest::prelude::*;
 
     use super::super::Minima;
@@ -150,21 +141,16 @@ mod tests {
     }
 
     /// The flat bytes of the row there and where it ends, taken apart.
-    fn apart(codec: &RowCodec, bytes: &[u8], before: Option<&Sought<'_>>) -> Option<(Vec<u8>, usize)> {
+    fn apart(codec: &RowCodec, bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
         let (mut values, mut flat) = (UsualValues::default(), Vec::new());
-        let end = codec.usual_row(bytes, 0..bytes.len(), before, &mut values)?;
+        let end = codec.usual_row(bytes, 0..bytes.len(), &mut values)?;
         values.row().put(&mut flat);
         Some((flat, end))
     }
 
     /// The same by an outline.
-    fn alike(
-        outline: &RowOutline,
-        codec: &RowCodec,
-        bytes: &[u8],
-        before: Option<&Sought<'_>>,
-    ) -> Option<(Vec<u8>, usize)> {
-        let (row, end) = outline.row(codec, bytes, before)?;
+    fn alike(outline: &RowOutline, codec: &RowCodec, bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+        let (row, end) = outline.row(codec, bytes)?;
         let mut flat = Vec::new();
         row.put(&mut flat);
         Some((flat, end))
@@ -172,7 +158,7 @@ mod tests {
 
     fn outline_of(codec: &RowCodec, bytes: &[u8]) -> RowOutline {
         let mut values = UsualValues::default();
-        let end = codec.usual_row(bytes, 0..bytes.len(), None, &mut values).expect("it is usual");
+        let end = codec.usual_row(bytes, 0..bytes.len(), &mut values).expect("it is usual");
         RowOutline::of(&bytes[..end], &values).expect("it is long enough")
     }
 
@@ -198,14 +184,14 @@ mod tests {
             let alike_it = (number, "u".repeat(text.len()), vec![fill; value.len()], above as i64, *previous);
             for row in [&first, &alike_it, &other] {
                 let bytes = bytes_of(row);
-                let found = alike(&outline, &codec, &bytes, None);
+                let found = alike(&outline, &codec, &bytes);
                 let lengths =
                     |row: &Made| (row.1.len(), row.2.len(), vint_len(row.3 as u64), vint_len(row.4));
-                let expected = (lengths(row) == lengths(&first)).then(|| apart(&codec, &bytes, None)).flatten();
+                let expected = (lengths(row) == lengths(&first)).then(|| apart(&codec, &bytes)).flatten();
                 prop_assert_eq!(&found, &expected);
                 let left = &bytes[..bytes.len() - cut.min(bytes.len())];
                 let is_whole = found.is_some_and(|(_, end)| end <= left.len());
-                prop_assert_eq!(alike(&outline, &codec, left, None).is_some(), is_whole);
+                prop_assert_eq!(alike(&outline, &codec, left).is_some(), is_whole);
             }
         }
 
@@ -216,22 +202,9 @@ mod tests {
             let outline = outline_of(&codec, &bytes);
             let at = at % bytes.len();
             bytes[at] ^= by;
-            if let Some(found) = alike(&outline, &codec, &bytes, None) {
-                prop_assert_eq!(Some(found), apart(&codec, &bytes, None));
+            if let Some(found) = alike(&outline, &codec, &bytes) {
+                prop_assert_eq!(Some(found), apart(&codec, &bytes));
             }
-        }
-
-        /// A row is found only before the position.
-        #[test]
-        fn a_row_is_found_before_the_position_alone(first in made(), by in -1..2_i32, side in 0..3) {
-            let (schema, codec, bytes) = (schema(), codec(), bytes_of(&first));
-            let outline = outline_of(&codec, &bytes);
-            let key = [first.0.wrapping_add(by).to_be_bytes().to_vec(), first.1.clone().into_bytes()];
-            let key = key.into_iter().collect();
-            let position = [Position::before, Position::at, Position::after][side as usize](key);
-            let before = Sought::new(&codec, &schema, &position);
-            let found = alike(&outline, &codec, &bytes, Some(&before));
-            prop_assert_eq!(found, apart(&codec, &bytes, Some(&before)));
         }
     }
 
@@ -252,7 +225,7 @@ mod tests {
         let end = bytes.len();
         bytes.extend_from_slice(&[1; 9]);
         let mut found = UsualValues::default();
-        assert_eq!(codec.usual_row(&bytes, 0..bytes.len(), None, &mut found), Some(end));
+        assert_eq!(codec.usual_row(&bytes, 0..bytes.len(), &mut found), Some(end));
         assert!(end < 8 && RowOutline::of(&bytes[..end], &found).is_none());
         assert_eq!(Bytes::from(found.cells[0]), Bytes::from(&b"\x01"[..]));
     }

@@ -87,12 +87,6 @@ impl<'a> Sought<'a> {
         self.codec.order_of(&mut cursor, prefix, self)
     }
 
-    /// Whether it stands behind the usual row that the bytes begin with; not behind what is no row.
-    #[inline(always)]
-    pub(crate) fn is_behind_usual_row(&self, row: &[u8]) -> bool {
-        self.is_behind_row(&row[1..]).unwrap_or(false)
-    }
-
     /// Whether it stands behind the row with whose clustering values the bytes begin.
     #[inline(always)]
     pub(crate) fn is_behind_row(&self, bytes: &[u8]) -> Decoded<bool> {
@@ -156,6 +150,12 @@ impl SoughtNumber {
     #[inline]
     pub(crate) fn order_of_row(self, rank: u64) -> Ordering {
         rank.cmp(&self.rank).then(Weight::At.cmp(&self.weight))
+    }
+
+    /// The greatest rank of rows before it. `None` if there is none.
+    #[inline]
+    pub(crate) fn last_before(self) -> Option<u64> {
+        if Weight::At < self.weight { Some(self.rank) } else { self.rank.checked_sub(1) }
     }
 }
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 use model::flat::{UsualRow, UsualValues};
 
 use super::encode::put_value;
-use super::{ColumnCodec, RowCodec, Sought, Width, cell_flag, flag};
+use super::{ColumnCodec, RowCodec, Width, cell_flag, flag};
 use crate::encode::{Encode, vint_len};
 
 /// The flags of a row that has a marker, all columns, and nothing else.
@@ -78,18 +78,17 @@ impl RowCodec {
         self.can_be_usual && bytes.first() == Some(&USUAL)
     }
 
-    /// The values of the row that stands at the start of this range of the bytes, in the place of those in `row`, if it is a usual one,
-    /// is there as a whole, and stands before a position. Where it ends; otherwise the values are of no worth.
+    /// The values of the row that stands at the start of this range of the bytes, in the place of those in `row`, if it is a usual one
+    /// and is there as a whole. Where it ends; otherwise the values are of no worth.
     #[inline]
     pub(crate) fn usual_row<'a>(
         &self,
         bytes: &'a [u8],
         range: Range<usize>,
-        before: Option<&Sought<'_>>,
         row: &mut UsualValues<'a>,
     ) -> Option<usize> {
         let mut ahead = Ahead(bytes.get(range.clone()).filter(|ahead| ahead.len() <= MOST_BYTES)?);
-        if !self.may_be_usual(ahead.0) || before.is_some_and(|before| !before.is_behind_usual_row(ahead.0)) {
+        if !self.may_be_usual(ahead.0) {
             return None;
         }
         ahead.u8()?;
@@ -182,8 +181,7 @@ mod tests {
     use model::flat::{FlatRow, is_usual, put_fragment};
     use model::time::NO_DELETION_TIME;
     use model::{
-        Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, Liveness, Position, Row,
-        Schema, Weight,
+        Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, Liveness, Row, Schema,
     };
     use proptest::prelude::*;
 
@@ -249,10 +247,10 @@ mod tests {
     /// If the row there is found, it is what a decoder makes of it, whatever more there is behind it. Whether it is.
     fn is_found(codec: &RowCodec, bytes: &[u8]) -> bool {
         let (mut row, mut out) = (UsualValues::default(), Vec::new());
-        let Some(end) = codec.usual_row(bytes, 6..bytes.len(), None, &mut row) else { return false };
+        let Some(end) = codec.usual_row(bytes, 6..bytes.len(), &mut row) else { return false };
         row.row().put(&mut out);
         let (more, mut again) = ([bytes, &[0xff; 9]].concat(), UsualValues::default());
-        assert_eq!(codec.usual_row(&more, 6..more.len(), None, &mut again), Some(end));
+        assert_eq!(codec.usual_row(&more, 6..more.len(), &mut again), Some(end));
         assert_eq!(format!("{:?}", again.row()), format!("{:?}", row.row()));
         let (fragment, decoded_end) = decoded(codec, bytes).expect("a decoder reads it as well");
         let mut expected = Vec::new();
@@ -323,36 +321,6 @@ mod tests {
                 row.cells.truncate(count);
                 assert_written_alike(&codec, &row);
             }
-        }
-    }
-
-    #[test]
-    fn a_row_is_found_only_before_the_position() {
-        let schema = schema();
-        let codec = codec(&schema, Version::Oa);
-        let bytes = encoded(&codec, &row(7, "b", b"value"));
-        let place = |number, text| row(number, text, b"v").clustering;
-        let positions = [
-            (Position::before(place(7, "b")), false),
-            (Position::at(place(7, "b")), false),
-            (Position::after(place(7, "b")), true),
-            (Position::before(place(7, "c")), true),
-            (Position::after(place(7, "a")), false),
-            (Position::before(place(8, "a")), true),
-            (Position::start(), false),
-            (Position::end(), true),
-        ];
-        for (position, is_found) in positions {
-            let before = Sought::new(&codec, &schema, &position);
-            let mut row = UsualValues::default();
-            let found = codec.usual_row(&bytes, 6..bytes.len(), Some(&before), &mut row);
-            assert_eq!(found, is_found.then_some(bytes.len() - BEHIND.len()), "{position:?}");
-            if position.prefix.is_empty() {
-                continue;
-            }
-            let at = Sought::new(&codec, &schema, &position).with_weight(Weight::At);
-            let found = codec.usual_row(&bytes, 6..bytes.len(), Some(&at), &mut row);
-            assert_eq!(found.is_some(), is_found && position.prefix != place(7, "b"), "{position:?}");
         }
     }
 
