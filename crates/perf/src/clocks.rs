@@ -36,7 +36,9 @@ impl Clocks {
 
     /// What passed from an earlier moment to this one.
     pub(crate) fn since(&self, earlier: &Clocks) -> Passed {
-        Passed { wall: self.wall - earlier.wall, cpu: self.cpu.saturating_sub(earlier.cpu) }
+        let wall = self.wall - earlier.wall;
+        // The clocks are not read at one moment: of a few microseconds one would tell more than the other.
+        Passed { wall, cpu: self.cpu.saturating_sub(earlier.cpu).min(wall) }
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) const CONCURRENCY: u32 = 100;
 /// Point reads or writes of rows of five columns with 34 bytes each.
 ///
 /// A store of one shard is filled in a temporary folder, TMPDIR, and used by many at once; what a read finds is compared
-/// with what was written. A line a second, and their median at the end.
+/// with what was written. A line a second, and their median at the end: of two the upper one.
 ///
 /// Columns: tps, operations a second that went well; allocs, allocations of the shard's thread; logallocs, values that were taken into the
 /// caches; tasks, how often the shard turned to an operation; errors, operations that failed or found something else.
@@ -127,6 +127,8 @@ struct Measured {
     first_error: Option<Error>,
     /// Whether reads went by fences, as the SSTables had them at the end.
     fences: Value,
+    /// How many of these there were then, and bytes of data in them.
+    sstables: (usize, u64),
 }
 
 impl SimpleQuery {
@@ -182,9 +184,9 @@ impl SimpleQuery {
         if is_text {
             write!(out, "\n{}", Summary::new(&lines).text())?;
         }
-        let fences = bench.fences();
+        let (fences, sstables) = (bench.fences(), bench.sstables());
         bench.close().await?;
-        Ok(Measured { lines, first_error, fences })
+        Ok(Measured { lines, first_error, fences, sstables })
     }
 
     /// Fills the table in, which takes long where memory has room for a few rows only.
@@ -198,7 +200,9 @@ impl SimpleQuery {
     fn filled(&self, bench: &Bench) -> String {
         let (count, bytes) = bench.sstables();
         let fences = match bench.fences() {
-            Value::Null => String::new(),
+            Value::Null => {
+                ": they are in memtables, where no option of SSTables or caches matters".to_owned()
+            }
             Value::String(told) => format!(", fences: {told}"),
             told => format!(", fences: {told}"),
         };
@@ -291,6 +295,8 @@ impl SimpleQuery {
             "version": VERSION,
             "parameters": parameters.into_iter().collect::<Map<String, Value>>(),
             "fences": measured.fences,
+            "sstables": measured.sstables.0,
+            "data_bytes": measured.sstables.1,
             "interrupted": interrupted::is_interrupted(),
             "stats": Summary::new(&measured.lines).json(),
             "lines": measured.lines.iter().map(Line::json).collect::<Vec<Value>>(),
@@ -336,7 +342,7 @@ mod tests {
     fn parameters_are_the_same_as_text_and_as_json() {
         let machine = Machine { io_uring: true, direct_io: false };
         let lines = vec![Line { operations: 1, ..Line::default() }];
-        let measured = Measured { lines, first_error: None, fences: json!("none") };
+        let measured = Measured { lines, first_error: None, fences: json!("none"), sstables: (1, 700) };
         let of_time =
             parsed(&["--duration", "2.5", "--enable-cache", "0", "--sstable-summary-ratio", "0.005"]);
         let text = "{partitions=10000, concurrency=100, mode=read, query_single_key=no, counters=no, flush=no, memory=1073741824, \
@@ -346,6 +352,8 @@ mod tests {
         let json = of_time.document(machine, &measured)["parameters"].clone();
         assert_eq!((&json["enable_cache"], &json["direct_io"]), (&false.into(), &false.into()));
         assert_eq!((&json["operations"], &json["duration"]), (&Value::Null, &json!(2.5)));
+        let document = of_time.document(machine, &measured);
+        assert_eq!((&document["sstables"], &document["data_bytes"]), (&1.into(), &700.into()));
         let of_count = parsed(&["--operations", "7"]);
         assert!(of_count.config(machine).ends_with(", operations=7}"));
         assert_eq!(of_count.document(machine, &measured)["parameters"]["duration"], Value::Null);

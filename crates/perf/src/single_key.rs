@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use siltstone::{Error, Result};
 use sstable::Version;
 use storage::Table;
+use storage::single_key::SingleKeyStats;
 
 use self::cases::{Case, IN_KEYS, Touched};
 use self::load::{Latencies, Run, at_rate};
@@ -49,9 +50,6 @@ const SAMPLE: Duration = Duration::from_secs(1);
 
 /// How many reads are under way at once while it is found out what is sustained.
 const CONCURRENCY: u32 = 100;
-
-/// So many reads of a case are not measured. By then the table has adapted.
-const WARM_UP: u64 = 300;
 
 /// Latencies of single rows that stand in three SSTables, at a constant rate.
 ///
@@ -112,6 +110,19 @@ struct Rate {
     due: f64,
     /// What is sustained where one SSTable is enough, and where all are read at once, if that was found out.
     sustained: Option<[f64; 2]>,
+}
+
+/// A case that is being measured.
+struct Bench<W> {
+    case: Case,
+    table: Table,
+    operation: Rc<W>,
+    /// The table's counters before the first read that counts.
+    before: SingleKeyStats,
+    /// What reads of tables before this one touched.
+    touched: Touched,
+    run: Run,
+    requests: u64,
 }
 
 /// What a case came to.
@@ -194,13 +205,7 @@ impl SingleKey {
     async fn measure(&self, shard: &Shard, folder: &Path, rate: f64) -> Result<Vec<Measured>> {
         let mut benches = Vec::new();
         for case in self.cases() {
-            let table = self.open(shard, folder, case).await?;
-            let operation = Rc::new(self.reads(&table, case));
-            for _ in 0..WARM_UP {
-                interrupted::check()?;
-                operation().await?;
-            }
-            benches.push((case, table.single_key_stats(), table, operation, (Run::default(), 0)));
+            benches.push(self.begin(shard, folder, case).await?);
         }
         let reads_in = |time: Duration| rate * time.as_secs_f64();
         let (reads, of_round) = (reads_in(self.duration).round().max(1.0), reads_in(ROUND).ceil());
@@ -213,11 +218,17 @@ impl SingleKey {
                 break;
             }
             progress.tell(|| format!("{} of {rounds} rounds of each case are measured", round - 1));
-            for (case, _, _, operation, (run, requests)) in &mut benches {
-                let before = shard.disk().stats();
-                let count = of_round.min(reads - run.taken.len() as f64) as u32;
-                run.extend(at_rate(operation, (rate, run.late), count, patience).await?);
-                *requests += shard.disk().stats().since(&before).total().requests;
+            for bench in &mut benches {
+                let mut left = of_round.min(reads - bench.run.taken.len() as f64) as u32;
+                while left > 0 {
+                    let count = left.min(bench.case.reads_of_a_table());
+                    bench.read(shard, rate, count, patience).await?;
+                    left -= count;
+                    if bench.case.reads_of_a_table() < u32::MAX {
+                        bench.renew(self.begin(shard, folder, bench.case).await?);
+                    }
+                }
+                let (case, run) = (bench.case, &bench.run);
                 let is_judged = run.time >= LONG_ENOUGH || round == rounds;
                 let (name, sustained) = (case.name(), run.rate());
                 if is_judged && self.rate.is_some() && sustained < rate * MEASURABLE {
@@ -234,14 +245,25 @@ impl SingleKey {
                 }
             }
         }
-        let measured = benches.into_iter().map(|(case, before, table, _, (run, requests))| Measured {
-            case,
-            requests,
-            rate: run.rate(),
-            latencies: Latencies::of(run.taken),
-            touched: Touched::between(&before, &table.single_key_stats()),
-        });
-        Ok(measured.collect())
+        Ok(benches.into_iter().map(Bench::end).collect())
+    }
+
+    /// A case with a table of its own.
+    async fn begin(
+        &self,
+        shard: &Shard,
+        folder: &Path,
+        case: Case,
+    ) -> Result<Bench<impl AsyncFn() -> Result<()> + 'static + use<>>> {
+        let table = self.open(shard, folder, case).await?;
+        let operation = Rc::new(self.reads(&table, case));
+        for _ in 0..case.warm_up() {
+            interrupted::check()?;
+            operation().await?;
+        }
+        let before = table.single_key_stats();
+        let (touched, run, requests) = (Touched::default(), Run::default(), 0);
+        Ok(Bench { case, table, operation, before, touched, run, requests })
     }
 
     async fn open(&self, shard: &Shard, folder: &Path, case: Case) -> Result<Table> {
@@ -299,6 +321,34 @@ impl SingleKey {
 /// Where the SSTables are of which so many are needed.
 fn dataset(folder: &Path, needed: u32) -> std::path::PathBuf {
     folder.join(format!("needs-{needed}"))
+}
+
+impl<W: AsyncFn() -> Result<()> + 'static> Bench<W> {
+    /// Reads so many times more, at this rate.
+    async fn read(&mut self, shard: &Shard, rate: f64, count: u32, patience: Duration) -> Result<()> {
+        let before = shard.disk().stats();
+        self.run.extend(at_rate(&self.operation, (rate, self.run.late), count, patience).await?);
+        self.requests += shard.disk().stats().since(&before).total().requests;
+        Ok(())
+    }
+
+    /// Goes on with another table.
+    fn renew(&mut self, next: Bench<W>) {
+        self.touched += Touched::between(&self.before, &self.table.single_key_stats());
+        (self.table, self.operation, self.before) = (next.table, next.operation, next.before);
+    }
+
+    fn end(self) -> Measured {
+        let mut touched = self.touched;
+        touched += Touched::between(&self.before, &self.table.single_key_stats());
+        Measured {
+            case: self.case,
+            requests: self.requests,
+            rate: self.run.rate(),
+            latencies: Latencies::of(self.run.taken),
+            touched,
+        }
+    }
 }
 
 impl Measured {

@@ -11,8 +11,8 @@ use runtime::{Cache, Disk, File, Reserved};
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::big::groups::GroupReads;
 use crate::big::promoted_cursor::{Block, BlockIndex, Search};
-use crate::cache::cached_file::{CachedFile, PageStats};
-use crate::cache::partition_index_cache::PartitionIndexCache;
+use crate::cache::cached_file::{CachedFile, PAGE, PageStats};
+use crate::cache::partition_index_cache::{PartitionIndexCache, first_step};
 use crate::component::{Component, Descriptor};
 use crate::data::reader::{Blocks, Data, DataReader, Pace};
 use crate::forwarding::ForwardingReader;
@@ -315,7 +315,7 @@ impl SSTable {
     }
 
     /// Where in the data the first partition above a token begins: its end where there is none. Reads a stretch of the
-    /// index between two entries of the summary. Tables of a secondary index have no tokens.
+    /// index between two entries of the summary, which the cache may have. Tables of a secondary index have no tokens.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.
@@ -342,12 +342,17 @@ impl SSTable {
     ) -> Result<u64> {
         let summary = self.summary();
         let floor = summary.floor(token, key);
-        let start = floor.map_or(0, |sample| summary.entry(sample).1);
+        let (start, next_stretch) = floor.map_or((0, Some(0)), |sample| summary.stretch(sample));
         // No key before that of the next sample is above it.
         let next = floor.map_or(0, |sample| sample + 1);
         let most = if next < summary.len() { summary.token(next) } else { Token::MAX };
-        let source = IndexSource::Streamed(self.index_file.clone());
-        let mut entries = EntryScanner::new(source, start..self.index_file.len(), INDEX_STEP);
+        // Who asks where a range begins asks where it ends next, which is mostly in the same pages.
+        let file = self.index.pages.file();
+        let end = file.len();
+        // What is wanted may be the first entry of the next stretch.
+        let behind = next_stretch.map_or(end, |next| end.min((next + 1).next_multiple_of(PAGE)));
+        let first = first_step(&(start..behind));
+        let mut entries = EntryScanner::new(IndexSource::Cached(file.clone()), start..end, first);
         let (mut at, mut before) = (start, Token::MIN);
         while let Some(entry) = entries.next().await? {
             let token = token_for(self.index.partitioner, &entry.key);

@@ -16,11 +16,12 @@ use crate::arguments::VERSION;
 use crate::{fences, interrupted};
 
 /// Columns that need more room than their names.
-const WIDTHS: [(&str, usize); 22] = [
+const WIDTHS: [(&str, usize); 24] = [
     ("read", 7),
     ("skip", 7),
     ("offset", 9),
     ("stride", 9),
+    ("rows", 9),
     ("range", 20),
     ("time (s)", 10),
     ("frags", 9),
@@ -34,11 +35,12 @@ const WIDTHS: [(&str, usize); 22] = [
     ("blocked", 8),
     ("idx hit", 9),
     ("idx miss", 9),
+    ("c blk", 9),
     ("allocs", 9),
     ("tasks", 8),
     (CPU, 6),
     ("mem", 10),
-    ("held", 8),
+    ("held", 10),
 ];
 
 /// The share of the time on a processor, which is told in percent.

@@ -1,5 +1,7 @@
 //! The published cases, and how many SSTables their reads have to touch.
 
+use std::ops::AddAssign;
+
 use clap::ValueEnum;
 use storage::single_key::SingleKeyStats;
 
@@ -21,12 +23,14 @@ pub enum Case {
     Mid,
     /// Newest first; all three are needed.
     Worst,
+    /// The same by tables that do not know yet how many are needed.
+    WorstAtFirst,
     /// All three are needed, and the table finds out that newest first does not pay.
     WorstAdapted,
 }
 
 /// What the reads of a case touched.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Touched {
     /// How many reads.
     pub reads: u64,
@@ -45,6 +49,7 @@ impl Case {
             Case::In => "in",
             Case::Mid => "mid",
             Case::Worst => "worst",
+            Case::WorstAtFirst => "worst-at-first",
             Case::WorstAdapted => "worst-adapted",
         }
     }
@@ -57,6 +62,9 @@ impl Case {
             Case::In => "Optimization turned on, best case, IN query (1 of 3 SSTables is enough)",
             Case::Mid => "Optimization turned on, mid case (2 of 3 SSTables are needed)",
             Case::Worst => "Optimization turned on, worst case (3 of 3 SSTables are needed)",
+            Case::WorstAtFirst => {
+                "Optimization turned on, worst case, the first reads of a table (3 of 3 SSTables are needed)"
+            }
             Case::WorstAdapted => {
                 "Optimization adaptive, worst case once adapted (3 of 3 SSTables are needed)"
             }
@@ -73,7 +81,7 @@ impl Case {
         match self {
             Case::Off | Case::Best | Case::In => 1,
             Case::Mid => 2,
-            Case::Worst | Case::WorstAdapted => 3,
+            Case::Worst | Case::WorstAtFirst | Case::WorstAdapted => 3,
         }
     }
 
@@ -81,7 +89,7 @@ impl Case {
     pub fn threshold(self) -> f64 {
         match self {
             Case::Off => 0.0,
-            Case::Best | Case::In | Case::Mid | Case::Worst => 1.0,
+            Case::Best | Case::In | Case::Mid | Case::Worst | Case::WorstAtFirst => 1.0,
             Case::WorstAdapted => 0.5,
         }
     }
@@ -91,12 +99,22 @@ impl Case {
         if self == Case::In { IN_KEYS } else { 1 }
     }
 
+    /// How many reads a table has before they are measured: by then it has found out how many SSTables are needed.
+    pub fn warm_up(self) -> u64 {
+        if self == Case::WorstAtFirst { 0 } else { 300 }
+    }
+
+    /// After so many reads the next ones are of a table that has just been opened. Some ninety of the worst case are enough to adapt.
+    pub fn reads_of_a_table(self) -> u32 {
+        if self == Case::WorstAtFirst { 80 } else { u32::MAX }
+    }
+
     /// How many SSTables a read has to touch, once the table has found out how many are needed.
     pub fn touches(self) -> u32 {
         match self {
             Case::Best | Case::In => 1,
             Case::Mid => 2,
-            Case::Off | Case::Worst | Case::WorstAdapted => SSTABLES,
+            Case::Off | Case::Worst | Case::WorstAtFirst | Case::WorstAdapted => SSTABLES,
         }
     }
 
@@ -107,7 +125,7 @@ impl Case {
     pub fn check(self, reads: u64, touched: &Touched) -> Result<(), String> {
         let newest_first = match self {
             Case::Off => 0..=0,
-            Case::Best | Case::In | Case::Mid | Case::Worst => reads..=reads,
+            Case::Best | Case::In | Case::Mid | Case::Worst | Case::WorstAtFirst => reads..=reads,
             // One in a hundred tries whether it pays again.
             Case::WorstAdapted => reads / 100..=reads / 100 + 1,
         };
@@ -137,6 +155,14 @@ impl Touched {
     }
 }
 
+impl AddAssign for Touched {
+    fn add_assign(&mut self, other: Touched) {
+        self.reads += other.reads;
+        self.newest_first += other.newest_first;
+        self.sstables += other.sstables;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +184,7 @@ mod tests {
             (Case::Best, 300, 300),
             (Case::Mid, 300, 600),
             (Case::Worst, 300, 900),
+            (Case::WorstAtFirst, 300, 900),
             (Case::WorstAdapted, 3, 900),
         ] {
             assert_eq!(case.check(300, &touched(newest_first, sstables)), Ok(()), "{case:?}");

@@ -12,6 +12,9 @@ use smallvec::SmallVec;
 
 use super::row::{RowCodec, Sought};
 
+/// Said of a row whose values are asked for.
+const DECODED: &str = "the row has been decoded";
+
 /// The row or range tombstone that was passed last.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Passed {
@@ -54,8 +57,44 @@ impl Passed {
     /// The row whose clustering values these bytes begin with; they are known to have them.
     #[inline]
     pub(crate) fn row(codec: &RowCodec, bytes: &[u8]) -> Passed {
-        let len = codec.values_len(bytes).expect("the row has been decoded");
+        let len = codec.values_len(bytes).expect(DECODED);
         Passed::Row(bytes[..len].into())
+    }
+
+    /// Goes on to the row whose clustering values these bytes begin with, if it stands behind what was passed; whether it does.
+    #[inline]
+    pub(crate) fn pass_row(&mut self, bytes: &[u8], codec: &RowCodec, schema: &Schema) -> bool {
+        let Passed::Row(before) = self else { return self.pass(Passed::row(codec, bytes), codec, schema) };
+        // Most keys are a number, which is neither empty nor null.
+        if let (Some(order), [0, before @ ..], [0, value @ ..]) =
+            (codec.number_order(), &mut before[..], bytes)
+            && let Some(value) = value.get(..order.len)
+        {
+            let ascends = order.rank(before) < order.rank(value);
+            if ascends {
+                before.copy_from_slice(value);
+            }
+            return ascends;
+        }
+        if !codec.ascends(schema, before, bytes) {
+            return false;
+        }
+        let values = &bytes[..codec.values_len(bytes).expect(DECODED)];
+        // Most keys are as long as the one before.
+        match before.len() == values.len() {
+            true => before.copy_from_slice(values),
+            false => *before = values.into(),
+        }
+        true
+    }
+
+    /// Goes on to what may come next, if it does; whether it does.
+    pub(crate) fn pass(&mut self, next: Passed, codec: &RowCodec, schema: &Schema) -> bool {
+        let is_behind = self.is_before(&next, codec, schema);
+        if is_behind {
+            *self = next;
+        }
+        is_behind
     }
 
     /// Whether `next` may come behind it. Range tombstones may stand at one place.
@@ -263,6 +302,11 @@ mod tests {
                 let is_before = first.is_before(second, &codec, &schema);
                 let may_be_same = matches!(first, Passed::At(place) if place.weight != Weight::At);
                 assert_eq!(is_before, i < j || i == j && may_be_same, "{first:?} {second:?}");
+                if let Passed::Row(row) = second {
+                    let (mut passed, row) = (first.clone(), [row, &b"behind it"[..]].concat());
+                    assert_eq!(passed.pass_row(&row, &codec, &schema), is_before, "{first:?} {second:?}");
+                    assert_eq!(&passed, if is_before { second } else { first });
+                }
                 if let (Passed::Row(row), Some(ascending)) =
                     (second, Ascending::behind(first, None, &codec, &schema))
                 {

@@ -496,15 +496,14 @@ impl DataReader {
         self.passed
     }
 
-    /// What is given next of a slice stands behind what was given before it.
+    /// What is given next of a slice has to stand behind what was given before it.
     #[inline]
-    fn pass(&mut self, next: Passed) -> Result<()> {
-        if !self.passed.is_before(&next, &self.data.codec, &self.data.schema) {
-            let what = "a row or range tombstone does not stand behind the one before it";
-            return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
+    fn in_order(&self, is_behind: bool) -> Result<()> {
+        if is_behind {
+            return Ok(());
         }
-        self.passed = next;
-        Ok(())
+        let what = "a row or range tombstone does not stand behind the one before it";
+        Err(Error::corrupt(self.data.file.path(), self.window.at(), what))
     }
 
     /// The usual rows at hand, those of a slice as long as they ascend.
@@ -556,7 +555,8 @@ impl DataReader {
         if order.is_some() {
             let (source, _) = self.window.source();
             let row = &source.owner[lead.values_at(at)..lead.body.start];
-            self.pass(Passed::row(&self.data.codec, row))?;
+            let is_behind = self.passed.pass_row(row, &self.data.codec, &self.data.schema);
+            self.in_order(is_behind)?;
         }
         let (source, _) = self.window.source();
         bring_near(source.owner, &(at..end));
@@ -585,7 +585,9 @@ impl DataReader {
             if self.data.schema.compare(&marker.position, &slice.end).is_ge() {
                 return Ok(Step::Behind);
             }
-            self.pass(Passed::At(marker.position.detached()))?;
+            let next = Passed::At(marker.position.detached());
+            let is_behind = self.passed.pass(next, &self.data.codec, &self.data.schema);
+            self.in_order(is_behind)?;
         }
         self.window.advance_to(end);
         *place = Fragment::change(marker.position, deletion);

@@ -12,6 +12,7 @@ use model::{
     Schema, Slice, Weight,
 };
 use runtime::{Cache, Shard, ShardOptions, SimOptions};
+use siltstone_sstable::component::INDEX_IO;
 use siltstone_sstable::{ForwardingReader, OpenOptions, ReadOptions, SSTable, Search};
 use testkit::gather::{Gathered, gather_flat};
 use testkit::generate::random::Random;
@@ -387,6 +388,26 @@ fn data_behind_a_key_begins_with_the_next_partition() {
                 let before = PartitionKey { token: key.token, bytes: Bytes::default() };
                 assert_eq!(table.data_behind(&before).await.unwrap(), *data, "{name} {key:?}");
             }
+        }
+    });
+}
+
+/// A scan of few partitions asks where they begin, and where they end.
+#[test]
+fn both_ends_of_a_short_range_are_one_request_of_the_index() {
+    with_files_in_memory(&SMALL, async |shard: Shard| {
+        for name in SMALL {
+            let table = open(&shard, name, &WAYS[0]).await;
+            let (mut entries, mut tokens) = (table.entries(), Vec::new());
+            while let Some(entry) = entries.next().await.unwrap() {
+                tokens.push((table.key(entry.key).token, entry.data));
+            }
+            let [.., (first, _), (second, data), (_, end)] = tokens[..] else { panic!("{name} has few") };
+            let table = open(&shard, name, &WAYS[0]).await;
+            let before = shard.disk().stats();
+            assert_eq!(table.data_above(first).await.unwrap(), data, "{name}");
+            assert_eq!(table.data_above(second).await.unwrap(), end, "{name}");
+            assert_eq!(shard.disk().stats().since(&before).class(INDEX_IO).requests, 1, "{name}");
         }
     });
 }
