@@ -9,6 +9,7 @@
 pub mod cases;
 pub mod load;
 pub mod rows;
+mod tables;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -22,11 +23,11 @@ use serde_json::{Value, json};
 use siltstone::{Error, Result};
 use sstable::Version;
 use storage::Table;
-use storage::single_key::SingleKeyStats;
 
 use self::cases::{Case, IN_KEYS, Touched};
 use self::load::{Latencies, Run, at_rate};
 use self::rows::{ROWS_OF_PARTITION, SSTABLES};
+use self::tables::Tables;
 use crate::arguments::{Format, Machine, Printing, VERSION, rate, some_seconds, versions};
 use crate::interrupted;
 use crate::numbers::{median, rounded};
@@ -115,11 +116,8 @@ struct Rate {
 /// A case that is being measured.
 struct Bench<W> {
     case: Case,
-    table: Table,
+    tables: Rc<Tables>,
     operation: Rc<W>,
-    /// The table's counters before the first read that counts.
-    before: SingleKeyStats,
-    /// What reads of tables before this one touched.
     touched: Touched,
     run: Run,
     requests: u64,
@@ -187,7 +185,7 @@ impl SingleKey {
         let mut benches = Vec::new();
         for case in cases {
             let table = self.open(shard, folder, case).await?;
-            benches.push(Rc::new(self.reads(&table, case)));
+            benches.push(Rc::new(self.reads(&Tables::of(table, u32::MAX), case)));
         }
         let mut rates = [[0.0; SAMPLES]; N];
         for sample in 0..SAMPLES {
@@ -219,15 +217,11 @@ impl SingleKey {
             }
             progress.tell(|| format!("{} of {rounds} rounds of each case are measured", round - 1));
             for bench in &mut benches {
-                let mut left = of_round.min(reads - bench.run.taken.len() as f64) as u32;
-                while left > 0 {
-                    let count = left.min(bench.case.reads_of_a_table());
-                    bench.read(shard, rate, count, patience).await?;
-                    left -= count;
-                    if bench.case.reads_of_a_table() < u32::MAX {
-                        bench.renew(self.begin(shard, folder, bench.case).await?);
-                    }
+                let count = of_round.min(reads - bench.run.taken.len() as f64) as u32;
+                while bench.tables.are_few(count) {
+                    bench.tables.add(self.open(shard, folder, bench.case).await?);
                 }
+                bench.read(shard, rate, count, patience).await?;
                 let (case, run) = (bench.case, &bench.run);
                 let is_judged = run.time >= LONG_ENOUGH || round == rounds;
                 let (name, sustained) = (case.name(), run.rate());
@@ -248,7 +242,7 @@ impl SingleKey {
         Ok(benches.into_iter().map(Bench::end).collect())
     }
 
-    /// A case with a table of its own.
+    /// A case with tables of its own.
     async fn begin(
         &self,
         shard: &Shard,
@@ -256,14 +250,15 @@ impl SingleKey {
         case: Case,
     ) -> Result<Bench<impl AsyncFn() -> Result<()> + 'static + use<>>> {
         let table = self.open(shard, folder, case).await?;
-        let operation = Rc::new(self.reads(&table, case));
+        let warm_up = self.reads(&Tables::of(table.clone(), u32::MAX), case);
         for _ in 0..case.warm_up() {
             interrupted::check()?;
-            operation().await?;
+            warm_up().await?;
         }
-        let before = table.single_key_stats();
+        let tables = Tables::of(table, case.reads_of_a_table());
+        let operation = Rc::new(self.reads(&tables, case));
         let (touched, run, requests) = (Touched::default(), Run::default(), 0);
-        Ok(Bench { case, table, operation, before, touched, run, requests })
+        Ok(Bench { case, tables, operation, touched, run, requests })
     }
 
     async fn open(&self, shard: &Shard, folder: &Path, case: Case) -> Result<Table> {
@@ -271,11 +266,11 @@ impl SingleKey {
     }
 
     /// Reads rows by chance, as many of a partition as the case has at a time.
-    fn reads(&self, table: &Table, case: Case) -> impl AsyncFn() -> Result<()> + 'static + use<> {
-        let (table, rows, random) = (table.clone(), self.rows, Random::new(1));
-        async move || match case.keys() {
-            1 => rows::read_and_check(&table, random.below(rows)).await,
-            keys => {
+    fn reads(&self, tables: &Rc<Tables>, case: Case) -> impl AsyncFn() -> Result<()> + 'static + use<> {
+        let (tables, rows, random) = (tables.clone(), self.rows, Random::new(1));
+        async move || match (case.keys(), tables.next()) {
+            (1, table) => rows::read_and_check(&table, random.below(rows)).await,
+            (keys, table) => {
                 let of_partition = rows::of_partition(rows, random.below(rows) / ROWS_OF_PARTITION);
                 let count = of_partition.len() as u32;
                 let mut numbers = BTreeSet::new();
@@ -329,18 +324,13 @@ impl<W: AsyncFn() -> Result<()> + 'static> Bench<W> {
         let before = shard.disk().stats();
         self.run.extend(at_rate(&self.operation, (rate, self.run.late), count, patience).await?);
         self.requests += shard.disk().stats().since(&before).total().requests;
+        self.touched += self.tables.let_go();
         Ok(())
-    }
-
-    /// Goes on with another table.
-    fn renew(&mut self, next: Bench<W>) {
-        self.touched += Touched::between(&self.before, &self.table.single_key_stats());
-        (self.table, self.operation, self.before) = (next.table, next.operation, next.before);
     }
 
     fn end(self) -> Measured {
         let mut touched = self.touched;
-        touched += Touched::between(&self.before, &self.table.single_key_stats());
+        touched += self.tables.touched();
         Measured {
             case: self.case,
             requests: self.requests,

@@ -97,11 +97,16 @@ impl SSTable {
         rows.checked_mul(len).map_or_else(|| rows.saturating_mul(len / count), |all| all / count)
     }
 
+    /// So many bytes from where a scan begins have that many rows, if these are about as long as others are.
+    pub fn len_of_scanned(&self, rows: u64) -> u64 {
+        FIRST_GUESS.saturating_add(self.len_of_rows(rows))
+    }
+
     /// So many bytes from where a slice begins have all rows of it that are wanted, if rows are about as long as others are. `None` where
     /// all may be wanted, or rows from the end on.
     pub(crate) fn enough(&self, options: ReadOptions) -> Option<u64> {
         let rows = options.limit.filter(|_| !options.reverse)?;
-        Some(FIRST_GUESS.saturating_add(self.len_of_rows(rows)))
+        Some(self.len_of_scanned(rows))
     }
 
     /// Whether what is wanted of a partition is its beginning, of which it need not be known where it ends, and is not.

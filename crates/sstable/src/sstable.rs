@@ -12,7 +12,7 @@ use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::big::groups::GroupReads;
 use crate::big::promoted_cursor::{Block, BlockIndex, Search};
 use crate::cache::cached_file::{CachedFile, PAGE, PageStats};
-use crate::cache::partition_index_cache::{PartitionIndexCache, first_step};
+use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::component::{Component, Descriptor};
 use crate::data::reader::{Blocks, Data, DataReader, Pace};
 use crate::forwarding::ForwardingReader;
@@ -44,7 +44,7 @@ const LARGEST_BUFFER: u64 = 1 << 30;
 /// memory. Bytes.
 const RESIDENT: usize = 2048;
 
-/// While all of Index.db is read once, this many bytes at a time.
+/// While Index.db is read from entry to entry, this many bytes at a time at the most.
 const INDEX_STEP: u64 = 64 << 10;
 
 /// How to open an SSTable.
@@ -351,7 +351,7 @@ impl SSTable {
         let end = file.len();
         // What is wanted may be the first entry of the next stretch.
         let behind = next_stretch.map_or(end, |next| end.min((next + 1).next_multiple_of(PAGE)));
-        let first = first_step(&(start..behind));
+        let first = (behind - start).min(INDEX_STEP);
         let mut entries = EntryScanner::new(IndexSource::Cached(file.clone()), start..end, first);
         let (mut at, mut before) = (start, Token::MIN);
         while let Some(entry) = entries.next().await? {

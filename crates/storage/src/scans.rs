@@ -24,20 +24,21 @@ pub(crate) enum Start {
 /// How the SSTables of a scan are opened.
 #[derive(Debug)]
 pub(crate) struct Scans {
-    start: Start,
-    last: Token,
+    pub(crate) start: Start,
+    pub(crate) last: Token,
+    /// How many rows will be taken at the most, if that is known.
+    pub(crate) limit: Option<u64>,
 }
 
 /// All that SSTables of a set have from a start up to a token: one stream for each lane of them.
 pub(crate) async fn open_all(
     set: &SSTableSet,
-    start: Start,
-    last: Token,
+    scans: Scans,
     schema: &Rc<Schema>,
 ) -> Result<Vec<LaneReader<Scans>>> {
-    let members = set.members().iter().filter(|member| start.finds(member, last));
+    let members = set.members().iter().filter(|member| scans.start.finds(member, scans.last));
     let lanes = lanes::of_scan(members, schema);
-    open_lanes(Scans { start, last }, lanes, Direction::Forward, schema).await
+    open_lanes(scans, lanes, Direction::Forward, schema).await
 }
 
 impl Start {
@@ -74,6 +75,10 @@ impl Opens for Scans {
             false => sstable.data_above(self.last).await?,
         };
         let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, at_once))?;
+        let reader = match self.limit {
+            Some(rows) => reader.at_first(sstable.len_of_scanned(rows)),
+            None => reader,
+        };
         let reader = reader.within(member.tokens(self.start.after(), self.last));
         Ok(Some(Mapped::new(reader, member.columns.clone())))
     }

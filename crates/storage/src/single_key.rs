@@ -352,6 +352,12 @@ mod tests {
         assert_eq!(after([1, 3, 3, 3, 3].into_iter().cycle().take(300)).first(3), 3);
     }
 
+    /// The benchmark counts on it that so many reads are of a table that has not adapted.
+    #[test]
+    fn eighty_reads_do_not_adapt_and_a_hundred_do() {
+        assert_eq!([80, 100].map(|reads| after(vec![3; reads]).first(3)), [1, 3]);
+    }
+
     #[test]
     fn what_is_needed_decides_whether_it_pays() {
         for (needed, pays) in [(1, true), (2, true), (3, false)] {

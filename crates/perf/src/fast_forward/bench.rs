@@ -268,7 +268,7 @@ impl Bench {
         let mut found = 0;
         for stretch in stretches.among(self.shape.rows) {
             let (first, last) = (self.key(stretch.start), self.key(stretch.end - 1));
-            let mut scan = self.table().scan(first.token.checked_sub(1), last.token).await?;
+            let mut scan = self.table().scan(first.token.checked_sub(1), last.token, None).await?;
             found += count(&mut scan, None).await?;
         }
         Ok(found)

@@ -176,9 +176,15 @@ impl<S: Sink> Packer<S> {
             static_row: self.wants_static_row(),
             wanted: self.wanted(),
             reads_on: S::READS_ON,
-            limit: (self.common.selection.rows < usize::MAX).then_some(self.common.selection.rows as u64),
+            limit: self.limit(),
             ..ReadRequest::new(key, slice)
         }
+    }
+
+    /// How many rows are taken at the most, if not all.
+    fn limit(&self) -> Option<u64> {
+        let rows = self.common.selection.rows;
+        (rows < usize::MAX).then_some(rows as u64)
     }
 
     /// Takes the row that a slice is of by itself, or that there is none, if memory knows. Whether it does.
@@ -213,8 +219,10 @@ impl<S: Sink> Packer<S> {
     ) -> Result<Option<(PartitionKey, Position)>> {
         self.is_scan = true;
         let mut stream = match &behind {
-            Some(key) if tokens.contain(key.token) => table.table.scan_behind(key, tokens.last).await?,
-            _ => table.table.scan(tokens.after, tokens.last).await?,
+            Some(key) if tokens.contain(key.token) => {
+                table.table.scan_behind(key, tokens.last, self.limit()).await?
+            }
+            _ => table.table.scan(tokens.after, tokens.last, self.limit()).await?,
         };
         self.behind = behind;
         loop {

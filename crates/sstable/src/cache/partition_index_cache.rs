@@ -77,7 +77,8 @@ impl PartitionIndexCache {
     ) -> Result<Rc<IndexPage>> {
         let token_of = |key: &[u8]| token_for(self.partitioner, key);
         let start = known.and_then(IndexPage::rest).unwrap_or(range.start);
-        let (len, first) = (range.end - start, first_step(&(start..range.end)));
+        let len = range.end - start;
+        let first = if len <= SMALL { len } else { PAGE - start % PAGE };
         let source = IndexSource::Cached(self.file.clone());
         let mut scanner = EntryScanner::new(source, start..range.end, first);
         let mut builder = match known {
@@ -101,10 +102,4 @@ impl PartitionIndexCache {
         self.cache.insert(self.place(&range), Rc::clone(&page), page.memory());
         Ok(page)
     }
-}
-
-/// How many bytes to ask for first of a range of Index.db between two entries of the summary.
-pub(crate) fn first_step(range: &Range<u64>) -> u64 {
-    let len = range.end - range.start;
-    if len <= SMALL { len } else { PAGE - range.start % PAGE }
 }

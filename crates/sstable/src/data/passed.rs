@@ -41,6 +41,8 @@ pub(super) struct Ascending<'w> {
     numbers: Option<Numbers>,
     /// The rank of the row that was looked at.
     rank: Cell<u64>,
+    /// Of the place that was looked at last, whether a row may come next there, where numbers do not tell: it may be asked twice.
+    answer: Cell<Option<(usize, bool)>>,
 }
 
 /// Numbers that rows may have, which stand behind a row's head.
@@ -130,7 +132,8 @@ impl<'w> Ascending<'w> {
             Passed::At(_) => return None,
         };
         let numbers = Numbers::between(first, end.as_ref(), codec);
-        Some(Ascending { codec, schema, first, end, last: None, numbers, rank: Cell::new(0) })
+        let (rank, answer) = (Cell::default(), Cell::default());
+        Some(Ascending { codec, schema, first, end, last: None, numbers, rank, answer })
     }
 
     /// Whether what begins at `at` of the bytes, if it is a usual row, may come next.
@@ -142,7 +145,7 @@ impl<'w> Ascending<'w> {
         {
             return self.admits_rank(numbers, numbers.rank(*word));
         }
-        self.admits_any(bytes.get(at + 1..).unwrap_or_default(), bytes)
+        self.admits_any(bytes, at)
     }
 
     /// The row that was looked at, which begins there, was passed.
@@ -166,18 +169,23 @@ impl<'w> Ascending<'w> {
         numbers.least <= rank && rank <= numbers.most
     }
 
-    /// The same of the row with whose clustering values these bytes begin, which are some of `all`.
     #[inline(never)]
-    fn admits_any(&self, row: &[u8], all: &[u8]) -> bool {
+    fn admits_any(&self, bytes: &[u8], at: usize) -> bool {
+        let row = bytes.get(at + 1..).unwrap_or_default();
         if let Some(numbers) = &self.numbers {
             // Fewer than eight bytes are left. Without a value it is no usual row.
             let [0, value @ ..] = row else { return false };
             let value = value.get(..numbers.order.len);
             return value.is_some_and(|value| self.admits_rank(numbers, numbers.order.rank(value)));
         }
-        let before = self.last.map(|last| &all[last + 1..]).or(self.first);
-        before.is_none_or(|before| self.codec.ascends(self.schema, before, row))
-            && self.end.as_ref().is_none_or(|end| end.is_behind_row(row).unwrap_or(false))
+        if let Some((_, answer)) = self.answer.get().filter(|(of, _)| *of == at) {
+            return answer;
+        }
+        let before = self.last.map(|last| &bytes[last + 1..]).or(self.first);
+        let admits = before.is_none_or(|before| self.codec.ascends(self.schema, before, row))
+            && self.end.as_ref().is_none_or(|end| end.is_behind_row(row).unwrap_or(false));
+        self.answer.set(Some((at, admits)));
+        admits
     }
 }
 
@@ -268,6 +276,42 @@ mod tests {
                     let order = schema.clustering[0].compare(value, other);
                     let is_next = ascending.admits(&both, first.len());
                     assert_eq!(is_next, order.is_lt(), "{name}: {first:?} {second:?}");
+                }
+            }
+        }
+    }
+
+    /// Numbers come between what was passed, which may have none, and an end, which may have none.
+    #[test]
+    fn numbers_come_between_what_was_passed_and_the_end() {
+        for (name, len) in [("Int32Type", 4), ("ReversedType(Int32Type)", 4), ("LongType", 8)] {
+            let (schema, codec) = of(&[name]);
+            let numbers = [i64::MIN >> (64 - 8 * len), -7, 0, 7, i64::MAX >> (64 - 8 * len)];
+            let value = |number: i64| number.to_be_bytes()[8 - len..].to_vec();
+            let row = |value: &[u8]| [&[u8::from(value.is_empty())], value, b"behind it"].concat();
+            let some = || numbers.map(value).into_iter().chain([Vec::new()]);
+            let ends = some().flat_map(|end| {
+                let end: Clustering = [end].into_iter().collect();
+                [Weight::Before, Weight::At, Weight::After]
+                    .map(|weight| Some(Position { prefix: end.clone(), weight }))
+            });
+            let ends: Vec<_> = ends.chain([None, Some(Position::start())]).collect();
+            let firsts = some().map(|first| Passed::row(&codec, &row(&first))).chain([Passed::Nothing]);
+            for (first, number) in firsts.flat_map(|first| numbers.map(|number| (first.clone(), number))) {
+                let bytes = row(&value(number));
+                let next = Passed::row(&codec, &bytes);
+                let is_behind = first.is_before(&next, &codec, &schema);
+                let mut passed = first.clone();
+                assert_eq!(passed.pass_row(&bytes, &codec, &schema), is_behind, "{name}: {first:?} {number}");
+                assert_eq!(passed, if is_behind { next } else { first.clone() });
+                for end in &ends {
+                    let key: Clustering = [value(number)].into_iter().collect();
+                    let is_before_end = end.as_ref().is_none_or(|end| schema.compare_row(&key, end).is_lt());
+                    let sought = end.as_ref().map(|end| Sought::new(&codec, &schema, end));
+                    let ascending = Ascending::behind(&first, sought, &codec, &schema).unwrap();
+                    let bytes = [&[0x24], &bytes[..]].concat();
+                    let expected = is_behind && is_before_end;
+                    assert_eq!(ascending.admits(&bytes, 0), expected, "{name}: {first:?} {number} {end:?}");
                 }
             }
         }

@@ -171,6 +171,12 @@ impl DataReader {
         self
     }
 
+    /// Brings in about so many bytes with the first request, if its pace would have it bring more.
+    pub fn at_first(mut self, bytes: u64) -> DataReader {
+        self.window.at_first(bytes);
+        self
+    }
+
     /// A slice of the partition that has this range, read from its head on.
     pub fn partition(data: Rc<Data>, range: Range<u64>, pace: Pace, slice: Slice) -> DataReader {
         DataReader::new(data, range, pace, Plan::Slice(slice), State::Head)

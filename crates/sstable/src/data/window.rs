@@ -96,6 +96,11 @@ impl Window {
         }
     }
 
+    /// The first request brings no more than about this many bytes; those behind it double.
+    pub(super) fn at_first(&mut self, bytes: u64) {
+        self.step = self.step.min(bytes);
+    }
+
     /// There will be no other range.
     pub(super) fn no_more(&mut self) {
         self.is_last = true;

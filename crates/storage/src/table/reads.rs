@@ -20,7 +20,7 @@ use crate::cover::Wanted;
 use crate::definition::Definition;
 use crate::memtable::{Memtable, MemtableReader};
 use crate::row_cache::{Cached, Known, RowKeeper};
-use crate::scans::{self, Start};
+use crate::scans::{self, Scans, Start};
 use crate::single_key::{self, NewestFirst, OfRow};
 use crate::slices;
 use crate::source::{ScanReader, Source};
@@ -290,23 +290,29 @@ impl Table {
         Begun::Unread(Box::new(unread))
     }
 
-    /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`.
+    /// Reads all partitions whose tokens are above `after`, if it is given, and not above `last`. Who takes about so many rows as `limit`
+    /// is not read as far ahead for as who takes all.
     ///
     /// # Errors
     /// What cannot be read.
-    pub async fn scan(&self, after: Option<Token>, last: Token) -> Result<Merge<Source>> {
-        self.scan_from(Start::Above(after), last).await
+    pub async fn scan(&self, after: Option<Token>, last: Token, limit: Option<u64>) -> Result<Merge<Source>> {
+        self.scan_from(Start::Above(after), last, limit).await
     }
 
     /// Reads all partitions behind a key whose tokens are not above `last`.
     ///
     /// # Errors
     /// What cannot be read.
-    pub async fn scan_behind(&self, key: &PartitionKey, last: Token) -> Result<Merge<Source>> {
-        self.scan_from(Start::Behind(key.clone()), last).await
+    pub async fn scan_behind(
+        &self,
+        key: &PartitionKey,
+        last: Token,
+        limit: Option<u64>,
+    ) -> Result<Merge<Source>> {
+        self.scan_from(Start::Behind(key.clone()), last, limit).await
     }
 
-    async fn scan_from(&self, start: Start, last: Token) -> Result<Merge<Source>> {
+    async fn scan_from(&self, start: Start, last: Token, limit: Option<u64>) -> Result<Merge<Source>> {
         let definition = self.definition();
         let set = self.sstables();
         let mut sources = Vec::new();
@@ -317,7 +323,7 @@ impl Table {
             };
             sources.push(mapped(reader, &memtable, &definition));
         }
-        let scans = scans::open_all(&set, start, last, &definition.schema).await?;
+        let scans = scans::open_all(&set, Scans { start, last, limit }, &definition.schema).await?;
         sources.extend(scans.into_iter().map(|scan| Source::Scan(Box::new(ScanReader(scan)))));
         Ok(Merge::new(&definition.schema, Direction::Forward, sources))
     }

@@ -185,8 +185,8 @@ async fn scanned(table: &Table, part: Part) -> Vec<Clustering> {
     let keys = [0, 1].map(|number: i32| PartitionKey::new(Bytes::from(&number.to_be_bytes()[..])));
     let key = keys.iter().find(|key| Some(key.token) == after).filter(|_| is_behind);
     let scan = match key {
-        Some(key) => table.scan_behind(key, last).await,
-        None => table.scan(after, last).await,
+        Some(key) => table.scan_behind(key, last, None).await,
+        None => table.scan(after, last, None).await,
     };
     clusterings(scan.unwrap()).await
 }

@@ -214,14 +214,14 @@ fn a_static_row_comes_first() {
         write(&table, rows(0..50, 1)).await;
         write(&table, Mutation { static_row: Some(row(Clustering::empty(), 1)), ..rows(50..100, 1) }).await;
         let expected: Vec<i32> = [i32::MIN].into_iter().chain(0..100).collect();
-        assert_eq!(numbers(table.scan(None, Token::MAX).await.unwrap()).await, expected);
+        assert_eq!(numbers(table.scan(None, Token::MAX, None).await.unwrap()).await, expected);
         for (static_row, limit) in [(true, None), (true, Some(5)), (false, None), (false, Some(5))] {
             let request = ReadRequest { static_row, limit, ..bypassing(Slice::all()) };
             assert_eq!(found(&table, &request).await, expected[usize::from(!static_row)..]);
         }
         let inputs = table.sstables().members().to_vec();
         table.rewrite(&Rewrite::into_one(inputs), &Control::default()).await.unwrap();
-        assert_eq!(numbers(table.scan(None, Token::MAX).await.unwrap()).await, expected);
+        assert_eq!(numbers(table.scan(None, Token::MAX, None).await.unwrap()).await, expected);
     })
     .unwrap();
 }
@@ -304,7 +304,7 @@ fn scans_have_as_much_at_hand_of_many_as_of_one() {
         write(&table, large).await;
         let all = async |table: &Table| {
             let before = requests(table);
-            let rows = numbers(table.scan(None, Token::MAX).await.unwrap()).await;
+            let rows = numbers(table.scan(None, Token::MAX, None).await.unwrap()).await;
             assert!(rows.into_iter().eq(0..4800));
             requests(table) - before
         };

@@ -61,7 +61,7 @@ async fn open(shard: &Shard, options: StoreOptions) -> (Store, Vec<Table>) {
 
 /// How many rows there are.
 async fn rows(table: &Table) -> usize {
-    let (mut stream, mut rows) = (table.scan(None, Token::MAX).await.unwrap(), 0);
+    let (mut stream, mut rows) = (table.scan(None, Token::MAX, None).await.unwrap(), 0);
     while let Some(fragment) = stream.next().await.unwrap() {
         rows += usize::from(matches!(fragment, model::Fragment::Row(_)));
     }

@@ -133,7 +133,7 @@ async fn open(shard: &Shard, folder: &Path) -> Result<(Store, Table)> {
 
 async fn rows(table: &Table) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
-    let mut stream = table.scan(None, Token::MAX).await.unwrap();
+    let mut stream = table.scan(None, Token::MAX, None).await.unwrap();
     while let Some(fragment) = stream.next().await.unwrap() {
         if let Fragment::Row(row) = fragment {
             let number =

@@ -10,6 +10,7 @@ mod chains;
 mod damaged_keys;
 mod denials;
 mod failures;
+mod few_rows;
 mod gathering;
 mod kill;
 mod many_keys;

@@ -183,7 +183,7 @@ fn tombstones_are_purged_by_filters_in_pages() {
                 .collect();
             assert_eq!(inputs.len(), 1);
             table.rewrite(&Rewrite::into_one(inputs), &Control::default()).await.unwrap();
-            let (mut left, mut stream) = (0, table.scan(None, i64::MAX).await.unwrap());
+            let (mut left, mut stream) = (0, table.scan(None, i64::MAX, None).await.unwrap());
             let mut fragment = Fragment::default();
             while stream.advance(&mut fragment).await.unwrap() {
                 if let Fragment::PartitionStart(start) = &fragment {

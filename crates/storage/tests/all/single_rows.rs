@@ -127,7 +127,7 @@ async fn compare(shard: &Shard, seed: u64, threshold: f64, fences: bool) {
 
 async fn scan_agrees(table: &Table, oracle: &Oracle, now: i64, seed: u64) {
     let schema = table.definition().schema.clone();
-    let mut scan = table.scan(None, Token::MAX).await.unwrap();
+    let mut scan = table.scan(None, Token::MAX, None).await.unwrap();
     let mut selection = Selection::new(&schema, now, true);
     while let Some(fragment) = scan.next().await.unwrap() {
         selection.take(fragment);

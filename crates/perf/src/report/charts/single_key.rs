@@ -82,7 +82,9 @@ fn ratios(cases: &[Value], names: &[&str], others: &[Value]) -> Vec<Line> {
     (0..).zip(RATIOS).flat_map(line_of).filter(|line| !line.points.is_empty()).collect()
 }
 
+/// The published line of a case. The published program's worst case is that of tables that never adapt.
 fn case_of<'a>(lines: &'a [Value], name: &str) -> Option<&'a Value> {
+    let name = if name == "worst-at-first" { "worst" } else { name };
     lines.iter().find(|line| line["case"] == name)
 }
 

@@ -175,7 +175,7 @@ impl<'a> Pair<'a> {
     }
 
     async fn scan(&self, now: i64) -> Vec<Selected> {
-        let mut scan = self.own.scan(None, Token::MAX).await.unwrap();
+        let mut scan = self.own.scan(None, Token::MAX, None).await.unwrap();
         let mut selection = Selection::new(&self.table.schema, now, true);
         while let Some(fragment) = scan.next().await.unwrap() {
             selection.take(fragment);

@@ -6,8 +6,8 @@
 //! frame    ^^  ^   ^^^^^^^^^^^            ^^^^^^^^^^^^^^  its length           its length         ^^   ^^^^^^^^^^^
 //! ```
 //!
-//! Without clustering columns there is no 0. A row that has the frame of a usual one is a usual one: its reader looks at the frame, the timestamp, and
-//! at its key where the slice ends.
+//! Without clustering columns there is no 0. A row that has the frame of a usual one is a usual one: what is looked at is the frame and the timestamp,
+//! and of a slice the key, before ([`Ascending`](super::super::passed)).
 
 use std::ops::Range;
 

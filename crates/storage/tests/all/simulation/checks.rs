@@ -176,7 +176,7 @@ impl Session<'_, '_> {
 async fn scan(table: &Table, after: Option<Token>, last: Token, now: i64) -> Result<Vec<Selected>> {
     let schema = table.definition().schema.clone();
     let mut selection = Selection::new(&schema, now, true);
-    let mut rows = table.scan(after, last).await?;
+    let mut rows = table.scan(after, last, None).await?;
     while let Some(fragment) = rows.next().await? {
         selection.take(fragment);
     }
