@@ -51,7 +51,7 @@ Examples:
   siltstone perf bloomfile --case churning --churning-keys 150000000 --memory 100M
   siltstone perf bloomfile --case large --way whole --way at-hand --output-format json
 
-Exit codes: 0 if all went well, 1 for I/O errors, 2 for wrong arguments.")]
+Exit codes: 0 if all went well, 1 for I/O errors, 2 for wrong arguments, 130 or 143 for an interrupt.")]
 pub struct Bloomfile {
     /// What is measured. Default all.
     #[arg(long, value_enum, value_name = "CASE")]
@@ -185,10 +185,34 @@ impl Bloomfile {
             write!(out, "\n{}", state.text())?;
         } else {
             let lines: Vec<Value> = lines.iter().map(Line::json).collect();
-            let document = json!({ "version": VERSION, "bloomfile": lines, "state": state.json() });
+            let document = json!({
+                "version": VERSION,
+                "parameters": self.parameters(),
+                "interrupted": interrupted::is_interrupted(),
+                "bloomfile": lines,
+                "state": state.json(),
+            });
             writeln!(out, "{document:#}")?;
         }
         Ok(())
+    }
+
+    /// What decides beside a line's own case, batch and way; requests as they were asked for.
+    fn parameters(&self) -> Value {
+        json!({
+            "threads": self.threads,
+            "lookups": self.lookups,
+            "keys": self.keys,
+            "churning_keys": self.churning_keys,
+            "batch_keys": self.batch_keys,
+            "large_keys": self.large_keys,
+            "files": self.files,
+            "sstables": self.sstables,
+            "fp_chance": self.fp_chance,
+            "memory": self.memory,
+            "direct_io": self.machine.direct_io,
+            "io_uring": self.machine.io_uring,
+        })
     }
 
     fn plans(&self, folder: &std::path::Path) -> Vec<(Case, Plan)> {

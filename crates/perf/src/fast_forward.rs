@@ -65,7 +65,8 @@ Examples:
   siltstone perf fast-forward --run-tests large-partition-slicing-clustering-keys
   siltstone perf fast-forward --datasets small-part --test-case-duration 0 --output-format json
 
-Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments,
+130 or 143 for an interrupt.")]
 pub struct FastForward {
     /// Write the datasets, in the place of those that were there; of --datasets only these, else of --run-tests those that its groups
     /// read. Nothing is run then unless --run-tests is given.

@@ -90,7 +90,8 @@ Examples:
   siltstone perf growth --along rows --sizes 10000,100000,1000000
   siltstone perf growth --along overlapping --sizes 1,10,100,1000 --output-format json
 
-Exit codes: 0 if all went well, 1 for rows that were not found, bad data and I/O errors, 2 for wrong arguments.")]
+Exit codes: 0 if all went well, 1 for rows that were not found, bad data and I/O errors, 2 for wrong arguments,
+130 or 143 for an interrupt.")]
 pub struct Growth {
     /// What grows.
     #[arg(long, value_enum, default_value = "rows", value_name = "WHAT")]

@@ -55,7 +55,8 @@ Examples:
   siltstone perf reads --from row-cache --what row --operations 100000
   siltstone perf reads --from sstable --what reversed-slice --operations 1000 --output-format json
 
-Exit codes: 0 if all went well, 1 for errors of operations, bad data and I/O errors, 2 for wrong arguments.")]
+Exit codes: 0 if all went well, 1 for errors of operations, bad data and I/O errors, 2 for wrong arguments,
+130 or 143 for an interrupt.")]
 pub struct Reads {
     /// Where it is read from.
     #[arg(long, value_enum, default_value = "row-cache", value_name = "WHERE")]

@@ -46,7 +46,8 @@ Examples:
   siltstone perf simple-query --memory 200M --partitions 100000 --flush --enable-cache 0 --enable-index-cache 0
   siltstone perf simple-query --write --operations 100000 --concurrency 1 --output-format json
 
-Exit codes: 0 if all went well, 1 for errors of operations, bad data and I/O errors, 2 for wrong arguments.")]
+Exit codes: 0 if all went well, 1 for errors of operations, bad data and I/O errors, 2 for wrong arguments,
+130 or 143 for an interrupt.")]
 pub struct SimpleQuery {
     /// Measure writes.
     #[arg(long, conflicts_with = "delete")]

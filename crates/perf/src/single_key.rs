@@ -64,7 +64,8 @@ Examples:
   siltstone perf single-key --rate 4000 --duration 60
   siltstone perf single-key --cases off,worst,worst-adapted --output-format json
 
-Exit codes: 0 if all went well, 1 for bad data, I/O errors and other counts than there must be, 2 for wrong arguments.")]
+Exit codes: 0 if all went well, 1 for bad data, I/O errors and other counts than there must be, 2 for wrong arguments,
+130 or 143 for an interrupt.")]
 pub struct SingleKey {
     /// Reads a second. Without it a third of the most that is sustained, which is where one SSTable is enough, and no more
     /// than two thirds of what is sustained where all are read.

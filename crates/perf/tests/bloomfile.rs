@@ -113,3 +113,12 @@ fn chances_are_those_that_tables_may_have() {
         assert!(refused.contains("--fp-chance"), "{refused}");
     }
 }
+
+#[test]
+fn json_tells_what_decided() {
+    let document = printed("--case absent --threads 2 --lookups 500 --fp-chance 0.02");
+    let parameters = &document["parameters"];
+    assert_eq!((&parameters["threads"], &parameters["lookups"]), (&2.into(), &500.into()));
+    assert_eq!((&parameters["fp_chance"], &parameters["direct_io"]), (&0.02.into(), &false.into()));
+    assert_eq!(document["interrupted"], false);
+}
