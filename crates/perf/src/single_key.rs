@@ -4,6 +4,7 @@
 //! rows      write ──► three SSTables with the same rows, thrice: one, two or three of them matter
 //! load      a constant rate ──► latencies
 //! cases     a threshold, a dataset ──► latencies, and how many SSTables each read touched
+//! tables    one for a case, or one behind the other where none is to adapt
 //! ```
 
 pub mod cases;
