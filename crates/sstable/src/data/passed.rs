@@ -2,7 +2,7 @@
 //!
 //! Uncompressed data is compared with its checksums by scans alone, as these are of 64 KiB. A key of which a bit is another one would go
 //! unnoticed in a slice, and whoever merges or keeps rows relies on their order: so each key is compared with the one before it.
-//! Keys are compared as they are encoded, where they lie.
+//! Keys are compared as they are encoded, where they lie. Of rows side by side that tells too where the slice ends.
 
 use std::cell::Cell;
 
