@@ -33,8 +33,11 @@ use crate::{Error, Result};
 /// Every so many eligible reads one goes newest first whatever the threshold says.
 const PROBE_EVERY: u64 = 100;
 
-/// The weight of the newest read in what is known of all.
-const NEWEST: f64 = 1.0 / 64.0;
+/// The newest read is one of so many in what is known of all.
+const KNOWN: u32 = 64;
+
+/// Before there were that many: what is taken for known of a table that nobody has read, that one SSTable is enough, is as much as so many reads tell.
+const PRESUMED: u32 = 8;
 
 /// Up to so many are read at once at first.
 const MOST_FIRST: usize = 8;
@@ -50,6 +53,8 @@ pub const EXTRA_READS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Adaptive {
     threshold: f64,
+    /// How many reads what is known comes from, those that are presumed included; [`KNOWN`] at the most.
+    known: Cell<u32>,
     mean_cost: Cell<f64>,
     /// The share of reads that needed one SSTable, two and so on.
     needs: Cell<[f64; MOST_FIRST]>,
@@ -73,8 +78,8 @@ impl Adaptive {
     pub(crate) fn new(threshold: f64) -> Adaptive {
         let mut needs = [0.0; MOST_FIRST];
         needs[0] = 1.0;
-        let (mean_cost, needs) = (Cell::new(0.0), Cell::new(needs));
-        Adaptive { threshold, mean_cost, needs, counters: Cell::default() }
+        let (known, mean_cost, needs) = (Cell::new(PRESUMED), Cell::new(0.0), Cell::new(needs));
+        Adaptive { threshold, known, mean_cost, needs, counters: Cell::default() }
     }
 
     pub(crate) fn stats(&self) -> SingleKeyStats {
@@ -110,10 +115,13 @@ impl Adaptive {
     /// Of so many SSTables that a row was looked for in, newest first, so many would have been enough.
     fn note(&self, needed: usize, candidates: usize) {
         let cost = needed.saturating_sub(1) as f64 / (candidates - 1).max(1) as f64;
-        self.mean_cost.set(self.mean_cost.get() * (1.0 - NEWEST) + cost * NEWEST);
-        let mut needs = self.needs.get().map(|share| share * (1.0 - NEWEST));
+        let known = KNOWN.min(self.known.get() + 1);
+        self.known.set(known);
+        let newest = 1.0 / f64::from(known);
+        self.mean_cost.set(self.mean_cost.get() * (1.0 - newest) + cost * newest);
+        let mut needs = self.needs.get().map(|share| share * (1.0 - newest));
         if let Some(share) = needs.get_mut(needed.saturating_sub(1)) {
-            *share += NEWEST;
+            *share += newest;
         }
         self.needs.set(needs);
     }
@@ -352,10 +360,26 @@ mod tests {
         assert_eq!(after([1, 3, 3, 3, 3].into_iter().cycle().take(300)).first(3), 3);
     }
 
-    /// The benchmark counts on it that so many reads are of a table that has not adapted.
+    /// What is presumed of a table is soon forgotten, and so is what its first reads happened to be.
     #[test]
-    fn eighty_reads_do_not_adapt_and_a_hundred_do() {
-        assert_eq!([80, 100].map(|reads| after(vec![3; reads]).first(3)), [1, 3]);
+    fn a_table_adapts_within_some_twenty_reads() {
+        assert_eq!([20, 30].map(|reads| after(vec![3; reads]).first(3)), [1, 3]);
+        let then = |reads| after(std::iter::repeat_n(3, 60).chain(std::iter::repeat_n(1, reads)));
+        assert_eq!([5, 30].map(|reads| then(reads).first(3)), [3, 1]);
+    }
+
+    /// Of a table whose first reads went badly, one in a hundred finds out that it has changed.
+    #[test]
+    fn a_bad_beginning_does_not_last() {
+        let adaptive = after([3; 10]);
+        let mut reads = 0;
+        while adaptive.mean_cost.get() > 0.5 {
+            reads += 1;
+            if adaptive.goes_newest_first() {
+                adaptive.note(1, 3);
+            }
+        }
+        assert!((100..=500).contains(&reads), "{reads} reads");
     }
 
     #[test]

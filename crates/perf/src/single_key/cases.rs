@@ -104,7 +104,8 @@ impl Case {
         if self == Case::WorstAtFirst { 0 } else { 300 }
     }
 
-    /// After so many reads the next ones are of a table that has just been opened. Some ninety of the worst case are enough to adapt.
+    /// After so many reads the next ones are of a table that has just been opened. The first quarter of those of the worst case find out how
+    /// many SSTables are needed.
     pub fn reads_of_a_table(self) -> u32 {
         if self == Case::WorstAtFirst { 80 } else { u32::MAX }
     }

@@ -1,4 +1,4 @@
-//! The tables of a case: one, or one behind the other of which each has a few reads, so that it does not adapt.
+//! The tables of a case: one, or one behind the other of which each has a few reads, so that those by which it adapts are a good part of all.
 //!
 //! They are opened before the reads that are measured, which go from table to table without waiting for each other.
 
