@@ -88,7 +88,6 @@ mod write;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -113,7 +112,7 @@ pub use value::{IntoValues, Value, Values};
 pub use write::{Batch, Bound, Write};
 
 use change::Change;
-use folder::Layout;
+use folder::{Layout, Locked};
 use ring::Ring;
 use shape::Shape;
 use shards::ShardHandle;
@@ -220,7 +219,7 @@ struct Inner {
     /// Who counts.
     host_id: [u8; 16],
     /// Held as long as the database is open, and by each of its threads.
-    locks: Mutex<Option<Arc<Vec<File>>>>,
+    locks: Mutex<Option<Arc<Vec<Locked>>>>,
 }
 
 /// A table as all handles of it share it.

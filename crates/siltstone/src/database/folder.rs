@@ -160,7 +160,7 @@ impl Layout {
 
     /// Locks the database against other processes, as long as the file is open. Who only reads lets other readers in,
     /// and goes without a lock where none can be made.
-    pub(super) fn lock(&self, read_only: bool) -> Result<Vec<File>> {
+    pub(super) fn lock(&self, read_only: bool) -> Result<Vec<Locked>> {
         let path = self.own.join(LOCK);
         if !read_only {
             make_own(&self.own).map_err(|error| Error::file(&self.own, error.to_string()))?;
@@ -176,8 +176,7 @@ impl Layout {
         };
         let what =
             if matches!(self.tables, Tables::One(..)) { "table, or its database," } else { "database" };
-        locked(&file, &path, read_only, what)?;
-        let mut locks = vec![file];
+        let mut locks = vec![Locked::new(file, &path, read_only, what)?];
         if let (Tables::All(data, _), false) = (&self.tables, read_only) {
             locks.extend(locks_of_tables(data)?);
         }
@@ -255,20 +254,45 @@ fn database_around(folder: &Path) -> Option<PathBuf> {
     around(folder).or_else(|| around(&folder.canonicalize().ok()?))
 }
 
-/// Locks a file against other processes, as long as it is open. `what` is what nobody else may have open.
-fn locked(file: &File, path: &Path, is_shared: bool, what: &str) -> Result<()> {
-    match if is_shared { file.try_lock_shared() } else { file.try_lock() } {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => {
-            let own = path.parent().unwrap_or(path);
-            Err(Error::file(own, format!("the {what} is open already, in this process or another one")))
+/// A file that is locked against other processes as long as this lives.
+#[derive(Debug)]
+pub(super) struct Locked(File);
+
+impl Locked {
+    /// `what` is what nobody else may have open.
+    fn new(file: File, path: &Path, is_shared: bool, what: &str) -> Result<Locked> {
+        match if is_shared { file.try_lock_shared() } else { file.try_lock() } {
+            Ok(()) => Ok(Locked(file)),
+            Err(TryLockError::WouldBlock) => {
+                let own = path.parent().unwrap_or(path);
+                Err(Error::file(own, format!("the {what} is open already, in this process or another one")))
+            }
+            Err(TryLockError::Error(error)) => {
+                Err(Error::file(path, format!("it cannot be locked: {error}")))
+            }
         }
-        Err(TryLockError::Error(error)) => Err(Error::file(path, format!("it cannot be locked: {error}"))),
+    }
+}
+
+#[cfg(test)]
+impl Locked {
+    /// A file that nobody else knows.
+    pub(super) fn of_nobody() -> Locked {
+        Locked(tempfile::tempfile().expect("a file is made"))
+    }
+}
+
+impl Drop for Locked {
+    /// Not by closing the file alone: a process that is just being started by this one has it too, until it runs its program, and so long the
+    /// lock would stay.
+    fn drop(&mut self) {
+        // Who cannot unlock it closes it.
+        let _ = self.0.unlock();
     }
 }
 
 /// Keeps the tables of a database, that were written to by their folders before it was one, from being so any more.
-fn locks_of_tables(data: &Path) -> Result<Vec<File>> {
+fn locks_of_tables(data: &Path) -> Result<Vec<Locked>> {
     let folders = |folder: &Path| {
         let all = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         all.filter(|path| path.is_dir() && !is_system(&name_of(path))).collect::<Vec<_>>()
@@ -278,8 +302,7 @@ fn locks_of_tables(data: &Path) -> Result<Vec<File>> {
         let path = table.join(OWN).join(LOCK);
         match File::open(&path) {
             Ok(file) => {
-                locked(&file, &path, true, "table")?;
-                locks.push(file);
+                locks.push(Locked::new(file, &path, true, "table")?);
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::file(&path, error.to_string())),
@@ -601,6 +624,22 @@ fn read_text(path: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As a process has it that was started by this one and does not run its program yet.
+    #[test]
+    fn a_lock_ends_with_its_owner_whoever_else_has_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK);
+        let open = || File::options().create(true).truncate(false).write(true).open(&path).unwrap();
+        let lock = || Locked::new(open(), &path, false, "database");
+        let file = open();
+        let inherited = file.try_clone().unwrap();
+        let locked = Locked::new(file, &path, false, "database").unwrap();
+        assert!(lock().unwrap_err().to_string().contains("is open already"));
+        drop(locked);
+        lock().unwrap();
+        drop(inherited);
+    }
 
     #[test]
     fn folders_tell_the_id() {

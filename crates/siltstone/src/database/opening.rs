@@ -9,7 +9,6 @@
 //! these were in the database.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +21,7 @@ use storage::Generations;
 use storage::commit_log::EarlierLog;
 
 use super::change::Change;
-use super::folder::{Found, Layout, random};
+use super::folder::{Found, Layout, Locked, random};
 use super::ring::Ring;
 use super::shape::{Shape, full_name};
 use super::shards::ShardHandle;
@@ -66,7 +65,7 @@ pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>>
 }
 
 /// The threads of a database.
-fn start(options: &Options, locks: &Arc<Vec<File>>) -> Result<Vec<ShardHandle>> {
+fn start(options: &Options, locks: &Arc<Vec<Locked>>) -> Result<Vec<ShardHandle>> {
     let cpus = if options.pin { runtime::cpus()? } else { Vec::new() };
     let shard = |number: usize| {
         let cpu = cpus.get(number % cpus.len().max(1)).copied();

@@ -14,7 +14,6 @@
 //! task; where the shard is at rest, by who asks. What a job asks of its own shard does not go through the queue either: it is done
 //! where it is asked for.
 
-use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -25,6 +24,7 @@ use async_channel::{Sender, TrySendError};
 use runtime::{Loan, ShardOptions, ShardThread, boxed};
 
 use super::borrowing::{self, borrow};
+use super::folder::Locked;
 use super::here::{Begun, begin_here, begin_here_to_end, is_here, look_here};
 use super::pending::Pending;
 use super::question::{Question, question};
@@ -57,12 +57,12 @@ pub(super) struct ShardHandle {
 }
 
 /// How the thread of a shard ended, and the lock of the database, which is held until then.
-type Ended = (Result<()>, Arc<Vec<File>>);
+type Ended = (Result<()>, Arc<Vec<Locked>>);
 
 impl ShardHandle {
     /// Starts the thread of a shard. Whatever becomes of who starts it: until it has ended, and with it all that it has begun, the lock is
     /// held.
-    pub(super) fn start(options: ShardOptions, locks: Arc<Vec<File>>) -> Result<ShardHandle> {
+    pub(super) fn start(options: ShardOptions, locks: Arc<Vec<Locked>>) -> Result<ShardHandle> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (jobs, queue) = async_channel::bounded(QUEUE);
         let questions = Questions(queue);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_lock_is_held_until_the_thread_has_ended() {
-        let lock = Arc::new(vec![tempfile::tempfile().unwrap()]);
+        let lock = Arc::new(vec![Locked::of_nobody()]);
         let held = Arc::downgrade(&lock);
         let shard = ShardHandle::start(ShardOptions::default(), lock).unwrap();
         let (goes_on, waits) = async_channel::bounded::<()>(1);
