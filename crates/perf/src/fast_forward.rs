@@ -116,9 +116,9 @@ pub struct FastForward {
     index_search: SearchArg,
 
     /// Make every slice a read of the table, through its row cache, as large-partition-single-key-slice always does. Each
-    /// stretch between two skips is a read of its own then, 32 of which are begun together, and has nothing of what was read for those
-    /// before but what the caches keep. So is a small partition between two skips; ranges of them are scans of the table, which the row
-    /// cache has no part in.
+    /// stretch between two skips is a read of its own then, and has nothing of what was read for those before but what the caches keep. 32
+    /// rows of the large partition are read together. A small partition between two skips is a read of its own too; ranges of them are
+    /// scans of the table, which the row cache has no part in.
     #[arg(long)]
     enable_cache: bool,
 
@@ -127,7 +127,7 @@ pub struct FastForward {
     #[arg(long)]
     keep_cache_across_test_groups: bool,
 
-    /// Begin each iteration, of whatever group, with what the one before has left in the caches.
+    /// Begin each iteration with what the one before has left in the caches; single-key-slice says of each case with what it begins.
     #[arg(long)]
     keep_cache_across_test_cases: bool,
 
@@ -302,7 +302,7 @@ impl FastForward {
             if case.goes_on || interrupted::is_interrupted() || begin.elapsed() >= self.test_case_duration {
                 return Ok((Summary::new(iterations), bench));
             }
-            kept = Some(bench).filter(|_| self.keep_cache_across_test_cases);
+            kept = Some(bench).filter(|bench| bench.reading().keeps_cache);
         }
     }
 

@@ -27,8 +27,8 @@ pub(crate) const SCAN_READ_AHEAD: u64 = 1 << 20;
 /// ([0062](../../../docs/decisions/0062-larger-requests-of-who-reads-on.md)).
 const SHARES: [u64; 2] = [16 << 10, 480 << 10];
 
-/// What an SSTable has at hand of its data at the most, in bytes.
-pub(crate) const MOST_AT_HAND: u64 = SHARES[1];
+/// What an SSTable of a table has at hand of its data at the most, in bytes: no request of data is larger.
+pub const MOST_AT_HAND: u64 = SHARES[1];
 
 /// What one of so many SSTables may have at hand of its data, where they have `read_ahead` together. Bytes.
 pub(crate) fn share(read_ahead: u64, count: usize) -> u64 {

@@ -12,6 +12,7 @@ use siltstone::{Error, Result};
 use sstable::parts::usage::Usage;
 use sstable::{OpenOptions, ReadOptions, SSTable, Search, Version};
 use storage::commit_log::TableId;
+use storage::source::MOST_AT_HAND;
 use storage::{Context, Definition, Generations, ReadRequest, Table};
 
 use super::cases::{By, Case, RowRange, Stretches, Work};
@@ -93,7 +94,9 @@ impl Bench {
             let sole = table.sstables().members().first().ok_or_else(missing)?.sstable.clone();
             (sole, Some(table))
         } else {
-            let options = OpenOptions { fences: false, ..OpenOptions::new(cache.clone()) };
+            // All but the fences is as a table has it.
+            let options =
+                OpenOptions { fences: false, read_buffer: MOST_AT_HAND, ..OpenOptions::new(cache.clone()) };
             (SSTable::open(shard.disk(), &shape.data_file(folder), &options).await?, None)
         };
         check_shape(&sstable, shape, folder)?;

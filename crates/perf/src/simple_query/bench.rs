@@ -184,7 +184,6 @@ impl Bench {
     }
 
     async fn read_and_check(&self, sequence: u32) -> Result<()> {
-        let _permit = self.store.admission().admit(self.table.slice_memory(false)).await?;
         let is_right = if self.setup.counters { rows::has_counted } else { rows::is_whole };
         match self.read(sequence, is_right).await? {
             Some(true) => Ok(()),
@@ -203,6 +202,7 @@ impl Bench {
                 Known::Row(row) => return Ok(Some(look(Found::Flat(row.flat()), now))),
             }
         }
+        let _permit = self.store.admission().admit(self.table.slice_memory(false)).await?;
         let mut request = ReadRequest::new(key, Slice::all());
         request.static_row = false;
         if self.setup.bypass_cache {
