@@ -52,6 +52,8 @@ struct Large {
     promoted: Promoted,
     /// Where the linear scan is, if that is how blocks are searched for.
     onward: Option<Onward>,
+    /// The block in which the last slice began.
+    last: u32,
 }
 
 impl ForwardingReader {
@@ -158,9 +160,12 @@ impl ForwardingReader {
                 return onward.find(file, &data.codec, &data.schema, &self.slice).await;
             }
             let promoted = &large.promoted;
-            match index.find_blocks(&data.codec, promoted, &self.slice, self.search).await {
+            match index.find_blocks(&data.codec, promoted, (&self.slice, large.last), self.search).await {
                 Err(error) if promoted.ordinal.is_some() => index.fencing.give_up(error)?,
-                found => return found,
+                found => {
+                    large.last = found.as_ref().map_or(large.last, |found| found.blocks.start);
+                    return found;
+                }
             }
             let (place, promoted) = sstable.large(&self.key, self.search).await?.ok_or_else(|| {
                 Error::corrupt(index.blocks.file.path(), 0, "a partition is there by its fences only")
@@ -174,7 +179,7 @@ impl Large {
     fn new(sstable: &SSTable, (place, promoted): (u64, Promoted), search: Search) -> Large {
         let is_scan = search == Search::Scan;
         let onward = is_scan.then(|| Onward::new(promoted.clone(), sstable.version()));
-        Large { place, promoted, onward }
+        Large { place, promoted, onward, last: 0 }
     }
 }
 

@@ -193,7 +193,7 @@ impl Index {
         Promoted::read(self.file(), entry.promoted.clone(), self.version()).await.map(Some)
     }
 
-    /// The blocks of a partition that can hold rows of the slice.
+    /// The blocks of a partition that can hold rows of the slice, the last slice before which began in block `from`.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.
@@ -201,10 +201,10 @@ impl Index {
         &self,
         codec: &RowCodec,
         promoted: &Promoted,
-        slice: &Slice,
+        (slice, from): (&Slice, u32),
         search: Search,
     ) -> Result<Found> {
-        self.cursor(codec, promoted).find(slice, search).await
+        self.cursor(codec, promoted).looking_from(from).find(slice, search).await
     }
 
     /// A cursor over the blocks of a partition.

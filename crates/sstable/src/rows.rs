@@ -1,9 +1,9 @@
-//! Several rows of one partition, read together: those that stand in one block are one request.
+//! Several rows of one partition, read together: those that stand in one block, or not far from each other, are one request.
 //!
 //! ```text
-//! rows       a   b       c       d  e  f          as they are asked for, ascending
-//! blocks    |  1  |···|  2  |···|   3    |        the index is asked for each
-//! requests   —————      ———      ————————         side by side, each as far as the last of its rows seems to end
+//! rows       a   b   c         d  e  f          as they are asked for, ascending
+//! blocks    |  1  |·|2|·······|   3    |        the index is asked for each
+//! requests   —————————         ————————         side by side, each as far as the last of its rows seems to end
 //! ```
 //!
 //! A partition without blocks is read like one block, from its head on.
@@ -16,6 +16,7 @@ use model::{Fragment, FragmentReader as _, Next, PartitionKey, PartitionStart, S
 use crate::Result;
 use crate::big::entry::Promoted;
 use crate::big::promoted_cursor::Found;
+use crate::data::read_ahead::SMALL_GAP;
 use crate::data::reader::{Blocks, DataReader};
 use crate::forwarding::ForwardingReader;
 use crate::seek::Sought;
@@ -24,7 +25,7 @@ use crate::sstable::{ReadOptions, SSTable};
 /// What there is of a row: from the partition's start to its end, as [`SSTable::read`] gives it without the static row.
 pub type RowFragments = VecDeque<Fragment>;
 
-/// Rows that stand in the same blocks.
+/// Rows that are read with one request, or one after the other where that is large.
 struct Near {
     /// Which of those that were asked for, ascending.
     rows: Vec<usize>,
@@ -120,18 +121,19 @@ impl SSTable {
     }
 }
 
-/// Which rows to read with one another, of whose blocks the index told this. A row without blocks is not there, and is in nobody's
-/// way.
+/// Which rows to read with one another, of whose blocks the index told this: those in the same blocks, and those in blocks that are no
+/// farther apart than is read over. A row without blocks is not there, and is in nobody's way.
 fn near(found: Vec<Found>) -> Vec<Near> {
     let mut near: Vec<Near> = Vec::new();
     for (at, found) in found.into_iter().enumerate() {
         let last = near.iter_mut().rfind(|near| !near.found.blocks.is_empty());
-        match last.filter(|last| found.blocks.start < last.found.blocks.end && !found.blocks.is_empty()) {
+        let is_near = |last: &&mut Near| {
+            !found.blocks.is_empty() && found.bytes.start <= last.found.bytes.end + SMALL_GAP
+        };
+        match last.filter(is_near) {
             Some(last) => {
                 last.rows.push(at);
-                last.found.blocks.end = found.blocks.end;
-                last.found.bytes.end = found.bytes.end;
-                last.found.exit = found.exit;
+                last.found.up_to(found);
             }
             None => near.push(Near { rows: vec![at], found }),
         }

@@ -143,7 +143,7 @@ impl PromotedCursor<'_> {
         }))
     }
 
-    fn is_before(&self, goal: Goal<'_>, block: &Block) -> bool {
+    pub(super) fn is_before(&self, goal: Goal<'_>, block: &Block) -> bool {
         match goal {
             Goal::End(position) => self.schema().compare(&block.last, position).is_lt(),
             Goal::Begin(position) => self.schema().compare(&block.first, position).is_le(),

@@ -45,6 +45,10 @@ const WIDTH_BASE: i64 = 64 << 10;
 /// Where what may hold the answer fits into this many bytes of the index, it is read as a whole.
 pub(super) const SMALL: u64 = 8 * PAGE;
 
+/// So many blocks behind the one where a slice begins it is looked where it ends, before the rest of the partition is searched: what the index
+/// says of those is mostly in the pages that the beginning was found in, and the last of them is a page or two away.
+const NEXT: [u32; 5] = [1, 5, 21, 85, 341];
+
 /// A block has about as many bytes of data, or more, where it is not known. Where they are smaller, about as much as is wanted may be read
 /// behind the partition. Bytes.
 pub(crate) const USUAL_BLOCK: u64 = 4 << 10;
@@ -196,6 +200,12 @@ impl Found {
         self.known_end
     }
 
+    /// All up to the end of another slice that begins behind this one, and whose blocks end there or behind.
+    pub(crate) fn up_to(&mut self, last: Found) {
+        (self.blocks.end, self.bytes.end) = (last.blocks.end, last.bytes.end);
+        (self.exit, self.known_end) = (last.exit, last.known_end);
+    }
+
     /// This block as well, which is the next one.
     pub(super) fn take(&mut self, block: &Block, schema: &Schema, slice: &Slice) {
         self.blocks.end += 1;
@@ -301,6 +311,8 @@ pub struct PromotedCursor<'a> {
     rows: Option<&'a RowFilter>,
     /// So many bytes from the first block on have all that is wanted, and where others end does not matter.
     enough: Option<u64>,
+    /// What is looked for is not in front of this block.
+    from: u32,
 }
 
 impl<'a> PromotedCursor<'a> {
@@ -311,7 +323,7 @@ impl<'a> PromotedCursor<'a> {
         schema: &'a Schema,
         promoted: &'a Promoted,
     ) -> PromotedCursor<'a> {
-        PromotedCursor { index, codec, schema, promoted, rows: None, enough: None }
+        PromotedCursor { index, codec, schema, promoted, rows: None, enough: None, from: 0 }
     }
 
     /// The same, which answers that there is nothing where a single row is known not to be there. It does not say then where the row
@@ -324,6 +336,11 @@ impl<'a> PromotedCursor<'a> {
     /// slice with more the last block is not looked for.
     pub(crate) fn without_end(self, enough: Option<u64>) -> PromotedCursor<'a> {
         PromotedCursor { enough, ..self }
+    }
+
+    /// The same for who looks for slices that follow each other: the last one began in this block. It is looked there first.
+    pub(crate) fn looking_from(self, from: u32) -> PromotedCursor<'a> {
+        PromotedCursor { from: from.min(self.promoted.count.saturating_sub(1)), ..self }
     }
 
     /// Where all that is wanted of a slice is in front of, if its first block ends at `first_end`: [`u64::MAX`] where that is not known.
@@ -441,7 +458,7 @@ impl<'a> PromotedCursor<'a> {
     }
 
     async fn find_by_halves(&self, slice: &Slice) -> Result<Found> {
-        if let Some(found) = self.find_at_front(slice) {
+        if let Some(found) = self.find_at_front(slice).filter(|_| self.from == 0) {
             return Ok(found);
         }
         let lower = self.first_ending_at_or_after(&slice.start).await?;
@@ -474,7 +491,18 @@ impl<'a> PromotedCursor<'a> {
         if *position == Position::start() {
             return Ok(0);
         }
-        self.first_not_before(Goal::End(position), 0, self.promoted.count).await
+        let (goal, count) = (Goal::End(position), self.promoted.count);
+        let mut low = self.from;
+        for probe in [self.from, self.from.saturating_add(NEXT[0]), self.from.saturating_add(NEXT[1])] {
+            if self.from == 0 || probe >= count {
+                break;
+            }
+            if !self.is_before(goal, &*self.block(probe).await?) {
+                return self.first_not_before(goal, low, probe).await;
+            }
+            low = probe + 1;
+        }
+        self.first_not_before(goal, low, count).await
     }
 
     /// The last block, from `lower` on, whose first position is not after `position`, unless all that is wanted is in front of it. Looks next to `lower` first: most slices end soon after they begin.
@@ -495,7 +523,10 @@ impl<'a> PromotedCursor<'a> {
         let enough_at = self.enough_at(first.end());
         let behind = self.behind_enough(lower, first.width).unwrap_or(u32::MAX);
         let mut low = lower;
-        for probe in [lower.saturating_add(1), lower.saturating_add(5), behind] {
+        let mut probes = [behind; NEXT.len() + 1];
+        probes.iter_mut().zip(NEXT).for_each(|(probe, next)| *probe = lower.saturating_add(next));
+        probes.sort_unstable();
+        for probe in probes {
             if probe <= low || probe >= count {
                 continue;
             }

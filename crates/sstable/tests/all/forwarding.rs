@@ -190,7 +190,7 @@ fn rows_read_together_are_what_each_is_by_itself() {
 }
 
 #[test]
-fn rows_of_one_block_are_one_request() {
+fn rows_near_each_other_are_one_request() {
     with_tables(async |shard, table, search| {
         let [small, large, _] = keys();
         let options = ReadOptions { search, ..ReadOptions::default() };
@@ -211,6 +211,9 @@ fn rows_of_one_block_are_one_request() {
             requests_of_each += data;
         }
         assert!(requests_of_each <= 4, "{requests_of_each} requests for thrice three rows");
+        // Blocks between them are read over, of two kilobytes each.
+        let apart: Vec<i32> = (200..600).step_by(40).collect();
+        assert_eq!(requests(&large, &apart).await, (1, 10));
         let in_turns: Vec<i32> = (0..10).flat_map(|block| [300 * block + 7, 300 * block + 9]).collect();
         let (data, rows) = requests(&large, &in_turns).await;
         assert!((10..13).contains(&data) && rows == 20, "{data} requests for {rows} rows");
