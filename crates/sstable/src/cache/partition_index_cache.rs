@@ -1,7 +1,9 @@
 //! The pages of a file's partition index, each read and parsed once while it stays in the cache.
 //!
-//! A page holds the entries of Index.db between two entries of the summary.
+//! A page holds the entries of Index.db between two fences, or two entries of the summary. Who goes from partition to partition comes to one page
+//! behind the other: so where a page begins close behind the one that was read last, what is behind it comes with it, twice as many bytes each time.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -19,6 +21,19 @@ use crate::{Error, Result};
 /// a promoted index is likely among them, and a page of the file is enough to begin with.
 const SMALL: u64 = 4 * PAGE;
 
+/// So much is read ahead at the most, if the cache has room for as much many times over. Bytes.
+const MOST_AHEAD: u64 = 8 * PAGE;
+
+/// How far reads of pages that follow each other have come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sequence {
+    /// Where the last page ended, and up to where Index.db was read then.
+    end: u64,
+    read_to: u64,
+    /// How much the last request brought.
+    step: u64,
+}
+
 /// Parsed index pages of one Index.db.
 pub struct PartitionIndexCache {
     file: CachedFile,
@@ -26,6 +41,7 @@ pub struct PartitionIndexCache {
     owner: u64,
     partitioner: Partitioner,
     flights: SingleFlight<(u64, usize), Result<Rc<IndexPage>>>,
+    sequence: Cell<Sequence>,
 }
 
 impl std::fmt::Debug for PartitionIndexCache {
@@ -37,7 +53,8 @@ impl std::fmt::Debug for PartitionIndexCache {
 impl PartitionIndexCache {
     /// No pages yet. `owner` is a number that nothing else in the cache has.
     pub fn new(file: CachedFile, cache: Cache, owner: u64, partitioner: Partitioner) -> PartitionIndexCache {
-        PartitionIndexCache { file, cache, owner, partitioner, flights: SingleFlight::new() }
+        let (flights, sequence) = (SingleFlight::new(), Cell::default());
+        PartitionIndexCache { file, cache, owner, partitioner, flights, sequence }
     }
 
     /// The file the pages are of.
@@ -79,6 +96,9 @@ impl PartitionIndexCache {
         let start = known.and_then(IndexPage::rest).unwrap_or(range.start);
         let len = range.end - start;
         let first = if len <= SMALL { len } else { PAGE - start % PAGE };
+        if known.is_none() {
+            self.read_ahead(&range, first).await?;
+        }
         let source = IndexSource::Cached(self.file.clone());
         let mut scanner = EntryScanner::new(source, start..range.end, first);
         let mut builder = match known {
@@ -98,8 +118,28 @@ impl PartitionIndexCache {
                 break;
             }
         }
+        // Not before it is there: reads side by side are no sequence.
+        self.sequence.update(|sequence| Sequence { end: range.end, ..sequence });
         let page = Rc::new(builder.build());
         self.cache.insert(self.place(&range), Rc::clone(&page), page.memory());
         Ok(page)
+    }
+
+    /// Brings what stands behind a page, of which so many bytes are read at first, with it if it is close behind the last one.
+    async fn read_ahead(&self, page: &Range<u64>, first: u64) -> Result<()> {
+        let Sequence { end, read_to, step } = self.sequence.get();
+        let has_room = self.cache.capacity() as u64 >= 64 * MOST_AHEAD;
+        let is_next = (end..=end + PAGE).contains(&page.start);
+        if !is_next || !has_room {
+            self.sequence.set(Sequence { end, read_to: page.start + first, step: first });
+            return Ok(());
+        }
+        if page.start + first <= read_to {
+            return Ok(());
+        }
+        let step = (2 * step).clamp(first.max(PAGE), MOST_AHEAD.max(first));
+        let to = (page.start + step).next_multiple_of(PAGE).min(self.file.len());
+        self.sequence.set(Sequence { end, read_to: to, step });
+        self.file.prefetch(page.start..to).await
     }
 }

@@ -17,6 +17,7 @@ mod places;
 mod requests;
 mod row_filter;
 mod slices;
+mod small_partitions;
 mod tokens;
 mod verify;
 mod write_read;
