@@ -110,7 +110,7 @@ pub async fn convert(
     check(disk, &tables, target, dir, progress).await?;
     prepare(disk, dir).await?;
     let descriptor = next_descriptor(disk, dir, target.version)?;
-    let options = options(&tables, target);
+    let options = options(&tables, target).await?;
     let writer = SSTableWriter::create(disk, descriptor, tables.schema(), encoding(&tables), options).await?;
     let mut rows = tables.scan();
     write_all(writer, &mut rows, &mut |done| progress(Step::Writing, done)).await
@@ -176,7 +176,7 @@ pub(crate) async fn check(
 ) -> Result<()> {
     let limits = Limits::of(target.version, target.family);
     let unfit = |what| Error::file(dir, what);
-    limits.check_table(tables.schema(), &options(tables, target)).map_err(unfit)?;
+    limits.check_table(tables.schema(), &options(tables, target).await?).map_err(unfit)?;
     let mut before = 0;
     for table in tables.tables() {
         check_order(table, tables.tables().len())?;
@@ -231,23 +231,34 @@ pub(crate) fn encoding(tables: &Tables) -> EncodingStats {
     }
 }
 
-/// How to write the target.
-pub(crate) fn options(tables: &Tables, target: &Target) -> WriteOptions {
-    let first = &tables.tables()[0];
-    let compression = match &target.compression {
+/// How the target is compressed.
+pub(crate) fn compression(tables: &Tables, target: &Target) -> Option<Compression> {
+    match &target.compression {
         TargetCompression::None => None,
         TargetCompression::Some(compression) => Some(compression.clone()),
         TargetCompression::AsSource => {
-            first.data().file.compression().map(|info| fitting(info.compression(), target))
+            tables.tables()[0].data().file.compression().map(|info| fitting(info.compression(), target))
         }
-    };
+    }
+}
+
+/// How to write the target.
+///
+/// # Errors
+/// A summary of the source that cannot be read.
+pub(crate) async fn options(tables: &Tables, target: &Target) -> Result<WriteOptions> {
+    let first = &tables.tables()[0];
     let validation = &first.statistics().validation;
-    WriteOptions {
-        compression,
+    let min_index_interval = match target.min_index_interval {
+        Some(interval) => interval,
+        None => first.summary().await?.min_index_interval(),
+    };
+    Ok(WriteOptions {
+        compression: compression(tables, target),
         column_index_size: target.column_index_size,
         fits_blocks: false,
         bloom_filter_fp_chance: target.bloom_filter_fp_chance.unwrap_or(validation.filter_fp_chance),
-        min_index_interval: target.min_index_interval.unwrap_or(first.summary().min_index_interval()).max(1),
+        min_index_interval: min_index_interval.max(1),
         fences: target.fences,
         bloom_pages: target.bloom_pages,
         row_filter: target.row_filter,
@@ -258,7 +269,7 @@ pub(crate) fn options(tables: &Tables, target: &Target) -> WriteOptions {
         // A row of a single SSTable is never changed: what cannot be told of it is refused.
         keeps_greater_deletion: tables.tables().len() > 1,
         partitioner: validation.partitioner,
-    }
+    })
 }
 
 /// A compression that nobody asked for, as far as the target has it: before `na` no chunk is kept raw, and Cassandra had

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use model::time::NO_DELETION_TIME;
 use model::{Column, CqlType, Position, Schema, Weight};
 use runtime::Disk;
-use sstable::parts::compression_info::CompressionInfo;
+use sstable::data::chunk::DataFile;
 use sstable::parts::filter::Filter;
 use sstable::parts::statistics::{CommitLogPosition, Statistics, Stats};
 use sstable::parts::summary::Summary;
@@ -37,9 +37,9 @@ pub async fn facts(disk: &Disk, table: &Rc<SSTable>) -> Result<Vec<Fact>> {
         group("state", state(&statistics.stats)),
         group("commit log", commit_log(&statistics.stats)),
         group("encoding", encoding(statistics)),
-        group("compression", compression(table.data().file.compression())),
+        group("compression", compression(&table.data().file)),
         group("filter", filter(table.filter().read_whole().await?.as_deref(), statistics)),
-        group("summary", summary(table, table.summary())),
+        group("summary", summary(table, table.summary().await?)),
         Fact::new("fences", Value::Text(table.fences_state().to_string())),
         Fact::new("bloom pages", Value::Text(table.filter().pages_usage().to_string())),
         Fact::new("row filter", Value::Text(table.row_filter_state().await.to_string())),
@@ -112,8 +112,8 @@ fn contents(table: &Rc<SSTable>) -> Vec<Fact> {
         Fact::new("cells", Value::Count(stats.cell_count)),
         Fact::new("estimated tombstones and expiring cells", Value::Count(tombstones)),
         Fact::new("uncompressed data", Value::Bytes(table.data().file.len())),
-        Fact::new("first key", key(table.summary().first_key())),
-        Fact::new("last key", key(table.summary().last_key())),
+        Fact::new("first key", key(table.first_key())),
+        Fact::new("last key", key(table.last_key())),
     ];
     let covered = &stats.covered_clustering;
     let end = |position: &Position| Value::Text(position_text(&fragments, position));
@@ -200,21 +200,21 @@ fn encoding(statistics: &Statistics) -> Vec<Fact> {
     ]
 }
 
-fn compression(info: Option<&CompressionInfo>) -> Vec<Fact> {
-    let Some(info) = info else {
+fn compression(file: &DataFile) -> Vec<Fact> {
+    let Some(chunks) = file.compression() else {
         return vec![Fact::new("compressor", Value::None("none: the data is not compressed"))];
     };
-    let max = info.max_compressed_len();
+    let max = chunks.max_compressed_len();
     let raw_from = if max >= i32::MAX as u32 { Value::None("never") } else { Value::Bytes(u64::from(max)) };
-    let options = info.options().iter().map(|(name, value)| format!("{name} = {value}"));
+    let options = chunks.options().iter().map(|(name, value)| format!("{name} = {value}"));
     vec![
-        Fact::new("compressor", Value::Text(info.compressor().class_name().to_owned())),
+        Fact::new("compressor", Value::Text(chunks.compressor().class_name().to_owned())),
         Fact::new("options", Value::List(options.collect())),
-        Fact::new("chunk length", Value::Bytes(u64::from(info.chunk_len()))),
-        Fact::new("chunks", Value::Count(info.chunk_count() as u64)),
+        Fact::new("chunk length", Value::Bytes(u64::from(chunks.chunk_len()))),
+        Fact::new("chunks", Value::Count(chunks.count())),
         Fact::new("chunks are kept raw from", raw_from),
-        Fact::new("uncompressed data", Value::Bytes(info.uncompressed_len())),
-        Fact::new("memory", Value::Bytes(info.memory_bytes() as u64)),
+        Fact::new("uncompressed data", Value::Bytes(chunks.uncompressed_len())),
+        Fact::new("memory", Value::Bytes(file.memory_bytes() as u64)),
     ]
 }
 

@@ -20,7 +20,7 @@ use sstable::parts::statistics::Partitioner;
 use sstable::writer::{Finished, Written, remove_leftovers};
 use sstable::{SSTable, SSTableWriter};
 
-use crate::convert::{Step, Target, check, encoding, options, prepare};
+use crate::convert::{Step, Target, check, compression, encoding, options, prepare};
 use crate::error::{Error, Result};
 use crate::paths::next_descriptor;
 use crate::read::Tables;
@@ -203,7 +203,7 @@ impl Cutter<'_> {
     async fn writer(&mut self) -> Result<&mut SSTableWriter> {
         if self.writer.is_none() {
             let (schema, encoding) = (self.tables.schema(), encoding(self.tables));
-            let options = options(self.tables, self.target);
+            let options = options(self.tables, self.target).await?;
             let descriptor = self.next.clone();
             self.next.generation = following(&self.next.generation);
             self.writer =
@@ -280,7 +280,7 @@ impl DiskSize {
         let files = tables.tables().iter().map(|table| &table.data().file);
         let (disk, data) =
             files.fold((0, 0), |(disk, data), file| (disk + file.file().len(), data + file.len()));
-        let is_compressed = options(tables, target).compression.is_some();
+        let is_compressed = compression(tables, target).is_some();
         DiskSize { is_compressed, ratio: disk as f64 / (data.max(1)) as f64 }
     }
 

@@ -21,16 +21,20 @@ use crate::cache::index_page::IndexPage;
 use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::data::row::RowCodec;
 use crate::key_filter::KeyFilter;
+use crate::key_summary::KeySummary;
 use crate::parts::fences::{Fences, Fencing, Large};
 use crate::parts::statistics::Partitioner;
 use crate::parts::summary::Summary;
 use crate::{Error, Result, Version};
 
+/// While Index.db is read from entry to entry, this many bytes at a time at the most.
+pub(crate) const INDEX_STEP: u64 = 64 << 10;
+
 /// The index of one SSTable.
 #[derive(Debug)]
 pub struct Index {
     pub(crate) filter: KeyFilter,
-    pub(crate) summary: Summary,
+    pub(crate) summary: KeySummary,
     pub(crate) pages: PartitionIndexCache,
     /// Pages between two fences: their ends are not those of the summary.
     pub(crate) fenced_pages: PartitionIndexCache,
@@ -54,6 +58,17 @@ pub struct Place {
     end: OnceCell<u64>,
     /// Where in Index.db the next entry is, if there is one and the page did not tell.
     next_entry: Option<u64>,
+}
+
+/// A stretch of Index.db: who looks for a key has all of its entries there that may be of it.
+struct Stretch {
+    start: u64,
+    /// Where the one behind it begins, if there is one.
+    next: Option<u64>,
+    /// The token of its first entry.
+    first: Token,
+    /// The token of the first entry of the one behind it.
+    next_first: Option<Token>,
 }
 
 impl Place {
@@ -97,15 +112,35 @@ impl Index {
                 Err(error) => self.fencing.give_up(error)?,
             }
         }
-        let Some(sample) = self.floor(key) else {
+        let Some(stretch) = self.by_summary(self.summary.get().await?, key.view()) else {
             return Ok(None);
         };
-        let (start, next_page) = self.summary.stretch(sample);
-        let end = next_page.unwrap_or_else(|| self.file().len());
-        let page = self.pages.page(start..end, key).await?;
-        let next = (sample + 1 < self.summary.len()).then(|| self.token_of_sample(sample + 1));
-        let tokens = (self.token_of_sample(sample), next);
-        self.place_in(&page, key, (start, next_page), tokens)
+        let page = self.pages.page(self.bytes(&stretch), key).await?;
+        self.place_in(&page, key, &stretch)
+    }
+
+    /// Where in the data the first wanted partition begins: its end where there is none. None before the given place is wanted.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format.
+    pub(crate) async fn data_from(
+        &self,
+        place: KeyView<'_>,
+        is_wanted: impl Fn(KeyView<'_>) -> bool,
+    ) -> Result<u64> {
+        // Only what is bound to the data by a digest is believed of what is in front of a stretch.
+        if let Some(fences) = self.fencing.get().filter(|fences| fences.has_digest()) {
+            let found = match self.by_fences(&fences, place.token).await {
+                Ok(stretch) => self.first_in(stretch, &is_wanted).await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(found) => return Ok(found),
+                Err(error) => self.fencing.give_up(error)?,
+            }
+        }
+        let summary = self.summary.get().await?;
+        self.first_in(self.by_summary(summary, place), &is_wanted).await
     }
 
     /// What the fences tell of the partition of a key that the filter has let pass, if it is a large one. It is to be
@@ -218,42 +253,102 @@ impl Index {
     }
 
     async fn find_by_fences(&self, fences: &Fences, key: &PartitionKey) -> Result<Option<Place>> {
-        let Some((fence, next)) = fences.token(key.token).await? else {
+        let Some(stretch) = self.by_fences(fences, key.token).await? else {
             return Ok(None);
         };
-        let next_page = next.map(|next| next.at);
-        let end = next_page.unwrap_or_else(|| self.file().len());
-        if fence.at >= end || end > self.file().len() {
-            return Err(fences.wrong("the places of tokens do not ascend"));
-        }
-        let page = self.fenced_pages.page(fence.at..end, key).await?;
-        if page.first_token() != Some(fence.token) {
+        let page = self.fenced_pages.page(self.bytes(&stretch), key).await?;
+        if page.first_token() != Some(stretch.first) {
             return Err(fences.wrong("another token stands where the fences send a reader"));
         }
-        let tokens = (fence.token, next.map(|next| next.token));
-        self.place_in(&page, key, (fence.at, next_page), tokens)
+        self.place_in(&page, key, &stretch)
     }
 
-    /// The place of a key's partition, if the page has it. The page begins at `start`, with the first of these tokens, and `next_page`
-    /// with the other one.
-    fn place_in(
-        &self,
-        page: &IndexPage,
-        key: &PartitionKey,
-        (start, next_page): (u64, Option<u64>),
-        (first, next): (Token, Option<Token>),
-    ) -> Result<Option<Place>> {
+    /// The place of a key's partition, if the page of that stretch has it.
+    fn place_in(&self, page: &IndexPage, key: &PartitionKey, stretch: &Stretch) -> Result<Option<Place>> {
         let Some(entry) = page.find(key) else {
             // The filter has let the key pass, so this is rare.
             let token_of = |key: &[u8]| token_for(self.partitioner, key);
-            let is_in_order =
-                page.first_token() == Some(first) && page.is_in_order_at(key.token, next, token_of);
-            let what = "the partitions of the index from here on are out of order";
-            return if is_in_order { Ok(None) } else { Err(Error::corrupt(self.file().path(), start, what)) };
+            let is_in_order = page.first_token() == Some(stretch.first)
+                && page.is_in_order_at(key.token, stretch.next_first, token_of);
+            return if is_in_order { Ok(None) } else { Err(self.out_of_order(stretch.start)) };
         };
         let end = entry.next_data.map_or_else(OnceCell::new, OnceCell::from);
-        let next_entry = page.rest().or(next_page);
+        let next_entry = page.rest().or(stretch.next);
         Ok(Some(Place { start: entry.data, promoted: entry.promoted, end, next_entry }))
+    }
+
+    /// Where in the data the first wanted partition of a stretch begins, or that of the first entry behind it. Without a stretch, what
+    /// is wanted is the first of all.
+    async fn first_in(
+        &self,
+        stretch: Option<Stretch>,
+        is_wanted: impl Fn(KeyView<'_>) -> bool,
+    ) -> Result<u64> {
+        let stretch = stretch.unwrap_or_else(|| {
+            let first = token_for(self.partitioner, self.summary.first_key());
+            Stretch { start: 0, next: Some(0), first, next_first: Some(first) }
+        });
+        // Who asks where a range begins asks where it ends next, which is mostly in the same pages.
+        let end = self.file().len();
+        // What is wanted may be the first entry of the next stretch.
+        let behind = stretch.next.map_or(end, |next| end.min((next + 1).next_multiple_of(PAGE)));
+        let step = (behind - stretch.start).min(INDEX_STEP);
+        let source = IndexSource::Cached(self.file().clone());
+        let mut entries = EntryScanner::new(source, stretch.start..end, step);
+        let (mut at, mut least) = (stretch.start, stretch.first);
+        while let Some(entry) = entries.next().await? {
+            let token = token_for(self.partitioner, &entry.key);
+            let is_first = at == stretch.start;
+            let is_above = stretch.next_first.is_some_and(|most| token > most);
+            if token < least || is_above || (is_first && token != stretch.first) {
+                return Err(self.out_of_order(at));
+            }
+            if is_wanted(KeyView { token, bytes: &entry.key }) {
+                return Ok(entry.data);
+            }
+            (at, least) = (entries.position(), token);
+        }
+        Ok(self.data_len)
+    }
+
+    /// The stretch between two fences that has all entries with a token; `None` if all tokens are above it.
+    async fn by_fences(&self, fences: &Fences, token: Token) -> Result<Option<Stretch>> {
+        let Some((fence, next)) = fences.token(token).await? else {
+            return Ok(None);
+        };
+        let (at, next_first) = (next.as_ref().map(|next| next.at), next.map(|next| next.token));
+        let stretch = Stretch { start: fence.at, next: at, first: fence.token, next_first };
+        let bytes = self.bytes(&stretch);
+        if bytes.is_empty() || bytes.end > self.file().len() {
+            return Err(fences.wrong("the places of tokens do not ascend"));
+        }
+        Ok(Some(stretch))
+    }
+
+    /// The stretch between two entries of the summary that alone can have a key; `None` if that is before all.
+    fn by_summary(&self, summary: &Summary, key: KeyView<'_>) -> Option<Stretch> {
+        let token_of = |sample: usize| match self.partitioner {
+            Partitioner::Murmur3 => summary.token(sample),
+            // The summary has a token of each key, also where the partitioner has none.
+            Partitioner::Local => token_for(self.partitioner, summary.entry(sample).0),
+        };
+        let sample = match self.partitioner {
+            Partitioner::Murmur3 => summary.floor(key.token, key.bytes)?,
+            Partitioner::Local => {
+                summary.floor_by(|sample| self.schema.partition_key.compare(sample, key.bytes))?
+            }
+        };
+        let (start, next) = summary.stretch(sample);
+        let next_first = next.map(|_| token_of(sample + 1));
+        Some(Stretch { start, next, first: token_of(sample), next_first })
+    }
+
+    fn bytes(&self, stretch: &Stretch) -> Range<u64> {
+        stretch.start..stretch.next.unwrap_or_else(|| self.file().len())
+    }
+
+    fn out_of_order(&self, at: u64) -> Error {
+        Error::corrupt(self.file().path(), at, "the partitions of the index from here on are out of order")
     }
 
     fn file(&self) -> &CachedFile {
@@ -262,24 +357,6 @@ impl Index {
 
     fn version(&self) -> Version {
         self.blocks.version
-    }
-
-    /// The last entry of the summary that is not above the key.
-    fn floor(&self, key: &PartitionKey) -> Option<usize> {
-        match self.partitioner {
-            Partitioner::Murmur3 => self.summary.floor(key.token, &key.bytes),
-            Partitioner::Local => {
-                self.summary.floor_by(|sample| self.schema.partition_key.compare(sample, &key.bytes))
-            }
-        }
-    }
-
-    /// The token of an entry of the summary, which has one of each key, also where the partitioner has none.
-    fn token_of_sample(&self, sample: usize) -> Token {
-        match self.partitioner {
-            Partitioner::Murmur3 => self.summary.token(sample),
-            Partitioner::Local => token_for(self.partitioner, self.summary.entry(sample).0),
-        }
     }
 
     /// Where in the data the partition of the entry at `at` begins.

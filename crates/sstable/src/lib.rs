@@ -9,6 +9,7 @@
 //! | [`parts`] | the small components, read whole or by pages |
 //! | [`data`] | rows: chunks, the row codec, the reader |
 //! | [`key_filter`] | which keys can be there |
+//! | `key_summary` | where in the index to look for a key, if fences do not tell |
 //! | [`index`] | from a key or slice to the exact range of data |
 //! | [`big`] | the BIG format's index: entries, and the search in a large partition |
 //! | [`cache`] | what is kept of an index between reads |
@@ -35,6 +36,7 @@ pub mod error;
 pub mod forwarding;
 pub mod index;
 pub mod key_filter;
+mod key_summary;
 pub mod one_row;
 mod opener;
 mod pacing;

@@ -8,15 +8,19 @@ use runtime::{Cache, Disk, File};
 use crate::component::{Component, Descriptor};
 use crate::data::chunk::DataFile;
 use crate::data::reader::Data;
+use crate::key_summary::{KeySummary, SummarySource};
 use crate::parts::binding::Binding;
-use crate::parts::compression_info::CompressionInfo;
+use crate::parts::bloom_pages::BloomPages;
+use crate::parts::chunk_pages::ChunkPlaces;
 use crate::parts::crc::Crc;
 use crate::parts::crc_pages::{CrcPages, SumsAtHand};
 use crate::parts::digest::Digest;
+use crate::parts::fences::Fences;
 use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::Summary;
 use crate::parts::usage::Usage;
+use crate::sstable::Own;
 use crate::writer::is_unsealed;
 use crate::{Error, Result, Version};
 
@@ -54,16 +58,18 @@ impl Opener<'_> {
     }
 
     pub(crate) async fn data(&self, statistics: &Statistics, cache: &Cache) -> Result<Data> {
-        let file = self.data_file(cache).await?;
+        let file = self.data_file(cache, false).await?;
         Ok(Data::new(file, statistics, self.descriptor.version))
     }
 
-    /// Data.db, compressed or not; what is read of CRC.db goes into the cache.
-    pub(crate) async fn data_file(&self, cache: &Cache) -> Result<DataFile> {
+    /// Data.db, compressed or not; what is read of CRC.db goes into the cache, and so does what is read of CompressionInfo.db, unless all of
+    /// that is wanted now.
+    pub(crate) async fn data_file(&self, cache: &Cache, all_chunks: bool) -> Result<DataFile> {
         let file = self.open(&Component::Data, "it holds the rows").await?;
-        if let Some((path, bytes)) = self.read(&Component::CompressionInfo).await? {
-            let info = CompressionInfo::parse(&path, &bytes, self.descriptor.version, file.len())?;
-            return Ok(DataFile::compressed(file, info));
+        if self.has(&Component::CompressionInfo) {
+            let info = self.open(&Component::CompressionInfo, "it was there").await?;
+            let of = (self.descriptor.version, file.len());
+            return Ok(DataFile::in_chunks(file, ChunkPlaces::open(info, of, cache, all_chunks).await?));
         }
         if self.has(&Component::Crc) {
             let crc = self.open(&Component::Crc, "it was there").await?;
@@ -108,6 +114,30 @@ impl Opener<'_> {
             }
             None => Ok(None),
         }
+    }
+
+    /// The summary, as far as it has to be in memory where there are these components of our own.
+    pub(crate) async fn key_summary(
+        &self,
+        index: &File,
+        statistics: &Statistics,
+        cache: &Cache,
+        instead: &Own,
+    ) -> Result<KeySummary> {
+        let file = match self.has(&Component::Summary) {
+            true => Some(self.open(&Component::Summary, "it was there").await?),
+            false => None,
+        };
+        let source = SummarySource {
+            file,
+            index: index.clone(),
+            version: self.descriptor.version,
+            partitioner: statistics.validation.partitioner,
+            ends: statistics.stats.ends().map(|key| key.map(Box::from)),
+            tokens: instead.bloom_pages.as_ref().ok().map(BloomPages::ends),
+            cache: cache.clone(),
+        };
+        KeySummary::open(source, instead.fences.as_ref().is_ok_and(Fences::has_digest)).await
     }
 
     /// What the components of our own have to be of, if there are any.

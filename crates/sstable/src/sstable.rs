@@ -11,12 +11,12 @@ use runtime::{Cache, Disk, File, Reserved};
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::big::groups::GroupReads;
 use crate::big::promoted_cursor::{Block, BlockIndex, Search};
-use crate::cache::cached_file::{CachedFile, PAGE, PageStats};
+use crate::cache::cached_file::{CachedFile, PageStats};
 use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::component::{Component, Descriptor};
 use crate::data::reader::{Blocks, Data, DataReader, Pace};
 use crate::forwarding::ForwardingReader;
-use crate::index::{Index, Place, token_for};
+use crate::index::{INDEX_STEP, Index, Place};
 use crate::key_filter::KeyFilter;
 use crate::opener::Opener;
 use crate::parts::binding::Binding;
@@ -24,7 +24,7 @@ use crate::parts::bloom_pages::{BloomPages, FilterPages, Probe};
 use crate::parts::fences::{Fences, Fencing};
 use crate::parts::row_filter::{self, Absences, RowFilter};
 use crate::parts::statistics::{Partitioner, Statistics};
-use crate::parts::summary::{Summary, SummaryBuilder};
+use crate::parts::summary::Summary;
 use crate::parts::usage::Usage;
 use crate::ranges::RangesReader;
 use crate::reader::PartitionReader;
@@ -34,18 +34,12 @@ use crate::{Error, Result, Version};
 
 mod rebuilding;
 
-/// Every how many partitions a summary that is rebuilt has an entry: Cassandra's default.
-const SUMMARY_INTERVAL: u32 = 128;
-
 /// No request of data is larger, whatever buffer is asked for: values are addressed by 32 bits. Bytes.
 const LARGEST_BUFFER: u64 = 1 << 30;
 
 /// What is resident of an open SSTable beside what its components and files hold: the places of its parts in
 /// memory. Bytes.
 const RESIDENT: usize = 2048;
-
-/// While Index.db is read from entry to entry, this many bytes at a time at the most.
-const INDEX_STEP: u64 = 64 << 10;
 
 /// How to open an SSTable.
 #[derive(Clone)]
@@ -118,7 +112,6 @@ pub struct ReadOptions {
 pub struct SSTable {
     descriptor: Descriptor,
     statistics: Statistics,
-    summary_was_missing: bool,
     data: Rc<Data>,
     index_file: File,
     index: Index,
@@ -129,8 +122,8 @@ pub struct SSTable {
 impl SSTable {
     /// Opens the SSTable that the file at `path`, any of its components, belongs to.
     ///
-    /// Reads the small components, but for those that most reads do without: TOC.txt, and CRC.db. A missing summary is rebuilt from
-    /// Index.db.
+    /// Reads the small components, but for those that most reads do without: TOC.txt, CRC.db, and, where it is
+    /// large and there are fences, Summary.db. A missing summary is rebuilt from Index.db.
     ///
     /// # Errors
     /// Names that are not an SSTable's, versions and partitioners that are not read, components that
@@ -146,19 +139,9 @@ impl SSTable {
 
         let index_file = opener.open(&Component::Index, "it tells where the partitions are").await?;
         let pages = CachedFile::new(index_file.clone(), options.cache.clone());
-        let summary = opener.summary(partitioner).await?;
-        let summary_was_missing = summary.is_none();
-        let summary = match summary {
-            Some(summary) => {
-                summary.check_index_len(index_file.path(), index_file.len())?;
-                let path = descriptor.path_of(&Component::Summary);
-                summary.check_ends(&path, statistics.stats.ends())?;
-                summary
-            }
-            None => rebuild_summary(&index_file, partitioner).await?,
-        };
         let own = Own::open(&opener, options, &data, index_file.len()).await;
         let own_bytes = own.memory_bytes();
+        let summary = opener.key_summary(&index_file, &statistics, &options.cache, &own).await?;
         let fencing = Rc::new(Fencing::new(own.fences));
         let index = Index {
             filter: KeyFilter::open(&opener, &options.cache, own.bloom_pages).await?,
@@ -194,7 +177,6 @@ impl SSTable {
             reserved: options.cache.reserve(bytes),
             descriptor,
             statistics,
-            summary_was_missing,
             data,
             index_file,
             index,
@@ -230,14 +212,27 @@ impl SSTable {
         &self.data.schema
     }
 
-    /// Summary.db.
-    pub fn summary(&self) -> &Summary {
-        &self.index.summary
+    /// The key of the first partition. Empty where there is none.
+    pub fn first_key(&self) -> &[u8] {
+        self.index.summary.first_key()
+    }
+
+    /// The key of the last partition. Empty where there is none.
+    pub fn last_key(&self) -> &[u8] {
+        self.index.summary.last_key()
+    }
+
+    /// Summary.db: read, if nobody needed it so far.
+    ///
+    /// # Errors
+    /// What cannot be read or contradicts the format, or the rest of the SSTable.
+    pub async fn summary(&self) -> Result<&Summary> {
+        self.index.summary.get().await
     }
 
     /// Whether there was no Summary.db, so that the summary was rebuilt in memory.
     pub fn summary_was_missing(&self) -> bool {
-        self.summary_was_missing
+        self.index.summary.was_missing()
     }
 
     /// Which keys may be there.
@@ -315,57 +310,25 @@ impl SSTable {
     }
 
     /// Where in the data the first partition above a token begins: its end where there is none. Reads a stretch of the
-    /// index between two entries of the summary, which the cache may have. Tables of a secondary index have no tokens.
+    /// index between two fences, or two entries of the summary, which the cache may have. Tables of a secondary index have no tokens.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.
     pub async fn data_above(&self, token: Token) -> Result<u64> {
         let Some(next) = token.checked_add(1) else { return Ok(self.data.file.len()) };
-        self.data_from((next, &[]), |place, _| place > token).await
+        let from = KeyView { token: next, bytes: &[] };
+        self.index.data_from(from, |key| key.token > token).await
     }
 
     /// Where in the data the first partition behind a key begins, whether that one is there or not: its end where there
-    /// is none. Reads a stretch of the index between two entries of the summary.
+    /// is none. Reads a stretch of the index as [`SSTable::data_above`] does.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.
     pub async fn data_behind(&self, key: &PartitionKey) -> Result<u64> {
-        let own = (key.token, &key.bytes[..]);
-        self.data_from(own, |token, bytes| (token, bytes) > own).await
-    }
-
-    /// Where the first wanted partition begins; none before the given place is wanted.
-    async fn data_from(
-        &self,
-        (token, key): (Token, &[u8]),
-        is_wanted: impl Fn(Token, &[u8]) -> bool,
-    ) -> Result<u64> {
-        let summary = self.summary();
-        let floor = summary.floor(token, key);
-        let (start, next_stretch) = floor.map_or((0, Some(0)), |sample| summary.stretch(sample));
-        // No key before that of the next sample is above it.
-        let next = floor.map_or(0, |sample| sample + 1);
-        let most = if next < summary.len() { summary.token(next) } else { Token::MAX };
-        // Who asks where a range begins asks where it ends next, which is mostly in the same pages.
-        let file = self.index.pages.file();
-        let end = file.len();
-        // What is wanted may be the first entry of the next stretch.
-        let behind = next_stretch.map_or(end, |next| end.min((next + 1).next_multiple_of(PAGE)));
-        let first = (behind - start).min(INDEX_STEP);
-        let mut entries = EntryScanner::new(IndexSource::Cached(file.clone()), start..end, first);
-        let (mut at, mut before) = (start, Token::MIN);
-        while let Some(entry) = entries.next().await? {
-            let token = token_for(self.index.partitioner, &entry.key);
-            if token < std::mem::replace(&mut before, token) || token > most {
-                let what = "the partitions of the index are out of order";
-                return Err(Error::corrupt(self.index_file.path(), at, what));
-            }
-            if is_wanted(token, &entry.key) {
-                return Ok(entry.data);
-            }
-            at = entries.position();
-        }
-        Ok(self.data.file.len())
+        let own = key.view();
+        let is_behind = |key: KeyView<'_>| (key.token, key.bytes) > (own.token, own.bytes);
+        self.index.data_from(own, is_behind).await
     }
 
     /// One whole partition, read and checked as a scan does; `None` if it is not there.
@@ -682,10 +645,10 @@ impl SSTable {
 }
 
 /// The components of our own, or what became of them.
-struct Own {
-    fences: std::result::Result<Fences, Usage>,
+pub(crate) struct Own {
+    pub(crate) fences: std::result::Result<Fences, Usage>,
     row_filter: std::result::Result<RowFilter, Usage>,
-    bloom_pages: std::result::Result<BloomPages, Usage>,
+    pub(crate) bloom_pages: std::result::Result<BloomPages, Usage>,
 }
 
 impl Own {
@@ -732,23 +695,4 @@ fn index_pages(
     partitioner: Partitioner,
 ) -> PartitionIndexCache {
     PartitionIndexCache::new(file.clone(), cache.clone(), disk.unique_id(), partitioner)
-}
-
-async fn rebuild_summary(index: &File, partitioner: Partitioner) -> Result<Summary> {
-    let source = IndexSource::Streamed(index.clone());
-    let mut entries = EntryScanner::new(source, 0..index.len(), INDEX_STEP);
-    let mut builder = SummaryBuilder::new(SUMMARY_INTERVAL);
-    let mut last = None;
-    while let Some(entry) = entries.next().await? {
-        let token = token_for(partitioner, &entry.key);
-        if last.replace(token).is_some_and(|last| last > token) {
-            return Err(Error::corrupt(
-                index.path(),
-                entry.at,
-                "the partitions of the index are out of order",
-            ));
-        }
-        builder.push(&entry.key, entry.at);
-    }
-    Ok(builder.finish())
 }

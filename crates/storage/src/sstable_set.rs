@@ -161,8 +161,8 @@ impl Member {
         let stats = &sstable.statistics().stats;
         Ok(Member {
             columns,
-            first: key(sstable.summary().first_key()),
-            last: key(sstable.summary().last_key()),
+            first: key(sstable.first_key()),
+            last: key(sstable.last_key()),
             min_timestamp: stats.min_timestamp,
             max_timestamp: stats.max_timestamp,
             facts,

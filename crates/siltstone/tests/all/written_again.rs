@@ -79,7 +79,7 @@ async fn uncompressed(table: &SSTable) -> Vec<u8> {
 }
 
 /// How the fixture is written again: as its schema tells, or as it was written where there is none.
-fn job(disk: &Disk, fixture: &Fixture, table: &SSTable) -> Job {
+async fn job(disk: &Disk, fixture: &Fixture, table: &SSTable) -> Job {
     let version = table.version();
     let target = Target { column_index_size: COLUMN_INDEX_SIZE, ..Target::new(version) };
     let described = described(fixture).filter(|_| !fixture.name.contains(DROPPED));
@@ -93,7 +93,7 @@ fn job(disk: &Disk, fixture: &Fixture, table: &SSTable) -> Job {
         compression: table.data().file.compression().map(|info| info.compression().clone()),
         column_index_size: COLUMN_INDEX_SIZE,
         bloom_filter_fp_chance: table.statistics().validation.filter_fp_chance,
-        min_index_interval: table.summary().min_index_interval(),
+        min_index_interval: table.summary().await.unwrap().min_index_interval(),
         family: siltstone::convert::family_of(disk, table),
         ..WriteOptions::new(version)
     };
@@ -140,7 +140,7 @@ fn difference(new: &str, old: &str) -> Option<String> {
 /// What is not as it was, of an SSTable that is written again from its dump into `dir`.
 async fn check(shard: &Shard, fixture: &Fixture, dir: &Path) -> Result<Vec<String>, String> {
     let theirs = open(shard, &fixture.data).await;
-    let (mut job, dumped) = (job(shard.disk(), fixture, &theirs), lines(&theirs).await);
+    let (mut job, dumped) = (job(shard.disk(), fixture, &theirs).await, lines(&theirs).await);
     let (ours, new, _) = write_lines(shard, &job, &dumped, dir).await?;
     let mut wrong: Vec<String> = difference(&new, &dumped).into_iter().collect();
     if is_told(fixture) {

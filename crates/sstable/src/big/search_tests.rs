@@ -452,12 +452,13 @@ fn descending_numbers_and_texts() {
     let texts = || -> (Schema, u32, Box<dyn Fn(u64) -> Clustering>) {
         (schema(vec![CqlType::Text]), BLOCKS, Box::new(text))
     };
-    for (partition, expected) in [(&descending as &(dyn Fn() -> _ + Sync), 4), (&texts, 6)] {
+    // The fences of texts are too large to be read when they are opened: one of their leaves is read as well.
+    for (partition, expected, fenced) in [(&descending as &(dyn Fn() -> _ + Sync), 4, 1), (&texts, 6, 2)] {
         with_index(&partition, async |shard, partition| {
             let most = most_requests(shard, partition, 40, false).await;
             assert!(most <= expected, "{most} requests");
             build_fences(shard, partition).await;
-            assert_eq!(most_requests(shard, partition, 40, true).await, 1);
+            assert_eq!(most_requests(shard, partition, 40, true).await, fenced);
             agrees(shard, partition, 20).await;
         });
     }
@@ -473,7 +474,7 @@ fn composite_positions() {
     with_index(&partition, async |shard, partition| {
         assert_eq!(most_requests(shard, partition, 40, false).await, 4);
         build_fences(shard, partition).await;
-        assert_eq!(most_requests(shard, partition, 40, true).await, 1);
+        assert_eq!(most_requests(shard, partition, 40, true).await, 2);
         agrees(shard, partition, 20).await;
     });
 }
@@ -511,7 +512,7 @@ fn numbers_that_mislead() {
             let most = most_requests(shard, partition, 60, false).await;
             assert!(most <= bound, "{most} requests, more than {bound}");
             build_fences(shard, partition).await;
-            assert_eq!(most_requests(shard, partition, 20, true).await, 1);
+            assert_eq!(most_requests(shard, partition, 20, true).await, 2);
             agrees(shard, partition, 20).await;
         });
     }

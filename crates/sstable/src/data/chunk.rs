@@ -17,7 +17,8 @@ use runtime::{Ahead, File, IoError, Task, Window, buffer_of, reuse};
 
 use super::read_ahead::PAGE;
 use super::sums::{BadSum, Sums, Units};
-use crate::parts::compression_info::{CompressionInfo, Compressor};
+use crate::parts::chunk_pages::{ChunkPlaces, Places, PlacesAtHand};
+use crate::parts::compression_info::{Chunks, CompressionInfo, Compressor};
 use crate::parts::crc::Crc;
 use crate::parts::crc_pages::{CrcPages, SumsAtHand};
 use crate::{Error, Result};
@@ -50,7 +51,7 @@ pub struct DataFile {
 
 #[derive(Debug)]
 enum Form {
-    Compressed(Rc<CompressionInfo>),
+    Compressed(ChunkPlaces),
     Plain { crc: Option<CrcPages> },
 }
 
@@ -104,9 +105,18 @@ pub(super) struct Request {
     care: Care,
     /// What of the file that takes.
     on_disk: Range<u64>,
+    /// Of compressed data, where each of its chunks stands.
+    places: Places,
     /// The checksums that it is compared with, of as many stretches, once it has been waited for.
     sums: Vec<u32>,
     begun: Option<Task<std::result::Result<Ahead, IoError>>>,
+}
+
+/// What a reader has at hand of what tells of the data: its next requests mostly need the same.
+#[derive(Debug, Default)]
+pub(super) struct AtHand {
+    sums: SumsAtHand,
+    places: PlacesAtHand,
 }
 
 impl Request {
@@ -117,10 +127,10 @@ impl Request {
 }
 
 impl DataFile {
-    /// What is held in memory to read the file, in bytes.
-    pub(crate) fn memory_bytes(&self) -> usize {
+    /// What is held in memory to read the file beside what the cache has, in bytes.
+    pub fn memory_bytes(&self) -> usize {
         let form = match &self.form {
-            Form::Compressed(info) => info.memory_bytes(),
+            Form::Compressed(places) => places.memory_bytes(),
             Form::Plain { crc } => crc.as_ref().map_or(0, CrcPages::memory_bytes),
         };
         self.file.memory_bytes() + form
@@ -128,7 +138,12 @@ impl DataFile {
 
     /// Data that is compressed as `info` tells.
     pub fn compressed(file: File, info: CompressionInfo) -> DataFile {
-        DataFile { file, form: Form::Compressed(Rc::new(info)), sums: None, nothing: Rc::default() }
+        DataFile::in_chunks(file, ChunkPlaces::Known(Rc::new(info)))
+    }
+
+    /// Data in chunks that stand there.
+    pub(crate) fn in_chunks(file: File, places: ChunkPlaces) -> DataFile {
+        DataFile { file, form: Form::Compressed(places), sums: None, nothing: Rc::default() }
     }
 
     /// Data that is not compressed. With checksums, reads may ask to be checked.
@@ -137,9 +152,15 @@ impl DataFile {
     }
 
     /// The same data, whose checksums are worked out as it is read from its start on, and compared with CRC.db, if it has one.
+    ///
+    /// # Panics
+    /// If it is not known where all chunks stand.
     pub(crate) fn summed(self, crc: Option<Rc<Crc>>) -> DataFile {
         let units = match (&self.form, crc) {
-            (Form::Compressed(info), _) => Units::Chunks(info.clone()),
+            (Form::Compressed(ChunkPlaces::Known(info)), _) => Units::Chunks(info.clone()),
+            (Form::Compressed(ChunkPlaces::Paged(_)), _) => {
+                panic!("who works checksums out has read where chunks stand")
+            }
             (Form::Plain { .. }, Some(crc)) => Units::Stretches(crc, self.file.len()),
             (Form::Plain { .. }, None) => Units::None,
         };
@@ -153,7 +174,10 @@ impl DataFile {
     pub(crate) async fn sum_up_to(&self, position: u64) -> Result<()> {
         let Some(sums) = &self.sums else { return Ok(()) };
         let end = match &self.form {
-            Form::Compressed(info) if position < self.len() => info.chunk(info.chunk_of(position)).start,
+            Form::Compressed(places) if position < self.len() => {
+                let number = places.chunks().chunk_of(position);
+                places.of(number..number + 1, &mut PlacesAtHand::default()).await?.all().start
+            }
             Form::Plain { .. } if position < self.len() => position,
             _ => self.file.len(),
         };
@@ -192,7 +216,7 @@ impl DataFile {
     /// How many bytes of data there are, uncompressed.
     pub fn len(&self) -> u64 {
         match &self.form {
-            Form::Compressed(info) => info.uncompressed_len(),
+            Form::Compressed(places) => places.chunks().uncompressed_len(),
             Form::Plain { .. } => self.file.len(),
         }
     }
@@ -205,7 +229,7 @@ impl DataFile {
     /// Up to where a request brings data in that asks for it up to `end`, which is above 0; not beyond all data.
     pub(crate) fn end_of_request(&self, end: u64) -> u64 {
         let unit = match &self.form {
-            Form::Compressed(info) => info.chunk_len().into(),
+            Form::Compressed(places) => places.chunks().chunk_len().into(),
             Form::Plain { .. } => (self.file.alignment() as u64).max(SECTOR),
         };
         end.next_multiple_of(unit).min(self.len())
@@ -230,9 +254,9 @@ impl DataFile {
     }
 
     /// How the data is compressed.
-    pub fn compression(&self) -> Option<&CompressionInfo> {
+    pub fn compression(&self) -> Option<&Chunks> {
         match &self.form {
-            Form::Compressed(info) => Some(info),
+            Form::Compressed(places) => Some(places.chunks()),
             Form::Plain { .. } => None,
         }
     }
@@ -254,9 +278,9 @@ impl DataFile {
     /// # Panics
     /// If the range is not within the data, or `tail` does not end at its start.
     pub async fn read(&self, tail: &Stretch, range: Range<u64>, care: Care) -> Result<Stretch> {
-        let mut at_hand = SumsAtHand::default();
+        let mut at_hand = AtHand::default();
         self.prepare(care, &mut at_hand).await?;
-        let mut request = self.request(range, care);
+        let mut request = self.request(range, care, &mut at_hand).await?;
         let window = self.wait(&mut request, &mut at_hand).await?;
         self.finish(tail, request, window)
     }
@@ -265,9 +289,9 @@ impl DataFile {
     ///
     /// # Errors
     /// What cannot be read, or is not of this data.
-    pub(super) async fn prepare(&self, care: Care, at_hand: &mut SumsAtHand) -> Result<()> {
+    pub(super) async fn prepare(&self, care: Care, at_hand: &mut AtHand) -> Result<()> {
         match &self.form {
-            Form::Plain { crc: Some(crc) } if care == Care::Checked => crc.prepare(at_hand).await,
+            Form::Plain { crc: Some(crc) } if care == Care::Checked => crc.prepare(&mut at_hand.sums).await,
             _ => Ok(()),
         }
     }
@@ -275,21 +299,24 @@ impl DataFile {
     /// Begins to read a range, as [`DataFile::read`] does, while its caller goes on: [`DataFile::wait`] waits for it. The
     /// disk is asked when the shard next turns to its tasks.
     ///
+    /// # Errors
+    /// If it cannot be told where the range is on disk.
+    ///
     /// # Panics
     /// If the range is not within the data.
-    pub(super) fn begin(&self, range: Range<u64>, care: Care) -> Request {
-        let mut request = self.request(range, care);
+    pub(super) async fn begin(&self, range: Range<u64>, care: Care, at_hand: &mut AtHand) -> Result<Request> {
+        let mut request = self.request(range, care, at_hand).await?;
         let (file, at, len) = (self.file.clone(), request.on_disk.start, len_of(&request.on_disk));
         request.begun = Some(runtime::spawn(file.read_ahead_at(at, len, self.room_before(len))));
-        request
+        Ok(request)
     }
 
     /// The stretch of a request that [`DataFile::wait`] has brought the bytes of: see [`DataFile::read`].
     pub(super) fn finish(&self, tail: &Stretch, request: Request, window: Window) -> Result<Stretch> {
         assert_eq!(tail.end(), request.range.start, "a range goes on where its tail ends");
-        let Request { range, care, on_disk, sums, .. } = request;
+        let Request { range, care, on_disk, places, sums, .. } = request;
         match &self.form {
-            Form::Compressed(info) => self.unpack_all(info, tail, (range, care), (on_disk.start, window)),
+            Form::Compressed(of) => self.unpack_all((of.chunks(), &places), tail, (range, care), window),
             Form::Plain { crc: Some(crc) } if care == Care::Checked => {
                 self.check((u64::from(crc.chunk_len()), &sums), tail, range, (on_disk.start, window))
             }
@@ -301,12 +328,23 @@ impl DataFile {
     }
 
     /// What of the file has the data of a range: whole chunks, and with care whole stretches of CRC.db.
-    pub(super) fn request(&self, range: Range<u64>, care: Care) -> Request {
+    ///
+    /// # Errors
+    /// If it cannot be told where they are.
+    pub(super) async fn request(
+        &self,
+        range: Range<u64>,
+        care: Care,
+        at_hand: &mut AtHand,
+    ) -> Result<Request> {
         assert!(range.start < range.end && range.end <= self.len(), "a range lies within the data");
+        let mut places = Places::default();
         let on_disk = match &self.form {
-            Form::Compressed(info) => {
-                let (first, last) = (info.chunk_of(range.start), info.chunk_of(range.end - 1));
-                info.chunk(first).start..info.chunk(last).end
+            Form::Compressed(of) => {
+                let [first, last] =
+                    [range.start, range.end - 1].map(|position| of.chunks().chunk_of(position));
+                places = of.of(first..last + 1, &mut at_hand.places).await?;
+                places.all()
             }
             Form::Plain { crc: Some(crc) } if care == Care::Checked => {
                 let size = u64::from(crc.chunk_len());
@@ -314,16 +352,16 @@ impl DataFile {
             }
             Form::Plain { .. } => range.clone(),
         };
-        Request { range, care, on_disk, sums: Vec::new(), begun: None }
+        Ok(Request { range, care, on_disk, places, sums: Vec::new(), begun: None })
     }
 
     /// The bytes of a request as they are on disk, which is asked for them unless that was begun.
-    pub(super) async fn wait(&self, request: &mut Request, at_hand: &mut SumsAtHand) -> Result<Window> {
+    pub(super) async fn wait(&self, request: &mut Request, at_hand: &mut AtHand) -> Result<Window> {
         if let Form::Plain { crc: Some(crc) } = &self.form
             && request.care == Care::Checked
         {
             let (size, Range { start, end }) = (u64::from(crc.chunk_len()), request.on_disk.clone());
-            request.sums = crc.sums(start / size..end.div_ceil(size), at_hand).await?;
+            request.sums = crc.sums(start / size..end.div_ceil(size), &mut at_hand.sums).await?;
         }
         let on_disk = &request.on_disk;
         let window = match request.begun.take() {
@@ -375,19 +413,20 @@ impl DataFile {
         Ok(join(tail, buffer, bytes, range.start))
     }
 
-    /// Checks and unpacks the chunks that hold the range; `window` begins at `start` of the file.
+    /// Checks and unpacks the chunks that hold the range, which stand at these places; `window` begins with the first of them.
     fn unpack_all(
         &self,
-        info: &CompressionInfo,
+        (chunks, places): (&Chunks, &Places),
         tail: &Stretch,
         (range, care): (Range<u64>, Care),
-        (start, window): (u64, Window),
+        window: Window,
     ) -> Result<Stretch> {
-        let chunk_len = u64::from(info.chunk_len());
+        let start = places.all().start;
+        let chunk_len = u64::from(chunks.chunk_len());
         let (first, last) = (range.start / chunk_len, (range.end - 1) / chunk_len);
         let data_start = first * chunk_len;
-        let whole = ((last + 1) * chunk_len).min(info.uncompressed_len());
-        let is_cut = care == Care::NoMore && info.compressor() == Compressor::Lz4;
+        let whole = ((last + 1) * chunk_len).min(chunks.uncompressed_len());
+        let is_cut = care == Care::NoMore && chunks.compressor() == Compressor::Lz4;
         let data_end = if is_cut { range.end } else { whole };
         // The range begins at a chunk's start wherever a tail is handed on: only whole chunks are read.
         let skipped = (range.start - data_start) as usize;
@@ -396,10 +435,10 @@ impl DataFile {
         buffer[..tail_bytes.len()].copy_from_slice(tail_bytes);
         let mut at = tail_bytes.len();
         for index in first..=last {
-            let chunk = info.chunk(index as usize);
+            let chunk = places.chunk(index);
             let bytes = &window[(chunk.start - start) as usize..(chunk.end - start) as usize];
             let [len, whole] = [data_end, whole].map(|end| (end - index * chunk_len).min(chunk_len) as usize);
-            let Err(what) = self.unpack(info, bytes, &mut buffer[at..at + len], whole) else {
+            let Err(what) = self.unpack(chunks, bytes, &mut buffer[at..at + len], whole) else {
                 at += len;
                 continue;
             };
@@ -420,7 +459,7 @@ impl DataFile {
     /// Checks a chunk of `whole` bytes and puts of those as many as there is room for.
     fn unpack(
         &self,
-        info: &CompressionInfo,
+        chunks: &Chunks,
         chunk: &[u8],
         to: &mut [u8],
         whole: usize,
@@ -432,7 +471,7 @@ impl DataFile {
         if expected != found {
             return Err(format!("a chunk's checksum: computed {found:08x}, stored {expected:08x}"));
         }
-        if info.is_raw(packed.len()) {
+        if chunks.is_raw(packed.len()) {
             // The last chunk of a file is padded with zeros up to the length from which chunks are raw.
             let raw = packed
                 .get(..to.len())
@@ -440,7 +479,7 @@ impl DataFile {
             to.copy_from_slice(raw);
             return Ok(());
         }
-        decompress(info.compressor(), packed, to, whole)
+        decompress(chunks.compressor(), packed, to, whole)
     }
 }
 

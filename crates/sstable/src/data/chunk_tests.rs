@@ -7,12 +7,15 @@ use runtime::{Cache, IoClass, Shard, SimOptions};
 
 use super::*;
 use crate::Version;
+use crate::parts::chunk_pages::ChunkPages;
 use crate::parts::crc::CrcBuilder;
 use crate::parts::crc_pages::CrcPages;
 
 const CHUNK: usize = 1 << 10;
 /// Chunks of this many bytes and more are kept raw, where they are at all.
 const RAW_FROM: usize = 900;
+
+const DATA: IoClass = IoClass::new(1);
 
 const COMPRESSORS: [Compressor; 5] =
     [Compressor::Lz4, Compressor::Snappy, Compressor::Deflate, Compressor::Zstd, Compressor::Noop];
@@ -68,11 +71,20 @@ fn file(compressor: Compressor, version: Version) -> (Vec<u8>, Vec<u8>) {
     (bytes, info)
 }
 
-async fn open(shard: &Shard, bytes: Vec<u8>, info: &[u8], version: Version) -> DataFile {
-    let path = Path::new("/me-1-big-Data.db");
-    let info = CompressionInfo::parse(path, info, version, bytes.len() as u64).unwrap();
-    shard.disk().as_simulated().expect("the disk is simulated").add_file(path, bytes);
-    DataFile::compressed(shard.disk().open(path, IoClass::new(1)).await.unwrap(), info)
+/// Once with all places of chunks in memory, and once with pages of them, without a cache.
+async fn open(shard: &Shard, bytes: Vec<u8>, info: &[u8], version: Version) -> [DataFile; 2] {
+    let [path, info_path] = ["Data", "CompressionInfo"].map(|name| format!("/me-1-big-{name}.db"));
+    let len = bytes.len() as u64;
+    let parsed = CompressionInfo::parse(Path::new(&info_path), info, version, len).unwrap();
+    let disk = shard.disk().as_simulated().expect("the disk is simulated");
+    disk.add_file(&path, bytes);
+    disk.add_file(&info_path, info.to_vec());
+    let opened = async |path: &str, class| shard.disk().open(Path::new(path), class).await.unwrap();
+    let info_file = opened(&info_path, IoClass::new(2)).await;
+    let paged = ChunkPages::open(&info_file, info, (version, len), &Cache::new(0)).expect("it is whole");
+    let places = [ChunkPlaces::Known(Rc::new(parsed)), ChunkPlaces::Paged(paged)];
+    let file = opened(&path, DATA).await;
+    places.map(|places| DataFile::in_chunks(file.clone(), places))
 }
 
 /// Reads a range. What stands before a damaged chunk comes first, the error after it.
@@ -94,15 +106,15 @@ fn every_compressor_in_one_request_a_range() {
             COMPRESSORS.into_iter().flat_map(|c| [(c, Version::Me), (c, Version::Nb)])
         {
             let (bytes, info) = file(compressor, version);
-            let file = open(&shard, bytes, &info, version).await;
-            assert_eq!(file.len(), data.len() as u64);
-            for (start, end) in
-                [(0, 1), (0, data.len()), (CHUNK - 1, CHUNK + 1), (4000, 5000), (data.len() - 1, data.len())]
-            {
+            let files = open(&shard, bytes, &info, version).await;
+            let ranges =
+                [(0, 1), (0, data.len()), (CHUNK - 1, CHUNK + 1), (4000, 5000), (data.len() - 1, data.len())];
+            for (file, (start, end)) in files.iter().flat_map(|file| ranges.map(|range| (file, range))) {
+                assert_eq!(file.len(), data.len() as u64);
                 let before = shard.disk().stats();
-                let found = read(&file, start as u64..end as u64).await.unwrap();
+                let found = read(file, start as u64..end as u64).await.unwrap();
                 assert!(found == data[start..end], "{compressor:?} {version} {start}..{end}");
-                assert_eq!(shard.disk().stats().since(&before).total().requests, 1);
+                assert_eq!(shard.disk().stats().since(&before).class(DATA).requests, 1);
             }
         }
     })
@@ -113,13 +125,15 @@ fn every_compressor_in_one_request_a_range() {
 fn a_tail_is_carried_into_the_next_stretch() {
     runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
         let (bytes, info) = file(Compressor::Lz4, Version::Me);
-        let file = open(&shard, bytes, &info, Version::Me).await;
-        let first = file.read(&file.nothing_at(10), 10..20, Care::Usual).await.unwrap();
-        assert_eq!((first.start, first.end()), (10, CHUNK as u64));
-        let tail = Stretch { bytes: first.bytes.end - 5..first.bytes.end, start: CHUNK as u64 - 5, ..first };
-        let second = file.read(&tail, CHUNK as u64..CHUNK as u64 + 9, Care::Usual).await.unwrap();
-        assert_eq!((second.start, second.end()), (CHUNK as u64 - 5, 2 * CHUNK as u64));
-        assert!(second.owner[second.bytes] == data()[CHUNK - 5..2 * CHUNK]);
+        for file in open(&shard, bytes, &info, Version::Me).await {
+            let first = file.read(&file.nothing_at(10), 10..20, Care::Usual).await.unwrap();
+            assert_eq!((first.start, first.end()), (10, CHUNK as u64));
+            let bytes = first.bytes.end - 5..first.bytes.end;
+            let tail = Stretch { bytes, start: CHUNK as u64 - 5, ..first };
+            let second = file.read(&tail, CHUNK as u64..CHUNK as u64 + 9, Care::Usual).await.unwrap();
+            assert_eq!((second.start, second.end()), (CHUNK as u64 - 5, 2 * CHUNK as u64));
+            assert!(second.owner[second.bytes] == data()[CHUNK - 5..2 * CHUNK]);
+        }
     })
     .unwrap();
 }
@@ -157,7 +171,7 @@ fn a_chunk_is_unpacked_as_far_as_it_is_wanted() {
         let data = data();
         for compressor in COMPRESSORS {
             let (bytes, info) = file(compressor, Version::Nb);
-            let file = open(&shard, bytes, &info, Version::Nb).await;
+            let [_, file] = open(&shard, bytes, &info, Version::Nb).await;
             let ends = [1, 9, 500, CHUNK - 1, CHUNK, CHUNK + 1, CHUNK + 700, data.len() - 1, data.len()];
             for (start, end) in [0, 5, CHUNK - 1].into_iter().flat_map(|start| ends.map(|end| (start, end))) {
                 if start >= end {
@@ -185,11 +199,12 @@ fn every_flip_is_an_error_that_names_the_chunk() {
             for at in (0..bytes.len()).step_by(3) {
                 let mut bent = bytes.clone();
                 bent[at] ^= 0x10;
-                let file = open(&shard, bent, &info, Version::Nb).await;
+                let [_, file] = open(&shard, bent, &info, Version::Nb).await;
                 let error = read(&file, 0..file.len()).await.expect_err("a byte is bent");
                 let Error::Corrupt { offset, .. } = &error else { panic!("{error}") };
-                let info = file.compression().expect("the data is compressed");
-                let chunk = info.chunk(info.chunk_of(*offset));
+                let Form::Compressed(of) = &file.form else { panic!("the data is compressed") };
+                let number = of.chunks().chunk_of(*offset);
+                let chunk = of.of(number..number + 1, &mut PlacesAtHand::default()).await.unwrap().all();
                 assert!(chunk.contains(&(at as u64)), "{error}: the byte is {at}");
             }
         }
@@ -230,17 +245,17 @@ fn a_request_brings_what_it_says() {
             let file = shard.disk().open(path, IoClass::new(1)).await.unwrap();
             plain.push(DataFile::plain(file, crc));
         }
-        for file in [open(&shard, bytes, &info, Version::Me).await].into_iter().chain(plain) {
+        for file in open(&shard, bytes, &info, Version::Me).await.into_iter().chain(plain) {
             let len = file.len();
             let ranges = [(0, 1), (7, 1024), (7, 1025), (2048, 4000), (0, len - 1), (len - 1, len)];
             for ((start, end), care) in
                 ranges.iter().flat_map(|&range| [(range, Care::Usual), (range, Care::Checked)])
             {
-                let mut sums = SumsAtHand::default();
-                file.prepare(care, &mut sums).await.unwrap();
-                let mut request = file.request(start..end, care);
+                let mut at_hand = AtHand::default();
+                file.prepare(care, &mut at_hand).await.unwrap();
+                let mut request = file.request(start..end, care, &mut at_hand).await.unwrap();
                 let said = file.end_of(&request);
-                let window = file.wait(&mut request, &mut sums).await.unwrap();
+                let window = file.wait(&mut request, &mut at_hand).await.unwrap();
                 let stretch = file.finish(&file.nothing_at(start), request, window).unwrap();
                 assert_eq!((stretch.start, stretch.end()), (start, said), "{start}..{end}");
             }

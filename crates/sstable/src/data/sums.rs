@@ -107,7 +107,9 @@ impl Sums {
     fn end_unit(&mut self) {
         let found = std::mem::take(&mut self.unit).finalize();
         let (offset, expected) = match &self.units {
-            Units::Chunks(info) => (self.number as u64 * u64::from(info.chunk_len()), Some(self.stored)),
+            Units::Chunks(info) => {
+                (self.number as u64 * u64::from(info.chunks().chunk_len()), Some(self.stored))
+            }
             Units::Stretches(crc, _) => {
                 (self.number as u64 * u64::from(crc.chunk_len()), crc.get(self.number))
             }

@@ -12,14 +12,13 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::chunk::{Care, DataFile, Request, Stretch};
+use super::chunk::{AtHand, Care, DataFile, Request, Stretch};
 use super::guess::Guess;
 use super::read_ahead::PAGE;
 use super::row::Source;
 use crate::Result;
 use crate::decode::DecodeError;
 use crate::error::Error;
-use crate::parts::crc_pages::SumsAtHand;
 
 /// How a range is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +74,7 @@ pub(super) struct Window {
     /// Whether there will be no other range.
     is_last: bool,
     /// Checksums for what is checked.
-    sums: SumsAtHand,
+    at_hand: AtHand,
 }
 
 impl Window {
@@ -92,7 +91,7 @@ impl Window {
             begun: VecDeque::new(),
             most_begun: 1,
             is_last: false,
-            sums: SumsAtHand::default(),
+            at_hand: AtHand::default(),
         }
     }
 
@@ -173,16 +172,19 @@ impl Window {
             self.begun.clear();
         }
         let is_first = self.stretch.bytes.is_empty();
-        file.prepare(if self.pace.check { Care::Checked } else { Care::Usual }, &mut self.sums).await?;
+        file.prepare(if self.pace.check { Care::Checked } else { Care::Usual }, &mut self.at_hand).await?;
         let end = begun.as_ref().map_or_else(|| self.end_of_next(file, start), |request| request.range().end);
         self.take_step(fell_short);
         if start >= end {
             return Ok(fell_short);
         }
-        let mut request = begun.unwrap_or_else(|| file.request(start..end, self.care(end)));
-        let window = file.wait(&mut request, &mut self.sums).await?;
+        let mut request = match begun {
+            Some(begun) => begun,
+            None => file.request(start..end, self.care(end), &mut self.at_hand).await?,
+        };
+        let window = file.wait(&mut request, &mut self.at_hand).await?;
         if self.pace.overlaps && !is_first && !runtime::is_in_place() {
-            self.begin_next(file, file.end_of(&request));
+            self.begin_next(file, file.end_of(&request)).await;
             // Who unpacks and decodes for long does not wait in between: the disk is to know before.
             runtime::yield_now().await;
         }
@@ -197,23 +199,25 @@ impl Window {
         let unit = file.unit(if self.pace.check { Care::Checked } else { Care::Usual });
         let whole = wanted / unit * unit;
         let end = match self.pace.guess {
-            Some(_) => file.end_of_request(wanted).min(self.end),
             None if whole >= self.needed && whole > start && wanted < self.end => whole,
-            None => wanted,
+            // What comes along anyway may be all that is left.
+            _ => file.end_of_request(wanted).min(self.end),
         };
         if end == self.end { self.ahead } else { end }
     }
 
     /// What is behind the bytes that come until `start` is asked for before it is needed: by one request, and from then on by two,
     /// so that the disk need not wait for the next one to be made when one has ended.
-    fn begin_next(&mut self, file: &DataFile, start: u64) {
+    /// What is wrong there is told when it is its turn.
+    async fn begin_next(&mut self, file: &DataFile, start: u64) {
         let mut start = self.begun.back().map_or(start, |last| file.end_of(last));
         while self.begun.len() < self.most_begun {
             let end = self.end_of_next(file, start);
             if start >= end {
                 break;
             }
-            let request = file.begin(start..end, self.care(end));
+            let begun = file.begin(start..end, self.care(end), &mut self.at_hand).await;
+            let Ok(request) = begun else { break };
             start = file.end_of(&request);
             self.begun.push_back(request);
         }

@@ -170,67 +170,37 @@ pub enum CompressionError {
     NeverRaw(Version),
 }
 
-/// How Data.db is compressed, and where its chunks stand.
-///
-/// Invariants:
-/// 1. There are as many chunks as the data's length needs.
-/// 2. Each chunk has room for its CRC32 and takes at most twice the chunk length and 64 KiB; the last
-///    one ends within Data.db.
+/// Compressed data, save for where its chunks stand.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CompressionInfo {
+pub struct Chunks {
     compression: Compression,
     uncompressed_len: u64,
-    offsets: Offsets,
 }
 
-impl CompressionInfo {
-    /// Decodes CompressionInfo.db. `data_file_len` is the length of Data.db on disk, in bytes.
-    ///
-    /// # Errors
-    /// Where the bytes contradict the format or do not fit that Data.db; for compressors that are not
-    /// known.
-    pub fn parse(path: &Path, bytes: &[u8], version: Version, data_file_len: u64) -> Result<CompressionInfo> {
+impl Chunks {
+    /// What stands before the offsets, of which `bytes` need not have any: how many of them there are, and at which byte they begin.
+    pub(super) fn parse(path: &Path, bytes: &[u8], version: Version) -> Result<(Chunks, u32, usize)> {
         let mut cursor = Cursor::new(bytes);
-        let head = Head::decode(&mut cursor, version).map_err(|error| error.in_file(path, 0))?;
+        let chunks = Chunks::decode(path, &mut cursor, version)?;
+        let count = cursor.u32().map_err(|error| error.in_file(path, 0))?;
+        Ok((chunks, count, cursor.position()))
+    }
+
+    fn decode(path: &Path, cursor: &mut Cursor, version: Version) -> Result<Chunks> {
+        let head = Head::decode(cursor, version).map_err(|error| error.in_file(path, 0))?;
         let compressor =
             Compressor::parse(&head.class_name).ok_or_else(|| refused(path, &head.class_name))?;
-        let offsets = decode_offsets(path, cursor, &head, data_file_len)?;
         let (chunk_len, max_compressed_len) = (head.chunk_len, head.max_compressed_len);
         let compression = Compression { compressor, options: head.options, chunk_len, max_compressed_len };
-        Ok(CompressionInfo { compression, uncompressed_len: head.uncompressed_len, offsets })
+        Ok(Chunks { compression, uncompressed_len: head.uncompressed_len })
     }
 
-    /// The bytes of CompressionInfo.db.
-    ///
-    /// # Panics
-    /// If chunks may be raw, but not in that version.
-    pub fn encode(&self, version: Version) -> Vec<u8> {
-        let Compression { compressor, options, chunk_len, max_compressed_len } = &self.compression;
-        let mut bytes = Vec::with_capacity(64 + 8 * self.chunk_count());
-        bytes.put_short_bytes(compressor.class_name().as_bytes());
-        bytes.put_u32(options.len() as u32);
-        for (name, value) in options {
-            bytes.put_short_bytes(name.as_bytes());
-            bytes.put_short_bytes(value.as_bytes());
-        }
-        bytes.put_u32(*chunk_len);
-        if version.has_max_compressed_length() {
-            bytes.put_u32(*max_compressed_len);
-        } else {
-            assert_eq!(*max_compressed_len, NEVER_RAW, "raw chunks could not be told from others");
-        }
-        bytes.put_u64(self.uncompressed_len);
-        bytes.put_u32(self.chunk_count() as u32);
-        (0..self.chunk_count()).for_each(|index| bytes.put_u64(self.offsets.get(index)));
-        bytes
-    }
-
-    /// How the chunks are compressed.
+    /// How they are compressed.
     pub fn compression(&self) -> &Compression {
         &self.compression
     }
 
-    /// What the chunks are compressed with.
+    /// What they are compressed with.
     pub fn compressor(&self) -> Compressor {
         self.compression.compressor
     }
@@ -251,7 +221,7 @@ impl CompressionInfo {
     }
 
     /// Whether a chunk of this many bytes on disk, without its CRC32, holds the data as it is. Zeros
-    /// may follow the data of the last chunk, up to [`CompressionInfo::max_compressed_len`].
+    /// may follow the data of the last chunk, up to [`Chunks::max_compressed_len`].
     pub fn is_raw(&self, packed_len: usize) -> bool {
         packed_len >= self.compression.max_compressed_len as usize
     }
@@ -261,22 +231,95 @@ impl CompressionInfo {
         self.uncompressed_len
     }
 
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.uncompressed_len.div_ceil(u64::from(self.compression.chunk_len))
+    }
+
+    /// The chunk that holds a position of the uncompressed data.
+    #[inline]
+    pub fn chunk_of(&self, position: u64) -> u64 {
+        position >> self.compression.chunk_len.trailing_zeros()
+    }
+
+    /// How many bytes one may take on disk, its CRC32 included: no compressor makes data twice as long.
+    pub(super) fn lengths_on_disk(&self) -> RangeInclusive<u64> {
+        chunk_lengths(self.compression.chunk_len)
+    }
+
+    /// What this holds in memory, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let of_option = |option: &(String, String)| size_of_val(option) + option.0.len() + option.1.len();
+        size_of::<Chunks>() + self.compression.options.iter().map(of_option).sum::<usize>()
+    }
+}
+
+/// How Data.db is compressed, and where its chunks stand.
+///
+/// Invariants:
+/// 1. There are as many chunks as the data's length needs.
+/// 2. Each chunk has room for its CRC32 and takes at most twice the chunk length and 64 KiB; the last
+///    one ends within Data.db.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompressionInfo {
+    chunks: Chunks,
+    offsets: Offsets,
+}
+
+impl CompressionInfo {
+    /// Decodes CompressionInfo.db. `data_file_len` is the length of Data.db on disk, in bytes.
+    ///
+    /// # Errors
+    /// Where the bytes contradict the format or do not fit that Data.db; for compressors that are not
+    /// known.
+    pub fn parse(path: &Path, bytes: &[u8], version: Version, data_file_len: u64) -> Result<CompressionInfo> {
+        let mut cursor = Cursor::new(bytes);
+        let chunks = Chunks::decode(path, &mut cursor, version)?;
+        let offsets = decode_offsets(path, cursor, &chunks, data_file_len)?;
+        Ok(CompressionInfo { chunks, offsets })
+    }
+
+    /// The bytes of CompressionInfo.db.
+    ///
+    /// # Panics
+    /// If chunks may be raw, but not in that version.
+    pub fn encode(&self, version: Version) -> Vec<u8> {
+        let Compression { compressor, options, chunk_len, max_compressed_len } = &self.chunks.compression;
+        let mut bytes = Vec::with_capacity(64 + 8 * self.chunk_count());
+        bytes.put_short_bytes(compressor.class_name().as_bytes());
+        bytes.put_u32(options.len() as u32);
+        for (name, value) in options {
+            bytes.put_short_bytes(name.as_bytes());
+            bytes.put_short_bytes(value.as_bytes());
+        }
+        bytes.put_u32(*chunk_len);
+        if version.has_max_compressed_length() {
+            bytes.put_u32(*max_compressed_len);
+        } else {
+            assert_eq!(*max_compressed_len, NEVER_RAW, "raw chunks could not be told from others");
+        }
+        bytes.put_u64(self.chunks.uncompressed_len);
+        bytes.put_u32(self.chunk_count() as u32);
+        (0..self.chunk_count()).for_each(|index| bytes.put_u64(self.offsets.get(index)));
+        bytes
+    }
+
+    /// All but where they stand.
+    pub fn chunks(&self) -> &Chunks {
+        &self.chunks
+    }
+
     /// What Statistics.db tells of a new file: the length of its chunks on disk without their CRC32 over
     /// that of the data. `None` where there is no data.
     pub fn ratio(&self) -> Option<f64> {
         let packed = self.offsets.end - CHUNK_CRC * self.chunk_count() as u64;
-        (self.uncompressed_len > 0).then(|| packed as f64 / self.uncompressed_len as f64)
+        let len = self.chunks.uncompressed_len;
+        (len > 0).then(|| packed as f64 / len as f64)
     }
 
     /// How many chunks there are.
     pub fn chunk_count(&self) -> usize {
         self.offsets.deltas.len()
-    }
-
-    /// The chunk that holds a position of the uncompressed data.
-    #[inline]
-    pub fn chunk_of(&self, position: u64) -> usize {
-        (position >> self.compression.chunk_len.trailing_zeros()) as usize
     }
 
     /// Where a chunk stands in Data.db; its CRC32 is the last four bytes of the range.
@@ -285,19 +328,16 @@ impl CompressionInfo {
     /// If there is no such chunk.
     #[inline]
     pub fn chunk(&self, index: usize) -> Range<u64> {
-        let end =
-            if index + 1 == self.chunk_count() { self.offsets.end } else { self.offsets.get(index + 1) };
-        self.offsets.get(index)..end
+        self.offsets.get(index)..self.end_of(index)
+    }
+
+    fn end_of(&self, index: usize) -> u64 {
+        if index + 1 == self.chunk_count() { self.offsets.end } else { self.offsets.get(index + 1) }
     }
 
     /// What this holds in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        let options = self
-            .compression
-            .options
-            .iter()
-            .map(|(name, value)| size_of_val(&(name, value)) + name.len() + value.len());
-        size_of::<CompressionInfo>() + options.sum::<usize>() + self.offsets.memory_bytes()
+        self.chunks.memory_bytes() + size_of::<Offsets>() + self.offsets.memory_bytes()
     }
 }
 
@@ -331,17 +371,11 @@ impl CompressionInfoBuilder {
     /// # Panics
     /// If that data needs more chunks or fewer.
     pub fn finish(self, uncompressed_len: u64) -> CompressionInfo {
-        let (needed, count) =
-            (chunks_of(uncompressed_len, self.compression.chunk_len), self.offsets.deltas.len());
-        assert_eq!(needed, count as u64, "chunks of {uncompressed_len} bytes of data");
-        let offsets = self.offsets.finish(self.end);
-        CompressionInfo { compression: self.compression, uncompressed_len, offsets }
+        let chunks = Chunks { compression: self.compression, uncompressed_len };
+        let count = self.offsets.deltas.len();
+        assert_eq!(chunks.count(), count as u64, "chunks of {uncompressed_len} bytes of data");
+        CompressionInfo { chunks, offsets: self.offsets.finish(self.end) }
     }
-}
-
-/// How many chunks data needs.
-fn chunks_of(uncompressed_len: u64, chunk_len: u32) -> u64 {
-    uncompressed_len.div_ceil(u64::from(chunk_len))
 }
 
 /// How many bytes a chunk may take on disk: no compressor makes data twice as long.
@@ -415,9 +449,9 @@ fn max_compressed_len(cursor: &mut Cursor) -> std::result::Result<u32, DecodeErr
     }
 }
 
-fn decode_offsets(path: &Path, mut cursor: Cursor, head: &Head, data_file_len: u64) -> Result<Offsets> {
+fn decode_offsets(path: &Path, mut cursor: Cursor, chunks: &Chunks, data_file_len: u64) -> Result<Offsets> {
     let start = cursor.clone();
-    let (mut offsets, count) = listed_offsets(&mut cursor, head).map_err(|error| error.in_file(path, 0))?;
+    let (mut offsets, count) = listed_offsets(&mut cursor, chunks).map_err(|error| error.in_file(path, 0))?;
     let last = offsets.previous;
     if count > 0 && data_file_len.checked_sub(last).is_none_or(|len| len < CHUNK_CRC) {
         let what = format!(
@@ -433,16 +467,16 @@ fn decode_offsets(path: &Path, mut cursor: Cursor, head: &Head, data_file_len: u
 /// The offsets that are listed, and how many they are.
 fn listed_offsets(
     cursor: &mut Cursor,
-    head: &Head,
+    chunks: &Chunks,
 ) -> std::result::Result<(ListedOffsets, usize), DecodeError> {
     let start = cursor.clone();
     let count = cursor.count(8)?;
-    let needed = chunks_of(head.uncompressed_len, head.chunk_len);
+    let needed = chunks.count();
     if (count as u64) < needed {
         return start.invalid("there are fewer chunks than the data's length needs");
     }
     let needed = needed as usize;
-    let mut offsets = ListedOffsets::new(needed, head.chunk_len);
+    let mut offsets = ListedOffsets::new(needed, chunks.chunk_len());
     for index in 0..count {
         let here = cursor.clone();
         offsets.push(&here, index, cursor.u64()?)?;
@@ -539,7 +573,8 @@ mod tests {
         let compression = Compression { compressor, options, chunk_len, max_compressed_len };
         let mut builder = OffsetsBuilder::default();
         offsets.iter().for_each(|&offset| builder.push(offset));
-        let info = CompressionInfo { compression, uncompressed_len: len, offsets: builder.finish(0) };
+        let chunks = Chunks { compression, uncompressed_len: len };
+        let info = CompressionInfo { chunks, offsets: builder.finish(0) };
         info.encode(version)
     }
 
@@ -566,14 +601,14 @@ mod tests {
             let bytes = renamed(&bytes, "org.apache.cassandra.io.compress.ZstdCompressor");
             let info = parse(&bytes, version, 300).unwrap();
             assert_eq!(
-                (info.compressor(), info.chunk_len(), info.chunk_count()),
+                (info.chunks.compressor(), info.chunks.chunk_len(), info.chunk_count()),
                 (Compressor::Zstd, 4096, 3)
             );
-            assert_eq!(info.options(), [("level".to_owned(), "3".to_owned())]);
-            assert_eq!([info.chunk_of(0), info.chunk_of(4095), info.chunk_of(4096)], [0, 0, 1]);
+            assert_eq!(info.chunks.options(), [("level".to_owned(), "3".to_owned())]);
+            assert_eq!([0, 4095, 4096].map(|position| info.chunks.chunk_of(position)), [0, 0, 1]);
             assert_eq!([info.chunk(0), info.chunk(1), info.chunk(2)], [0..100, 100..250, 250..300]);
-            assert_eq!(info.is_raw(3000), version.has_max_compressed_length());
-            assert!(!info.is_raw(2999));
+            assert_eq!(info.chunks.is_raw(3000), version.has_max_compressed_length());
+            assert!(!info.chunks.is_raw(2999));
         }
     }
 
@@ -682,11 +717,11 @@ mod tests {
             let data_len = std::fs::metadata(file.sibling_path("Data.db")).unwrap().len();
             let info = CompressionInfo::parse(&file.path, &file.bytes, file.version, data_len).unwrap();
             let name = file.path.display().to_string();
-            let mut builder = CompressionInfoBuilder::new(info.compression.clone());
+            let mut builder = CompressionInfoBuilder::new(info.chunks.compression.clone());
             for chunk in (0..info.chunk_count()).map(|index| info.chunk(index)) {
                 builder.push(chunk.end - chunk.start);
             }
-            assert_eq!(builder.finish(info.uncompressed_len), info, "{name}");
+            assert_eq!(builder.finish(info.chunks.uncompressed_len), info, "{name}");
             let bytes = info.encode(file.version);
             if name.contains("/compacted/") && bytes.len() + 8 == file.bytes.len() {
                 assert_eq!(parse(&bytes, file.version, info.offsets.end).unwrap(), info, "{name}");

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`filter`] | Filter.db | can this key be here? |
 //! | [`summary`] | Summary.db | where in Index.db to look for it |
-//! | [`compression_info`] | CompressionInfo.db | where a chunk of Data.db stands |
+//! | [`compression_info`], `chunk_pages` | CompressionInfo.db | where a chunk of Data.db stands: all of them, or by pages |
 //! | [`statistics`] | Statistics.db | what the columns are, and what is in the file as a whole |
 //! | [`crc`], [`crc_pages`] | CRC.db | the checksums of an uncompressed Data.db: all of them, or by pages |
 //! | [`digest`] | Digest.crc32 | the checksum of Data.db as a whole |
@@ -26,6 +26,7 @@
 pub(crate) mod beside;
 pub mod binding;
 pub mod bloom_pages;
+pub(crate) mod chunk_pages;
 pub mod compression_info;
 pub mod crc;
 pub mod crc_pages;

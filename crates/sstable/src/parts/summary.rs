@@ -79,6 +79,15 @@ impl Summary {
         Ok(summary)
     }
 
+    /// The first and the last key, which have these tokens, by the last bytes of Summary.db: `None` if they are not all there, or are others.
+    ///
+    /// Where they begin stands in front of all entries; from behind, it is where lengths and tokens are right.
+    pub(crate) fn ends_in(tail: &[u8], [first, last]: [Token; 2]) -> Option<[&[u8]; 2]> {
+        let (before, last) = long_bytes_at_end(tail, last)?;
+        let (_, first) = long_bytes_at_end(before, first)?;
+        Some([first, last])
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.tokens.len()
@@ -286,6 +295,16 @@ impl Summary {
             before.1 >= here.1 || (partitioner == Partitioner::Murmur3 && !keys_ascend)
         })
     }
+}
+
+/// A key with this token that ends the bytes, with its length before it, and what is in front of that.
+fn long_bytes_at_end(bytes: &[u8], token: Token) -> Option<(&[u8], &[u8])> {
+    (0..bytes.len()).find_map(|len| {
+        let (before, key) = bytes.split_at(bytes.len() - len);
+        let (before, told) = before.split_last_chunk::<4>()?;
+        let is_right = u32::from_be_bytes(*told) as usize == len && token_of(key) == token;
+        is_right.then_some((before, key))
+    })
 }
 
 /// The starts of `count` entries from the first entry's, and the end of the last one.

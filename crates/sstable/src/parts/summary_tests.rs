@@ -49,6 +49,27 @@ fn entries_come_back() {
     assert!(summary.memory_bytes() <= flat, "{} bytes are more than {flat}", summary.memory_bytes());
 }
 
+/// Whatever stands before them, and however much of that is at hand.
+#[test]
+fn both_ends_are_found_from_behind() {
+    let (entries, bytes) = sample();
+    let [first, last] = [&entries[0].0, &entries[6].0].map(|key| &key[..]);
+    let tokens = [first, last].map(token_of);
+    let whole = 4 + first.len() + 4 + last.len();
+    for len in 0..=bytes.len() {
+        let expected = (len >= whole).then_some([first, last]);
+        assert_eq!(Summary::ends_in(&bytes[bytes.len() - len..], tokens), expected, "of {len} bytes");
+    }
+    assert_eq!(Summary::ends_in(&bytes, [tokens[0], tokens[1] + 1]), None);
+    assert_eq!(Summary::ends_in(&bytes, [tokens[1], tokens[1]]), None);
+    for bit in 0..8 * whole {
+        let mut damaged = bytes.clone();
+        let at = bytes.len() - 1 - bit / 8;
+        damaged[at] ^= 1 << (bit % 8);
+        assert_eq!(Summary::ends_in(&damaged, tokens), None, "bit {bit}");
+    }
+}
+
 #[test]
 fn the_floor_is_the_last_entry_not_after_a_key() {
     let all = keys(1000);

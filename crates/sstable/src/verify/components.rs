@@ -117,7 +117,7 @@ async fn data(
     listed: &[Component],
     report: &mut Report,
 ) -> Result<(Option<DataFile>, bool)> {
-    match opener.data_file(&Cache::new(0)).await {
+    match opener.data_file(&Cache::new(0), true).await {
         Ok(data) if data.compression().is_some() => return Ok((Some(data.summed(None)), true)),
         Ok(data) => {
             let crc = report.take(opener.crc(data.len()).await)?.flatten();

@@ -38,7 +38,7 @@ async fn write_again(disk: &Disk, table: &SSTable, dir: &Path) -> Result<Descrip
         compression: table.data().file.compression().map(|info| info.compression().clone()),
         column_index_size: COLUMN_INDEX_SIZE,
         bloom_filter_fp_chance: validation.filter_fp_chance,
-        min_index_interval: table.summary().min_index_interval(),
+        min_index_interval: table.summary().await?.min_index_interval(),
         partitioner: validation.partitioner,
         ..WriteOptions::new(table.version())
     };

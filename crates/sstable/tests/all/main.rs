@@ -13,6 +13,7 @@ mod guesses;
 mod identity;
 mod large_partition;
 mod limits;
+mod opening;
 mod places;
 mod requests;
 mod row_filter;

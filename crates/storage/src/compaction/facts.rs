@@ -54,7 +54,7 @@ impl SSTableFacts {
     /// # Errors
     /// What the operating system says of when it was written.
     pub fn of(disk: &Disk, sstable: &SSTable) -> Result<SSTableFacts> {
-        let (stats, summary) = (&sstable.statistics().stats, sstable.summary());
+        let stats = &sstable.statistics().stats;
         let written_at = disk.modified(&sstable.descriptor().path_of(&Component::Data))?;
         let token_of = |key: &[u8]| sstable.key(key.to_vec().into()).token;
         // As Cassandra counts: the mean is a whole number.
@@ -67,8 +67,8 @@ impl SSTableFacts {
             max_timestamp: stats.max_timestamp,
             min_local_deletion_time: stats.min_local_deletion_time,
             max_local_deletion_time: stats.max_local_deletion_time,
-            first_token: token_of(summary.first_key()),
-            last_token: token_of(summary.last_key()),
+            first_token: token_of(sstable.first_key()),
+            last_token: token_of(sstable.last_key()),
             drop_times: stats.tombstone_drop_times.clone(),
             cells: mean_cells.saturating_mul(stats.cell_counts.count()),
             partitions: stats.partition_sizes.count(),

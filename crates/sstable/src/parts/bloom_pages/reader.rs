@@ -22,10 +22,10 @@ use crate::parts::binding::Binding;
 use crate::parts::sealed_page::PAGE;
 use crate::{Error, Result, Version};
 
-/// A file that takes no more than this share of the cache is read whole when its SSTable is opened.
-const SMALL_SHARE: u64 = 64;
-/// What is read first of other files: the tokens of 8,000 pages. Bytes.
+/// So many bytes at the end of a file are read when its SSTable is opened: the tokens of 8,000 pages, or all of a small file.
 const TAIL: u64 = 64 << 10;
+/// Of one that takes more than this share of the cache the pages are not kept then, however small it is.
+const SMALL_SHARE: u64 = 64;
 
 /// What a filter says of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,8 +67,8 @@ impl BloomPages {
         if len < PAGE as u64 || !len.is_multiple_of(PAGE as u64) {
             return Err("it is cut off".to_owned());
         }
-        let is_small = len <= hand.cache().capacity() as u64 / SMALL_SHARE;
-        let start = if is_small { 0 } else { len.saturating_sub(TAIL) };
+        let is_small = len <= TAIL.min(hand.cache().capacity() as u64 / SMALL_SHARE);
+        let start = len.saturating_sub(TAIL);
         let read = async |start: u64| {
             let bytes = file.read_exact_at(start, (len - start) as usize).await;
             bytes.map_err(|error| error.to_string())
@@ -93,6 +93,11 @@ impl BloomPages {
 
     /// What lookups keep in memory of an open file, beside its first tokens: which page was asked last. Bytes.
     pub const STATE: usize = size_of::<Cell<Weak<Page>>>();
+
+    /// The tokens of the first key and the last one.
+    pub(crate) fn ends(&self) -> [Token; 2] {
+        [self.0.span.first(), self.0.span.last()]
+    }
 
     /// Bytes of the file.
     pub fn file_len(&self) -> u64 {

@@ -113,6 +113,7 @@ fn as_many_others_pass_as_should() {
         let passed = absent().filter(|&hash| whole.may_contain(hash)).count();
         assert_share("Filter.db", passed, ABSENT, fp_chance);
         let passed = with_pages(file_of(&own, fp_chance), 1 << 30, async |_, pages, _| {
+            pages.sift(&own, &mut Vec::new()).await.unwrap();
             absent().filter(|&hash| pages.probe(hash) == Probe::Maybe).count()
         });
         assert_share("BloomPages.db", passed, ABSENT, fp_chance);

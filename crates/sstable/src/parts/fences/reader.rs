@@ -26,10 +26,7 @@ use crate::parts::sealed_page::{PAGE, is_sound};
 use crate::parts::usage::Usage;
 use crate::{Error, Result, Version};
 
-/// Fences of up to so many bytes are read whole when their SSTable is opened.
-const SMALL: u64 = 512 << 10;
-
-/// Of larger ones so many bytes at their end: there are the upper levels of the trees.
+/// So many bytes at their end are read when their SSTable is opened: there are the upper levels of the trees. Smaller ones are read whole.
 const TAIL: u64 = 32 << 10;
 
 /// What is resident of open fences beside roots, tops and the file: the places in memory. Bytes.
@@ -114,13 +111,11 @@ impl Fences {
         binding: Binding,
     ) -> std::result::Result<Fences, String> {
         let len = file.len();
-        let cached = cache.capacity() as u64;
-        let is_small = len <= SMALL && len <= cached / 2;
+        let at_once = TAIL.min(cache.capacity() as u64 / 2);
         let file = CachedFile::checked(file, cache, is_sound);
         if len < PAGE as u64 || !len.is_multiple_of(PAGE as u64) {
             return Err("it is cut off".to_owned());
         }
-        let at_once = if is_small { len } else { TAIL.min(cached / 2) };
         file.prefetch(len - at_once.min(len)..len).await.map_err(|error| error.to_string())?;
         let page = file.read(len - PAGE as u64..len).await.map_err(|error| error.to_string())?;
         let Told { trees, is_undeleted } = decode_trailer(&page, len, &binding, version)?;

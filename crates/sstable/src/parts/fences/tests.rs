@@ -275,7 +275,7 @@ fn lookups_find_what_went_in() {
     check(78, 100, 0);
 }
 
-/// Beyond 512 KiB only the end is read when fences are opened: all but the leaves. Each lookup reads one of those. Without a
+/// Beyond 32 KiB only the end is read when fences are opened: all but the leaves. Each lookup reads one of those. Without a
 /// cache it reads what is above the leaf too.
 #[test]
 fn large_fences_are_read_by_pages() {
