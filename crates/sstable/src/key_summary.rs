@@ -10,6 +10,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use model::Token;
+use model::key::token_of;
 use runtime::{Cache, File, Reserved, SingleFlight};
 
 use crate::big::entry::{EntryScanner, IndexSource};
@@ -49,7 +50,7 @@ pub(crate) struct SummarySource {
     pub(crate) partitioner: Partitioner,
     /// The first and the last key, where Statistics.db tells them.
     pub(crate) ends: [Option<Box<[u8]>>; 2],
-    /// Their tokens, where the pages of the filter tell them.
+    /// Their tokens, where the pages of the filter tell them and are bound to the data by its digest.
     pub(crate) tokens: Option<[Token; 2]>,
     pub(crate) cache: Cache,
 }
@@ -101,7 +102,7 @@ impl KeySummary {
         }))
     }
 
-    /// What was in memory when it was opened, in bytes.
+    /// What it has in memory right after it was opened, in bytes; what is read later it reserves itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         let ends = self.ends.iter().map(|key| key.len()).sum::<usize>();
         let read = self.read.get().map_or(0, |summary| summary.memory_bytes());
@@ -136,6 +137,11 @@ impl SummarySource {
         let summary = parsed.map_err(Error::of_spare)?;
         summary.check_index_len(self.index.path(), self.index.len())?;
         summary.check_ends(file.path(), self.ends.each_ref().map(Option::as_deref))?;
+        let tokens = [summary.first_key(), summary.last_key()].map(token_of);
+        if self.tokens.is_some_and(|told| told != tokens) {
+            let what = "its first or its last key is not the one that the filter in BloomPages.db has: one of the two files is wrong";
+            return Err(Error::corrupt(file.path(), 0, what).of_spare());
+        }
         Ok(Rc::new(summary))
     }
 

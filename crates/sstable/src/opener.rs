@@ -15,7 +15,6 @@ use crate::parts::chunk_pages::ChunkPlaces;
 use crate::parts::crc::Crc;
 use crate::parts::crc_pages::{CrcPages, SumsAtHand};
 use crate::parts::digest::Digest;
-use crate::parts::fences::Fences;
 use crate::parts::filter::Filter;
 use crate::parts::statistics::{Partitioner, Statistics};
 use crate::parts::summary::Summary;
@@ -134,10 +133,10 @@ impl Opener<'_> {
             version: self.descriptor.version,
             partitioner: statistics.validation.partitioner,
             ends: statistics.stats.ends().map(|key| key.map(Box::from)),
-            tokens: instead.bloom_pages.as_ref().ok().map(BloomPages::ends),
+            tokens: instead.bloom_pages.as_ref().ok().filter(|_| instead.has_digest).map(BloomPages::ends),
             cache: cache.clone(),
         };
-        KeySummary::open(source, instead.fences.as_ref().is_ok_and(Fences::has_digest)).await
+        KeySummary::open(source, instead.has_digest && instead.fences.is_ok()).await
     }
 
     /// What the components of our own have to be of, if there are any.

@@ -9,6 +9,7 @@
 //! A partition without blocks is read like one block, from its head on.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 
 use model::{Fragment, FragmentReader as _, Next, PartitionKey, PartitionStart, Slice};
@@ -85,7 +86,7 @@ impl SSTable {
     ) -> Result<Vec<RowFragments>> {
         let cursor = self.index().cursor(&self.data().codec, &promoted).with_rows();
         let found = runtime::join_all(rows.iter().map(|row| cursor.find(row, options.search))).await;
-        let near = near(found.into_iter().collect::<Result<_>>()?);
+        let near = near(found.into_iter().collect::<Result<_>>()?, self.read_buffer(options));
         let read = near.iter().map(async |Near { rows: places, found }| {
             let reader = self.near_rows(key, (place, &promoted), found, rows[places[0]], options)?;
             gather(reader, places.iter().map(|&at| rows[at])).await
@@ -122,13 +123,17 @@ impl SSTable {
 }
 
 /// Which rows to read with one another, of whose blocks the index told this: those in the same blocks, and those in blocks that are no
-/// farther apart than is read over. A row without blocks is not there, and is in nobody's way.
-fn near(found: Vec<Found>) -> Vec<Near> {
+/// farther apart than is read over, as long as all of that is one request of at most so many bytes: other requests are made side by side. A row
+/// without blocks is not there, and is in nobody's way.
+fn near(found: Vec<Found>, most: u64) -> Vec<Near> {
     let mut near: Vec<Near> = Vec::new();
     for (at, found) in found.into_iter().enumerate() {
         let last = near.iter_mut().rfind(|near| !near.found.blocks.is_empty());
         let is_near = |last: &&mut Near| {
-            !found.blocks.is_empty() && found.bytes.start <= last.found.bytes.end + SMALL_GAP
+            let Range { start, end } = last.found.bytes;
+            let is_close = found.bytes.start <= end.saturating_add(SMALL_GAP);
+            let is_one = found.bytes.end.saturating_sub(start) <= most;
+            !found.blocks.is_empty() && (found.blocks.start < last.found.blocks.end || is_close && is_one)
         };
         match last.filter(is_near) {
             Some(last) => {

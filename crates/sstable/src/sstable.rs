@@ -122,8 +122,9 @@ pub struct SSTable {
 impl SSTable {
     /// Opens the SSTable that the file at `path`, any of its components, belongs to.
     ///
-    /// Reads the small components, but for those that most reads do without: TOC.txt, CRC.db, and, where it is
-    /// large and there are fences, Summary.db. A missing summary is rebuilt from Index.db.
+    /// Reads the small components, but for those that most reads do without, which are TOC.txt and CRC.db, and those of which reads need a
+    /// little, and which grow with the SSTable: a large CompressionInfo.db, and a large Summary.db where there are fences. A missing summary is
+    /// rebuilt from Index.db.
     ///
     /// # Errors
     /// Names that are not an SSTable's, versions and partitioners that are not read, components that
@@ -646,6 +647,8 @@ impl SSTable {
 
 /// The components of our own, or what became of them.
 pub(crate) struct Own {
+    /// Whether they are bound to the data by its digest.
+    pub(crate) has_digest: bool,
     pub(crate) fences: std::result::Result<Fences, Usage>,
     row_filter: std::result::Result<RowFilter, Usage>,
     pub(crate) bloom_pages: std::result::Result<BloomPages, Usage>,
@@ -677,7 +680,8 @@ impl Own {
         let open =
             async |file, version, of| BloomPages::open(file, options.filter_pages.clone(), version, of).await;
         let bloom_pages = opener.own(&Component::BloomPages, is_wanted, &binding, open).await;
-        Own { fences, row_filter, bloom_pages }
+        let has_digest = binding.is_ok_and(|binding| binding.digest.is_some());
+        Own { has_digest, fences, row_filter, bloom_pages }
     }
 
     /// What stays in memory of fences and rows; the filter counts its pages itself. Bytes.

@@ -233,7 +233,9 @@ pub(crate) async fn read_together(
 async fn read_and_note(rows: &mut [Reading<'_>], adaptive: &Adaptive, members: &[Rc<Member>]) -> Result<()> {
     let read = read_members(rows, members, adaptive.first(members.len())).await?;
     if members.len() > 1 {
-        rows.iter().for_each(|row| adaptive.note(row.needed.unwrap_or(row.asked), members.len()));
+        // Together they are one read, which waits for the row that needs most.
+        let needed = rows.iter().map(|row| row.needed.unwrap_or(row.asked)).max();
+        adaptive.note(needed.unwrap_or(read), members.len());
         adaptive.count(read, members.len());
     }
     Ok(())

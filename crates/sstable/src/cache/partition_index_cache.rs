@@ -96,8 +96,8 @@ impl PartitionIndexCache {
         let start = known.and_then(IndexPage::rest).unwrap_or(range.start);
         let len = range.end - start;
         let first = if len <= SMALL { len } else { PAGE - start % PAGE };
-        if known.is_none() {
-            self.read_ahead(&range, first).await?;
+        if known.is_none() && first == len {
+            self.read_ahead(&range).await;
         }
         let source = IndexSource::Cached(self.file.clone());
         let mut scanner = EntryScanner::new(source, start..range.end, first);
@@ -125,21 +125,21 @@ impl PartitionIndexCache {
         Ok(page)
     }
 
-    /// Brings what stands behind a page, of which so many bytes are read at first, with it if it is close behind the last one.
-    async fn read_ahead(&self, page: &Range<u64>, first: u64) -> Result<()> {
+    /// Brings what stands behind a page with it if it is close behind the last one. What is wrong there is told to who wants it.
+    async fn read_ahead(&self, page: &Range<u64>) {
         let Sequence { end, read_to, step } = self.sequence.get();
-        let has_room = self.cache.capacity() as u64 >= 64 * MOST_AHEAD;
+        let len = page.end - page.start;
         let is_next = (end..=end + PAGE).contains(&page.start);
-        if !is_next || !has_room {
-            self.sequence.set(Sequence { end, read_to: page.start + first, step: first });
-            return Ok(());
+        if !is_next || (self.cache.capacity() as u64) < 64 * MOST_AHEAD {
+            self.sequence.set(Sequence { end, read_to: page.end, step: len });
+            return;
         }
-        if page.start + first <= read_to {
-            return Ok(());
+        if page.end <= read_to {
+            return;
         }
-        let step = (2 * step).clamp(first.max(PAGE), MOST_AHEAD.max(first));
+        let step = (2 * step).clamp(len.max(PAGE), MOST_AHEAD.max(len));
         let to = (page.start + step).next_multiple_of(PAGE).min(self.file.len());
         self.sequence.set(Sequence { end, read_to: to, step });
-        self.file.prefetch(page.start..to).await
+        let _ = self.file.prefetch(page.start..to).await;
     }
 }

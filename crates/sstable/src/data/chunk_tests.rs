@@ -7,6 +7,7 @@ use runtime::{Cache, IoClass, Shard, SimOptions};
 
 use super::*;
 use crate::Version;
+use crate::cache::cached_file::CachedFile;
 use crate::parts::chunk_pages::ChunkPages;
 use crate::parts::crc::CrcBuilder;
 use crate::parts::crc_pages::CrcPages;
@@ -81,7 +82,8 @@ async fn open(shard: &Shard, bytes: Vec<u8>, info: &[u8], version: Version) -> [
     disk.add_file(&info_path, info.to_vec());
     let opened = async |path: &str, class| shard.disk().open(Path::new(path), class).await.unwrap();
     let info_file = opened(&info_path, IoClass::new(2)).await;
-    let paged = ChunkPages::open(&info_file, info, (version, len), &Cache::new(0)).expect("it is whole");
+    let pages = CachedFile::new(info_file, Cache::new(0));
+    let paged = ChunkPages::open(pages, info, (version, len)).expect("it is whole");
     let places = [ChunkPlaces::Known(Rc::new(parsed)), ChunkPlaces::Paged(paged)];
     let file = opened(&path, DATA).await;
     places.map(|places| DataFile::in_chunks(file.clone(), places))

@@ -346,6 +346,16 @@ mod tests {
         .unwrap();
     }
 
+    /// As the byte is that ends a partition, behind its only row.
+    #[test]
+    fn what_little_is_left_comes_along() {
+        runtime::run_simulated(SimOptions::default(), async |shard| {
+            let asked = read(&shard, Pace::steady(STEP, false), LEN as usize - 1).await;
+            assert_eq!(asked, [LEN]);
+        })
+        .unwrap();
+    }
+
     /// An item that is larger than what was asked for ahead of it.
     #[test]
     fn more_may_be_needed_than_is_under_way() {

@@ -57,6 +57,12 @@ pub(crate) struct Places {
 }
 
 impl Places {
+    fn known(info: &CompressionInfo, numbers: Range<u64>) -> Places {
+        let last = info.chunk(numbers.end as usize - 1);
+        let starts = numbers.clone().map(|number| info.chunk(number as usize).start);
+        Places { first: numbers.start, offsets: starts.chain([last.end]).collect() }
+    }
+
     /// What of Data.db they take.
     ///
     /// # Panics
@@ -86,13 +92,14 @@ impl ChunkPlaces {
         cache: &Cache,
         is_whole: bool,
     ) -> Result<ChunkPlaces> {
-        let len = file.len();
-        let is_small = is_whole || len <= SMALL;
-        let bytes = file.read_exact_at(0, if is_small { len } else { PAGE } as usize).await?;
-        if !is_small && let Some(pages) = ChunkPages::open(&file, &bytes, (version, data_file_len), cache) {
-            return Ok(ChunkPlaces::Paged(pages));
+        if !is_whole && file.len() > SMALL {
+            let pages = CachedFile::new(file.clone(), cache.clone());
+            let head = pages.read(0..PAGE).await?;
+            if let Some(pages) = ChunkPages::open(pages, &head, (version, data_file_len)) {
+                return Ok(ChunkPlaces::Paged(pages));
+            }
         }
-        let bytes = if is_small { bytes } else { file.read_exact_at(0, len as usize).await? };
+        let bytes = file.read_exact_at(0, file.len() as usize).await?;
         let info = CompressionInfo::parse(file.path(), &bytes, version, data_file_len)?;
         Ok(ChunkPlaces::Known(Rc::new(info)))
     }
@@ -111,13 +118,9 @@ impl ChunkPlaces {
     /// What cannot be read or contradicts the format.
     pub(crate) async fn of(&self, numbers: Range<u64>, at_hand: &mut PlacesAtHand) -> Result<Places> {
         match self {
-            ChunkPlaces::Known(info) => {
-                let first = numbers.start;
-                let starts = numbers.clone().map(|number| info.chunk(number as usize).start);
-                let offsets = starts.chain([info.chunk(numbers.end as usize - 1).end]).collect();
-                Ok(Places { first, offsets })
-            }
-            ChunkPlaces::Paged(pages) => pages.of(numbers, at_hand).await,
+            ChunkPlaces::Known(info) => Ok(Places::known(info, numbers)),
+            // Who reads other data need not have room for that.
+            ChunkPlaces::Paged(pages) => runtime::boxed(|| pages.of(numbers, at_hand)).await,
         }
     }
 
@@ -136,15 +139,13 @@ impl ChunkPages {
     /// By the first bytes of the file. `None` if all of it has to be read, to see whether it is right: they do not tell that there is an
     /// offset for each chunk, and nothing else.
     pub(crate) fn open(
-        file: &File,
+        pages: CachedFile,
         head: &[u8],
         (version, data_file_len): (Version, u64),
-        cache: &Cache,
     ) -> Option<ChunkPages> {
-        let (chunks, count, start) = Chunks::parse(file.path(), head, version).ok()?;
+        let (chunks, count, start) = Chunks::parse(pages.path(), head, version).ok()?;
         let (count, start) = (u64::from(count), start as u64);
-        let is_whole = count == chunks.count() && file.len() == start + count * OFFSET;
-        let pages = CachedFile::new(file.clone(), cache.clone());
+        let is_whole = count == chunks.count() && pages.len() == start + count * OFFSET;
         is_whole.then_some(ChunkPages { pages, chunks, start, data_file_len })
     }
 

@@ -1,4 +1,4 @@
-//! Summary.db: a sample of the partition keys, kept in memory, and where each stands in Index.db.
+//! Summary.db: a sample of the partition keys, in memory where it is needed, and where each stands in Index.db.
 //!
 //! ```text
 //! u32 min index interval   u32 n   u64 size of positions and entries, in bytes

@@ -214,6 +214,12 @@ fn rows_near_each_other_are_one_request() {
         // Blocks between them are read over, of two kilobytes each.
         let apart: Vec<i32> = (200..600).step_by(40).collect();
         assert_eq!(requests(&large, &apart).await, (1, 10));
+        // As far as that is one request: where these have to be small, several are made side by side.
+        let rows: Vec<Slice> = apart.iter().map(|&number| slice(number, number + 1)).collect();
+        let small = ReadOptions { read_buffer: Some(8 << 10), ..options };
+        let before = shard.disk().stats();
+        table.read_rows(&large, &rows.iter().collect::<Vec<_>>(), small).await.unwrap().unwrap();
+        assert!(shard.disk().stats().since(&before).class(DATA_IO).requests >= 5);
         let in_turns: Vec<i32> = (0..10).flat_map(|block| [300 * block + 7, 300 * block + 9]).collect();
         let (data, rows) = requests(&large, &in_turns).await;
         assert!((10..13).contains(&data) && rows == 20, "{data} requests for {rows} rows");

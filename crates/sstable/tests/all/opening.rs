@@ -3,22 +3,28 @@
 use std::rc::Rc;
 
 use model::{Bytes, Fragment, FragmentReader as _, PartitionKey, Slice, Token};
-use runtime::{Shard, SimOptions, run_simulated};
+use runtime::{Disk, Shard, SimOptions, run_simulated};
 use siltstone_sstable::component::{Component, DATA_IO, FENCES_IO, METADATA_IO, SUMMARY_IO};
 use siltstone_sstable::parts::compression_info::{Compression, Compressor};
 use siltstone_sstable::parts::usage::Usage;
-use siltstone_sstable::{ReadOptions, Result, SSTable, Version};
+use siltstone_sstable::{ReadOptions, Result, SSTable, Version, WriteOptions};
 
 use crate::small_partitions::Written;
 
-/// Every key is found, what is not there is not, and ranges begin where they should.
-async fn check(sstable: &Rc<SSTable>, keys: &[PartitionKey]) -> Result<()> {
+/// Where each partition begins, and where the last one ends.
+async fn places(sstable: &SSTable) -> Result<Vec<u64>> {
     let mut places = Vec::new();
     let mut entries = sstable.entries();
     while let Some(entry) = entries.next().await? {
         places.push(entry.data);
     }
     places.push(sstable.data().file.len());
+    Ok(places)
+}
+
+/// Every key is found, what is not there is not, and ranges begin where they should.
+async fn check(sstable: &Rc<SSTable>, keys: &[PartitionKey]) -> Result<()> {
+    let places = places(sstable).await?;
     for (number, key) in keys.iter().enumerate() {
         assert!(sstable.read(key, &Slice::all(), ReadOptions::default()).await?.is_some());
         assert_eq!(sstable.data_behind(key).await?, places[number + 1]);
@@ -62,38 +68,49 @@ fn a_summary_that_nobody_needs_is_not_read() {
 /// is an error: no key is taken for another one.
 #[test]
 fn of_older_versions_the_ends_are_read() {
-    run_simulated(SimOptions::default(), async |shard: Shard| {
-        let disk = shard.disk();
-        for version in [Version::Me, Version::Nb] {
+    for version in [Version::Me, Version::Nb] {
+        run_simulated(SimOptions::default(), async |shard: Shard| {
+            let disk = shard.disk();
             let written = Written::new(disk, version, 20_000).await;
             let asked = || disk.stats().class(SUMMARY_IO);
-            let before = asked();
+            let (before, all_before) = (asked(), disk.stats());
             let sstable = written.open(disk, true).await.unwrap();
             let opened = asked().since(&before);
             assert_eq!((opened.requests, opened.bytes), (1, 4 << 10));
+            assert!(disk.stats().since(&all_before).total().requests <= 6);
             assert_eq!(sstable.first_key(), &*written.keys[0].bytes);
             assert_eq!(sstable.last_key(), &*written.keys[19_999].bytes);
             check(&sstable, &written.keys[..100]).await.unwrap();
             assert_eq!(asked().since(&before), opened);
             assert_eq!(sstable.summary().await.unwrap().len(), 20_000);
 
-            // Both keys, each behind its length.
-            for bit in 0..8 * (4 + 4 + 4 + 4) {
-                let flip = |bytes: &mut Vec<u8>| {
-                    let at = bytes.len() - 1 - bit / 8;
-                    bytes[at] ^= 1 << (bit % 8);
-                };
-                written.change(disk, &Component::Summary, flip).await;
-                // A last key behind all entries may be any, as far as anybody else can tell.
-                if let Ok(sstable) = written.open(disk, true).await {
-                    assert_eq!(sstable.first_key(), &*written.keys[0].bytes, "bit {bit}");
-                    assert!(bit / 8 < 4, "bit {bit}");
-                }
-                written.change(disk, &Component::Summary, flip).await;
-            }
+            each_wrong_end_is_an_error(disk, &written).await;
+        })
+        .unwrap();
+        // With few keys in it, so that it is small and others are behind the last of them.
+        run_simulated(SimOptions::default(), async |shard: Shard| {
+            let options = WriteOptions { compression: None, ..WriteOptions::new(version) };
+            let written = Written::with(shard.disk(), version, 20_000, options).await;
+            each_wrong_end_is_an_error(shard.disk(), &written).await;
+        })
+        .unwrap();
+    }
+}
+
+async fn each_wrong_end_is_an_error(disk: &Disk, written: &Written) {
+    // Both keys, each behind its length.
+    for bit in 0..8 * (4 + 4 + 4 + 4) {
+        let flip = |bytes: &mut Vec<u8>| {
+            let at = bytes.len() - 1 - bit / 8;
+            bytes[at] ^= 1 << (bit % 8);
+        };
+        written.change(disk, &Component::Summary, flip).await;
+        for fences in [true, false] {
+            let error = written.open(disk, fences).await.map(drop).unwrap_err().to_string();
+            assert!(error.contains("Summary.db") && error.contains("take it away"), "bit {bit}: {error}");
         }
-    })
-    .unwrap();
+        written.change(disk, &Component::Summary, flip).await;
+    }
 }
 
 /// Even if its name is gone by then, as that of an SSTable that was merged with others is.
@@ -117,6 +134,59 @@ fn a_summary_is_read_when_fences_turn_out_to_be_wrong() {
         assert_eq!(disk.stats().class(SUMMARY_IO).requests, 1);
     })
     .unwrap();
+}
+
+/// Where ranges begin is asked of them first. They may not be what they were, or be sealed and say of a key that it has another token.
+#[test]
+fn ranges_begin_where_they_should_whatever_fences_say() {
+    run_simulated(SimOptions::default(), async |shard: Shard| {
+        let disk = shard.disk();
+        let written = Written::new(disk, Version::Oa, 20_000).await;
+        let path = written.path_of(&Component::Fences);
+        let file = disk.open(&path, FENCES_IO).await.unwrap();
+        let sound = file.read_exact_at(0, file.len() as usize).await.unwrap().to_vec();
+        let damaged = [&vec![7; sound.len() - (32 << 10)][..], &sound[sound.len() - (32 << 10)..]].concat();
+        check_ranges(disk, &written, damaged).await;
+        let mut told = 0;
+        for key in written.keys.iter().step_by(7) {
+            for change in [-1, 1] {
+                let mut lying = sound.clone();
+                if tell_another_token(&mut lying, key.token, change) {
+                    check_ranges(disk, &written, lying).await;
+                    told += 1;
+                }
+            }
+        }
+        assert!(told > 20, "fences tell few of these: {told}");
+    })
+    .unwrap();
+}
+
+/// With these fences.
+async fn check_ranges(disk: &Disk, written: &Written, fences: Vec<u8>) {
+    disk.as_simulated().unwrap().add_file(written.path_of(&Component::Fences), fences);
+    let sstable = written.open(disk, true).await.unwrap();
+    assert!(matches!(sstable.fences_state(), Usage::InUse { .. }));
+    let places = places(&sstable).await.unwrap();
+    for (at, key) in written.keys.iter().enumerate().skip(3).step_by(61) {
+        assert_eq!(sstable.data_above(key.token - 1).await.unwrap(), places[at]);
+        assert_eq!(sstable.data_behind(key).await.unwrap(), places[at + 1]);
+    }
+}
+
+/// Puts another number wherever there is this token, and the right checksum behind each page. Whether it was there.
+fn tell_another_token(fences: &mut [u8], token: Token, change: i64) -> bool {
+    let mut is_there = false;
+    for page in fences.chunks_mut(4096) {
+        let (told, sum) = page.split_at_mut(4092);
+        let mut from = 0;
+        while let Some(at) = told[from..].windows(8).position(|bytes| bytes == token.to_be_bytes()) {
+            told[from + at..from + at + 8].copy_from_slice(&(token + change).to_be_bytes());
+            (from, is_there) = (from + at + 8, true);
+        }
+        sum.copy_from_slice(&crc32fast::hash(told).to_be_bytes());
+    }
+    is_there
 }
 
 /// It matters to nobody, until it is needed.
@@ -167,12 +237,14 @@ fn places_of_chunks_are_read_as_they_are_needed() {
     run_simulated(SimOptions::default(), async |shard: Shard| {
         let disk = shard.disk();
         let chunks = Compression::new(Compressor::Lz4, Version::Oa).with_chunk_len(256).unwrap();
-        let written = Written::compressed(disk, Version::Oa, 30_000, Some(chunks)).await;
+        let options = WriteOptions { compression: Some(chunks), ..WriteOptions::new(Version::Oa) };
+        let written = Written::with(disk, Version::Oa, 30_000, options).await;
         let before = disk.stats();
         let sstable = written.open(disk, true).await.unwrap();
         let opened = disk.stats().since(&before);
         assert!(sstable.data().file.compression().unwrap().count() > 2100);
         assert!(opened.class(METADATA_IO).bytes <= 16 << 10, "{opened:?}");
+        assert!(opened.total().requests <= 6, "{opened:?}");
 
         let before = disk.stats();
         let mut scan = sstable.scan();

@@ -8,7 +8,6 @@ use model::{
 };
 use runtime::{Cache, Disk, Shard, SimOptions, run_simulated};
 use siltstone_sstable::component::{Component, Descriptor, INDEX_IO};
-use siltstone_sstable::parts::compression_info::Compression;
 use siltstone_sstable::parts::statistics::EncodingStats;
 use siltstone_sstable::{OpenOptions, Result, SSTable, SSTableWriter, Version, WriteOptions};
 
@@ -21,19 +20,14 @@ pub(crate) struct Written {
 impl Written {
     /// Each partition has a row. All keys are in the summary.
     pub(crate) async fn new(disk: &Disk, version: Version, count: i32) -> Written {
-        Written::compressed(disk, version, count, None).await
+        let options = WriteOptions { min_index_interval: 1, compression: None, ..WriteOptions::new(version) };
+        Written::with(disk, version, count, options).await
     }
 
-    pub(crate) async fn compressed(
-        disk: &Disk,
-        version: Version,
-        count: i32,
-        compression: Option<Compression>,
-    ) -> Written {
+    pub(crate) async fn with(disk: &Disk, version: Version, count: i32, options: WriteOptions) -> Written {
         let path = Path::new("/d").join(format!("{}-1-big-Data.db", version.name()));
         disk.create_dir_all(Path::new("/d")).await.unwrap();
         let schema = Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], vec![], vec![]));
-        let options = WriteOptions { min_index_interval: 1, compression, ..WriteOptions::new(version) };
         let descriptor = Descriptor::parse(&path).unwrap();
         let mut writer =
             SSTableWriter::create(disk, descriptor, &schema, EncodingStats::NONE, options).await.unwrap();
