@@ -18,7 +18,9 @@ fuzz_target!(|input: (u8, u64, Vec<u8>)| {
         assert!(chunk.start == end && chunk.start < chunk.end && chunk.end <= data_len);
         end = chunk.end;
     }
-    if info.uncompressed_len() > 0 {
-        assert!(info.chunk_of(info.uncompressed_len() - 1) < info.chunk_count());
+    let chunks = info.chunks();
+    assert_eq!(chunks.count(), info.chunk_count() as u64);
+    if chunks.uncompressed_len() > 0 {
+        assert!(chunks.chunk_of(chunks.uncompressed_len() - 1) < chunks.count());
     }
 });
