@@ -48,6 +48,15 @@ pub(crate) struct ChunkPages {
 #[derive(Debug, Default)]
 pub(crate) struct PlacesAtHand(Option<(u64, Bytes)>);
 
+impl PlacesAtHand {
+    /// A stretch of the file, if it is in them.
+    fn bytes(&self, wanted: &Range<u64>) -> Option<&[u8]> {
+        let (at, bytes) = self.0.as_ref()?;
+        let start = wanted.start.checked_sub(*at)? as usize;
+        bytes.get(start..start + (wanted.end - wanted.start) as usize)
+    }
+}
+
 /// Where some chunks stand that follow each other.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Places {
@@ -119,8 +128,11 @@ impl ChunkPlaces {
     pub(crate) async fn of(&self, numbers: Range<u64>, at_hand: &mut PlacesAtHand) -> Result<Places> {
         match self {
             ChunkPlaces::Known(info) => Ok(Places::known(info, numbers)),
-            // Who reads other data need not have room for that.
-            ChunkPlaces::Paged(pages) => runtime::boxed(|| pages.of(numbers, at_hand)).await,
+            ChunkPlaces::Paged(pages) => match pages.at_once(numbers.clone(), at_hand)? {
+                Some(places) => Ok(places),
+                // Who need not wait need not have room for that.
+                None => runtime::boxed(|| pages.read(numbers, at_hand)).await,
+            },
         }
     }
 
@@ -149,31 +161,43 @@ impl ChunkPages {
         is_whole.then_some(ChunkPages { pages, chunks, start, data_file_len })
     }
 
-    async fn of(&self, numbers: Range<u64>, at_hand: &mut PlacesAtHand) -> Result<Places> {
-        let (count, first) = (self.chunks.count(), numbers.start);
-        let listed = first..(numbers.end + 1).min(count);
-        let wanted = self.start + listed.start * OFFSET..self.start + listed.end * OFFSET;
-        let bytes = self.bytes(wanted.clone(), at_hand).await?;
+    /// What the pages at hand tell, or one in the cache.
+    fn at_once(&self, numbers: Range<u64>, at_hand: &mut PlacesAtHand) -> Result<Option<Places>> {
+        let wanted = self.offsets_of(&numbers);
+        if at_hand.bytes(&wanted).is_none() {
+            let page = wanted.start / PAGE;
+            let is_in_it = wanted.end <= (page + 1) * PAGE;
+            let Some(bytes) = is_in_it.then(|| self.pages.at_hand(page)).flatten() else { return Ok(None) };
+            at_hand.0 = Some((page * PAGE, bytes));
+        }
+        at_hand.bytes(&wanted).map(|bytes| self.places(numbers, bytes, wanted.start)).transpose()
+    }
+
+    /// The same by reading pages, which are at hand from then on.
+    async fn read(&self, numbers: Range<u64>, at_hand: &mut PlacesAtHand) -> Result<Places> {
+        let wanted = self.offsets_of(&numbers);
+        let start = wanted.start / PAGE * PAGE;
+        let end = wanted.end.next_multiple_of(PAGE).min(self.pages.len());
+        at_hand.0 = Some((start, self.pages.read(start..end).await?));
+        self.places(numbers, at_hand.bytes(&wanted).expect("it has just been read"), wanted.start)
+    }
+
+    /// Which bytes of the file tell where chunks start and end.
+    fn offsets_of(&self, numbers: &Range<u64>) -> Range<u64> {
+        let end = (numbers.end + 1).min(self.chunks.count());
+        self.start + numbers.start * OFFSET..self.start + end * OFFSET
+    }
+
+    /// What the bytes tell of these chunks that stand at `at`.
+    fn places(&self, numbers: Range<u64>, bytes: &[u8], at: u64) -> Result<Places> {
         let number = |bytes: &[u8; OFFSET as usize]| u64::from_be_bytes(*bytes);
         let mut offsets: SmallVec<[u64; 4]> = bytes.as_chunks().0.iter().map(number).collect();
-        if numbers.end == count {
+        if numbers.end == self.chunks.count() {
             // The last chunk ends where the file does.
             offsets.push(self.data_file_len);
         }
-        self.check(&offsets, first, wanted.start)?;
-        Ok(Places { first, offsets })
-    }
-
-    /// A stretch of the file, by the pages at hand.
-    async fn bytes<'h>(&self, wanted: Range<u64>, at_hand: &'h mut PlacesAtHand) -> Result<&'h [u8]> {
-        let has = |(at, bytes): &&(u64, Bytes)| *at <= wanted.start && wanted.end <= at + bytes.len() as u64;
-        if at_hand.0.as_ref().filter(has).is_none() {
-            let start = wanted.start / PAGE * PAGE;
-            let end = wanted.end.next_multiple_of(PAGE).min(self.pages.len());
-            at_hand.0 = Some((start, self.pages.read(start..end).await?));
-        }
-        let (start, bytes) = at_hand.0.as_ref().expect("it has just been read");
-        Ok(&bytes[(wanted.start - start) as usize..(wanted.end - start) as usize])
+        self.check(&offsets, numbers.start, at)?;
+        Ok(Places { first: numbers.start, offsets })
     }
 
     /// Whether each offset is behind the one before it by as much as a chunk may take, and none is beyond Data.db. They are the offsets from
