@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use model::merge::{Direction, Mapped, Merge, MergeError, UnifiedSchema};
 use model::{DeletionTime, Fragment, FragmentReader, LiveRows, Next, PartitionKey, Position, Schema, Slice};
-use runtime::{Disk, IoStats};
+use runtime::{Disk, IoClass, IoStats};
 use sstable::cache::cached_file::PageStats;
-use sstable::component::{DATA_IO, FENCES_IO, FILTER_IO, INDEX_IO};
+use sstable::component::{DATA_IO, FENCES_IO, FILTER_IO, INDEX_IO, METADATA_IO, SUMMARY_IO};
 use sstable::data::reader::DataReader;
 use sstable::parts::usage::Usage;
 use sstable::{PartitionReader, ReadOptions, SSTable};
@@ -372,6 +372,16 @@ fn corrupt(path: &std::path::Path, value: crate::error::ValueError) -> Error {
     Error::Value { path: path.to_path_buf(), place, value: Box::new(value) }
 }
 
+/// The files of an SSTable as [`ReadStats`] tells them apart: all that it reads is of one of them.
+const CLASSES: [(&str, IoClass); 6] = [
+    ("index", INDEX_IO),
+    ("data", DATA_IO),
+    ("fences", FENCES_IO),
+    ("filter", FILTER_IO),
+    ("summary", SUMMARY_IO),
+    ("metadata", METADATA_IO),
+];
+
 /// What a read asked of the operating system, how it found the pages of indexes, and what became of fences.
 #[derive(Clone, Debug)]
 pub struct ReadStats {
@@ -395,28 +405,22 @@ impl ReadStats {
 
     /// One JSON object on one line.
     pub fn to_json(&self) -> String {
-        let total = self.io.total();
-        let classes = [INDEX_IO, DATA_IO, FENCES_IO, FILTER_IO];
-        let [index, data, fences, filter] = classes.map(|class| self.io.class(class));
         let mut json = JsonWriter::new(Layout::Line);
         json.begin_object();
-        for (name, value) in [
-            ("requests", total.requests),
-            ("bytes", total.bytes),
-            ("index_requests", index.requests),
-            ("index_bytes", index.bytes),
-            ("data_requests", data.requests),
-            ("data_bytes", data.bytes),
-            ("fences_requests", fences.requests),
-            ("fences_bytes", fences.bytes),
-            ("filter_requests", filter.requests),
-            ("filter_bytes", filter.bytes),
-            ("page_hits", self.pages.hits),
-            ("page_misses", self.pages.misses),
-        ] {
+        let mut put = |name: &str, value| {
             json.key(name);
             json.integer(value);
+        };
+        let total = self.io.total();
+        put("requests", total.requests);
+        put("bytes", total.bytes);
+        for (name, class) in CLASSES {
+            let part = self.io.class(class);
+            put(&format!("{name}_requests"), part.requests);
+            put(&format!("{name}_bytes"), part.bytes);
         }
+        put("page_hits", self.pages.hits);
+        put("page_misses", self.pages.misses);
         json.key("fences");
         json.begin_array();
         self.fences.iter().for_each(|state| json.string(&state.to_string()));

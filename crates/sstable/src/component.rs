@@ -79,7 +79,8 @@ pub const FILTER_IO: IoClass = IoClass::new(3);
 pub const SUMMARY_IO: IoClass = IoClass::new(4);
 /// Reads of Fences.db.
 pub const FENCES_IO: IoClass = IoClass::new(6);
-/// Reads of all other components: each once, when an SSTable is opened, but for CRC.db, which scans read by pages.
+/// Reads of all other components: each once, when an SSTable is opened, but for CRC.db, which scans read by pages, and for a
+/// CompressionInfo.db that is not small, which all reads do.
 pub const METADATA_IO: IoClass = IoClass::new(5);
 
 impl Component {

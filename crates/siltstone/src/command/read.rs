@@ -99,6 +99,10 @@ pub(super) struct Read {
     ///
     /// filter_requests, filter_bytes: those of them that were for pages of the bloom filter, in BloomPages.db.
     ///
+    /// summary_requests, summary_bytes: those of them that were for Summary.db.
+    ///
+    /// metadata_requests, metadata_bytes: the rest, which were for CompressionInfo.db and CRC.db.
+    ///
     /// page_hits, page_misses: pages of 4 KiB of Index.db that were in the cache, and that were not.
     ///
     /// fences: for each SSTable what became of its Fences.db.

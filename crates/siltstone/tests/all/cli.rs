@@ -226,8 +226,14 @@ fn statistics_are_one_line_a_repetition() {
     let stats: Vec<Value> = stderr(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(stats.len(), 2);
     let names = "requests bytes index_requests index_bytes data_requests data_bytes fences_requests fences_bytes \
-                 filter_requests filter_bytes page_hits page_misses fences";
+                 filter_requests filter_bytes summary_requests summary_bytes metadata_requests metadata_bytes \
+                 page_hits page_misses fences";
     for line in &stats {
+        for what in ["requests", "bytes"] {
+            let of = |name: &str| line[name].as_u64().unwrap();
+            let parts = line.as_object().unwrap().keys().filter(|name| name.ends_with(&format!("_{what}")));
+            assert_eq!(parts.map(|name| of(name)).sum::<u64>(), of(what), "all of it is of one of the files");
+        }
         let members: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(members.join(" "), names);
     }
