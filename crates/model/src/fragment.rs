@@ -212,6 +212,9 @@ impl Validator {
     }
 
     /// Takes the stream's next fragment.
+    ///
+    /// # Errors
+    /// If it may not stand behind those before it.
     pub fn check(&mut self, fragment: &Fragment) -> Result<(), OrderError> {
         match (fragment, self.state) {
             (Fragment::PartitionStart(start), State::BetweenPartitions) => self.start(start),
@@ -227,6 +230,9 @@ impl Validator {
     }
 
     /// Takes the stream's next fragment, which is a row of this clustering key.
+    ///
+    /// # Errors
+    /// If it may not stand behind those before it.
     #[inline]
     pub fn check_row<'v>(
         &mut self,
@@ -244,6 +250,9 @@ impl Validator {
     }
 
     /// Whether the stream may end here.
+    ///
+    /// # Errors
+    /// If a partition was begun and not ended.
     pub fn finish(&self) -> Result<(), OrderError> {
         if self.state == State::BetweenPartitions { Ok(()) } else { Err(OrderError::Kind) }
     }

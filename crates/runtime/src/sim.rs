@@ -35,7 +35,7 @@ use random::Random;
 pub struct SimOptions {
     /// Where the random numbers start: equal seeds give equal runs.
     pub seed: u64,
-    /// The chance that a read returns fewer bytes than there are. A read of one alignment unit is never short.
+    /// The chance, from 0 to 1 as all of these, that a read returns fewer bytes than there are. A read of one alignment unit is never short.
     pub short_read_chance: f64,
     /// The chance that a read fails.
     pub io_error_chance: f64,

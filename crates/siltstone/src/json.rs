@@ -198,12 +198,18 @@ impl JsonWriter {
     }
 
     /// Writes the buffer out, if it is worth it.
+    ///
+    /// # Errors
+    /// What writing says.
     #[inline]
     pub fn drain_if_full(&mut self, out: &mut dyn Write) -> io::Result<()> {
         if self.out.len() < FULL { Ok(()) } else { self.drain(out) }
     }
 
     /// Writes the buffer out.
+    ///
+    /// # Errors
+    /// What writing says.
     pub fn drain(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let written = out.write_all(self.out.as_bytes());
         self.out.clear();

@@ -283,7 +283,7 @@ fn parse_name(name: &str) -> std::result::Result<(Descriptor, Component), String
             let descriptor = Descriptor { dir: PathBuf::new(), version, generation: generation.to_owned() };
             Ok((descriptor, Component::parse(component)))
         }
-        None => Err(unread_version(version, format)),
+        None => Err(Version::why_unread(version, format)),
     }
 }
 
@@ -307,24 +307,6 @@ fn is_version(version: &str) -> bool {
     version.len() == 2 && version.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// Why a version is not read.
-fn unread_version(version: &str, format: &str) -> String {
-    let read = Version::ALL.map(Version::name).join(", ");
-    match version {
-        _ if format == "bti" => format!("it is of version {version} in format BTI: BTI is not read"),
-        "ms" | "mt" => format!("it is of version {version}, which has the index of BTI: BTI is not read"),
-        _ if version < "mc" => {
-            format!(
-                "it is of version {version}, which is too old: {read} are read; Cassandra 3.11 can upgrade it"
-            )
-        }
-        _ if version.starts_with('p') => {
-            format!("it is of version {version}, which is too new: {read} are read")
-        }
-        _ => format!("its version is {version:?}, which is not known: {read} are read"),
-    }
-}
-
 /// What to say of the names of Cassandra 2.1 and older: `keyspace-table-ka-1-Data.db`, at times with
 /// `tmp` in the middle.
 fn older_name(name: &str) -> Option<String> {
@@ -333,7 +315,7 @@ fn older_name(name: &str) -> Option<String> {
         [_, _, version, generation, _] | [_, _, _, version, generation, _]
             if is_version(version) && is_generation(generation) =>
         {
-            Some(unread_version(version, FORMAT))
+            Some(Version::why_unread(version, FORMAT))
         }
         _ => None,
     }

@@ -182,11 +182,6 @@ impl<'a> Cursor<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes, least significant first.
-    pub fn u64_le(&mut self) -> Decoded<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
     /// An unsigned vint.
     #[inline]
     pub fn vint(&mut self) -> Decoded<u64> {

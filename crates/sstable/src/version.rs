@@ -39,6 +39,24 @@ impl Version {
         Version::ALL.into_iter().find(|version| version.name() == name)
     }
 
+    /// Why a version of that name, which is none of these, is not read.
+    pub(crate) fn why_unread(version: &str, format: &str) -> String {
+        let read = Version::ALL.map(Version::name).join(", ");
+        match version {
+            _ if format == "bti" => format!("it is of version {version} in format BTI: BTI is not read"),
+            "ms" | "mt" => format!("it is of version {version}, which has the index of BTI: BTI is not read"),
+            _ if version < "mc" => {
+                format!(
+                    "it is of version {version}, which is too old: {read} are read; Cassandra 3.11 can upgrade it"
+                )
+            }
+            _ if version.starts_with('p') => {
+                format!("it is of version {version}, which is too new: {read} are read")
+            }
+            _ => format!("its version is {version:?}, which is not known: {read} are read"),
+        }
+    }
+
     /// The two letters in file names.
     pub fn name(self) -> &'static str {
         match self {

@@ -59,15 +59,15 @@ use seal::{BLOCKS, HASHES, OFFSETS, Sealer};
 pub struct WriteOptions {
     /// How the data is compressed. Default LZ4 in the chunks of the version; `None` leaves it as it is.
     pub compression: Option<Compression>,
-    /// After how many bytes of a partition its index has a new block. Default 64 KiB.
+    /// After how many bytes of a partition its index has a new block; of 0, each row is one. Default 64 KiB.
     pub column_index_size: u32,
     /// Whether a block ends before the row that would make it larger than that, if rows go on as long as the last one.
     /// Default no: Cassandra's and ScyllaDB's end with the row that does. A block that is read with one request costs less
     /// by half a row.
     pub fits_blocks: bool,
-    /// The chance that the filter lets a key pass that is not there; 1 for no filter. Default 0.01.
+    /// The chance that the filter lets a key pass that is not there, above 0.0000671; 1 for no filter. Default 0.01.
     pub bloom_filter_fp_chance: f64,
-    /// Every how many partitions the summary has one. Default 128.
+    /// Every how many partitions the summary has one, at least 1. Default 128.
     pub min_index_interval: u32,
     /// Whether to write fences, where they spare reads something. Default yes. Tables of a secondary index have none.
     pub fences: bool,

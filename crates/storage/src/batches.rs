@@ -36,11 +36,15 @@ pub(crate) trait Opens {
     /// How much of what is worth a read an SSTable will bring: those that bring 1 together are opened at once, and no more.
     fn worth(&self, member: &Member) -> f64;
 
-    /// Whether that is known, or is what an average tells.
-    fn is_certain(&self) -> bool;
+    /// Whether that is known, as of whoever reads all of an SSTable, or is what an average tells.
+    fn is_certain(&self) -> bool {
+        true
+    }
 
     /// The partition in which one ends and the next one begins, if there may be such a one.
-    fn shared(&self, before: &Member, next: &Member) -> Option<PartitionKey>;
+    fn shared(&self, before: &Member, next: &Member) -> Option<PartitionKey> {
+        (before.last == next.first).then(|| next.first.clone())
+    }
 }
 
 /// What a lane has, one batch behind the other.

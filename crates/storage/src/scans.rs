@@ -86,12 +86,4 @@ impl Opens for Scans {
     fn worth(&self, member: &Member) -> f64 {
         member.sstable.data().file.len() as f64 / share(SCAN_READ_AHEAD, 1) as f64
     }
-
-    fn is_certain(&self) -> bool {
-        true
-    }
-
-    fn shared(&self, before: &Member, next: &Member) -> Option<PartitionKey> {
-        (before.last == next.first).then(|| next.first.clone())
-    }
 }

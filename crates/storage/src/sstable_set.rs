@@ -55,13 +55,13 @@ pub struct Member {
     pub sstable: Rc<SSTable>,
     /// Brings its rows to the columns of the table.
     pub columns: ColumnMap,
-    /// Its first and last partition.
+    /// Its first partition.
     pub first: PartitionKey,
     /// Its last partition.
     pub last: PartitionKey,
-    /// The least timestamp in it.
+    /// The least timestamp in it, in microseconds since the epoch, or whatever unit the writers use.
     pub min_timestamp: i64,
-    /// The greatest timestamp in it.
+    /// The greatest timestamp in it, in the same unit.
     pub max_timestamp: i64,
     /// What decides about its compaction.
     pub facts: SSTableFacts,

@@ -5,6 +5,8 @@
 //! fixtures/cassandra/<version>/<set>/compacted/sstables/<table>/…     dump/compacted__sstables__<table>__….json.gz
 //! fixtures/scylla/…/…-Data.db                                         ….dump.json.gz beside it
 //! ```
+//!
+//! The repository has the first of these lines; a larger collection, which may be beside it, has all three.
 
 use std::fs;
 use std::io::Read;

@@ -105,6 +105,9 @@ impl UnifiedSchema {
     /// Keys and clustering columns must sort alike. A column of several types gets the one that holds the
     /// values of all, as `text` does for `ascii` and `blob` for both.
     ///
+    /// # Errors
+    /// If keys or clustering columns do not sort alike, or a column has types of which none holds the values of all.
+    ///
     /// # Panics
     /// If there is no schema at all.
     pub fn of(schemas: &[&Schema]) -> Result<UnifiedSchema, MergeError> {

@@ -58,14 +58,6 @@ impl<S: Deref<Target = Schema>> RowMerger<S> {
         merged.shadowable = head.shadowable;
         (!merged.is_empty()).then_some(merged)
     }
-
-    /// The same of one version of a row.
-    pub fn merge_one(&mut self, row: Row, is_static: bool, active: DeletionTime) -> Option<Row> {
-        if active.is_live() && row.row_deletion().is_live() && row.complex_deletions.is_empty() {
-            return (!row.is_empty()).then_some(row);
-        }
-        self.merge(&mut vec![row], is_static, active)
-    }
 }
 
 /// Makes `cell` the winner of itself and another cell of the same column and path.

@@ -50,6 +50,9 @@ pub enum ShardKind {
 
 impl<'a> CounterContext<'a> {
     /// The context in `bytes`.
+    ///
+    /// # Errors
+    /// If they are none: a header or shards that are cut short.
     pub fn parse(bytes: &'a [u8]) -> Result<CounterContext<'a>, TypeError> {
         let mut rest = bytes;
         let marked = take_array(&mut rest).map(i16::from_be_bytes);

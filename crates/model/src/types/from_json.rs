@@ -14,6 +14,9 @@ use super::{CqlType, TypeError, UserType};
 
 impl CqlType {
     /// The bytes of the value that `json` describes.
+    ///
+    /// # Errors
+    /// If it describes no value of this type.
     pub fn from_json(&self, json: &Value) -> Result<Vec<u8>, TypeError> {
         match self {
             CqlType::List { element, .. } => self.list_from_json(element, json),
@@ -53,6 +56,9 @@ impl CqlType {
     }
 
     /// Appends the bytes of the value that the text of some JSON describes.
+    ///
+    /// # Errors
+    /// If it is no JSON, or describes no value of this type.
     pub fn put_json(&self, json: &str, out: &mut Vec<u8>) -> Result<(), TypeError> {
         match (self.unreversed(), plain_string(json)) {
             (CqlType::Text, Some(text)) => out.extend_from_slice(text.as_bytes()),

@@ -9,6 +9,9 @@ use super::{CqlType, TypeError, date, decimal, float, inet, uuid, varint};
 impl CqlType {
     /// The bytes of the value that `text` spells. Of most types that are not text, an empty one is the
     /// empty value.
+    ///
+    /// # Errors
+    /// If it spells no value of this type.
     pub fn from_text(&self, text: &str) -> Result<Vec<u8>, TypeError> {
         match self {
             CqlType::Ascii if !text.is_ascii() => Err(self.refuse_text(text, "it is not ASCII")),

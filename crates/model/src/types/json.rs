@@ -31,6 +31,9 @@ impl CqlType {
     ///
     /// Of a counter it is the number that the first eight bytes are, which is what `sstabledump` makes of a
     /// counter's cell; [`super::counter`] knows what was counted.
+    ///
+    /// # Errors
+    /// If the bytes are no value of this type.
     pub fn write_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         self.write_form(Form::Dumped, bytes, out)
     }
@@ -40,6 +43,9 @@ impl CqlType {
     ///
     /// What is read back as another value, though Cassandra lets them be written: an empty boolean, as `false`; an `inet` of 16 bytes that stands
     /// for one of four; a tuple with fewer fields, as one with nulls; other bits of a `NaN`; zeros in front of a `varint`. An empty `time` is not read back.
+    ///
+    /// # Errors
+    /// If the bytes are no value of this type.
     pub fn write_row_json(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         self.write_form(Form::Row, bytes, out)
     }
@@ -66,6 +72,9 @@ impl CqlType {
     }
 
     /// The JSON of a value.
+    ///
+    /// # Errors
+    /// If the bytes are no value of this type.
     pub fn to_json(&self, bytes: &[u8]) -> Result<String, TypeError> {
         let mut json = String::new();
         self.write_json(bytes, &mut json)?;

@@ -24,6 +24,9 @@ pub(super) const MAX_DEPTH: usize = 64;
 
 impl CqlType {
     /// Reads Cassandra's name of a type. An empty name is `blob`, as it is to Cassandra.
+    ///
+    /// # Errors
+    /// If it is none, or types nest more than 64 deep.
     pub fn parse(text: &str) -> Result<CqlType, TypeError> {
         let mut parser = Parser { text, at: 0, depth: 0 };
         parser.skip_blanks();

@@ -16,6 +16,9 @@ pub type FindUserType<'a> = dyn Fn(Option<&str>, &str) -> Option<UserType> + 'a;
 
 impl CqlType {
     /// Reads CQL's name of a type.
+    ///
+    /// # Errors
+    /// If it is none, a user defined type is not known, or types nest more than 64 deep.
     pub fn parse_cql(text: &str, find: &FindUserType<'_>) -> Result<CqlType, TypeError> {
         let mut parser = Parser { text, at: 0, depth: 0, find };
         let parsed = parser.parse_type()?;

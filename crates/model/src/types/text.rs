@@ -13,6 +13,9 @@ use super::{CqlType, TypeError, date, decimal, float, inet, uuid, varint};
 
 impl CqlType {
     /// Appends the text of a value; what is not valid has none.
+    ///
+    /// # Errors
+    /// If the bytes are no value of this type.
     pub fn write_text(&self, bytes: &[u8], out: &mut String) -> Result<(), TypeError> {
         match self {
             CqlType::Tuple(fields) => return self.write_fields(fields.iter(), bytes, out),
@@ -39,6 +42,9 @@ impl CqlType {
     }
 
     /// The text of a value.
+    ///
+    /// # Errors
+    /// If the bytes are no value of this type.
     pub fn to_text(&self, bytes: &[u8]) -> Result<String, TypeError> {
         let mut text = String::new();
         self.write_text(bytes, &mut text)?;

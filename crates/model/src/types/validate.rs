@@ -11,6 +11,9 @@ impl CqlType {
     ///
     /// A counter is checked as the number that clients see; its cells hold a context, see
     /// [`CqlType::validate_cell`].
+    ///
+    /// # Errors
+    /// If they are none.
     pub fn validate(&self, bytes: &[u8]) -> Result<(), TypeError> {
         match self {
             CqlType::Boolean => self.expect_len(bytes, &[0, 1]),
@@ -38,6 +41,9 @@ impl CqlType {
 
     /// Checks the value of a cell of a column of this type: of a multi-cell collection, one element; of a
     /// counter, a context.
+    ///
+    /// # Errors
+    /// If it is none.
     pub fn validate_cell(&self, bytes: &[u8]) -> Result<(), TypeError> {
         match self {
             CqlType::Counter => CounterContext::parse(bytes).map(|_| ()),

@@ -2,6 +2,7 @@
 
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -20,24 +21,9 @@ pub(super) struct Perf {
 impl Perf {
     pub(super) fn run(self) -> Result<()> {
         let program = program()?;
-        let error = run_instead(Command::new(&program).args(self.arguments));
+        // With its signals, and how it ends; this comes back only if it cannot be run.
+        let error = Command::new(&program).args(self.arguments).exec();
         Err(Error::file(&program, format!("it cannot be run: {error}")))
-    }
-}
-
-/// Runs another program in the place of this one, with its signals and how it ends. Why it could not be run, if this comes back.
-#[cfg(unix)]
-fn run_instead(command: &mut Command) -> std::io::Error {
-    std::os::unix::process::CommandExt::exec(command)
-}
-
-/// Runs another program and ends as it does. Why it could not be run, if this comes back.
-#[cfg(not(unix))]
-fn run_instead(command: &mut Command) -> std::io::Error {
-    match command.status() {
-        // What went wrong, it has said itself.
-        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
-        Err(error) => error,
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) struct Read {
     ///
     /// fences_requests, fences_bytes: those of them that were for Fences.db.
     ///
-    /// filter_requests, filter_bytes: those of them that were for pages of the bloom filter, in BloomPages.db.
+    /// filter_requests, filter_bytes: those of them that were for filters: Filter.db, BloomPages.db and RowFilter.db.
     ///
     /// summary_requests, summary_bytes: those of them that were for Summary.db.
     ///

@@ -33,7 +33,7 @@ pub(super) struct Served {
     handed: RefCell<VecDeque<LocalFuture<()>>>,
     /// Whether who borrows the shard may wait for its disk.
     pub(super) patience: Patience,
-    /// Whether there is anything of that, or it failed: known without the floor.
+    /// Whether something was handed over, or whoever borrowed the shard failed: known without the floor.
     is_called: AtomicBool,
     /// A job has ended, has been handed over, or has failed.
     changed: Signal,

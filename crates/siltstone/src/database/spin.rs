@@ -51,6 +51,7 @@ mod tests {
             }),
             None
         );
-        assert_eq!(looks > 1, *HAS_OTHERS);
+        // With one CPU it is looked once; with more, how often is a matter of who else wants them.
+        assert!(looks == 1 || *HAS_OTHERS, "{looks}");
     }
 }

@@ -24,7 +24,7 @@ pub struct SSTableFacts {
     pub level: u32,
     /// The least timestamp, in microseconds since the epoch, or whatever unit the writers use.
     pub min_timestamp: i64,
-    /// The greatest timestamp.
+    /// The greatest timestamp, in the same unit.
     pub max_timestamp: i64,
     /// When the first tombstone was made or the first cell expires, in seconds since the epoch.
     pub min_local_deletion_time: i64,
@@ -122,7 +122,7 @@ pub struct View<'a> {
     pub now: i64,
     /// Tombstones made before this second may go: `now` less the table's `gc_grace_seconds`.
     pub gc_before: i64,
-    /// The least timestamp in the memtables; `None` where they are empty.
+    /// The least timestamp in the memtables, in the unit of those of SSTables; `None` where they are empty.
     pub memtable_min_timestamp: Option<i64>,
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use model::merge::{ColumnMap, Direction, Mapped, Merge};
-use model::{PartitionKey, Schema, Token};
+use model::{Schema, Token};
 use sstable::data::reader::DataReader;
 
 use crate::Result;
@@ -41,13 +41,5 @@ impl Opens for Inputs {
 
     fn worth(&self, member: &Member) -> f64 {
         member.sstable.data().file.len() as f64 / share_of_compaction(1) as f64
-    }
-
-    fn is_certain(&self) -> bool {
-        true
-    }
-
-    fn shared(&self, before: &Member, next: &Member) -> Option<PartitionKey> {
-        (before.last == next.first).then(|| next.first.clone())
     }
 }

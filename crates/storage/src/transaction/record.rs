@@ -1,10 +1,10 @@
 //! A line of a transaction log, as Cassandra writes it.
 //!
 //! ```text
-//! ADD:[/d/ks/t-1/nb-7-big-,0,8][3613697770]
-//! REMOVE:[/d/ks/t-1/nb-5-big-,1700000000123,9][2613697770]
+//! ADD:[/d/ks/t-1/nb-7-big-,0,8][2736087233]
+//! REMOVE:[/d/ks/t-1/nb-5-big-,1700000000123,9][3024202612]
 //! COMMIT:[,0,0][2613697770]
-//! ABORT:[,0,0][1234567890]
+//! ABORT:[,0,0][737437348]
 //!         │                │             │  └ checksum, decimal
 //!         │                │             └ how many files there are; of a new SSTable any number
 //!         │                └ when the last of them was written, in milliseconds; 0 of a new SSTable

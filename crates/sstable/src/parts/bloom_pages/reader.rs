@@ -57,6 +57,9 @@ pub(super) type Loaded = Result<Rc<[Rc<Page>]>>;
 impl BloomPages {
     /// Opens the pages in `file`, if they are of the SSTable of this version and binding; otherwise says why not. Those
     /// that are few beside the cache are read now, with the same request.
+    ///
+    /// # Errors
+    /// Why they are not used, in words: they cannot be read, are damaged, or are of another SSTable.
     pub async fn open(
         file: File,
         hand: FilterPages,
