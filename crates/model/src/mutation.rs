@@ -135,9 +135,12 @@ fn check_cells(row: &Row, columns: &[Column]) -> Result<(), String> {
             return Err(wrong("its timestamp stands for none"));
         }
         before = Some(cell);
+        if let (Some(paths), Some(path)) = (of.cell_path_type(), &cell.path) {
+            check_len(paths, path).map_err(|error| wrong(&error))?;
+        }
+        let of = of.cell_value_type(cell.path.as_deref()).ok_or_else(|| wrong("there is no such field"))?;
         if let CellValue::Value(value) = &cell.value {
-            let of = of.cell_value_type(cell.path.as_deref());
-            of.map_or(Ok(()), |of| check_len(of, value)).map_err(|error| wrong(&error))?;
+            check_len(of, value).map_err(|error| wrong(&error))?;
         }
     }
     let deleted = row.complex_deletions.iter().map(|(column, _)| *column);
@@ -153,6 +156,7 @@ fn check_cells(row: &Row, columns: &[Column]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::UserType;
     use crate::{Bytes, Clustering};
 
     #[test]
@@ -186,7 +190,10 @@ mod tests {
             name: name.as_bytes().into(),
             data_type: CqlType::parse_cql(of, &|_, _| None).unwrap(),
         };
-        let regulars = vec![column("v", "int"), column("m", "map<int, text>")];
+        let fields = vec![("a".to_owned(), CqlType::Int)];
+        let of = UserType { keyspace: "k".into(), name: "t".into(), fields, frozen: false };
+        let of_fields = Column { name: b"u"[..].into(), data_type: CqlType::Udt(Box::new(of)) };
+        let regulars = vec![column("v", "int"), column("m", "map<int, text>"), of_fields];
         let schema = Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), regulars);
         let cell = |column, path: Option<&[u8]>, value: &[u8]| Cell {
             column,
@@ -211,7 +218,8 @@ mod tests {
         // Neither is a value of its type, which keeps no file from being written.
         assert_eq!(check(&|m| m.rows[0].cells[1] = cell(1, Some(&int(1)), b"\xff")), "");
         assert_eq!(check(&|m| m.rows[0].cells[0] = cell(0, None, b"")), "");
-        let wrong: [(&str, &Change<'_>); 9] = [
+        assert_eq!(check(&|m| m.rows[0].cells.push(cell(2, Some(&[0, 0]), &int(4)))), "");
+        let wrong: [(&str, &Change<'_>); 13] = [
             ("another number of values than 1", &|m| m.rows[0].clustering = Clustering::empty()),
             ("without static columns", &|m| {
                 m.static_row = Some(Row { deletion, ..Row::new(Clustering::empty()) });
@@ -223,7 +231,15 @@ mod tests {
             ("have a path", &|m| m.rows[0].cells[1] = cell(1, None, b"a")),
             ("there twice", &|m| m.rows[0].cells.insert(0, cell(0, None, &int(4)))),
             ("out of order", &|m| m.rows[0].cells.swap(0, 1)),
-            ("a column of number 2, where there are 2", &|m| m.rows[0].cells.push(cell(2, None, b""))),
+            ("a column of number 3, where there are 3", &|m| m.rows[0].cells.push(cell(3, None, b""))),
+            ("a cell of m: 3 bytes", &|m| m.rows[0].cells.push(cell(1, Some(&[1, 2, 3]), b""))),
+            ("a cell of u: there is no such field", &|m| {
+                m.rows[0].cells.push(cell(2, Some(&[0xff, 0xff]), &int(4)));
+            }),
+            ("a cell of u: there is no such field", &|m| {
+                m.rows[0].cells.push(Cell { value: CellValue::Tombstone, ..cell(2, Some(&[0, 1]), b"") });
+            }),
+            ("a cell of u: 1 bytes", &|m| m.rows[0].cells.push(cell(2, Some(&[0]), &int(4)))),
             ("of one cell", &|m| m.rows[0].complex_deletions.push((0, deletion))),
         ];
         for (what, change) in wrong {

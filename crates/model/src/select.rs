@@ -43,12 +43,19 @@ fn collection(cells: &[Cell], mut put_element: impl FnMut(&Cell, &mut Vec<u8>)) 
     bytes
 }
 
+/// A cell of a field that there is not, as a damaged or foreign file may have one, hides no other.
 fn user_type(fields: usize, cells: &[Cell]) -> Vec<u8> {
+    let mut values = vec![None; fields];
+    for cell in cells {
+        let field = path(cell).try_into().map(u16::from_be_bytes).ok();
+        if let Some(place) = field.and_then(|field| values.get_mut(usize::from(field))) {
+            *place = Some(value(cell));
+        }
+    }
     let mut bytes = Vec::new();
-    let mut cells = cells.iter().peekable();
-    for field in 0..fields as u16 {
-        match cells.next_if(|cell| path(cell) == field.to_be_bytes()) {
-            Some(cell) => put(value(cell), &mut bytes),
+    for value in values {
+        match value {
+            Some(value) => put(value, &mut bytes),
             None => bytes.extend_from_slice(&(-1_i32).to_be_bytes()),
         }
     }
@@ -110,7 +117,7 @@ mod tests {
     fn a_user_type_has_all_its_fields() {
         let fields = ["a", "b", "c"].map(|name| (name.to_owned(), CqlType::Text)).to_vec();
         let udt = UserType { keyspace: "k".into(), name: "t".into(), fields, frozen: false };
-        let cells = [cell(Some(&[0, 1]), b"x")];
+        let cells = [cell(Some(&[0xff, 0xff]), b"y"), cell(Some(&[0, 1]), b"x"), cell(Some(&[0, 3]), b"z")];
         let expected = b"\xff\xff\xff\xff\0\0\0\x01x\xff\xff\xff\xff".to_vec();
         assert_eq!(bytes_of(&CqlType::Udt(Box::new(udt)), &cells), Some(expected));
     }

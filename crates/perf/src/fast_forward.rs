@@ -26,14 +26,11 @@ use sstable::{Search, Version};
 
 use self::bench::{Bench, Reading};
 use self::cases::{Case, Group};
-use self::dataset::{DESCRIPTION, Dataset, Shape};
+use self::dataset::{DESCRIPTION, Dataset, MOST_BLOCK, MOST_BYTES, MOST_ROWS, Shape};
 use self::figures::Summary;
 use self::output::{Json, Output, Text};
 use crate::arguments::{Format, Machine, Printing, seconds, versions};
 use crate::{interrupted, room};
-
-/// So many rows have int clustering keys, with absent ones between them.
-const MOST_ROWS: i64 = 1_000_000_000;
 
 /// Slices and skips of a large partition and of many small ones.
 ///
@@ -73,13 +70,13 @@ pub struct FastForward {
     #[arg(long)]
     populate: bool,
 
-    /// Rows of each dataset [default: 1000000]. Without --populate, as the other options of what is written, it is what the datasets that
+    /// Rows of each dataset, 1 to a thousand million [default: 1000000]. Without --populate, as the other options of what is written, it is what the datasets that
     /// are there must have.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_ROWS))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ROWS)))]
     rows: Option<u32>,
 
-    /// Bytes of the value of each row that is written [default: 200].
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    /// Bytes of the value of each row that is written, 1 to 1048576 [default: 200].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BYTES)))]
     value_size: Option<u32>,
 
     /// Where the datasets are, a folder each.
@@ -95,7 +92,7 @@ pub struct FastForward {
     run_tests: Vec<Group>,
 
     /// After how much of a partition the index that is written has a new block [default: 64].
-    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BLOCK)))]
     column_index_size_in_kb: Option<u32>,
 
     /// The version that is written [default: me].
@@ -235,8 +232,13 @@ impl FastForward {
             compression: self.with_compression,
             fences: self.fences.unwrap_or(true),
         };
+        let folder_of = |dataset: Dataset| dataset.folder(&self.data_directory);
+        // Before any of them is in the place of one that was there.
         for dataset in self.populated() {
-            let folder = dataset.folder(&self.data_directory);
+            room::check(&folder_of(dataset), DESCRIPTION)?;
+        }
+        for dataset in self.populated() {
+            let folder = folder_of(dataset);
             let megabytes = u64::from(shape.rows) * u64::from(shape.value_size) / 1_000_000;
             eprintln!("{}: {} rows are written, {megabytes} MB of values", dataset.name(), shape.rows);
             let written = populate::populate(shard.disk(), dataset, &shape, &folder).await?;
@@ -341,8 +343,11 @@ impl FastForward {
         let datasets = self.datasets();
         let groups = chosen(&self.run_tests).into_iter();
         let groups: Vec<_> = groups.filter(|group| datasets.contains(&group.dataset())).collect();
-        let is_there =
-            |group: &&Group| group.dataset().folder(&self.data_directory).join(DESCRIPTION).exists();
+        // What cannot be looked at is there, and is told of when it is read.
+        let is_there = |group: &&Group| {
+            let description = group.dataset().folder(&self.data_directory).join(DESCRIPTION);
+            description.try_exists().unwrap_or(true)
+        };
         let of_what_is_there: Vec<_> = groups.iter().filter(is_there).copied().collect();
         let is_free = self.datasets.is_empty() && self.run_tests.is_empty();
         if is_free && !of_what_is_there.is_empty() { of_what_is_there } else { groups }

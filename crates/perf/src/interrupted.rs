@@ -2,10 +2,14 @@
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
 use nix::sys::signal::{SigSet, Signal};
 use siltstone::{Error, Result};
+
+/// What comes so soon behind the first interrupt is the same one: who ends other programs, as `timeout` does, asks the process and then its group.
+const SAME: Duration = Duration::from_millis(500);
 
 /// The signal that came; 0 as long as none did.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -21,10 +25,14 @@ pub fn listen() {
         return;
     }
     let wait = move || {
+        let mut first: Option<Instant> = None;
         while let Ok(signal) = signals.wait() {
-            if SIGNAL.swap(signal as i32, Ordering::Relaxed) != 0 {
-                process::exit(i32::from(exit_code_of(signal as i32)));
+            match first {
+                Some(first) if first.elapsed() < SAME => continue,
+                Some(_) => process::exit(i32::from(exit_code_of(signal as i32))),
+                None => first = Some(Instant::now()),
             }
+            SIGNAL.store(signal as i32, Ordering::Relaxed);
             // Whoever reads that may be gone by the same interrupt.
             _ = writeln!(
                 io::stderr(),

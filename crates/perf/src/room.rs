@@ -54,6 +54,17 @@ pub(crate) fn begin<'a>(folder: &'a Path, description: &str) -> Result<Begun<'a>
     Ok(Begun { folder, _locked: begun })
 }
 
+/// That there is room for a dataset in a folder, or none yet: nothing is changed.
+///
+/// # Errors
+/// A folder that holds something else; what the operating system says.
+pub(crate) fn check(folder: &Path, description: &str) -> Result<()> {
+    match folder.try_exists() {
+        Ok(false) => Ok(()),
+        _ => files_of_dataset(folder, description).map(drop),
+    }
+}
+
 /// The files of a dataset, but for the one that says that it was begun.
 fn files_of_dataset(folder: &Path, description: &str) -> Result<Vec<PathBuf>> {
     let refused = |error: std::io::Error| Error::file(folder, error.to_string());

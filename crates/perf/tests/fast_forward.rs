@@ -307,9 +307,12 @@ fn what_is_not_there_is_said() {
     assert!(stderr(&output).contains("--populate"), "{}", stderr(&output));
     std::fs::create_dir(folder.path().join("small-part")).unwrap();
     std::fs::write(folder.path().join("small-part/letter.txt"), "dear").unwrap();
-    let output = run(folder.path(), &["--populate", "--datasets", "small-part", "--rows", "1"]);
-    assert_eq!(code(&output), 1);
-    assert!(stderr(&output).contains("letter.txt: this is no part of a dataset"), "{}", stderr(&output));
+    for datasets in ["small-part", "large-part-ds1,small-part"] {
+        let output = run(folder.path(), &["--populate", "--datasets", datasets, "--rows", "1"]);
+        assert_eq!(code(&output), 1);
+        assert!(stderr(&output).contains("letter.txt: this is no part of a dataset"), "{}", stderr(&output));
+        assert!(!folder.path().join("large-part-ds1").exists(), "all are looked at before one is written");
+    }
     assert_eq!(code(&run(folder.path(), &["--run-tests", "all"])), 2);
 }
 

@@ -10,7 +10,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -25,6 +25,15 @@ use crate::defaults::CHUNK;
 
 /// What it was made of, beside the SSTable.
 pub const DESCRIPTION: &str = "dataset.json";
+
+/// How many rows a dataset has at the most: the clustering keys of twice as many are numbers of 32 bits.
+pub const MOST_ROWS: u32 = 1_000_000_000;
+
+/// How large its values are at the most. Bytes.
+pub const MOST_BYTES: u32 = 1 << 20;
+
+/// How large blocks of its index are at the most. KiB.
+pub const MOST_BLOCK: u32 = 1 << 20;
 
 /// The key of the large partition.
 const LARGE_KEY: i32 = 0;
@@ -137,16 +146,19 @@ impl Shape {
         })
     }
 
+    /// What it describes; `None` if no dataset of that can have been written.
     fn of_json(value: &Value) -> Option<Shape> {
         let number = |name: &str| value[name].as_u64().and_then(|number| u32::try_from(number).ok());
+        let within =
+            |name: &str, range: RangeInclusive<u32>| number(name).filter(|number| range.contains(number));
         let compression = value["compression"].as_bool()?;
         if compression && number("chunk_size") != Some(CHUNK) {
             return None;
         }
         Some(Shape {
-            rows: number("rows")?,
-            value_size: number("value_size")?,
-            column_index_size_in_kb: number("column_index_size_in_kb")?,
+            rows: within("rows", 1..=MOST_ROWS)?,
+            value_size: within("value_size", 1..=MOST_BYTES)?,
+            column_index_size_in_kb: within("column_index_size_in_kb", 1..=MOST_BLOCK)?,
             format: Version::parse(value["sstable_format"].as_str()?)?,
             compression,
             fences: value["fences"].as_bool()?,
@@ -229,6 +241,12 @@ mod tests {
         shape.write(folder.path()).unwrap();
         assert_eq!(Shape::read(folder.path()).unwrap(), Some(shape));
         assert!(shape.data_file(folder.path()).ends_with("oa-1-big-Data.db"));
+        let mut other = shape.to_json();
+        for rows in [0, u64::from(MOST_ROWS) + 1, u64::from(u32::MAX) + 1] {
+            other["rows"] = rows.into();
+            fs::write(folder.path().join(DESCRIPTION), other.to_string()).unwrap();
+            assert!(Shape::read(folder.path()).is_err(), "{rows}");
+        }
         fs::write(folder.path().join(DESCRIPTION), "{}").unwrap();
         assert!(Shape::read(folder.path()).is_err());
     }

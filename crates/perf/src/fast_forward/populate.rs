@@ -49,7 +49,7 @@ pub async fn populate(disk: &Disk, dataset: Dataset, shape: &Shape, folder: &Pat
 }
 
 async fn push_all(writer: &mut SSTableWriter, dataset: Dataset, shape: &Shape) -> Result<()> {
-    let values = values(shape.value_size);
+    let values = values(shape.rows.min(VALUES), shape.value_size);
     let mut number = 0;
     for partition in dataset.keys(shape.rows) {
         let start = PartitionStart { key: key(partition), deletion: DeletionTime::LIVE };
@@ -73,13 +73,13 @@ async fn push_all(writer: &mut SSTableWriter, dataset: Dataset, shape: &Shape) -
     Ok(())
 }
 
-/// Values of which half repeats and half does not: compressors find something, but not everything.
-fn values(bytes: u32) -> Vec<Bytes> {
+/// So many values, of which half repeats and half does not: compressors find something, but not everything.
+fn values(count: u32, bytes: u32) -> Vec<Bytes> {
     let random = Random::new(1);
     let value = |_| {
         (0..bytes).map(|at| if at < bytes / 2 { random.below(256) as u8 } else { 0 }).collect::<Vec<u8>>()
     };
-    (0..VALUES).map(value).map(Bytes::from).collect()
+    (0..count).map(value).map(Bytes::from).collect()
 }
 
 #[cfg(test)]
@@ -89,14 +89,14 @@ mod tests {
     /// Other values would be other files by the same name.
     #[test]
     fn values_are_those_of_datasets_that_are_there() {
-        let values = values(10);
+        let values = values(VALUES, 10);
         assert_eq!(values[0][..5], [108, 130, 165, 98, 203]);
         assert_eq!(values[1023][..5], [167, 127, 21, 89, 53]);
     }
 
     #[test]
     fn half_of_a_value_repeats() {
-        let values = values(10);
+        let values = values(VALUES, 10);
         assert_eq!((values.len(), values[0].len()), (1024, 10));
         assert_ne!(values[0][..5], values[1][..5]);
         assert_eq!(values[0][5..], [0; 5]);

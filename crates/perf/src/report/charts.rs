@@ -75,6 +75,7 @@ fn reading(run: &Value) -> String {
             " Read through the page cache of the operating system: not cold, and not to be set beside what was published.",
         ),
         (run["io_uring"] == false, " Read by a pool of threads, without io_uring."),
+        (run["interrupted"] == true, " Interrupted: this is what was found by then."),
     ];
     parts.into_iter().filter(|(is_so, _)| *is_so).map(|(_, told)| told).collect()
 }

@@ -1,5 +1,7 @@
 //! Collections and user types cut into the cells of their elements.
 
+use std::fmt;
+
 use model::types::UserType;
 use model::{Bytes, CqlType};
 
@@ -26,16 +28,24 @@ pub(super) fn elements_of<'a>(of: &CqlType, bytes: &'a [u8]) -> Option<Vec<Eleme
 
 /// The path of an element's cell: the key of a map, the element of a set, the name of a field, the id of a list's element.
 pub(super) fn path_of(column: &str, of: &CqlType, element: &Value) -> Result<Bytes> {
+    let unknown = |field: &dyn fmt::Display| Error::Usage(format!("{column} has no field {field}"));
     if let (CqlType::Udt(udt), Value::Text(name)) = (of, element) {
-        let at = udt.fields.iter().position(|(field, _)| field == name);
-        let at = at.ok_or_else(|| Error::Usage(format!("{column} has no field {name}")))?;
+        let at = udt.fields.iter().position(|(field, _)| field == name).ok_or_else(|| unknown(name))?;
         return Ok(Bytes::from(&(at as u16).to_be_bytes()[..]));
     }
     let path_type = of.cell_path_type().expect("only columns of many cells have elements");
-    let bytes = element.encode(column, path_type)?;
-    bytes
-        .map(|bytes| Bytes::from(&*bytes))
-        .ok_or_else(|| Error::Usage(format!("{column}: an element cannot be null")))
+    let Some(path) = element.encode(column, path_type)? else {
+        return Err(Error::Usage(format!("{column}: an element cannot be null")));
+    };
+    match of.cell_value_type(Some(&path)) {
+        Some(_) => Ok(Bytes::from(&*path)),
+        // A field may be named by its number, of which there is one for each.
+        None => {
+            let number =
+                path_type.to_text(&path).map_err(|error| Error::Usage(format!("{column}: {error}")))?;
+            Err(unknown(&number))
+        }
+    }
 }
 
 /// The fields that are set.

@@ -304,7 +304,7 @@ impl One<'_> {
             Change::Put(put) => {
                 let (element, value) = &**put;
                 let path = path_of(name, of, element)?;
-                let data_type = of.cell_value_type(Some(&path)).unwrap_or(of);
+                let data_type = of.cell_value_type(Some(&path)).expect("paths are those of elements");
                 row.cells.push(match value.encode(name, data_type)? {
                     Some(value) => self.cell(column, Some(path), Bytes::from(&*value)),
                     None => self.tombstone(column, Some(path)),

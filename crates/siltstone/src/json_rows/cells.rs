@@ -154,6 +154,8 @@ impl JsonRows {
                 }
             };
         }
+        let place = path.clone().map(|path| &parts.values.bytes[path]);
+        let of = kind.cell_value_type(place).ok_or_else(|| Refusal::new("path: there is no such field"))?;
         let timestamp = self.times.timestamp(cell, "tstamp", row)?;
         let told_ttl = ttl(cell, timestamp)?;
         if let Some(deletion) = cell.take_object("deletion_info")? {
@@ -165,8 +167,6 @@ impl JsonRows {
             parts.cells.push(Draft { column, timestamp, ttl, path, value: None });
             return Ok(());
         }
-        let place = path.clone().map(|path| &parts.values.bytes[path]);
-        let of = kind.cell_value_type(place).ok_or_else(|| Refusal::new("path: there is no such field"))?;
         let value = read_value(of, cell, &mut parts.values.bytes)?;
         let ttl = told_ttl.unwrap_or(Ttl::of(row));
         parts.cells.push(Draft { column, timestamp, ttl, path, value: Some(value) });

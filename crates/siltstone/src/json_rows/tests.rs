@@ -228,6 +228,8 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         (of_cell(r#""name":"v","path":["a"],"value":1"#), "rows:1: cells: \"v\": path: a int has but one cell"),
         (of_cell(r#""name":"m","value":1"#), "rows:1: cells: \"m\": path is missing: each cell of a map<text, int> has one"),
         (of_cell(r#""name":"a","path":["city"],"value":1"#), "rows:1: cells: \"a\": path: there is no field city"),
+        (of_cell(r#""name":"a","path_bytes":"0xffff","deletion_info":{"local_delete_time":5}"#), "rows:1: cells: \"a\": path: there is no such field"),
+        (of_cell(r#""name":"a","path_bytes":"0x00","value":1"#), "rows:1: cells: \"a\": path: there is no such field"),
         (of_cell(r#""name":"v","value":1,"size":2"#), "rows:1: cells: \"v\": size is not a member of a cell"),
         (of_row(r#""cells":[{"name":"v","value":1,"tstamp":1},{"name":"v","value":1,"tstamp":1}]"#), "rows:1: cells: a cell is there twice"),
         (r#"{"type":"row","key":["7"],"clustering":[1]}"#.to_owned(), "rows:1: clustering: it has 1 values; expected a clustering of types (int, text)"),

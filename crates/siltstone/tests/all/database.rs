@@ -496,6 +496,25 @@ fn a_type_in_a_key_gets_a_field() {
     database.close().wait().unwrap();
 }
 
+#[test]
+fn a_field_that_is_not_there_is_refused_by_whatever_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let create = "CREATE TYPE ks.p (a int, b int); CREATE TABLE ks.t (k int PRIMARY KEY, u p)";
+    let table = database.create_table(create).wait().unwrap();
+    let write = |field: Value, value: i32| table.write(Write::update(1, ()).put("u", field, value)).wait();
+    write(Value::from("a"), 5).unwrap();
+    write(Value::from(1), 6).unwrap();
+    for (field, named) in [(Value::from("c"), "c"), (Value::from(2), "2"), (Value::from(-1), "-1")] {
+        let error = write(field.clone(), 7).unwrap_err().to_string();
+        assert!(error.contains(&format!("u has no field {named}")), "{error}");
+        let removed = table.write(Write::update(1, ()).remove("u", field)).wait();
+        assert_eq!(removed.unwrap_err().to_string(), error);
+    }
+    let row = table.get(1, ()).wait().unwrap().unwrap().to_json().unwrap();
+    assert!(row.contains(r#""u":{"a":5,"b":6}"#), "{row}");
+}
+
 /// Cassandra 3.0 knew user defined types only as frozen ones, and does not say in its files that they are: the schema does.
 #[test]
 fn types_of_cassandra_3_0_are_frozen_by_the_schema() {

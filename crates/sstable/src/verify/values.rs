@@ -100,12 +100,49 @@ fn validate(data_type: &CqlType, cell: &Cell) -> Result<(), TypeError> {
     if let (Some(path), Some(path_type)) = (&cell.path, data_type.cell_path_type()) {
         path_type.validate(path)?;
     }
+    let Some(value_type) = data_type.cell_value_type(cell.path.as_deref()) else {
+        return Err(TypeError::Bytes { kind: "user defined type", what: "it has no such field".to_owned() });
+    };
     match &cell.value {
         CellValue::Tombstone => Ok(()),
         CellValue::Value(value) if data_type.is_counter() => data_type.validate_cell(value),
-        CellValue::Value(value) => match data_type.cell_value_type(cell.path.as_deref()) {
-            Some(value_type) => value_type.validate(value),
-            None => Ok(()),
-        },
+        CellValue::Value(value) => value_type.validate(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Bytes;
+    use model::time::NO_DELETION_TIME;
+    use model::types::UserType;
+
+    use super::*;
+
+    #[test]
+    fn cells_are_of_elements_that_there_can_be() {
+        let cell = |path: Option<&[u8]>, value: CellValue| Cell {
+            column: 0,
+            ttl: 0,
+            timestamp: 1,
+            local_deletion_time: NO_DELETION_TIME,
+            path: path.map(Bytes::from),
+            value,
+        };
+        let value = |bytes: &[u8]| CellValue::Value(Bytes::from(bytes));
+        let is_sound = |of: &CqlType, cell: Cell| validate(of, &cell).is_ok();
+        assert!(is_sound(&CqlType::Int, cell(None, value(&[0; 4]))));
+        assert!(!is_sound(&CqlType::Int, cell(None, value(&[0; 3]))));
+        let map = CqlType::map(CqlType::Int, CqlType::Text, false);
+        assert!(is_sound(&map, cell(Some(&[0; 4]), value(b"x"))));
+        assert!(!is_sound(&map, cell(Some(&[0; 4]), value(b"\xff"))));
+        assert!(!is_sound(&map, cell(Some(&[0; 3]), CellValue::Tombstone)));
+        let fields = vec![("a".to_owned(), CqlType::Int)];
+        let of = UserType { keyspace: "k".into(), name: "t".into(), fields, frozen: false };
+        let udt = CqlType::Udt(Box::new(of));
+        assert!(is_sound(&udt, cell(Some(&[0, 0]), value(&[0; 4]))));
+        for path in [&[0, 1][..], &[0xff, 0xff]] {
+            assert!(!is_sound(&udt, cell(Some(path), value(&[0; 4]))));
+            assert!(!is_sound(&udt, cell(Some(path), CellValue::Tombstone)));
+        }
     }
 }

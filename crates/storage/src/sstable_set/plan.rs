@@ -60,10 +60,14 @@ impl Group {
             if !member.sstable.has_tokens() || member.is_uncertain.get() {
                 return None;
             }
-            let partitions = member.facts.partitions;
+            let (partitions, index_len) = (member.facts.partitions, member.sstable.index_len());
+            // Each has some bytes of Index.db: Statistics.db is damaged, and before `na` nothing tells so.
+            if partitions > index_len {
+                return None;
+            }
             group.places.push(place);
             group.partitions = group.partitions.checked_add(partitions)?;
-            group.cost += partitions.max(member.sstable.index_len() / BYTES_OF_A_LOOK);
+            group.cost += partitions.max(index_len / BYTES_OF_A_LOOK);
         }
         Some(group)
     }

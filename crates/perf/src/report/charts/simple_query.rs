@@ -51,11 +51,23 @@ pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
     Some(charts)
 }
 
-/// The parameters, with the fences that the SSTables had in the place of those that were asked for.
+/// The parameters, with the fences that the SSTables had in the place of those that were asked for, and how many operations and seconds there
+/// were if it was interrupted.
 fn parameters(results: &Value) -> Value {
     let mut parameters = results["parameters"].clone();
-    if let (Some(fields), false) = (parameters.as_object_mut(), results["fences"].is_null()) {
-        fields.insert("fences".to_owned(), results["fences"].clone());
+    let Some(fields) = parameters.as_object_mut() else { return parameters };
+    let mut put = |name: &str, value: &Value| drop(fields.insert(name.to_owned(), value.clone()));
+    if !results["fences"].is_null() {
+        put("fences", &results["fences"]);
+    }
+    if results["interrupted"] == true {
+        put("interrupted", &results["interrupted"]);
+        let alone = results["lines"].as_array().and_then(|lines| <&[Value; 1]>::try_from(&lines[..]).ok());
+        if let Some([line]) = alone {
+            let asked_for =
+                if results["parameters"]["operations"].is_null() { "duration" } else { "operations" };
+            put(asked_for, &line[if asked_for == "duration" { "seconds" } else { "operations" }]);
+        }
     }
     parameters
 }
@@ -219,6 +231,20 @@ mod tests {
             [(0.0, 7774.96)],
             "the median of the published seconds"
         );
+    }
+
+    #[test]
+    fn an_interrupted_run_is_told_as_it_was() {
+        let drawn = |parameters: Value| {
+            let lines = [json!({ "tps": 5.0, "operations": 40, "seconds": 0.25 })];
+            let results =
+                json!({ "parameters": parameters, "stats": {}, "interrupted": true, "lines": lines });
+            charts(&results).unwrap().remove(0)
+        };
+        assert_eq!(drawn(json!({ "operations": 100_000 })).x.names, ["40 operations"]);
+        let some = drawn(json!({ "duration": 5.0 }));
+        assert_eq!(some.x.names, ["0.25 seconds"]);
+        assert!(some.note.contains("Interrupted"), "{}", some.note);
     }
 
     #[test]

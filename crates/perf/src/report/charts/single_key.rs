@@ -10,6 +10,9 @@ use super::{grouped, ours};
 const PERCENTILES: [(&str, f64); 4] =
     [("median", 2.0), ("95th percentile", 20.0), ("99th percentile", 100.0), ("99.9th percentile", 1000.0)];
 
+/// How many rows each of the published program's SSTables has.
+const PUBLISHED_ROWS: u32 = 10_000;
+
 /// Ratios of these are drawn: what is above them tells of the machine rather than of the reads.
 const RATIOS: [&str; 3] = ["mean", "median", "95th percentile"];
 
@@ -17,8 +20,9 @@ const RATIOS: [&str; 3] = ["mean", "median", "95th percentile"];
 pub(super) fn charts(results: &Value) -> Option<Vec<Chart>> {
     let cases = results["cases"].as_array()?;
     let names = cases.iter().map(|case| case["case"].as_str()).collect::<Option<Vec<_>>>()?;
-    // Where nothing was asked of the disk, nothing is like it.
-    let others: &[Value] = if super::is_buffered(results) { &[] } else { published::lines(SINGLE_KEY) };
+    // Where nothing was asked of the disk, nothing is like it, and so it is with other rows.
+    let is_like = !super::is_buffered(results) && results["rows"] == PUBLISHED_ROWS;
+    let others: &[Value] = if is_like { published::lines(SINGLE_KEY) } else { &[] };
     let of_another = match others {
         [] => "",
         _ => " What is published is of another machine, and of 4,000 requests a second.",
@@ -99,7 +103,7 @@ mod tests {
         let curve = [[1.0, 0.5], [2.0, 1.5], [5.0, 4.0]];
         let case = |name: &str| json!({ "case": name, "curve": curve, "ratio_to_off": { "mean": 0.5 } });
         let cases = [case("best"), case("worst-adapted")];
-        let drawn = charts(&json!({ "rate": 7, "rows": 9, "sstables": 3, "cases": cases })).unwrap();
+        let drawn = charts(&json!({ "rate": 7, "rows": 10_000, "sstables": 3, "cases": cases })).unwrap();
         assert_eq!(drawn[0].lines.len(), 2 + 1);
         assert_eq!(drawn[0].lines[0].points, curve.map(|[one_in, millis]| (one_in, millis)));
         assert_eq!(drawn[0].lines[2].points, [(2.0, 0.6), (20.0, 1.0), (100.0, 1.2), (1000.0, 4.4)]);
@@ -107,7 +111,9 @@ mod tests {
         assert_eq!(drawn[1].lines[1].points, [(0.0, 0.6 / 1.3)]);
         assert!(drawn[0].note.ends_with("of 4,000 requests a second."), "{}", drawn[0].note);
         assert!(charts(&json!({ "cases": [{}] })).is_none());
-        let buffered = charts(&json!({ "direct_io": false, "cases": cases })).unwrap();
+        let others = charts(&json!({ "rows": 9, "cases": cases })).unwrap();
+        assert!(others.iter().flat_map(|chart| &chart.lines).all(|line| !line.is_published));
+        let buffered = charts(&json!({ "direct_io": false, "rows": 10_000, "cases": cases })).unwrap();
         assert!(buffered.iter().flat_map(|chart| &chart.lines).all(|line| !line.is_published));
         assert!(buffered[0].note.contains("Read through the page cache"), "{}", buffered[0].note);
     }
