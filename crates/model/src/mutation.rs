@@ -239,7 +239,7 @@ mod tests {
             ("a cell of u: there is no such field", &|m| {
                 m.rows[0].cells.push(Cell { value: CellValue::Tombstone, ..cell(2, Some(&[0, 1]), b"") });
             }),
-            ("a cell of u: 1 bytes", &|m| m.rows[0].cells.push(cell(2, Some(&[0]), &int(4)))),
+            ("a cell of u: there is no such field", &|m| m.rows[0].cells.push(cell(2, Some(&[0]), &int(4)))),
             ("of one cell", &|m| m.rows[0].complex_deletions.push((0, deletion))),
         ];
         for (what, change) in wrong {

@@ -512,7 +512,7 @@ fn a_field_that_is_not_there_is_refused_by_whatever_name() {
         assert_eq!(removed.unwrap_err().to_string(), error);
     }
     let row = table.get(1, ()).wait().unwrap().unwrap().to_json().unwrap();
-    assert!(row.contains(r#""u":{"a":5,"b":6}"#), "{row}");
+    assert!(row.contains(r#""u":{"a": 5, "b": 6}"#), "{row}");
 }
 
 /// Cassandra 3.0 knew user defined types only as frozen ones, and does not say in its files that they are: the schema does.
