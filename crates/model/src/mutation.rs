@@ -3,7 +3,9 @@
 //! A mutation is a small partition by itself: applied to a table, it is merged with what is there by the rules of
 //! [`crate::merge`]. Nothing depends on the order in which mutations are applied, save for counters.
 
-use crate::time::NO_TIMESTAMP;
+use std::ops::Range;
+
+use crate::time::{EXPIRED_LIVENESS_TTL, NO_DELETION_TIME, NO_TIMESTAMP};
 use crate::{Cell, CellValue, Column, CqlType, DeletionTime, PartitionKey, Position, Row, Schema, Weight};
 
 /// A deletion of all rows between two positions.
@@ -87,6 +89,8 @@ impl Mutation {
         if ends.any(|end| end.weight == Weight::At) {
             return Err("a range of rows ends beside them".to_owned());
         }
+        check_deletion(&self.deletion)?;
+        self.range_tombstones.iter().try_for_each(|range| check_deletion(&range.deletion))?;
         statics.clone().try_for_each(|row| check_cells(row, &schema.statics))?;
         self.rows.iter().try_for_each(|row| check_cells(row, &schema.regulars))
     }
@@ -98,6 +102,9 @@ impl Mutation {
     }
 }
 
+/// The seconds since the epoch that files have room for.
+const LOCAL_TIMES: Range<i64> = 0..u32::MAX as i64;
+
 /// Whether a value has as many bytes as all of its type, where these stand without their length; none may be of a type, or not.
 fn check_len(of: &CqlType, value: &[u8]) -> Result<(), String> {
     match of.fixed_len() {
@@ -105,6 +112,28 @@ fn check_len(of: &CqlType, value: &[u8]) -> Result<(), String> {
             Err(format!("{} bytes, where a value of type {} has {len}", value.len(), of.cql_name()))
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether a deletion was made at a time that there is.
+fn check_deletion(deletion: &DeletionTime) -> Result<(), String> {
+    let is_one = deletion.is_live() || LOCAL_TIMES.contains(&deletion.local_deletion_time);
+    let what = || format!("a deletion of second {}, which there is not", deletion.local_deletion_time);
+    if is_one { Ok(()) } else { Err(what()) }
+}
+
+/// Whether what lives for so many seconds can end, or was deleted, at this one.
+fn check_end(ttl: u32, end: i64) -> Result<(), String> {
+    if ttl > EXPIRED_LIVENESS_TTL {
+        return Err(format!(
+            "a time to live of {ttl} seconds, where there are {EXPIRED_LIVENESS_TTL} at the most"
+        ));
+    }
+    // A dead marker has the time of its deletion.
+    let began = if ttl == EXPIRED_LIVENESS_TTL { 0 } else { i64::from(ttl) };
+    match end == NO_DELETION_TIME && ttl == 0 || (end >= began && LOCAL_TIMES.contains(&end)) {
+        true => Ok(()),
+        false => Err(format!("it ends in second {end}, which there is not behind {ttl} seconds")),
     }
 }
 
@@ -134,6 +163,7 @@ fn check_cells(row: &Row, columns: &[Column]) -> Result<(), String> {
         if cell.timestamp == NO_TIMESTAMP {
             return Err(wrong("its timestamp stands for none"));
         }
+        check_end(cell.ttl, cell.local_deletion_time).map_err(|error| wrong(&error))?;
         before = Some(cell);
         if let (Some(paths), Some(path)) = (of.cell_path_type(), &cell.path) {
             check_len(paths, path).map_err(|error| wrong(&error))?;
@@ -143,6 +173,10 @@ fn check_cells(row: &Row, columns: &[Column]) -> Result<(), String> {
             check_len(of, value).map_err(|error| wrong(&error))?;
         }
     }
+    check_end(row.liveness.ttl, row.liveness.local_expiration_time)
+        .map_err(|error| format!("the marker of a row: {error}"))?;
+    let of_columns = row.complex_deletions.iter().map(|(_, deletion)| deletion);
+    of_columns.chain([&row.deletion, &row.shadowable]).try_for_each(check_deletion)?;
     let deleted = row.complex_deletions.iter().map(|(column, _)| *column);
     if !deleted.clone().is_sorted_by(|a, b| a < b) {
         return Err("deletions of columns are out of order, or there twice".to_owned());
@@ -157,7 +191,7 @@ fn check_cells(row: &Row, columns: &[Column]) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::types::UserType;
-    use crate::{Bytes, Clustering};
+    use crate::{Bytes, Clustering, Liveness};
 
     #[test]
     fn order_is_that_of_the_clustering_keys() {
@@ -183,46 +217,65 @@ mod tests {
         assert!(!mutation.is_in_order(&schema));
     }
 
-    #[test]
-    fn what_is_not_of_a_table_is_told() {
-        type Change<'a> = dyn Fn(&mut Mutation) + 'a;
-        let column = |name: &str, of: &str| Column {
-            name: name.as_bytes().into(),
-            data_type: CqlType::parse_cql(of, &|_, _| None).unwrap(),
-        };
+    type Change<'a> = dyn Fn(&mut Mutation) + 'a;
+
+    const DELETION: DeletionTime = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
+
+    /// A table with an `int`, a map and a user type of one field.
+    fn table() -> Schema {
+        let column = |name: &str, data_type| Column { name: name.as_bytes().into(), data_type };
         let fields = vec![("a".to_owned(), CqlType::Int)];
         let of = UserType { keyspace: "k".into(), name: "t".into(), fields, frozen: false };
-        let of_fields = Column { name: b"u"[..].into(), data_type: CqlType::Udt(Box::new(of)) };
-        let regulars = vec![column("v", "int"), column("m", "map<int, text>"), of_fields];
-        let schema = Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), regulars);
-        let cell = |column, path: Option<&[u8]>, value: &[u8]| Cell {
+        let regulars = vec![
+            column("v", CqlType::Int),
+            column("m", CqlType::map(CqlType::Int, CqlType::Text, false)),
+            column("u", CqlType::Udt(Box::new(of))),
+        ];
+        Schema::new(CqlType::Int, vec![CqlType::Int], Vec::new(), regulars)
+    }
+
+    fn cell(column: u16, path: Option<&[u8]>, value: &[u8]) -> Cell {
+        Cell {
             column,
             timestamp: 7,
             ttl: 0,
-            local_deletion_time: crate::time::NO_DELETION_TIME,
+            local_deletion_time: NO_DELETION_TIME,
             path: path.map(Bytes::from),
             value: CellValue::Value(Bytes::from(value)),
-        };
-        let int = |value: i32| value.to_be_bytes();
-        let check = |change: &Change<'_>| {
-            let mut mutation = Mutation::new(PartitionKey::new(Bytes::from(&int(1)[..])));
-            let cells =
-                vec![cell(0, None, &int(3)), cell(1, Some(&int(1)), b"a"), cell(1, Some(&int(2)), b"b")];
-            let clustering = std::iter::once(int(5).to_vec()).collect::<Clustering>();
-            mutation.rows.push(Row { cells, ..Row::new(clustering) });
-            change(&mut mutation);
-            mutation.check(&schema).err().unwrap_or_default()
-        };
-        let deletion = DeletionTime { marked_for_delete_at: 1, local_deletion_time: 1 };
-        assert_eq!(check(&|_| {}), "");
+        }
+    }
+
+    fn int(value: i32) -> [u8; 4] {
+        value.to_be_bytes()
+    }
+
+    /// What is said of a mutation of one row that is right but for a change.
+    fn told(change: &Change<'_>) -> String {
+        let mut mutation = Mutation::new(PartitionKey::new(Bytes::from(&int(1)[..])));
+        let cells = vec![cell(0, None, &int(3)), cell(1, Some(&int(1)), b"a"), cell(1, Some(&int(2)), b"b")];
+        let clustering = std::iter::once(int(5).to_vec()).collect::<Clustering>();
+        mutation.rows.push(Row { cells, ..Row::new(clustering) });
+        change(&mut mutation);
+        mutation.check(&table()).err().unwrap_or_default()
+    }
+
+    fn are_told(wrong: &[(&str, &Change<'_>)]) {
+        for (what, change) in wrong {
+            assert!(told(change).contains(what), "{what}: {}", told(change));
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_a_table_is_told() {
+        assert_eq!(told(&|_| {}), "");
         // Neither is a value of its type, which keeps no file from being written.
-        assert_eq!(check(&|m| m.rows[0].cells[1] = cell(1, Some(&int(1)), b"\xff")), "");
-        assert_eq!(check(&|m| m.rows[0].cells[0] = cell(0, None, b"")), "");
-        assert_eq!(check(&|m| m.rows[0].cells.push(cell(2, Some(&[0, 0]), &int(4)))), "");
-        let wrong: [(&str, &Change<'_>); 13] = [
+        assert_eq!(told(&|m| m.rows[0].cells[1] = cell(1, Some(&int(1)), b"\xff")), "");
+        assert_eq!(told(&|m| m.rows[0].cells[0] = cell(0, None, b"")), "");
+        assert_eq!(told(&|m| m.rows[0].cells.push(cell(2, Some(&[0, 0]), &int(4)))), "");
+        are_told(&[
             ("another number of values than 1", &|m| m.rows[0].clustering = Clustering::empty()),
             ("without static columns", &|m| {
-                m.static_row = Some(Row { deletion, ..Row::new(Clustering::empty()) });
+                m.static_row = Some(Row { deletion: DELETION, ..Row::new(Clustering::empty()) });
             }),
             ("a cell of v: ", &|m| m.rows[0].cells[0] = cell(0, None, &[1, 2, 3])),
             ("a clustering key: 3 bytes, where a value of type int has 4", &|m| {
@@ -233,17 +286,37 @@ mod tests {
             ("out of order", &|m| m.rows[0].cells.swap(0, 1)),
             ("a column of number 3, where there are 3", &|m| m.rows[0].cells.push(cell(3, None, b""))),
             ("a cell of m: 3 bytes", &|m| m.rows[0].cells.push(cell(1, Some(&[1, 2, 3]), b""))),
-            ("a cell of u: there is no such field", &|m| {
-                m.rows[0].cells.push(cell(2, Some(&[0xff, 0xff]), &int(4)));
-            }),
-            ("a cell of u: there is no such field", &|m| {
-                m.rows[0].cells.push(Cell { value: CellValue::Tombstone, ..cell(2, Some(&[0, 1]), b"") });
-            }),
-            ("a cell of u: there is no such field", &|m| m.rows[0].cells.push(cell(2, Some(&[0]), &int(4)))),
-            ("of one cell", &|m| m.rows[0].complex_deletions.push((0, deletion))),
-        ];
-        for (what, change) in wrong {
-            assert!(check(change).contains(what), "{what}: {}", check(change));
+            ("of one cell", &|m| m.rows[0].complex_deletions.push((0, DELETION))),
+        ]);
+    }
+
+    #[test]
+    fn a_field_that_is_not_there_is_told() {
+        let put = |path: &[u8], value: CellValue| {
+            told(&|m| m.rows[0].cells.push(Cell { value: value.clone(), ..cell(2, Some(path), &[]) }))
+        };
+        for path in [&[0xff, 0xff][..], &[0, 1], &[0], &[]] {
+            let value = CellValue::Value(Bytes::from(&int(4)[..]));
+            for value in [value, CellValue::Tombstone] {
+                assert_eq!(put(path, value), "a cell of u: there is no such field", "{path:?}");
+            }
         }
+    }
+
+    #[test]
+    fn times_that_no_file_holds_are_told() {
+        let ending = |ttl, end| Cell { ttl, local_deletion_time: end, ..cell(0, None, &int(3)) };
+        assert_eq!(told(&|m| m.rows[0].cells[0] = ending(100, 100)), "");
+        are_told(&[
+            ("a time to live of 3000000000 seconds", &|m| m.rows[0].cells[0].ttl = 3_000_000_000),
+            ("it ends in second 50", &|m| m.rows[0].cells[0] = ending(100, 50)),
+            ("the marker of a row: it ends in second 4294967295", &|m| {
+                let end = i64::from(u32::MAX);
+                m.rows[0].liveness = Liveness { timestamp: 1, ttl: 5, local_expiration_time: end };
+            }),
+            ("a deletion of second -1", &|m| {
+                m.deletion = DeletionTime { local_deletion_time: -1, ..DELETION };
+            }),
+        ]);
     }
 }

@@ -142,7 +142,7 @@ pub struct Options {
     pub log: CommitLogOptions,
     /// How each shard compacts its SSTables. Default by itself.
     pub compaction: CompactionOptions,
-    /// What to do about a log that is damaged. Default to stop.
+    /// What to do about a log that is damaged, or has writes of a table that is not there. Default to stop.
     pub on_corruption: OnCorruption,
     /// The version of new SSTables. Default `me`, which Cassandra from 3.11.11 on and ScyllaDB from 5.1 on read. Tables with vectors
     /// have `nb` at least. What a version cannot hold, as times after 2038 before `oa`, is told in [`sstable::writer::limits`].

@@ -167,7 +167,7 @@ impl Load<'_> {
         let columns = table.columns();
         let is_key = |kind| matches!(kind, ColumnKind::PartitionKey | ColumnKind::Clustering);
         let keys = columns.iter().filter(|column| is_key(column.kind));
-        let now = options.timestamp.unwrap_or_else(|| crate::now() * 1_000_000);
+        let now = options.timestamp.unwrap_or_else(|| table.next_micros());
         Load {
             table,
             path: path.to_path_buf(),

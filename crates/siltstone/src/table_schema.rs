@@ -117,15 +117,20 @@ impl TableSchema {
     }
 
     /// The table, with one statement of CQL behind what there is of it, which alters it now: more is asked of that than of what did so once.
+    /// And the text of both.
     ///
     /// # Errors
     /// [`Error::Text`]; also for a column that was dropped and is to come back as another type.
-    pub(crate) fn altered(&self, path: &Path, text: &str, alteration: &str) -> Result<TableSchema> {
-        let (whole, keyspace) = (format!("{text}{alteration}"), self.keyspace.as_deref());
+    pub(crate) fn altered(&self, path: &Path, text: &str, alteration: &str) -> Result<(TableSchema, String)> {
+        let before = cql::ended(text).map_err(|wrong| wrong.in_file(path, text))?;
+        let (whole, keyspace) = (format!("{before}{alteration}"), self.keyspace.as_deref());
         let name = FolderName { keyspace: self.keyspace.clone(), table: self.table.clone() };
         let parsed = cql::tables(&whole, keyspace)
-            .and_then(|tables| cql::parse(&whole, name.among(&tables).as_deref(), keyspace, text.len()));
-        parsed.map_err(|wrong| wrong.in_file(path, &whole))
+            .and_then(|tables| cql::parse(&whole, name.among(&tables).as_deref(), keyspace, before.len()));
+        match parsed {
+            Ok(table) => Ok((table, whole)),
+            Err(wrong) => Err(wrong.in_file(path, &whole)),
+        }
     }
 }
 

@@ -188,12 +188,11 @@ impl Work<'_> {
                 Part::Partition(deletion)
             }
             Part::Change { position, closes, opens } => {
-                self.check_range(closes)?;
-                self.check_range(opens)?;
+                let position = self.fitting_end(self.fitting_end(position, closes)?, opens)?;
                 Part::Change { position, closes, opens }
             }
             Part::Range { start, end, deletion } => {
-                self.check_range(deletion)?;
+                let (start, end) = (self.fitting_end(start, deletion)?, self.fitting_end(end, deletion)?);
                 Part::Range { start, end, deletion }
             }
         };
@@ -209,9 +208,14 @@ impl Work<'_> {
         }
     }
 
-    fn check_range(&self, deletion: DeletionTime) -> Fits<()> {
-        let change = RangeTombstoneChange { position: Position::start(), deletion };
-        self.limits.check(&Fragment::RangeTombstone(change))
+    /// One end of a range that is deleted.
+    fn fitting_end(&self, position: Position, deletion: DeletionTime) -> Fits<Position> {
+        let fragment = Fragment::RangeTombstone(RangeTombstoneChange { position, deletion });
+        self.limits.check(&fragment)?;
+        match fragment {
+            Fragment::RangeTombstone(change) => Ok(change.position),
+            _ => unreachable!("a change was put in"),
+        }
     }
 
     /// Of the rows in memory, those that go together, with the columns that occur in them.

@@ -166,7 +166,7 @@ impl Compactor {
         self.changed.until(|| (self.waiting.get() == 0).then_some(())).await;
         let _turn = self.turn().await;
         let Some(job) = table.next_job() else { return false };
-        let inputs = job.inputs.clone();
+        let all: Vec<Generation> = job.inputs.iter().chain(&job.expired).cloned().collect();
         match self.compact(table, job).await {
             Ok(()) => true,
             Err(_) if table.is_left() => false,
@@ -176,8 +176,8 @@ impl Compactor {
                 tracing::warn!(table = %table.folder().display(), %error, is_lasting, "a compaction has failed");
                 if is_lasting {
                     // The same job would come next, and keep all others back.
-                    let guilty = inputs.iter().find(|input| is_of(&error, input));
-                    table.set_aside(guilty.map_or_else(|| inputs.clone(), |guilty| vec![guilty.clone()]));
+                    let guilty = all.iter().find(|one| is_of(&error, one));
+                    table.set_aside(guilty.map_or_else(|| all.clone(), |guilty| vec![guilty.clone()]));
                 }
                 is_lasting
             }

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use model::{Bytes, PartitionKey};
+use model::{Bytes, PartitionKey, flat};
 use runtime::{Cache, Disk, Shard, Signal, Task};
 
 use crate::admission::{Admission, AdmissionOptions};
@@ -275,7 +275,8 @@ impl Store {
     /// [`EarlierLog::remove`] is done. They were found before the logs of now were opened.
     ///
     /// # Errors
-    /// Damage that no crash explains, if it is not to be salvaged; what the operating system says.
+    /// Damage that no crash explains, and writes to a table that is not there, if they are not to be salvaged: what is dropped leaves no
+    /// such. What the operating system says.
     pub async fn recover(
         &self,
         logs: &[EarlierLog],
@@ -286,7 +287,10 @@ impl Store {
         for log in logs {
             let apply = async |id, record: &[u8]| {
                 let Some(table) = self.table(id) else {
-                    *unknown.borrow_mut().entry(id).or_default() += 1;
+                    // One that says nothing is never marked as flushed.
+                    if !flat::mutation(&Bytes::from(record)).is_ok_and(|mutation| mutation.is_empty()) {
+                        *unknown.borrow_mut().entry(id).or_default() += 1;
+                    }
                     return Ok(());
                 };
                 table.apply_replayed(record, &mine)?;
@@ -294,9 +298,15 @@ impl Store {
             };
             all.push(replay(&self.0.context.disk, log, on_corruption, apply).await?);
         }
-        for (id, records) in unknown.into_inner() {
-            // It was dropped, most likely.
-            tracing::warn!(?id, records, "what the log has of a table that is not there is left out");
+        for (TableId(id), records) in unknown.into_inner() {
+            let id = u128::from_be_bytes(id);
+            if on_corruption == OnCorruption::Stop {
+                return Err(Error::Invalid(format!(
+                    "the commit log has {records} writes of a table {id:032x} that is not there: its folder is gone, or cannot be looked at. Bring it \
+                     back, or have the log salvaged, which leaves them out"
+                )));
+            }
+            tracing::warn!(table = %format_args!("{id:032x}"), records, "what the log has of a table that is not there is left out");
         }
         self.flush_all().await?;
         Ok(all)

@@ -564,9 +564,10 @@ impl Generations {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A number that is taken.
+    /// A number that is taken. Behind those that Cassandra reads, which are of 31 bits, nothing is counted on.
     pub fn saw(&self, descriptor: &Descriptor) {
-        if let Ok(number) = descriptor.generation.parse::<u64>() {
+        let number = descriptor.generation.parse().ok().filter(|number| *number < i32::MAX as u64);
+        if let Some(number) = number {
             self.0.fetch_max(number, Ordering::Relaxed);
         }
     }

@@ -173,8 +173,8 @@ impl Transaction {
     /// was [`Transaction::commit`] that failed, and what it has written could not be taken back.
     pub async fn abort(mut self) -> Result<()> {
         match self.state {
-            LogState::Sound => self.append(Record::abort()).await?,
-            // Without a last line it has not happened either.
+            // Without that line, as on a disk that is full, it has not happened either.
+            LogState::Sound => drop(self.append(Record::abort()).await),
             LogState::Torn => {}
             LogState::MaybeCommitted => self.take_back().await?,
         }
@@ -245,6 +245,14 @@ impl Committed {
         let removed: Vec<_> = records.into_iter().filter(Record::is_remove).collect();
         clean_up::finish(&disk, &dir, log.path(), &removed).await
     }
+}
+
+/// Whether a folder's path can stand in a log of transactions, as those of all tables have to.
+///
+/// # Errors
+/// [`Error::Invalid`] if it cannot; what the operating system says.
+pub fn check_path(disk: &Disk, dir: &Path) -> Result<()> {
+    log_name_of(disk, dir).map(drop)
 }
 
 /// How a log names a folder.

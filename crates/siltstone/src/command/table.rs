@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use model::types::parse_instant;
 use serde_json::Value as Json;
-use siltstone::database::{ColumnKind, Database, Options, Table, Value};
+use siltstone::database::{ColumnKind, Database, OnCorruption, Options, Table, Value};
 use siltstone::error::json_words;
 use siltstone::paths::{instead_of_database, is_of_table};
 use siltstone::table_schema::{FolderName, TableSchema, is_name};
@@ -45,6 +45,11 @@ struct Place {
     /// How many threads share the work, up to 1024. Default one for each CPU.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     shards: Option<u16>,
+
+    /// Open although the commit log is damaged, or has writes of a table whose folder is gone. What is intact and has its table is kept. The
+    /// rest is told on stderr, and lost with the first command that does more than read.
+    #[arg(long)]
+    salvage: bool,
 }
 
 /// An open table.
@@ -77,7 +82,8 @@ impl Place {
     /// other.
     fn database(&self, table: Option<&str>, read_only: bool) -> Result<Database> {
         let shards = self.shards.map_or(Options::default().shards, usize::from);
-        let options = Options { read_only, shards, ..Options::default() };
+        let on_corruption = if self.salvage { OnCorruption::Salvage } else { OnCorruption::Stop };
+        let options = Options { read_only, shards, on_corruption, ..Options::default() };
         if !self.is_table() {
             check_database(&self.dir)?;
             if self.schema.is_some() {

@@ -111,12 +111,12 @@ fn altered(
 ) -> Result<(String, Arc<Shape>)> {
     let before = state.shape();
     let new = format!("{};\n", alteration.text_at(inner.stamps.micros()));
-    let schema = before.schema.altered(Path::new(STATEMENT), old, &new)?;
+    let (schema, text) = before.schema.altered(Path::new(STATEMENT), old, &new)?;
     check_dropped(&before, &schema)?;
     inner.check(state.id, &schema)?;
     let shape = Arc::new(Shape::new(schema, before.version + 1));
     check_key(&before, &shape)?;
-    Ok((format!("{old}{new}"), shape))
+    Ok((text, shape))
 }
 
 /// Makes a table what it was, first of all for those who use it.

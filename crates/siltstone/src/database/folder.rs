@@ -188,10 +188,13 @@ impl Layout {
         for shard in 0..shards {
             make(disk, &self.log(shard)).await?;
         }
-        if let Tables::All(data, _) = &self.tables {
-            make(disk, data).await?;
+        match &self.tables {
+            Tables::All(data, _) => {
+                make(disk, data).await?;
+                Ok(storage::transaction::check_path(disk, data)?)
+            }
+            Tables::One(folder, _) => Ok(storage::transaction::check_path(disk, folder)?),
         }
-        Ok(())
     }
 
     /// Who counts: made once, and then the same for ever.

@@ -41,6 +41,11 @@ impl Table {
         Table { inner: inner.clone(), state }
     }
 
+    /// A timestamp behind all that writes were given so far, in microseconds since 1970.
+    pub(crate) fn next_micros(&self) -> i64 {
+        self.inner.stamps.micros()
+    }
+
     /// `keyspace.table`, without quotes.
     pub fn name(&self) -> String {
         self.state.shape().name()

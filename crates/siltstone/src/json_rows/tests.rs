@@ -217,6 +217,8 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         (of_row(r#""type":"row""#), "rows:1: the member type is there twice"),
         (of_row(r#""liveness_info":{"tstamp":"yesterday"}"#), "rows:1: liveness_info: tstamp: yesterday is no time: one as 2023-11-14T22:13:20.001970Z was expected, or microseconds"),
         (of_row(r#""liveness_info":{"tstamp":1,"ttl":-1}"#), "rows:1: liveness_info: ttl: -1 is not between 0 and 2147483647 seconds"),
+        (of_row(r#""liveness_info":{"tstamp":1,"ttl":100,"expires_at":50}"#), "rows:1: liveness_info: ttl: 100 seconds are not over at 50"),
+        (of_row(r#""liveness_info":{"tstamp":1,"ttl":0,"expires_at":50}"#), "rows:1: liveness_info: ttl: what does not expire has no expires_at"),
         (of_row(r#""liveness_info":{"tstamp":1,"expires_at":1}"#), "rows:1: liveness_info: there is expires_at, but no ttl"),
         (of_row(r#""deletion_info":{"marked_deleted":1,"local_delete_time":-1}"#), "rows:1: deletion_info: local_delete_time: it is not between the years 1970 and 2106"),
         (of_cell(r#""name":"w","value":1"#), "rows:1: cells: \"w\": there is no column w here"),

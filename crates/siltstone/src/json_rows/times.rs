@@ -121,6 +121,11 @@ pub(super) fn ttl(members: &mut Members<'_>, timestamp: i64) -> Read<Option<Ttl>
         return Err(Refusal::new(format!("ttl: {seconds} is not between 0 and {MOST_TTL} seconds")));
     }
     let end = match (end, seconds) {
+        (Some(_), 0) => return Err(Refusal::new("ttl: what does not expire has no expires_at")),
+        // Dead row markers have the time of their deletion.
+        (Some(end), seconds) if end < seconds && seconds != MOST_TTL => {
+            return Err(Refusal::new(format!("ttl: {seconds} seconds are not over at {end}")));
+        }
         (Some(end), _) => end,
         (None, 0) => NO_DELETION_TIME,
         (None, seconds) => second_of(timestamp) + seconds,

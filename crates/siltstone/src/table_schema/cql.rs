@@ -122,6 +122,13 @@ pub(super) fn parse_type(text: &str, at: usize, find: &model::types::FindUserTyp
     })
 }
 
+/// A text behind which a statement stands for itself: its last statement may have no semicolon, and its last line may be a comment.
+pub(super) fn ended(text: &str) -> Parsed<String> {
+    let is_ended = tokens(text)?.last().is_none_or(|token| token.is(";"));
+    let line = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    Ok(format!("{text}{line}{}", if is_ended { "" } else { ";\n" }))
+}
+
 /// The statements of a text, each with a token at least.
 fn statements<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'t [Token<'a>]> {
     tokens.split(|token| token.is(";")).filter(|statement| !statement.is_empty())

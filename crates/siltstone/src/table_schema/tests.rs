@@ -228,9 +228,35 @@ fn a_folder_tells_which_table_it_is() {
     );
     let table = of(text, "/b/t").unwrap();
     let altered = |alteration: &str| table.altered(Path::new("schema"), text, alteration);
-    assert_eq!(names(&altered("ALTER TABLE b.t ADD w int;").unwrap().schema.regulars), ["w"]);
+    assert_eq!(names(&altered("ALTER TABLE b.t ADD w int;").unwrap().0.schema.regulars), ["w"]);
     let back = altered("ALTER TABLE b.t ADD v text;").unwrap_err().to_string();
     assert!(back.contains("v was dropped as a int: it cannot come back as a text"), "{back}");
+}
+
+/// A text that people wrote may end with anything.
+#[test]
+fn what_alters_a_table_stands_for_itself_behind_any_text() {
+    let create = "CREATE TABLE ks.t (k int PRIMARY KEY, v int)";
+    for end in [
+        "",
+        ";",
+        ";\n",
+        "; -- mine",
+        "; -- mine;",
+        " -- mine;",
+        " WITH comment = 'x'",
+        " WITH comment = 'x'\n",
+        "; /* ; */",
+    ] {
+        let text = format!("{create}{end}");
+        let table = TableSchema::parse(Path::new("schema"), &text, None).unwrap();
+        let (altered, whole) = table
+            .altered(Path::new("schema"), &text, "ALTER TABLE ks.t DROP v USING TIMESTAMP 7;\n")
+            .unwrap();
+        assert_eq!((names(&altered.schema.regulars).len(), altered.dropped.len()), (0, 1), "{end:?}");
+        let read_again = TableSchema::parse(Path::new("schema"), &whole, None).unwrap();
+        assert_eq!(read_again, altered, "{end:?}");
+    }
 }
 
 #[test]

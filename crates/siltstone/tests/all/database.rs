@@ -16,15 +16,15 @@ use storage::commit_log::{CommitLogOptions, SyncMode};
 use crate::scanned::{json, scanned};
 
 /// The statements that make a table with what most tests need.
-const CREATE: &str =
+pub(crate) const CREATE: &str =
     "CREATE TABLE ks.t (k int, c int, s text static, v text, tags set<text>, PRIMARY KEY (k, c))";
 
-fn options(shards: usize) -> Options {
+pub(crate) fn options(shards: usize) -> Options {
     let log = CommitLogOptions { sync: SyncMode::Batch, ..CommitLogOptions::default() };
     Options { shards, log, cache: 8 << 20, memtables: 8 << 20, direct_io: false, ..Options::default() }
 }
 
-fn open(folder: &Path, shards: usize) -> Database {
+pub(crate) fn open(folder: &Path, shards: usize) -> Database {
     Database::open(folder, options(shards)).wait().unwrap()
 }
 
@@ -496,25 +496,6 @@ fn a_type_in_a_key_gets_a_field() {
     database.close().wait().unwrap();
 }
 
-#[test]
-fn a_field_that_is_not_there_is_refused_by_whatever_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let database = open(folder.path(), 1);
-    let create = "CREATE TYPE ks.p (a int, b int); CREATE TABLE ks.t (k int PRIMARY KEY, u p)";
-    let table = database.create_table(create).wait().unwrap();
-    let write = |field: Value, value: i32| table.write(Write::update(1, ()).put("u", field, value)).wait();
-    write(Value::from("a"), 5).unwrap();
-    write(Value::from(1), 6).unwrap();
-    for (field, named) in [(Value::from("c"), "c"), (Value::from(2), "2"), (Value::from(-1), "-1")] {
-        let error = write(field.clone(), 7).unwrap_err().to_string();
-        assert!(error.contains(&format!("u has no field {named}")), "{error}");
-        let removed = table.write(Write::update(1, ()).remove("u", field)).wait();
-        assert_eq!(removed.unwrap_err().to_string(), error);
-    }
-    let row = table.get(1, ()).wait().unwrap().unwrap().to_json().unwrap();
-    assert!(row.contains(r#""u":{"a": 5, "b": 6}"#), "{row}");
-}
-
 /// Cassandra 3.0 knew user defined types only as frozen ones, and does not say in its files that they are: the schema does.
 #[test]
 fn types_of_cassandra_3_0_are_frozen_by_the_schema() {
@@ -699,46 +680,6 @@ fn who_only_reads_sees_the_log_and_changes_nothing() {
     assert!(Database::open(folder.path(), options(1)).wait().is_err());
     drop((first, second));
     assert_eq!(files(), before);
-}
-
-/// The folder that a child is to write to until it is killed.
-const KILLED: &str = "SILTSTONE_TEST_KILLED";
-
-#[test]
-fn a_child_writes_until_it_is_killed() {
-    let Ok(folder) = std::env::var(KILLED) else { return };
-    let database = open(Path::new(&folder), 2);
-    let table = database.create_table(CREATE).wait().unwrap();
-    for number in 0.. {
-        table.write(Write::insert(number, 1).set("v", "answered")).wait().unwrap();
-        println!("answered {number}");
-        if number % 50 == 49 {
-            table.flush().wait().unwrap();
-        }
-    }
-}
-
-#[test]
-fn a_kill_loses_nothing_that_was_answered() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "database::a_child_writes_until_it_is_killed", "--nocapture"])
-        .env(KILLED, folder.path())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = std::io::BufReader::new(child.stdout.take().unwrap());
-    let is_answer = |line: &String| line.starts_with("answered ");
-    let answered =
-        std::io::BufRead::lines(lines).map(|line| line.unwrap()).filter(is_answer).take(180).count();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_eq!(answered, 180);
-    let database = open(folder.path(), 3);
-    let table = database.table("t").unwrap();
-    for number in 0..answered as i32 {
-        assert!(table.get(number, 1).wait().unwrap().is_some(), "{number} was answered");
-    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod differential;
 mod json_rows;
 mod many_threads;
 mod new_rows;
+mod nothing_is_lost;
 mod reads;
 mod scanned;
 mod scans;

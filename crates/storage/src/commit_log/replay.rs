@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// More bytes than any segment has.
 const MAX_FILE: u64 = (MAX_SEGMENT_SIZE + MAX_RECORD + (1 << 20)) as u64;
 
-/// What to do about damage.
+/// What to do about damage, and writes to a table that is not there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OnCorruption {
     /// It is an error; the default. Nothing is lost by that: all files stay as they are.

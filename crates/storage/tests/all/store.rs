@@ -174,6 +174,26 @@ fn compactions_hold_back_as_long_as_nobody_waits() {
     .unwrap();
 }
 
+/// What cannot be merged is left alone, also where all that a job has is what can go unread.
+#[test]
+fn a_compaction_of_what_has_expired_fails_once() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (store, table) = open(&shard, "/d/t", "/log").await;
+        let compaction = Compaction::parse([("class", "TimeWindowCompactionStrategy")]).unwrap();
+        let definition = Definition { compaction, ..(*table.definition()).clone() };
+        store.set_definition(&table, definition).await.unwrap();
+        store.write(TABLE, deletion(1, 1, 1)).await.unwrap();
+        store.flush(&table).await.unwrap();
+        for path in shard.disk().list(Path::new("/d/t")).unwrap() {
+            shard.disk().as_simulated().unwrap().remove_file(&path);
+        }
+        store.begin_compactions();
+        runtime::sleep(Duration::from_secs(600)).await;
+        assert_eq!(store.compaction_stats().failed, 1);
+    })
+    .unwrap();
+}
+
 /// Who asks for all of a table to be merged while just that is under way waits for it, and nothing is written twice. What is under way
 /// is given up for another definition. Whoever asks later gets a compaction.
 #[test]
@@ -419,6 +439,29 @@ fn a_crash_loses_nothing_that_was_answered() {
     .unwrap();
 }
 
+/// Its folder may only be out of sight.
+#[test]
+fn writes_to_a_table_that_is_not_there_are_not_left_out_unasked() {
+    run_simulated(SimOptions::default(), async |shard| {
+        let (store, _) = open(&shard, "/d/t", "/log").await;
+        let other = add_table(&shard, &store, OTHER, "/d/other").await;
+        store.write(TABLE, row(1, 1, 1, 1)).await.unwrap();
+        store.write(OTHER, row(1, 1, 1, 1)).await.unwrap();
+        store.flush(&other).await.unwrap();
+        let logs = || [EarlierLog::find(shard.disk(), Path::new("/log")).unwrap()];
+        let (later, _) = open(&shard, "/d/t", "/log2").await;
+        later.recover(&logs(), |_| true, OnCorruption::Stop).await.expect("what was flushed nobody misses");
+        drop(later);
+        store.write(OTHER, row(1, 2, 1, 1)).await.unwrap();
+        let (later, table) = open(&shard, "/d/t", "/log3").await;
+        let error = later.recover(&logs(), |_| true, OnCorruption::Stop).await.unwrap_err().to_string();
+        assert!(error.contains("1 writes of a table"), "{error}");
+        later.recover(&logs(), |_| true, OnCorruption::Salvage).await.unwrap();
+        assert_eq!(rows(&table, 1, Slice::all()).await, [(1, 1)]);
+    })
+    .unwrap();
+}
+
 /// Writes rows of another table until the log has gone on to the next segment: the one of before stays for them.
 async fn hold_segment(store: &Store) {
     let segment = store.log().position().segment;
@@ -446,6 +489,7 @@ fn a_log_that_is_removed_in_part_brings_nothing_back() {
             let earlier = [EarlierLog::find(shard.disk(), Path::new("/log")).unwrap()];
             assert!(earlier[0].paths().count() >= 4);
             let (store, table) = open(&shard, "/d/t", "/log2").await;
+            let _other = add_table(&shard, &store, OTHER, "/d/other").await;
             store.recover(&earlier, |_| true, OnCorruption::Stop).await.unwrap();
             let disk = shard.disk().as_simulated().unwrap();
             let crash_at = Some(disk.counters().operations + operation);
@@ -456,6 +500,7 @@ fn a_log_that_is_removed_in_part_brings_nothing_back() {
             disk.restart();
             let left = [EarlierLog::find(shard.disk(), Path::new("/log")).unwrap()];
             let (store, table) = open(&shard, "/d/t", "/log3").await;
+            let _other = add_table(&shard, &store, OTHER, "/d/other").await;
             store.recover(&left, |_| true, OnCorruption::Stop).await.unwrap();
             assert_eq!(rows(&table, 1, Slice::all()).await, [(2, 1)], "seed {seed}, operation {operation}");
         })
