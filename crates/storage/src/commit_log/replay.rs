@@ -24,7 +24,8 @@ pub enum OnCorruption {
     /// It is an error; the default. Nothing is lost by that: all files stay as they are.
     #[default]
     Stop,
-    /// All records that are intact are replayed, wherever they are, behind torn tails too; the rest is told.
+    /// All records that are intact are replayed, wherever they are, behind torn tails too; the rest is told, and with it what is of tables
+    /// that are not there.
     Salvage,
 }
 

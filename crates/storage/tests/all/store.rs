@@ -285,6 +285,8 @@ fn rows_of_a_table_that_was_dropped_are_not_those_of_one_made_again() {
         store.close().await.unwrap();
         let earlier = [EarlierLog::find(shard.disk(), Path::new("/log")).unwrap()];
         let (store, again) = open(&shard, "/d/again", "/log2").await;
+        let _other = add_table(&shard, &store, OTHER, "/d/other").await;
+        let _third = add_table(&shard, &store, THIRD, "/d/third").await;
         store.recover(&earlier, |_| true, OnCorruption::Stop).await.unwrap();
         assert_eq!(rows(&again, 1, Slice::all()).await, []);
     })
