@@ -109,7 +109,9 @@ pub(super) fn parse_alteration(text: &str) -> Parsed<Alteration> {
     let (keyspace, table) = Schema::new(text, None, 0).qualified(&mut cursor)?;
     let keyspace = keyspace.ok_or_else(|| cursor.error("the keyspace was expected, as in ks.table"))?;
     let is_drop = cursor.eat("DROP");
-    let needs_timestamp = is_drop && !statement.iter().any(|token| token.is("USING"));
+    // A column may be called so.
+    let tells_time = |pair: &[Token<'_>; 2]| pair[0].is("USING") && pair[1].is("TIMESTAMP");
+    let needs_timestamp = is_drop && !statement.array_windows().any(tells_time);
     let text = text[statement[0].at..statement.last().map_or(0, Token::end)].to_owned();
     Ok(Alteration { table: format!("{keyspace}.{table}"), text, needs_timestamp })
 }

@@ -233,6 +233,16 @@ fn a_folder_tells_which_table_it_is() {
     assert!(back.contains("v was dropped as a int: it cannot come back as a text"), "{back}");
 }
 
+#[test]
+fn what_is_dropped_is_dropped_at_a_time() {
+    let text = |statement: &str| Alteration::parse(Path::new("schema"), statement).unwrap().text_at(7);
+    assert_eq!(text("ALTER TABLE ks.t DROP v;"), "ALTER TABLE ks.t DROP v USING TIMESTAMP 7");
+    assert_eq!(text("ALTER TABLE ks.t DROP using"), "ALTER TABLE ks.t DROP using USING TIMESTAMP 7");
+    let told = "ALTER TABLE ks.t DROP v using timestamp 5";
+    assert_eq!(text(told), told);
+    assert_eq!(text("ALTER TABLE ks.t ADD v int"), "ALTER TABLE ks.t ADD v int");
+}
+
 /// A text that people wrote may end with anything.
 #[test]
 fn what_alters_a_table_stands_for_itself_behind_any_text() {
