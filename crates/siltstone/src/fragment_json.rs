@@ -494,7 +494,7 @@ impl FragmentJson {
         json.inline_arrays(true);
         json.begin_array();
         if let (PathKind::Field, CqlType::Udt(udt)) = (column.path, &column.data_type) {
-            json.string(&udt.field_at(path).ok_or_else(unknown_field)?.0);
+            json.string(&udt.field_at(path).ok_or_else(TypeError::no_such_field)?.0);
         } else if let Some(path_type) = column.data_type.cell_path_type() {
             self.scratch.clear();
             path_type.write_text(path, &mut self.scratch)?;
@@ -531,7 +531,7 @@ impl FragmentJson {
             CellValue::Value(value) => {
                 let value_type = column.data_type.cell_value_type(path.map(|path| &path[..]));
                 json.key("value");
-                self.write_value(value_type.ok_or_else(unknown_field)?, value, json)
+                self.write_value(value_type.ok_or_else(TypeError::no_such_field)?, value, json)
             }
         }
     }
@@ -614,10 +614,6 @@ fn hex(bytes: &[u8]) -> String {
 
 fn key_error(source: TypeError) -> ValueError {
     ValueError { what: "partition key".to_owned(), source }
-}
-
-fn unknown_field() -> TypeError {
-    TypeError::Bytes { kind: "user defined type", what: "it has no such field".to_owned() }
 }
 
 /// Takes a column of a composite and the byte behind it.

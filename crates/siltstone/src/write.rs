@@ -14,7 +14,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use model::{DeletionTime, Fragment, PartitionStart, Position, RangeTombstoneChange, Row, Schema};
+use model::Schema;
 use runtime::Disk;
 use sstable::component::Descriptor;
 use sstable::parts::statistics::EncodingStats;
@@ -160,8 +160,7 @@ impl Work<'_> {
     async fn gather(&mut self, lines: &mut Lines, progress: &mut dyn FnMut(Step)) -> Result<()> {
         let mut kept = 0;
         while let Some(piece) = lines.next()? {
-            let line = piece.line;
-            let piece = self.fitting(piece).map_err(|what| lines.error(line, what))?;
+            self.fits(&piece).map_err(|what| lines.error(piece.line, what))?;
             self.occurring.count(&piece.part);
             self.rows.insert(piece);
             if self.rows.memory() - kept > self.job.memory {
@@ -177,44 +176,17 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The piece, if the version can hold it.
-    fn fitting(&self, mut piece: Piece) -> Fits<Piece> {
-        piece.part = match piece.part {
-            Part::Static(row) => Part::Static(self.fitting_row(row)?),
-            Part::Row(row) => Part::Row(self.fitting_row(row)?),
-            Part::Partition(deletion) => {
-                let start = PartitionStart { key: piece.key.clone(), deletion };
-                self.limits.check(&Fragment::PartitionStart(start))?;
-                Part::Partition(deletion)
-            }
+    /// Whether the version can hold a piece.
+    fn fits(&self, piece: &Piece) -> Fits {
+        match &piece.part {
+            Part::Static(row) | Part::Row(row) => self.limits.check_row(row),
+            Part::Partition(deletion) => self.limits.check_partition(&piece.key, deletion),
             Part::Change { position, closes, opens } => {
-                let position = self.fitting_end(self.fitting_end(position, closes)?, opens)?;
-                Part::Change { position, closes, opens }
+                [closes, opens].into_iter().try_for_each(|deletion| self.limits.check_end(position, deletion))
             }
             Part::Range { start, end, deletion } => {
-                let (start, end) = (self.fitting_end(start, deletion)?, self.fitting_end(end, deletion)?);
-                Part::Range { start, end, deletion }
+                [start, end].into_iter().try_for_each(|position| self.limits.check_end(position, deletion))
             }
-        };
-        Ok(piece)
-    }
-
-    fn fitting_row(&self, row: Row) -> Fits<Row> {
-        let fragment = Fragment::Row(row);
-        self.limits.check(&fragment)?;
-        match fragment {
-            Fragment::Row(row) => Ok(row),
-            _ => unreachable!("a row was put in"),
-        }
-    }
-
-    /// One end of a range that is deleted.
-    fn fitting_end(&self, position: Position, deletion: DeletionTime) -> Fits<Position> {
-        let fragment = Fragment::RangeTombstone(RangeTombstoneChange { position, deletion });
-        self.limits.check(&fragment)?;
-        match fragment {
-            Fragment::RangeTombstone(change) => Ok(change.position),
-            _ => unreachable!("a change was put in"),
         }
     }
 
@@ -235,7 +207,7 @@ impl Work<'_> {
 }
 
 /// What a version may hold, or in words why it cannot.
-type Fits<T> = std::result::Result<T, String>;
+type Fits = std::result::Result<(), String>;
 
 /// Writes sorted rows as an SSTable.
 async fn write_sorted(

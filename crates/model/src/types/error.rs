@@ -36,6 +36,11 @@ pub enum TypeError {
 }
 
 impl TypeError {
+    /// A cell is of a field that its user defined type does not have.
+    pub fn no_such_field() -> TypeError {
+        TypeError::bytes("user defined type", "it has no such field")
+    }
+
     /// The bytes are not a value of type `kind`.
     pub(crate) fn bytes(kind: &'static str, what: impl Into<String>) -> TypeError {
         TypeError::Bytes { kind, what: what.into() }

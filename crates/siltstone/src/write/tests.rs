@@ -2,8 +2,7 @@
 
 use std::io::Cursor;
 
-use model::FragmentReader;
-use model::{Column, CqlType};
+use model::{Column, CqlType, Fragment, FragmentReader};
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use sstable::component::Component;
 use sstable::{OpenOptions, SSTable};

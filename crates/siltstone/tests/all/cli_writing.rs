@@ -152,6 +152,17 @@ fn rows_that_cannot_be_written_leave_nothing() {
     put("empty", "\n\n");
     put("wrong", &[row(1, 1, "x"), row(1, 1, "y").replace("\"v\"", "\"u\"")].join("\n"));
     put("late", &row(1, 1, "x").replace("\"tstamp\":5", "\"tstamp\":5,\"ttl\":9,\"expires_at\":3000000000"));
+    put("texts", "CREATE TABLE ks.t (k int, c text, PRIMARY KEY (k, c));");
+    let end = |value: &str| format!(r#"{{"type":"inclusive","clustering":["{value}"]}}"#);
+    let range = |start: &str, to: &str| {
+        let deleted = r#""deletion_info":{"marked_deleted":5,"local_delete_time":5}"#;
+        format!(
+            r#"{{"type":"range_tombstone","key":["1"],"start":{},"end":{},{deleted}}}"#,
+            end(start),
+            end(to)
+        )
+    };
+    put("long", &[range("a", "b"), range("c", &"d".repeat(70_000))].join("\n"));
     let refused = |arguments: &[&str], exit: i32, what: &str| {
         let output = on(path, &[&["write"], arguments, &["@new"]].concat());
         assert_refused(&output, exit, what, &new);
@@ -159,6 +170,11 @@ fn rows_that_cannot_be_written_leave_nothing() {
     refused(&["--schema", "@schema", "--in", "@empty"], 1, "empty: there are no rows in it");
     refused(&["--schema", "@schema", "--in", "@wrong"], 1, "wrong:2:");
     refused(&["--schema", "@schema", "--in", "@late"], 1, "late:1: ");
+    refused(
+        &["--schema", "@texts", "--in", "@long"],
+        1,
+        "long:2: a value of a clustering key has 70000 bytes",
+    );
     refused(&["--schema", "@schema", "--in", "@gone"], 1, "gone: it cannot be read");
     refused(&["--schema", "@gone", "--in", "@rows"], 1, "gone: it cannot be read");
     refused(&["--schema", "@two", "--in", "@rows"], 1, "two:");

@@ -100,9 +100,7 @@ fn validate(data_type: &CqlType, cell: &Cell) -> Result<(), TypeError> {
     if let (Some(path), Some(path_type)) = (&cell.path, data_type.cell_path_type()) {
         path_type.validate(path)?;
     }
-    let Some(value_type) = data_type.cell_value_type(cell.path.as_deref()) else {
-        return Err(TypeError::Bytes { kind: "user defined type", what: "it has no such field".to_owned() });
-    };
+    let value_type = data_type.cell_value_type(cell.path.as_deref()).ok_or_else(TypeError::no_such_field)?;
     match &cell.value {
         CellValue::Tombstone => Ok(()),
         CellValue::Value(value) if data_type.is_counter() => data_type.validate_cell(value),

@@ -9,7 +9,7 @@
 //! | a partition key of more than 65535 bytes, or such a value of a clustering key | all |
 
 use model::time::NO_DELETION_TIME;
-use model::{Cell, Clustering, CqlType, DeletionTime, Fragment, Row, Schema};
+use model::{Cell, Clustering, CqlType, DeletionTime, Fragment, PartitionKey, Position, Row, Schema};
 
 use super::WriteOptions;
 use crate::Version;
@@ -62,15 +62,9 @@ impl Limits {
     #[inline]
     pub fn check(&self, fragment: &Fragment) -> Fits {
         match fragment {
-            Fragment::PartitionStart(start) => {
-                check_key(&start.key.bytes)?;
-                self.check_deletion(&start.deletion, "a partition")
-            }
+            Fragment::PartitionStart(start) => self.check_partition(&start.key, &start.deletion),
             Fragment::StaticRow(row) | Fragment::Row(row) => self.check_row(row),
-            Fragment::RangeTombstone(change) => {
-                check_clustering(&change.position.prefix)?;
-                self.check_deletion(&change.deletion, "a range of rows")
-            }
+            Fragment::RangeTombstone(change) => self.check_end(&change.position, &change.deletion),
             Fragment::PartitionEnd => Ok(()),
         }
     }
@@ -110,6 +104,24 @@ impl Limits {
             return Err(format!("ScyllaDB does not read version {}: it reads mc, md and me", self.version));
         }
         Ok(())
+    }
+
+    /// Whether the key of a partition, and its deletion, fit.
+    ///
+    /// # Errors
+    /// In words, what does not.
+    pub fn check_partition(&self, key: &PartitionKey, deletion: &DeletionTime) -> Fits {
+        check_key(&key.bytes)?;
+        self.check_deletion(deletion, "a partition")
+    }
+
+    /// Whether an end of a range of rows, and the deletion of the range, fit.
+    ///
+    /// # Errors
+    /// In words, what does not.
+    pub fn check_end(&self, position: &Position, deletion: &DeletionTime) -> Fits {
+        check_clustering(&position.prefix)?;
+        self.check_deletion(deletion, "a range of rows")
     }
 
     /// Whether a row fits.

@@ -64,9 +64,11 @@ fn parameters(results: &Value) -> Value {
         put("interrupted", &results["interrupted"]);
         let alone = results["lines"].as_array().and_then(|lines| <&[Value; 1]>::try_from(&lines[..]).ok());
         if let Some([line]) = alone {
-            let asked_for =
-                if results["parameters"]["operations"].is_null() { "duration" } else { "operations" };
-            put(asked_for, &line[if asked_for == "duration" { "seconds" } else { "operations" }]);
+            let (asked_for, were) = match results["parameters"]["operations"].is_null() {
+                true => ("duration", "seconds"),
+                false => ("operations", "operations"),
+            };
+            put(asked_for, &line[were]);
         }
     }
     parameters
