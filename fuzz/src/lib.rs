@@ -2,10 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Fragment, FragmentReader, Next, Position, Slice};
-use runtime::{Cache, Shard, SimOptions};
+use model::{Bytes, Clustering, Fragment, FragmentReader, Next, Position, Slice};
+use runtime::{Cache, IoClass, Shard, SimOptions};
+use sstable::parts::fences::write_fences;
+use sstable::parts::row_filter::write_row_filter;
 use sstable::verify::verify;
 use sstable::{Error, OpenOptions, ReadOptions, Result, SSTable, Search, Version};
+
+/// Bytes of a page of our own components.
+const PAGE: usize = 4096;
 
 /// A reader that gives or fills more often than this does not come to an end.
 const MOST_POPS: usize = 1_000_000;
@@ -93,6 +98,18 @@ pub fn version(number: u8) -> Version {
     Version::ALL[usize::from(number) % Version::ALL.len()]
 }
 
+/// Flips bits at some places of a file that consists of pages with checksums, and sets the checksums right.
+pub fn change_pages(bytes: &mut [u8], edits: &[(u16, u8)]) {
+    for (at, bits) in edits {
+        let at = usize::from(*at) * bytes.len() / (usize::from(u16::MAX) + 1);
+        bytes[at] ^= bits;
+    }
+    for page in bytes.chunks_exact_mut(PAGE) {
+        let (content, sum) = page.split_at_mut(PAGE - 4);
+        sum.copy_from_slice(&crc32fast::hash(content).to_be_bytes());
+    }
+}
+
 /// Runs over a disk that has these files.
 pub fn with_files(files: Vec<(PathBuf, Vec<u8>)>, test: impl AsyncFnOnce(Shard)) {
     let done = runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
@@ -131,6 +148,34 @@ pub async fn read_everything(shard: &Shard, path: &Path) {
                 if let Ok(Some(reader)) = table.read(&table.key(key.bytes.clone()), &slice, options).await {
                     let _ = each(reader, drop).await;
                 }
+            }
+        }
+    }
+}
+
+/// Writes these components of our own beside an SSTable on the disk, changes one of them, and reads rows by them.
+pub async fn read_beside(shard: &Shard, data: &Path, changed: &Path, edits: &[(u16, u8)]) {
+    let options = OpenOptions::new(Cache::new(1 << 20));
+    let table = SSTable::open(shard.disk(), data, &options).await.expect("the table is sound");
+    write_fences(shard.disk(), &table, |_| {}).await.expect("they can be written");
+    write_row_filter(shard.disk(), &table, |_| {}).await.expect("it can be written");
+    let file = shard.disk().open(changed, IoClass::new(0)).await.expect("it is there");
+    let mut bytes = file.read_exact_at(0, file.len() as usize).await.expect("it can be read").to_vec();
+    change_pages(&mut bytes, edits);
+    shard.disk().as_simulated().expect("the disk is simulated").add_file(changed, bytes);
+    let options = OpenOptions::new(Cache::new(1 << 20));
+    let table = SSTable::open(shard.disk(), data, &options).await.expect("what is beside it does no harm");
+    for key in [1_i32, 2, 77] {
+        let key = table.key(Bytes::from(key.to_be_bytes().to_vec()));
+        if let Ok(Some(reader)) = table.read(&key, &Slice::all(), ReadOptions::default()).await {
+            let _ = each(reader, drop).await;
+        }
+        for (row, reverse) in [(0_i32, false), (9000, false), (9001, true), (30_000, true)] {
+            let at: Clustering = [row.to_be_bytes().to_vec()].into_iter().collect();
+            let slice = Slice { start: Position::before(at.clone()), end: Position::after(at) };
+            let options = ReadOptions { reverse, ..ReadOptions::default() };
+            if let Ok(Some(reader)) = table.read(&key, &slice, options).await {
+                let _ = each(reader, drop).await;
             }
         }
     }
