@@ -14,6 +14,7 @@
 //! | [`row`] | rows and cells |
 //! | [`fragment`] | the stream in which all readers speak, and its validator |
 //! | [`flat`] | all of these as bytes: in a log, in a cache, on the way to another shard |
+//! | [`hex`] | bytes as hexadecimal digits |
 //! | [`merge`] | several streams as one |
 //! | [`purge`] | what a compaction forgets of a stream |
 //! | [`live`] | what a `SELECT` would return of a stream |
@@ -24,6 +25,7 @@ pub mod bytes;
 pub mod clustering;
 pub mod flat;
 pub mod fragment;
+pub mod hex;
 pub mod key;
 pub mod live;
 pub mod merge;

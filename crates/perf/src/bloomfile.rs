@@ -12,7 +12,7 @@ mod state;
 mod ways;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -146,53 +146,34 @@ impl Bloomfile {
         let temporary_path = temporary.as_ref().map(|folder| folder.path().to_owned());
         let folder = self.data_directory.clone().or(temporary_path).unwrap_or_default();
         std::fs::create_dir_all(&folder).map_err(|error| Error::file(&folder, error.to_string()))?;
-        let is_text = self.printing.format == Format::Text;
-        if is_text {
-            writeln!(
-                out,
-                "{:<9} {:>6} {:<10} {:>10} {:>8} {:>8} {:>9} {:>12} {:>10}",
-                "case", "batch", "way", "lookups", "ns", "cpu ns", "passed", "cache", "read"
-            )?;
-        }
-        let mut lines = Vec::new();
-        let mut take = |line: Line| -> Result<()> {
-            if is_text {
-                writeln!(out, "{}", line.text())?;
-                out.flush()?;
-            }
-            lines.push(line);
-            Ok(())
-        };
-        for (case, plan) in self.plans(&folder) {
+        let mut printed = Printed::begin(out, self.printing.format)?;
+        self.look_up(&folder, &mut printed)?;
+        self.insert(&mut printed)?;
+        let state = State::measured(&folder, self.fp_chance, &self.machine.shard())?;
+        printed.end(self.parameters(), &state)
+    }
+
+    /// The cases of lookups alone. After an interrupt what was measured is told.
+    fn look_up(&self, folder: &Path, printed: &mut Printed<'_>) -> Result<()> {
+        for (case, plan) in self.plans(folder) {
             let ways = self.ways(case);
             let taken = match plan.run(&ways) {
-                // What was measured is told.
-                Err(_) if interrupted::is_interrupted() => break,
+                Err(_) if interrupted::is_interrupted() => return Ok(()),
                 taken => taken?,
             };
             for (taken, way) in taken.into_iter().zip(ways) {
-                take(Line { case, batch: plan.batch, threads: plan.threads, way, taken })?;
+                printed.take(Line { case, batch: plan.batch, threads: plan.threads, way, taken })?;
             }
         }
+        Ok(())
+    }
+
+    fn insert(&self, printed: &mut Printed<'_>) -> Result<()> {
         for inserts in self.inserts().into_iter().filter(|_| !interrupted::is_interrupted()) {
             for way in self.ways(Case::Inserts) {
                 let (batch, taken) = (Some(inserts.batch), inserts.run(way)?);
-                take(Line { case: Case::Inserts, batch, threads: 1, way, taken })?;
+                printed.take(Line { case: Case::Inserts, batch, threads: 1, way, taken })?;
             }
-        }
-        let state = State::measured(&folder, self.fp_chance, &self.machine.shard())?;
-        if is_text {
-            write!(out, "\n{}", state.text())?;
-        } else {
-            let lines: Vec<Value> = lines.iter().map(Line::json).collect();
-            let document = json!({
-                "version": VERSION,
-                "parameters": self.parameters(),
-                "interrupted": interrupted::is_interrupted(),
-                "bloomfile": lines,
-                "state": state.json(),
-            });
-            writeln!(out, "{document:#}")?;
         }
         Ok(())
     }
@@ -215,7 +196,7 @@ impl Bloomfile {
         })
     }
 
-    fn plans(&self, folder: &std::path::Path) -> Vec<(Case, Plan)> {
+    fn plans(&self, folder: &Path) -> Vec<(Case, Plan)> {
         let plan = |count: u32, keys: u64| Plan {
             files: Files { folder: folder.to_owned(), count, keys, fp_chance: self.fp_chance },
             threads: self.threads,
@@ -270,6 +251,51 @@ impl Bloomfile {
             ways.push(Way::Whole);
         }
         ways
+    }
+}
+
+/// What was measured, as it is told: text a line at a time, JSON at the end.
+struct Printed<'a> {
+    out: &'a mut dyn Write,
+    format: Format,
+    lines: Vec<Line>,
+}
+
+impl<'a> Printed<'a> {
+    fn begin(out: &'a mut dyn Write, format: Format) -> Result<Printed<'a>> {
+        if format == Format::Text {
+            writeln!(
+                out,
+                "{:<9} {:>6} {:<10} {:>10} {:>8} {:>8} {:>9} {:>12} {:>10}",
+                "case", "batch", "way", "lookups", "ns", "cpu ns", "passed", "cache", "read"
+            )?;
+        }
+        Ok(Printed { out, format, lines: Vec::new() })
+    }
+
+    fn take(&mut self, line: Line) -> Result<()> {
+        if self.format == Format::Text {
+            writeln!(self.out, "{}", line.text())?;
+            self.out.flush()?;
+        }
+        self.lines.push(line);
+        Ok(())
+    }
+
+    fn end(self, parameters: Value, state: &State) -> Result<()> {
+        if self.format == Format::Text {
+            write!(self.out, "\n{}", state.text())?;
+            return Ok(());
+        }
+        let document = json!({
+            "version": VERSION,
+            "parameters": parameters,
+            "interrupted": interrupted::is_interrupted(),
+            "bloomfile": self.lines.iter().map(Line::json).collect::<Vec<_>>(),
+            "state": state.json(),
+        });
+        writeln!(self.out, "{document:#}")?;
+        Ok(())
     }
 }
 

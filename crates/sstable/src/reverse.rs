@@ -19,7 +19,7 @@ use model::{
 use runtime::reuse;
 
 use crate::big::entry::Promoted;
-use crate::big::promoted_cursor::{Found, Within};
+use crate::big::promoted_cursor::{Found, PromotedCursor, Within};
 use crate::component::Component;
 use crate::data::passed::Passed;
 use crate::data::reader::{Blocks, Data, DataReader, Guess, Pace};
@@ -97,6 +97,16 @@ struct Exit {
     slack: u64,
     /// Up to where the first request goes.
     end: u64,
+}
+
+/// Where a piece is.
+struct PlaceOfPiece {
+    /// The number of its first block.
+    first: u32,
+    /// In bytes from the partition's start.
+    bytes: Range<u64>,
+    /// Up to where the first request goes.
+    request_end: u64,
 }
 
 /// What is still to be read.
@@ -247,8 +257,35 @@ impl ReverseReader {
             let path = table.descriptor().path_of(&Component::Index);
             return Err(Error::corrupt(&path, promoted.blocks.start, what));
         }
+        let PlaceOfPiece { first, bytes, request_end } =
+            self.place_of_piece(&cursor, numbers.clone(), &last).await?;
+        let (open, start) = (cursor.open_before(first).await?, bytes.start);
+        let pace = self.pace_of_piece(&bytes, request_end);
+        let range = table.part_of_partition(partition, bytes)?;
+        let at = range.start;
+        let piece = DataReader::piece(table.data().clone(), Blocks { range, open }, pace, self.slice.clone());
+        let highest = self.take(piece).await?;
+        let Data { file, codec, schema, .. } = &**table.data();
+        if !highest.is_before(&self.lowest, codec, schema) {
+            let what = "the index block that begins here reaches into the rows of the next one";
+            return Err(Error::corrupt(file.path(), at, what));
+        }
+        if let Some(lowest) = self.piece.lowest(codec).filter(|_| first > numbers.start) {
+            self.lowest = lowest;
+        }
+        Ok((first, start))
+    }
+
+    /// As many blocks, the `last` one and those before it, as seem to have what is wanted, as far as one request holds them. The piece behind
+    /// it is to have more.
+    async fn place_of_piece(
+        &mut self,
+        cursor: &PromotedCursor<'_>,
+        numbers: Range<u32>,
+        last: &Range<u64>,
+    ) -> Result<PlaceOfPiece> {
         let (mut first, mut start) = (numbers.end - 1, last.start);
-        let Exit { at: exit, slack, end } = self.exit_of_piece(&last);
+        let Exit { at: exit, slack, end: request_end } = self.exit_of_piece(last);
         let wanted = self.wanted.saturating_add(slack);
         while first > numbers.start
             && exit.saturating_sub(start) < wanted
@@ -264,29 +301,17 @@ impl ReverseReader {
         self.is_guess &= exit.saturating_sub(start) >= wanted;
         let len = last.end.saturating_sub(start);
         self.wanted = if self.is_guess { len / 4 } else { len.saturating_mul(2) };
+        Ok(PlaceOfPiece { first, bytes: start..last.end, request_end })
+    }
 
-        let open = cursor.open_before(first).await?;
-        let range = table.part_of_partition(partition, start..last.end)?;
+    /// All at once, but for what is behind the end of the first request.
+    fn pace_of_piece(&self, bytes: &Range<u64>, request_end: u64) -> Pace {
         let steady = Pace::steady(self.read_buffer, false);
-        let pace = match end < last.end {
-            true => {
-                let first = end.saturating_sub(start).clamp(1, self.read_buffer);
-                Pace { first, guess: Some(self.guess), ..steady }
-            }
-            false => steady,
-        };
-        let at = range.start;
-        let piece = DataReader::piece(table.data().clone(), Blocks { range, open }, pace, self.slice.clone());
-        let highest = self.take(piece).await?;
-        let Data { file, codec, schema, .. } = &**table.data();
-        if !highest.is_before(&self.lowest, codec, schema) {
-            let what = "the index block that begins here reaches into the rows of the next one";
-            return Err(Error::corrupt(file.path(), at, what));
+        if request_end >= bytes.end {
+            return steady;
         }
-        if let Some(lowest) = self.piece.lowest(codec).filter(|_| first > numbers.start) {
-            self.lowest = lowest;
-        }
-        Ok((first, start))
+        let first = request_end.saturating_sub(bytes.start).clamp(1, self.read_buffer);
+        Pace { first, guess: Some(self.guess), ..steady }
     }
 
     /// Where in its last block the rows of the next piece seem to end.

@@ -10,7 +10,7 @@ use runtime::{Cache, Disk, File, Reserved};
 
 use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::big::groups::GroupReads;
-use crate::big::promoted_cursor::{Block, BlockIndex, Search};
+use crate::big::promoted_cursor::{Block, BlockIndex, Found, Search};
 use crate::cache::cached_file::{CachedFile, PageStats};
 use crate::cache::partition_index_cache::PartitionIndexCache;
 use crate::component::{Component, Descriptor};
@@ -576,33 +576,49 @@ impl SSTable {
         };
         let head = self.part_of_partition(partition, 0..promoted.head_len)?;
         let start = PartitionStart { key: key.clone(), deletion: promoted.deletion };
-        let wants_head = options.static_row && self.data.codec.has_static_row();
+        let static_row = options.static_row && self.data.codec.has_static_row();
+        let options = ReadOptions { static_row, ..options };
         if options.reverse {
             let place = PlaceOfBlocks { head, promoted, found };
-            let options = ReadOptions { static_row: wants_head, ..options };
             let reader = ReverseReader::blocks(self.clone(), start, place, slice.clone(), options);
             return Ok(PartitionReader::Reverse(Box::new(reader)));
         }
-        let is_one = wants_head && head.end == bytes.start && !bytes.is_empty();
-        let pace = self.pace(options, if is_one { 0 } else { found.bytes.start }, &found);
         let is_told = promoted.ordinal.is_some() && !bytes.is_empty();
         let absences = if is_told { self.absences(slice) } else { None };
-        let with_neighbours = options.neighbours && !wants_head && self.has_near_neighbours(&found, slice);
-        let slice = match with_neighbours {
-            true => &Slice { start: Position::start(), end: slice.end.clone() },
-            false => slice,
-        };
-        let (data, blocks) = (self.data.clone(), Blocks { range: bytes.clone(), open: found.open });
-        let reader = if !wants_head {
-            DataReader::blocks(data, start, blocks, pace, slice.clone()).without_more()
-        } else if is_one {
-            let range = head.start..bytes.end;
-            DataReader::partition(data, range, pace, slice.clone()).expecting(key).without_more()
-        } else {
-            DataReader::head_and_blocks(data, head, blocks, pace, slice.clone()).expecting(key)
-        };
+        let reader = self.forward_blocks(start, head, bytes, &found, slice, options);
         let reader = if found.is_open_ended() { reader.to_its_end() } else { reader };
         Ok(PartitionReader::forward(reader.noting(absences)))
+    }
+
+    /// Reads a slice of the partition from the blocks that were found, which are in `bytes` of the data; from its head first, if the static
+    /// row is wanted.
+    fn forward_blocks(
+        &self,
+        start: PartitionStart,
+        head: Range<u64>,
+        bytes: Range<u64>,
+        found: &Found,
+        slice: &Slice,
+        options: ReadOptions,
+    ) -> DataReader {
+        let data = self.data.clone();
+        if options.static_row && head.end == bytes.start && !bytes.is_empty() {
+            let (range, pace) = (head.start..bytes.end, self.pace(options, 0, found));
+            return DataReader::partition(data, range, pace, slice.clone())
+                .expecting(&start.key)
+                .without_more();
+        }
+        let pace = self.pace(options, found.bytes.start, found);
+        let blocks = Blocks { range: bytes, open: found.open };
+        if options.static_row {
+            return DataReader::head_and_blocks(data, head, blocks, pace, slice.clone())
+                .expecting(&start.key);
+        }
+        let slice = match options.neighbours && self.has_near_neighbours(found, slice) {
+            true => Slice { start: Position::start(), end: slice.end.clone() },
+            false => slice.clone(),
+        };
+        DataReader::blocks(data, start, blocks, pace, slice).without_more()
     }
 
     /// What wants to know whether the row of a slice is there, if the slice is of one.
@@ -631,7 +647,7 @@ impl SSTable {
             return Ok(());
         }
         let what = format!(
-            "the index points to {}..{} of the data, which has {} bytes",
+            "the index points to {}..{} of the data, which has {} bytes: one of the two is cut short, Data.db most likely",
             range.start,
             range.end,
             self.data.file.len()

@@ -14,6 +14,7 @@
 use std::rc::Rc;
 
 use model::fragment::Validator;
+use model::hex::to_hex;
 use model::key::murmur3;
 use model::{
     Clustering, DeletionTime, Fragment, FragmentReader, PartitionKey, PartitionStart, RangeTombstoneChange,
@@ -373,7 +374,7 @@ impl SSTableWriter {
         let path = self.sealer.descriptor().path_of(&Component::Data);
         match &self.partition {
             Some(partition) => {
-                Error::unfit(&path, format!("{what} (partition {})", hex(&partition.key.bytes)))
+                Error::unfit(&path, format!("{what} (partition {})", beginning_of(&partition.key.bytes)))
             }
             None => Error::unfit(&path, what),
         }
@@ -741,7 +742,7 @@ async fn write_parts(
     sealer.write(Component::Statistics, statistics.encode(version)).await
 }
 
-fn hex(bytes: &[u8]) -> String {
-    let shown: String = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
+fn beginning_of(bytes: &[u8]) -> String {
+    let shown = to_hex(&bytes[..bytes.len().min(32)]);
     if bytes.len() > 32 { format!("0x{shown}…") } else { format!("0x{shown}") }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
+use model::hex::to_hex;
 use model::merge::{ColumnMap, MergeError, with_unknown};
 use model::purge::{Purge, PurgeRules};
 use model::{Fragment, FragmentReader, PartitionKey, Schema};
@@ -195,12 +196,11 @@ impl Table {
     /// Tells of a partition that makes reads and compactions slow.
     fn warn_of(&self, key: &PartitionKey, bytes: u64, tombstones: u64) {
         let table = self.folder().display();
-        let hex = || key.bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         if bytes > LARGE_PARTITION {
-            tracing::warn!(%table, partition = hex(), bytes, "a large partition was compacted");
+            tracing::warn!(%table, partition = to_hex(&key.bytes), bytes, "a large partition was compacted");
         }
         if tombstones > MANY_TOMBSTONES {
-            tracing::warn!(%table, partition = hex(), tombstones, "a partition has many tombstones");
+            tracing::warn!(%table, partition = to_hex(&key.bytes), tombstones, "a partition has many tombstones");
         }
     }
 }

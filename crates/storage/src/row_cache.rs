@@ -164,56 +164,74 @@ impl RowCache {
         if request.caching == Caching::Bypass || !definition.caches_rows || self.0.cache.capacity() == 0 {
             return None;
         }
-        if !Rc::ptr_eq(self.directory().schema(), &definition.schema) {
-            self.clear();
-            self.0.directory.replace(Rc::new(Directory::new(&definition.schema)));
-        }
-        let (schema, wants_static_row) =
-            (&definition.schema, request.static_row && !definition.schema.statics.is_empty());
-        if self.0.has_wholes.get()
-            && let Some(whole) = self.find_whole(request.key.view())
-        {
-            self.count_read(true, false);
-            let view = whole::stretch_of(&whole).view(&request.slice, schema, request.direction);
-            return Some(Cached::Part(PartReader::new(&request.key, view)));
+        let schema = &definition.schema;
+        self.follow(schema);
+        if let Some(reader) = self.whole_reader(request, schema) {
+            return Some(Cached::Part(reader));
         }
         let known = match self.find(&request.key, request.beginning(), request.direction) {
             Found::Part(part) => Some(part),
             Found::Gap(_) => None,
         };
-        let has_rows =
-            known.as_ref().is_some_and(|part| part.reaches(schema, request.end(), request.direction));
-        let covers = |part: &&Rc<Part>| has_rows && !wants_static_row && part.stretch.is_free_of_ranges();
-        if let Some(part) = known.as_ref().filter(covers) {
+        let wants_static_row = request.static_row && !schema.statics.is_empty();
+        let covers = |part: &&Rc<Part>| part.reaches(schema, request.end(), request.direction);
+        let covering = known.as_ref().filter(covers);
+        if let Some(part) = covering.filter(|part| !wants_static_row && part.stretch.is_free_of_ranges()) {
             self.count_read(true, false);
             let view = part.view(&request.slice, schema, request.direction);
             return Some(Cached::Part(PartReader::new(&request.key, view)));
         }
-        let has_all = has_rows && (!wants_static_row || self.find_static_row(&request.key).is_some());
-        let fills = request.caching == Caching::Full;
+        let has_all =
+            covering.is_some() && (!wants_static_row || self.find_static_row(&request.key).is_some());
         let (mut members, mut is_wanted) = (candidates.cloned(), known.is_some());
-        if single_key::is_one_row(request, schema) && !has_all {
-            let of_key = members.unwrap_or_else(|| set.of_slice(&request.key, request.sought(schema)));
-            let values = request.slice.start.prefix.values.iter().flatten().map(|value| &**value);
-            if of_key.is_empty() || !fills || !self.was_asked_for(request.key.token, values) {
+        if !has_all && single_key::is_one_row(request, schema) {
+            let of_row = members.unwrap_or_else(|| set.of_slice(&request.key, request.sought(schema)));
+            if !self.wants_lone_row(request, &of_row) {
                 self.count_read(false, true);
-                let is_kept = fills && !of_key.is_empty() && !self.0.cache.is_full();
-                let keeper = is_kept.then(|| RowKeeper::new(self));
-                return Some(Cached::Row(of_key, keeper));
+                let keeper = self.keeper(request, &of_row);
+                return Some(Cached::Row(of_row, keeper));
             }
-            (members, is_wanted) = (Some(of_key), true);
-        } else if !fills && !has_all {
+            (members, is_wanted) = (Some(of_row), true);
+        } else if !has_all && request.caching != Caching::Full {
             return None;
         }
         let keeps = is_wanted || self.wants_slice(request);
         let watch = self.0.watchers.watch(if keeps { self.0.limits.read } else { 0 });
-        Some(Cached::Parts(Box::new(CachedReader::new(
-            self,
-            request,
-            schema,
-            (set, members),
-            (known, watch),
-        ))))
+        let (from, kept) = ((set, members), (known, watch));
+        Some(Cached::Parts(Box::new(CachedReader::new(self, request, schema, from, kept))))
+    }
+
+    /// Nothing is kept of a table as it was before it was altered.
+    fn follow(&self, schema: &Rc<Schema>) {
+        if !Rc::ptr_eq(self.directory().schema(), schema) {
+            self.clear();
+            self.0.directory.replace(Rc::new(Directory::new(schema)));
+        }
+    }
+
+    /// Reads a slice of a partition that is kept whole.
+    fn whole_reader(&self, request: &ReadRequest, schema: &Schema) -> Option<PartReader> {
+        if !self.0.has_wholes.get() {
+            return None;
+        }
+        let whole = self.find_whole(request.key.view())?;
+        self.count_read(true, false);
+        let view = whole::stretch_of(&whole).view(&request.slice, schema, request.direction);
+        Some(PartReader::new(&request.key, view))
+    }
+
+    /// Whether all that these SSTables say of a row by itself is to be read, and kept.
+    fn wants_lone_row(&self, request: &ReadRequest, members: &Candidates) -> bool {
+        let values = request.slice.start.prefix.values.iter().flatten().map(|value| &**value);
+        request.caching == Caching::Full
+            && !members.is_empty()
+            && self.was_asked_for(request.key.token, values)
+    }
+
+    /// Keeps a row by itself as it is read from some of these SSTables, if that is to be kept.
+    fn keeper(&self, request: &ReadRequest, members: &Candidates) -> Option<RowKeeper> {
+        let is_kept = request.caching == Caching::Full && !members.is_empty() && !self.0.cache.is_full();
+        is_kept.then(|| RowKeeper::new(self))
     }
 
     /// Whether what is read of a slice, of whose beginning nothing is kept, is to be kept.

@@ -43,6 +43,7 @@ pub(crate) use plan::Room;
 pub(crate) use span::SoughtSlice;
 pub(crate) use undeleted::Undeleted;
 
+use candidates::Asked;
 use gathered::Covered;
 use plan::{Group, MANY, Plan};
 use runs::{Runs, Stretch, ask_run};
@@ -358,47 +359,42 @@ impl SSTableSet {
         if self.members.is_empty() {
             return Candidates::default();
         }
-        let hash = murmur3(&key.bytes);
-        let (mut found, mut unread) = (SmallVec::<[u32; 8]>::new(), Vec::new());
-        let (mut looks, mut left_out) = (0, false);
+        let mut asked = Asked::new(&self.members, murmur3(&key.bytes));
+        let by_rows = self.by_rows.as_ref().zip(sought.as_ref());
+        match by_rows.filter(|(_, sought)| self.finds_by_rows(sought)) {
+            Some((by_rows, sought)) => self.ask_by_rows(by_rows, sought, key.token, &mut asked),
+            None => self.ask_by_tokens(sought.as_ref(), key.token, &mut asked),
+        }
+        self.count_looks(asked.looks);
+        asked.candidates()
+    }
+
+    /// Asks those that have rows around the slice, and those that may delete the partition.
+    fn ask_by_rows(&self, by_rows: &ByRows, sought: &SoughtSlice<'_>, token: Token, asked: &mut Asked<'_>) {
+        let member = |place: u32| &*self.members[place as usize];
+        asked.left_out = true;
+        for place in self.near(by_rows, sought.ranks(), token) {
+            if member(place).may_have_rows(sought) {
+                asked.ask(place);
+            }
+        }
+        for place in by_rows.hiding_behind(sought.undeleted) {
+            if member(place).has_token(token) && member(place).is_beside(sought) {
+                asked.ask(place);
+            }
+        }
+    }
+
+    /// Asks those that have the token between their first and their last one, or that the maplet names, but for who has nothing of the slice.
+    fn ask_by_tokens(&self, sought: Option<&SoughtSlice<'_>>, token: Token, asked: &mut Asked<'_>) {
         let may_matter =
-            |place: &u32| sought.is_none_or(|sought| self.members[*place as usize].may_have(&sought));
-        let mut ask = |place: u32| {
-            looks += 1;
-            let probe = self.members[place as usize].sstable.filter().probe(hash);
-            if probe == Probe::Unread {
-                unread.push(place);
-            }
-            if probe != Probe::Absent {
-                found.push(place);
-            }
-        };
-        if let (Some(by_rows), Some(sought)) = (&self.by_rows, &sought)
-            && self.finds_by_rows(sought)
-        {
-            left_out = true;
-            let member = |place: &u32| &*self.members[*place as usize];
-            let is_near = |place: &u32| member(place).may_have_rows(sought);
-            self.near(by_rows, sought.ranks(), key.token).filter(is_near).for_each(&mut ask);
-            let is_other =
-                |place: &u32| member(place).has_token(key.token) && member(place).is_beside(sought);
-            by_rows.hiding_behind(sought.undeleted).filter(is_other).for_each(ask);
-        } else {
-            for place in self.runs.around(key.token) {
-                if may_matter(&place) { ask(place) } else { left_out = true }
-            }
-            for place in self.covered.iter().flat_map(|covered| covered.find(key.token)) {
-                if may_matter(&place) { found.push(place) } else { left_out = true }
-            }
+            |place: u32| sought.is_none_or(|sought| self.members[place as usize].may_have(sought));
+        for place in self.runs.around(token) {
+            if may_matter(place) { asked.ask(place) } else { asked.left_out = true }
         }
-        self.count_looks(looks);
-        if found.len() > 1 {
-            found.sort_unstable();
-            unread.sort_unstable();
+        for place in self.covered.iter().flat_map(|covered| covered.find(token)) {
+            if may_matter(place) { asked.take(place) } else { asked.left_out = true }
         }
-        let member = |place| self.members[place as usize].clone();
-        let (found, unread) = (found.into_iter().map(member), unread.into_iter().map(member));
-        Candidates::new(found.collect(), unread.collect(), left_out)
     }
 
     /// Those that may have something of what is requested; where it has a limit, maybe those alone that may have something of its beginning,
@@ -555,7 +551,7 @@ impl SSTableSet {
         let candidates = found.into_iter().map(|mut places| {
             places.sort_unstable();
             let members = places.into_iter().map(|at| self.members[at as usize].clone()).collect();
-            Candidates::new(members, Vec::new(), false)
+            Candidates::of(members)
         });
         Ok(candidates.collect())
     }

@@ -76,7 +76,8 @@ pub fn sets_with_rows() -> Vec<PathBuf> {
     sets
 }
 
-fn roots() -> impl Iterator<Item = PathBuf> {
+/// The folders of the collections that are there.
+pub fn roots() -> impl Iterator<Item = PathBuf> {
     ROOTS.into_iter().filter_map(|root| Path::new(env!("CARGO_MANIFEST_DIR")).join(root).canonicalize().ok())
 }
 

@@ -9,8 +9,8 @@ use std::str::FromStr;
 use serde_json::{Map, Number, Value};
 
 use super::parts::{pack, put_element, put_part};
-use super::text::parse_hex;
 use super::{CqlType, TypeError, UserType};
+use crate::hex::parse_hex;
 
 impl CqlType {
     /// The bytes of the value that `json` describes.

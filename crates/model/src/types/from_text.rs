@@ -3,8 +3,8 @@
 use super::composite::{Kinds, split};
 use super::duration::Duration;
 use super::parts::put_part;
-use super::text::parse_hex;
 use super::{CqlType, TypeError, date, decimal, float, inet, uuid, varint};
+use crate::hex::parse_hex;
 
 impl CqlType {
     /// The bytes of the value that `text` spells. Of most types that are not text, an empty one is the

@@ -13,9 +13,9 @@
 
 use super::duration::Duration;
 use super::parts::{Part, head, take_count, take_element, take_part};
-use super::text::write_hex;
 use super::time_format::append;
 use super::{CqlType, TypeError, UserType, date, inet, uuid};
+use crate::hex::push_hex;
 
 /// Whose form of JSON it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,7 +132,7 @@ impl CqlType {
             | CqlType::Custom(_)
             | CqlType::PartitionerOrder { .. } => {
                 out.push_str("0x");
-                write_hex(bytes, out);
+                push_hex(bytes, out);
             }
             _ if bytes.is_empty() => {}
             CqlType::Timestamp | CqlType::LegacyTimestamp => {

@@ -10,8 +10,8 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write as _};
 
-use super::text::write_hex;
 use super::{CqlType, UserType};
+use crate::hex::to_hex;
 
 /// The package of Cassandra's types, with the dot.
 pub(super) const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
@@ -187,7 +187,7 @@ impl CqlType {
                 write!(f, "{PACKAGE}PartitionerDefinedOrder({partitioner}:{key})")
             }
             CqlType::ColumnToCollection(columns) => {
-                let columns = columns.iter().map(|(name, kind)| format!("{}:{kind}", hex(name)));
+                let columns = columns.iter().map(|(name, kind)| format!("{}:{kind}", to_hex(name)));
                 write!(f, "{PACKAGE}ColumnToCollectionType({})", columns.collect::<Vec<_>>().join(","))
             }
             CqlType::Custom(class) => f.write_str(class),
@@ -208,9 +208,9 @@ impl Display for CqlType {
 
 impl UserType {
     fn write_parameters(&self, frozen_around: bool, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{},{}", self.keyspace, hex(self.name.as_bytes()))?;
+        write!(f, "{},{}", self.keyspace, to_hex(self.name.as_bytes()))?;
         for (name, field) in &self.fields {
-            write!(f, ",{}:", hex(name.as_bytes()))?;
+            write!(f, ",{}:", to_hex(name.as_bytes()))?;
             field.write_class(self.frozen || frozen_around, f)?;
         }
         Ok(())
@@ -261,10 +261,4 @@ fn write_list(class: &str, parts: &[CqlType], frozen_around: bool, f: &mut Forma
         part.write_class(frozen_around, f)?;
     }
     f.write_char(')')
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut out = String::new();
-    write_hex(bytes, &mut out);
-    out
 }

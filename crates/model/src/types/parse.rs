@@ -16,8 +16,8 @@
 //! are stricter: nothing may follow the type, and a name must not be nested too deep.
 
 use super::names::PACKAGE;
-use super::text::parse_hex;
 use super::{CqlType, TypeError, UserType};
+use crate::hex::parse_hex;
 
 /// How deep types may nest. Deeper ones could exhaust the stack of whoever walks over them.
 pub(super) const MAX_DEPTH: usize = 64;

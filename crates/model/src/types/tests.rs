@@ -3,7 +3,7 @@
 use super::*;
 
 fn bytes(hex: &str) -> Vec<u8> {
-    text::parse_hex(&hex.replace(' ', "")).unwrap()
+    crate::hex::parse_hex(&hex.replace(' ', "")).unwrap()
 }
 
 fn parse(name: &str) -> CqlType {

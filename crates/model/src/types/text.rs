@@ -10,6 +10,7 @@ use super::composite::Kinds;
 use super::duration::Duration;
 use super::parts::{head, take_part};
 use super::{CqlType, TypeError, date, decimal, float, inet, uuid, varint};
+use crate::hex::push_hex;
 
 impl CqlType {
     /// Appends the text of a value; what is not valid has none.
@@ -31,7 +32,7 @@ impl CqlType {
             | CqlType::Vector { .. }
             | CqlType::PartitionerOrder { .. }
             | CqlType::ColumnToCollection(_)
-            | CqlType::Custom(_) => write_hex(bytes, out),
+            | CqlType::Custom(_) => push_hex(bytes, out),
             CqlType::Empty => {}
             native => {
                 native.validate(bytes)?;
@@ -116,26 +117,6 @@ impl CqlType {
         }
         Ok(())
     }
-}
-
-/// Appends two lower-case digits for each byte.
-pub(super) fn write_hex(bytes: &[u8], out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.reserve(2 * bytes.len());
-    for byte in bytes {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 0xf)]));
-    }
-}
-
-/// The bytes that pairs of digits spell.
-pub(super) fn parse_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
 /// Appends an integer's digits.

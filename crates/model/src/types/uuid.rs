@@ -11,7 +11,7 @@
 use std::cmp::Ordering;
 
 use super::TypeError;
-use super::text::write_hex;
+use crate::hex::push_hex;
 
 /// All but the version.
 const REST: u64 = u64::MAX >> 4;
@@ -60,7 +60,7 @@ pub(super) fn write(uuid: &[u8; 16], out: &mut String) {
     for (i, part) in [&uuid[..4], &uuid[4..6], &uuid[6..8], &uuid[8..10], &uuid[10..]].into_iter().enumerate()
     {
         out.push_str(if i == 0 { "" } else { "-" });
-        write_hex(part, out);
+        push_hex(part, out);
     }
 }
 

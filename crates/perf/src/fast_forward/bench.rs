@@ -90,8 +90,14 @@ impl Bench {
             let definition = Definition::new(TableId([0; 16]), &dataset.schema(), shape.format);
             let definition = Definition { caches_rows: reading.row_cache, ..definition };
             let table = Table::open(&context, folder, definition, &Generations::default()).await?;
-            let missing = || Error::file(folder, "there is no SSTable here");
-            let sole = table.sstables().members().first().ok_or_else(missing)?.sstable.clone();
+            let set = table.sstables();
+            let sole = match set.members() {
+                [sole] => sole.sstable.clone(),
+                others => {
+                    let what = format!("there are {} SSTables: a dataset is one", others.len());
+                    return Err(Error::file(folder, what));
+                }
+            };
             (sole, Some(table))
         } else {
             // All but the fences is as a table has it.
@@ -364,18 +370,19 @@ mod tests {
     use super::super::populate::populate;
     use super::*;
 
-    /// Cases of the row cache, one after the other, with it or without; up to the first that is wrong.
-    fn run_cases(row_cache: bool) -> Result<Vec<Figures>> {
-        let folder = tempfile::tempdir().unwrap();
-        let shape = Shape {
-            rows: 100,
-            value_size: 10,
-            column_index_size_in_kb: 64,
-            format: Version::Me,
-            compression: false,
-            fences: true,
-        };
-        let reading = Reading {
+    const DATASET: Dataset = Dataset::LargePartDs1;
+    const SHAPE: Shape = Shape {
+        rows: 100,
+        value_size: 10,
+        column_index_size_in_kb: 64,
+        format: Version::Me,
+        compression: false,
+        fences: true,
+    };
+
+    /// With the row cache or without.
+    fn reading(row_cache: bool) -> Reading {
+        Reading {
             search: Search::Binary,
             fences: true,
             row_cache,
@@ -383,15 +390,22 @@ mod tests {
             keeps_cache: true,
             is_kept: false,
             machine: Machine { io_uring: true, direct_io: true },
-        };
-        let dataset = Dataset::LargePartDs1;
+        }
+    }
+
+    async fn open(shard: &Shard, folder: &Path, reading: Reading) -> Result<Bench> {
+        Bench::open(shard, DATASET, (&SHAPE, folder), reading, DATASET.keys(SHAPE.rows).into()).await
+    }
+
+    /// Cases of the row cache, one after the other; up to the first that is wrong.
+    fn run_cases(row_cache: bool) -> Result<Vec<Figures>> {
+        let folder = tempfile::tempdir().unwrap();
         runtime::run(ShardOptions::default(), async |shard| {
-            populate(shard.disk(), dataset, &shape, folder.path()).await?;
-            let keys = dataset.keys(shape.rows).into();
-            let bench = Bench::open(&shard, dataset, (&shape, folder.path()), reading, keys).await?;
+            populate(shard.disk(), DATASET, &SHAPE, folder.path()).await?;
+            let bench = open(&shard, folder.path(), reading(row_cache)).await?;
             let mut figures = Vec::new();
-            for case in Group::LargePartitionSingleKeySlice.cases(shape.rows, true) {
-                figures.push(bench.run(dataset, &case).await?);
+            for case in Group::LargePartitionSingleKeySlice.cases(SHAPE.rows, true) {
+                figures.push(bench.run(DATASET, &case).await?);
             }
             Ok(figures)
         })?
@@ -402,5 +416,21 @@ mod tests {
         assert_eq!(run_cases(true).unwrap().len(), 38);
         let error = run_cases(false).unwrap_err().to_string();
         assert!(error.contains("requests for the rows [0, 1], which the row cache has"), "{error}");
+    }
+
+    #[test]
+    fn a_dataset_is_one_sstable() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = runtime::run(ShardOptions::default(), async |shard| {
+            populate(shard.disk(), DATASET, &SHAPE, folder.path()).await.unwrap();
+            for file in std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()) {
+                let name = file.file_name().unwrap().to_str().unwrap().replace("me-1-", "me-2-");
+                if name.starts_with("me-2-") {
+                    std::fs::copy(&file, file.with_file_name(name)).unwrap();
+                }
+            }
+            open(&shard, folder.path(), reading(true)).await.err().unwrap().to_string()
+        });
+        assert!(error.unwrap().contains("there are 2 SSTables: a dataset is one"));
     }
 }

@@ -16,6 +16,7 @@ use std::fs::{File, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
+use model::hex::{parse_hex, to_hex};
 use model::key::murmur3;
 use model::merge::UnifiedSchema;
 use model::{CqlType, Schema};
@@ -148,7 +149,7 @@ impl Layout {
                     return Err(Error::Usage(what));
                 }
                 check_name(&schema.table)?;
-                Ok(data.join(keyspace).join(format!("{}-{}", schema.table, hex(&id.0))))
+                Ok(data.join(keyspace).join(format!("{}-{}", schema.table, to_hex(&id.0))))
             }
         }
     }
@@ -203,7 +204,7 @@ impl Layout {
         if disk.exists(&path) {
             let text = read_text(&path)?;
             let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
-            return parse_hex(&digits).ok_or_else(|| Error::file(&path, "it is no UUID"));
+            return parse_id(&digits).ok_or_else(|| Error::file(&path, "it is no UUID"));
         }
         let id = random_uuid();
         let text = format!("{}\n", CqlType::Uuid.to_text(&id).unwrap_or_default());
@@ -236,7 +237,13 @@ impl Layout {
                 let mut all = Vec::new();
                 for folder in folders {
                     match find_table(disk, &folder, None, read_only).await? {
-                        Some(found) => all.push(found),
+                        Some(found) => {
+                            // A link may lead elsewhere.
+                            if !read_only {
+                                storage::transaction::check_path(disk, &folder)?;
+                            }
+                            all.push(found);
+                        }
                         None => refuse_logs(disk, &folder, on_corruption).await?,
                     }
                 }
@@ -567,13 +574,13 @@ pub(super) fn random() -> u64 {
 /// The id that a schema says.
 pub(super) fn id_of(schema: &TableSchema) -> Option<TableId> {
     let digits: String = schema.options.text("id")?.chars().filter(|c| *c != '-').collect();
-    parse_hex(&digits).map(TableId)
+    parse_id(&digits).map(TableId)
 }
 
 /// The id of a table by the name of its folder. Where that has none, one is made of it, always the same.
 fn id_of_name(folder: &str) -> TableId {
     if let Some((_, digits)) = folder.rsplit_once('-')
-        && let Some(id) = parse_hex(digits)
+        && let Some(id) = parse_id(digits)
     {
         return TableId(id);
     }
@@ -581,13 +588,8 @@ fn id_of_name(folder: &str) -> TableId {
     TableId((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
 }
 
-fn parse_hex(digits: &str) -> Option<[u8; 16]> {
-    let number = u128::from_str_radix(digits, 16).ok()?;
-    (digits.len() == 32).then_some(number.to_be_bytes())
-}
-
-fn hex(id: &[u8; 16]) -> String {
-    format!("{:032x}", u128::from_be_bytes(*id))
+fn parse_id(digits: &str) -> Option<[u8; 16]> {
+    parse_hex(digits)?.try_into().ok()
 }
 
 /// What names of keyspaces and tables consist of, as with Cassandra: they are names of folders.
@@ -647,7 +649,7 @@ mod tests {
     #[test]
     fn folders_tell_the_id() {
         let id = id_of_name("my-table-5a1c395eb41f11e59f22ba0be0483c18");
-        assert_eq!(hex(&id.0), "5a1c395eb41f11e59f22ba0be0483c18");
+        assert_eq!(to_hex(&id.0), "5a1c395eb41f11e59f22ba0be0483c18");
         assert_eq!(id_of_name("coll"), id_of_name("coll"));
     }
 

@@ -45,6 +45,15 @@ enum Job {
     Handed(LocalFuture<()>),
 }
 
+/// Why a shard that waits goes on.
+enum Woken {
+    /// Something was handed over, or has ended or failed.
+    Changed,
+    Asked(Question),
+    /// Nobody will ask any more.
+    Closed,
+}
+
 /// What a shard is asked. However its thread comes to its end, or does not begin: those who wait are told that no answer will come.
 pub(super) struct Questions(pub(super) Receiver<Question>);
 
@@ -164,21 +173,31 @@ impl Served {
                     Err(_) => continue,
                 }
             }
-            let mut received = pin!(queue.recv());
-            let has_changed = || {
-                let is_called = self.is_called.swap(false, Ordering::Acquire);
-                self.worker.has_failed() || is_called || (!is_idle && self.running.get() == 0)
-            };
-            let mut changed = pin!(self.changed.until(|| has_changed().then_some(())));
-            let job = poll_fn(|context| match changed.as_mut().poll(context) {
-                Poll::Ready(()) => Poll::Ready(None),
-                Poll::Pending => received.as_mut().poll(context).map(Some),
-            });
-            if let Some(job) = job.await {
-                return job.ok().map(Job::Asked);
+            match self.asleep(queue, is_idle).await {
+                Woken::Changed => {}
+                Woken::Asked(question) => return Some(Job::Asked(question)),
+                Woken::Closed => return None,
             }
         }
         None
+    }
+
+    /// Waits until there may be something to do; for who was at work, until it is idle at the latest.
+    async fn asleep(&self, queue: &Receiver<Question>, was_idle: bool) -> Woken {
+        let has_changed = || {
+            let is_called = self.is_called.swap(false, Ordering::Acquire);
+            self.worker.has_failed() || is_called || (!was_idle && self.running.get() == 0)
+        };
+        let mut changed = pin!(self.changed.until(|| has_changed().then_some(())));
+        let mut received = pin!(queue.recv());
+        poll_fn(|context| match changed.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Woken::Changed),
+            Poll::Pending => received.as_mut().poll(context).map(|received| match received {
+                Ok(question) => Woken::Asked(question),
+                Err(_) => Woken::Closed,
+            }),
+        })
+        .await
     }
 }
 

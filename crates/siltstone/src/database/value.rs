@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use model::CqlType;
+use model::hex::to_hex;
 use model::types::TypeError;
 use serde_json::{Number, Value as Json};
 use smallvec::{SmallVec, smallvec};
@@ -140,10 +141,7 @@ impl Value {
             Value::Integer(number) => Json::Number((*number).into()),
             Value::Float(number) => Number::from_f64(*number).map_or(Json::Null, Json::Number),
             Value::Text(text) => Json::String(text.clone()),
-            Value::Raw(bytes) | Value::Blob(bytes) => {
-                let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-                Json::String(["0x".to_owned()].into_iter().chain(digits).collect())
-            }
+            Value::Raw(bytes) | Value::Blob(bytes) => Json::String(format!("0x{}", to_hex(bytes))),
             Value::Json(json) => (**json).clone(),
         }
     }

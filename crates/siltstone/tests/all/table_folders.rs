@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
+use model::hex::to_hex;
 use runtime::{Cache, Clock, Shard, ShardOptions, SimClock};
 use serde_json::{Map, Value};
 use siltstone::database::{Database, Options, Row, Scan};
@@ -77,8 +78,7 @@ fn rows_of(database: &Database, expected: &Expected) -> Vec<Value> {
 }
 
 fn line(row: &Row) -> Value {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let value = |value: Option<&[u8]>| value.map_or(Value::Null, |value| hex(value).into());
+    let value = |value: Option<&[u8]>| value.map_or(Value::Null, |value| to_hex(value).into());
     let raw: Map<String, Value> = row
         .columns()
         .iter()

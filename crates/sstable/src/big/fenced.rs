@@ -41,6 +41,11 @@ impl Blocks {
     fn new(group: &Group, packed: Rc<PackedBlocks>) -> Blocks {
         Blocks { number: group.number, open: group.open, packed, edge: Vec::new(), other: Vec::new() }
     }
+
+    /// The range tombstone that is open before a block, or behind the last one.
+    fn open_before(&self, number: usize) -> DeletionTime {
+        number.checked_sub(1).map_or(self.open, |before| self.packed.end_open(before))
+    }
 }
 
 /// The ends of a slice, for all that is compared with them.
@@ -60,38 +65,48 @@ impl PromotedCursor<'_> {
     /// The blocks that can hold rows of the slice.
     pub(super) async fn find_by_fences(&self, fenced: Fenced<'_>, slice: &Slice) -> Result<Found> {
         let sought = self.sought_ends(slice);
-        let (lower, mut next) = match self.around(fenced, &sought.start).await? {
-            (Some(group), next)
-                if self.is_denied(fenced, &group, next.as_ref(), (slice, &sought)).await? =>
-            {
-                return Ok(Found::nothing(group.number, self.promoted().head_len, DeletionTime::LIVE));
-            }
-            (Some(group), next) => {
-                let count = match &next {
-                    // Where the slice ends with the partition, and it does not matter where that is, the next group is not asked.
-                    Some(next) if self.has_enough(next.number, &(0..USUAL_BLOCK), &slice.end).is_some() => 1,
-                    Some(next) if !self.is_behind(fenced, next, &sought.end)? => 2,
-                    _ => 1,
-                };
-                let packed = self.groups_from(fenced, &group, next.as_ref(), count).await?;
-                let mut blocks = Blocks::new(&group, packed);
-                let number = self.count_while(&mut blocks, Edge::Last, &sought.start, Ordering::is_lt)?;
-                if number < blocks.packed.len() {
-                    return self.found(fenced, (blocks, next), number, (slice, &sought)).await;
+        let (group, next) = self.around(fenced, &sought.start).await?;
+        let nothing = match group {
+            None => Found::nothing(0, self.promoted().head_len, DeletionTime::LIVE),
+            Some(group) => {
+                if self.is_denied(fenced, &group, next.as_ref(), (slice, &sought)).await? {
+                    return Ok(Found::nothing(group.number, self.promoted().head_len, DeletionTime::LIVE));
                 }
-                let (end, open) = (blocks.packed.reach(number - 1).end, blocks.packed.end_open(number - 1));
-                (Found::nothing(blocks.number + number as u32, end, open), next)
+                let mut blocks = self.first_blocks(fenced, &group, next.as_ref(), (slice, &sought)).await?;
+                let before = self.count_while(&mut blocks, Edge::Last, &sought.start, Ordering::is_lt)?;
+                if before < blocks.packed.len() {
+                    return self.found(fenced, (blocks, next), before, (slice, &sought)).await;
+                }
+                let end = blocks.packed.reach(before - 1).end;
+                Found::nothing(blocks.number + before as u32, end, blocks.open_before(before))
             }
-            (None, next) => (Found::nothing(0, self.promoted().head_len, DeletionTime::LIVE), next),
         };
         // The slice begins between two groups: where the second begins is known before it is read.
-        let Some(group) = next.take() else { return Ok(lower) };
+        let Some(group) = next else { return Ok(nothing) };
         if self.is_behind(fenced, &group, &sought.end)? {
-            return Ok(lower);
+            return Ok(nothing);
         }
         let (group, next) = fenced.fences.group_of(fenced.ordinal, group.number).await?;
         let blocks = self.blocks(fenced, &group, next.as_ref()).await?;
         self.found(fenced, (blocks, next), 0, (slice, &sought)).await
+    }
+
+    /// The group that the slice begins in, read with the next one if the slice needs that too.
+    async fn first_blocks(
+        &self,
+        fenced: Fenced<'_>,
+        group: &Group,
+        next: Option<&Group>,
+        (slice, sought): (&Slice, &Ends<'_>),
+    ) -> Result<Blocks> {
+        let needs_next = match next {
+            None => false,
+            // The slice ends with the partition, and where that is does not matter.
+            Some(next) if self.has_enough(next.number, &(0..USUAL_BLOCK), &slice.end).is_some() => false,
+            Some(next) => !self.is_behind(fenced, next, &sought.end)?,
+        };
+        let packed = self.groups_from(fenced, group, next, 1 + usize::from(needs_next)).await?;
+        Ok(Blocks::new(group, packed))
     }
 
     /// Whether the slice is of a single row, which the group is known not to have; nor has it a range tombstone.
@@ -160,39 +175,32 @@ impl PromotedCursor<'_> {
         number: usize,
         (slice, Ends { start, end }): (&Slice, &Ends<'_>),
     ) -> Result<Found> {
-        let first = blocks.packed.reach(number);
-        let open = match number.checked_sub(1) {
-            Some(before) => blocks.packed.end_open(before),
-            None => blocks.open,
-        };
-        let lower = blocks.number + number as u32;
+        let (lower, first) = (blocks.number + number as u32, blocks.packed.reach(number));
+        let open = blocks.open_before(number);
         if self.order_of(&mut blocks, number, Edge::First, end)?.is_gt() {
             return Ok(Found::nothing(lower, first.start, open));
         }
         let entry = self.within(&mut blocks, number, (start, &slice.start))?;
-        let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
-            && slice.start.prefix == slice.end.prefix;
-        let begins = |blocks, exit, end| {
-            let bytes = first.start..end;
+        let to = |upper: u32, exit: Within, end: u64| {
+            let (blocks, bytes) = (lower..upper + 1, first.start..end);
             Found { blocks, bytes, entry: entry.clone(), exit, open, known_end: end }
         };
         if self.order_of(&mut blocks, number, Edge::Last, end)?.is_ge() {
+            let is_of_row = slice.start.prefix.len() == self.schema().clustering.len()
+                && slice.start.prefix == slice.end.prefix;
             let exit = match is_of_row {
                 true => entry.clone(),
                 false => self.within(&mut blocks, number, (end, &slice.end))?,
             };
-            return Ok(begins(lower..lower + 1, exit, first.end));
+            return Ok(to(lower, exit, first.end));
         }
-        let known_end = match self.has_enough(lower, &first, &slice.end).filter(|_| next.is_some()) {
-            None => self.reaches_enough(fenced, (&mut blocks, next.as_ref()), number, end).await?,
-            known_end => known_end,
-        };
-        if let Some(known_end) = known_end {
-            let found = begins(lower..lower + 1, Within::nowhere(), first.end);
+        let reaches = self.reaches_enough(fenced, (&mut blocks, next.as_ref()), number, (end, &slice.end));
+        if let Some(known_end) = reaches.await? {
+            let found = to(lower, Within::nowhere(), first.end);
             return Ok(found.open_ended(self.promoted().count, known_end));
         }
-        let (upper, exit, bytes_end) = self.last_of(fenced, (blocks, next), (end, &slice.end)).await?;
-        Ok(begins(lower..upper + 1, exit, bytes_end))
+        let (upper, exit, end) = self.last_of(fenced, (blocks, next), (end, &slice.end)).await?;
+        Ok(to(upper, exit, end))
     }
 
     /// For a slice that begins in the block `number` of a group, a place that it reaches to, if all that is wanted is in front of that, as far
@@ -202,12 +210,18 @@ impl PromotedCursor<'_> {
         fenced: Fenced<'_>,
         (blocks, next): (&mut Blocks, Option<&Group>),
         number: usize,
-        end: &Sought<'_>,
+        (end, position): (&Sought<'_>, &Position),
     ) -> Result<Option<u64>> {
+        let Some(next) = next else { return Ok(None) };
         let (reach, count) = (|number| blocks.packed.reach(number), blocks.packed.len());
         let (first, last) = (reach(number), reach(count - 1));
+        if let Some(known_end) = self.has_enough(blocks.number + number as u32, &first, position) {
+            return Ok(Some(known_end));
+        }
         let enough_at = self.enough_at(first.end);
-        let Some(next) = next.filter(|_| enough_at < u64::MAX) else { return Ok(None) };
+        if enough_at == u64::MAX {
+            return Ok(None);
+        }
         let within = halve(count, |number| Ok(reach(number).start < enough_at))?;
         if within < count {
             let known_end = reach(within).start;

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use testkit::fixtures;
+
 use crate::Version;
 use crate::parts::statistics::{Partitioner, Statistics};
 
@@ -31,18 +33,10 @@ impl RealFile {
     }
 }
 
-/// Where real SSTables are, from this crate's folder: those of the project, and a larger collection
-/// beside it. Either may be missing.
-const FIXTURES: [&str; 2] = ["../../fixtures", "../../../shared/fixtures"];
-
-fn fixtures() -> impl Iterator<Item = PathBuf> {
-    FIXTURES.into_iter().map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
-}
-
 /// All files of this component.
 pub(crate) fn real_files(component: &str) -> Vec<RealFile> {
     let mut files = Vec::new();
-    for folder in fixtures() {
+    for folder in fixtures::roots() {
         collect(&folder, component, &mut files);
     }
     files
@@ -90,9 +84,8 @@ pub(crate) fn statistics(file: &RealFile) -> Statistics {
 /// What Cassandra's `sstablemetadata` says of SSTables: the path of each Statistics.db, and the text.
 pub(crate) fn sstablemetadata() -> Vec<(PathBuf, String)> {
     let mut texts = Vec::new();
-    for set in
-        fixtures().flat_map(|root| ["cassandra/me/small", "cassandra/oa/small"].map(|set| root.join(set)))
-    {
+    let sets_of = |root: PathBuf| ["cassandra/me/small", "cassandra/oa/small"].map(|set| root.join(set));
+    for set in fixtures::roots().flat_map(sets_of) {
         let Ok(archive) = std::fs::read(set.join("meta.tar.gz")) else { continue };
         let mut tar = Vec::new();
         flate2::read::GzDecoder::new(&archive[..]).read_to_end(&mut tar).unwrap();

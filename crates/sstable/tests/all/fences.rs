@@ -19,25 +19,26 @@ use siltstone_sstable::parts::statistics::EncodingStats;
 use siltstone_sstable::parts::usage::Usage;
 use siltstone_sstable::verify::verify;
 use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, SSTableWriter, Search, Version, WriteOptions};
+use testkit::fixtures;
 
-/// Tables with a large partition, as many as are there, and how many rows it has.
+/// Tables with a large partition, and how many rows it has; two of them are in the repository.
 const TABLES: [(&str, i32); 6] = [
-    ("fixtures/cassandra/me/large/sstables/large_none/me-1-big-Data.db", 20_000),
-    ("fixtures/cassandra/oa/large/sstables/large_rev/oa-1-big-Data.db", 20_000),
-    ("../shared/fixtures/cassandra/me/large/sstables/large/me-1-big-Data.db", 200_000),
-    ("../shared/fixtures/cassandra/oa/large/sstables/large/oa-1-big-Data.db", 200_000),
-    ("../shared/fixtures/cassandra/me/large/sstables/large_rev/me-1-big-Data.db", 20_000),
-    ("../shared/fixtures/cassandra/oa/large/sstables/large_none/oa-1-big-Data.db", 20_000),
+    ("me/large/sstables/large_none/me-1-big-Data.db", 20_000),
+    ("oa/large/sstables/large_rev/oa-1-big-Data.db", 20_000),
+    ("me/large/sstables/large/me-1-big-Data.db", 200_000),
+    ("oa/large/sstables/large/oa-1-big-Data.db", 200_000),
+    ("me/large/sstables/large_rev/me-1-big-Data.db", 20_000),
+    ("oa/large/sstables/large_none/oa-1-big-Data.db", 20_000),
 ];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
+/// As many of them as are there.
 pub(super) fn tables() -> impl Iterator<Item = (PathBuf, i32)> {
-    let paths = TABLES.map(|(path, rows)| (root().join(path), rows));
-    assert!(paths[..2].iter().all(|(path, _)| path.exists()), "these are in the repository");
-    paths.into_iter().filter(|(path, _)| path.exists())
+    let path_of = |path: &str| {
+        fixtures::roots().map(|root| root.join("cassandra").join(path)).find(|path| path.exists())
+    };
+    let there: Vec<_> = TABLES.iter().filter_map(|(path, rows)| Some((path_of(path)?, *rows))).collect();
+    assert!(there.len() >= 2, "those of the repository");
+    there.into_iter()
 }
 
 /// Runs over a disk in memory, with the files of the table's folder.
@@ -228,7 +229,7 @@ fn a_row_of_a_large_partition_is_two_requests() {
 /// Any byte flipped, any length: the rows are the same, and the damage is told.
 #[test]
 fn damaged_fences_do_no_harm() {
-    let path = root().join(TABLES[1].0);
+    let (path, _) = tables().nth(1).unwrap();
     with_table(&path, async |shard, path| {
         let disk = shard.disk();
         let plain = open(disk, path, true, 64 << 20).await;
@@ -258,7 +259,7 @@ fn damaged_fences_do_no_harm() {
 /// what nothing else tells, as the place of the partition in the data, is believed.
 #[test]
 fn fences_that_lie_are_given_up_where_blocks_contradict() {
-    let path = root().join(TABLES[0].0);
+    let (path, _) = tables().next().unwrap();
     with_table(&path, async |shard, path| {
         let disk = shard.disk();
         let plain = open(disk, path, true, 64 << 20).await;
@@ -293,7 +294,7 @@ fn fences_that_lie_are_given_up_where_blocks_contradict() {
 
 #[test]
 fn fences_of_another_sstable_are_not_used() {
-    let path = root().join(TABLES[0].0);
+    let (path, _) = tables().next().unwrap();
     with_table(&path, async |shard, path| {
         let disk = shard.disk();
         let (fences, bytes) = build(disk, path).await;
@@ -321,7 +322,7 @@ fn fences_of_another_sstable_are_not_used() {
 /// What `verify` says of fences that are damaged, or sound for themselves but not what the index makes of them.
 #[test]
 fn verify_checks_fences() {
-    let path = root().join(TABLES[0].0);
+    let (path, _) = tables().next().unwrap();
     with_table(&path, async |shard, path| {
         let disk = shard.disk();
         let (fences, bytes) = build(disk, path).await;
@@ -484,7 +485,7 @@ async fn problems(disk: &Disk, path: &Path) -> String {
 /// Wherever the power is cut while fences are written, there are all of them or none.
 #[test]
 fn a_power_cut_leaves_all_or_nothing() {
-    let path = root().join(TABLES[0].0);
+    let (path, _) = tables().next().unwrap();
     let (mut without, mut with) = (0, 0);
     for crash_at in 0.. {
         let (crashed, in_use) = with_table(&path, async |shard, path| {

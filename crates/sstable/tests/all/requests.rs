@@ -12,26 +12,14 @@ use runtime::{Cache, IoCount, Shard, ShardOptions};
 use siltstone_sstable::component::{DATA_IO, INDEX_IO, METADATA_IO};
 use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
 
+use super::fences;
+
 /// The most requests to the index, for a row in the middle of 200,000: see docs/performance/reads.md.
 const MOST_INDEX_REQUESTS: u64 = 4;
 
-/// Fixtures in the repository, and larger ones beside it where they are; each with the clustering
-/// values of two neighbours in its middle.
-fn tables() -> Vec<(PathBuf, [i32; 2])> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let committed = root.join("fixtures/cassandra");
-    let shared = root.join("../shared/fixtures/cassandra");
-    let all = [
-        (committed.join("me/large/sstables/large_none/me-1-big-Data.db"), [9_001, 9_002]),
-        (committed.join("oa/large/sstables/large_rev/oa-1-big-Data.db"), [9_001, 9_002]),
-        (shared.join("me/large/sstables/large/me-1-big-Data.db"), [99_001, 99_002]),
-        (shared.join("oa/large/sstables/large/oa-1-big-Data.db"), [99_001, 99_002]),
-        (shared.join("me/large/sstables/large_rev/me-1-big-Data.db"), [9_001, 9_002]),
-        (shared.join("oa/large/sstables/large_none/oa-1-big-Data.db"), [9_001, 9_002]),
-    ];
-    let there: Vec<_> = all.into_iter().filter(|(path, _)| path.exists()).collect();
-    assert!(there.len() >= 2, "the first two are in the repository");
-    there
+/// Tables with a large partition, each with the clustering values of two neighbours in its middle.
+fn tables() -> impl Iterator<Item = (PathBuf, [i32; 2])> {
+    fences::tables().map(|(path, rows)| (path, [rows / 2 - 999, rows / 2 - 998]))
 }
 
 struct Read {
@@ -239,7 +227,7 @@ fn a_whole_partition_backwards() {
 fn the_head_comes_with_the_first_block() {
     runtime::run(ShardOptions::default(), async |shard: Shard| {
         for ((path, _), limit) in
-            tables().into_iter().flat_map(|table| [None, Some(1)].map(|limit| (table.clone(), limit)))
+            tables().flat_map(|table| [None, Some(1)].map(|limit| (table.clone(), limit)))
         {
             let table = open(&shard, &path).await;
             let entry = table.entries().next().await.unwrap().expect("the first partition is the large one");

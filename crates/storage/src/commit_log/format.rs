@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_as_drawn() {
-        let hex: String = segment()[..108].iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = model::hex::to_hex(&segment()[..108]);
         // Worked out by zlib's crc32 of what the page of the format says.
         let (header, rest) = hex.split_at(80);
         assert_eq!(

@@ -217,32 +217,23 @@ impl Walk {
         let place_of = |place: &Place| partition.place_of(schema, place.position());
         let rows = partition.rows.between(place_of(&start), place_of(&end)).map(Item::Row);
         let changes = partition.ranges.between(&start, &end);
-        let changes = changes.map(|(position, deletion)| Item::Change(position, deletion));
-        let direction = self.direction;
-        let (mut taken, mut last) = (0, None);
+        let (direction, mut left, mut last) = (self.direction, STEP, None);
         let mut take = |item: Item<'a>| {
-            match item {
-                Item::Row(row) => {
-                    last = Some(row);
-                    to.push(Made::Row(row.clone(), self.open.max(partition.deletion)));
-                }
-                Item::Change(position, deletion) => {
-                    last = None;
-                    let deletion = match direction {
-                        Direction::Forward => deletion,
-                        Direction::Reverse => partition.ranges.before(&Place::new(schema, position.clone())),
-                    };
-                    self.at = position.clone();
-                    self.change(position, deletion.max(later), to);
-                }
-            }
-            taken += 1;
-            taken < STEP
+            left -= 1;
+            last = self.take(item, partition.deletion, later, to);
+            left > 0
         };
         let ended = match direction {
-            Direction::Forward => in_turn(rows, changes, |a, b| a.is_before(b, schema), &mut take),
+            Direction::Forward => {
+                let changes = changes.map(|(position, deletion)| Item::Change(position, deletion));
+                in_turn(rows, changes, |a, b| a.is_before(b, schema), &mut take)
+            }
             Direction::Reverse => {
-                in_turn(rows.rev(), changes.rev(), |a, b| b.is_before(a, schema), &mut take)
+                let before =
+                    |position: &Position| partition.ranges.before(&Place::new(schema, position.clone()));
+                let changes = changes.rev().map(|(position, _)| (before(&position), position));
+                let changes = changes.map(|(deletion, position)| Item::Change(position, deletion));
+                in_turn(rows.rev(), changes, |a, b| b.is_before(a, schema), &mut take)
             }
         };
         if let Some(row) = last {
@@ -255,6 +246,27 @@ impl Walk {
             self.end(to);
         }
         ended
+    }
+
+    /// Hands out a row or a change; a row is returned, as the stream stands behind it then.
+    fn take<'a>(
+        &mut self,
+        item: Item<'a>,
+        partition: DeletionTime,
+        later: DeletionTime,
+        to: &mut Ready,
+    ) -> Option<&'a KeptRow> {
+        match item {
+            Item::Row(row) => {
+                to.push(Made::Row(row.clone(), self.open.max(partition)));
+                Some(row)
+            }
+            Item::Change(position, deletion) => {
+                self.at = position.clone();
+                self.change(position, deletion.max(later), to);
+                None
+            }
+        }
     }
 
     /// What is left of the slice, from the lesser position to the greater one.
@@ -355,6 +367,7 @@ impl Ready {
 /// What stands in a partition.
 enum Item<'a> {
     Row(&'a KeptRow),
+    /// With the deletion behind it, as the stream runs.
     Change(Position, DeletionTime),
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use model::key::murmur3;
 use model::{PartitionKey, Position};
 use smallvec::SmallVec;
+use sstable::parts::bloom_pages::Probe;
 
 use super::{Member, SSTableSet, SoughtSlice};
 use crate::Result;
@@ -35,14 +36,9 @@ pub(crate) struct Rest {
 }
 
 impl Candidates {
-    /// These, of which some still have to be asked: both in the same order.
-    pub(super) fn new(
-        members: SmallVec<[Rc<Member>; 2]>,
-        unread: Vec<Rc<Member>>,
-        left_out: bool,
-    ) -> Candidates {
-        let unread = if unread.is_empty() { None } else { Some(unread.into()) };
-        Candidates { members, unread, left_out, asks_beside: false, undeleted: 0, rest: None }
+    /// These, of which all were asked.
+    pub(super) fn of(members: SmallVec<[Rc<Member>; 2]>) -> Candidates {
+        Candidates { members, ..Candidates::default() }
     }
 
     /// Only those that may have something of a slice.
@@ -155,5 +151,61 @@ impl Candidates {
     /// The SSTables, the one with the greatest timestamp first.
     pub fn members(&self) -> &[Rc<Member>] {
         &self.members
+    }
+}
+
+/// What the filters of a set say of a partition, as far as they are in memory.
+pub(super) struct Asked<'a> {
+    members: &'a [Rc<Member>],
+    /// That of the partition key.
+    hash: [u64; 2],
+    /// The places of those that may have it, in the order in which they were asked.
+    found: SmallVec<[u32; 8]>,
+    /// Those of them that could not be asked.
+    unread: Vec<u32>,
+    /// How many looks it took.
+    pub(super) looks: u64,
+    /// Whether others may have the partition, but nothing of the slice.
+    pub(super) left_out: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// Nobody yet, of these.
+    pub(super) fn new(members: &'a [Rc<Member>], hash: [u64; 2]) -> Asked<'a> {
+        Asked { members, hash, found: SmallVec::new(), unread: Vec::new(), looks: 0, left_out: false }
+    }
+
+    /// Asks one.
+    #[inline]
+    pub(super) fn ask(&mut self, place: u32) {
+        self.looks += 1;
+        match self.members[place as usize].sstable.filter().probe(self.hash) {
+            Probe::Absent => return,
+            Probe::Unread => self.unread.push(place),
+            Probe::Maybe => {}
+        }
+        self.found.push(place);
+    }
+
+    /// Takes one that need not be asked.
+    pub(super) fn take(&mut self, place: u32) {
+        self.found.push(place);
+    }
+
+    /// Those that may have the partition.
+    pub(super) fn candidates(self) -> Candidates {
+        let Asked { members, mut found, mut unread, left_out, .. } = self;
+        if found.len() > 1 {
+            found.sort_unstable();
+            unread.sort_unstable();
+        }
+        let member = |place: u32| members[place as usize].clone();
+        let unread: Option<Vec<_>> = (!unread.is_empty()).then(|| unread.into_iter().map(member).collect());
+        Candidates {
+            members: found.into_iter().map(member).collect(),
+            unread: unread.map(Vec::into_boxed_slice),
+            left_out,
+            ..Candidates::default()
+        }
     }
 }

@@ -21,6 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use model::Bytes;
+use model::hex::{parse_hex, push_hex};
 
 use super::Cassandra;
 use crate::Result;
@@ -513,9 +514,7 @@ fn number<N: FromStr<Err: Display>>(answer: &[String]) -> Result<N> {
 
 fn put_value(value: Option<&[u8]>, to: &mut String) {
     match value {
-        Some(bytes) => {
-            bytes.iter().for_each(|byte| write!(to, "{byte:02x}").expect("a string takes all"));
-        }
+        Some(bytes) => push_hex(bytes, to),
         None => to.push('-'),
     }
 }
@@ -524,9 +523,7 @@ fn value(word: &str) -> Result<Option<Bytes>> {
     if word == "-" {
         return Ok(None);
     }
-    let digits = |at| word.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-    let bytes: Option<Vec<u8>> = (0..word.len()).step_by(2).map(digits).collect();
-    bytes.map(|bytes| Some(Bytes::from(bytes))).ok_or_else(|| format!("{word} is no value").into())
+    parse_hex(word).map(|bytes| Some(Bytes::from(bytes))).ok_or_else(|| format!("{word} is no value").into())
 }
 
 fn escape(argument: &str) -> String {

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::num::NonZeroU64;
 
 use clap::Args;
+use model::hex::to_hex;
 use siltstone::database::{Bound, ColumnKind, Page, Row, Table, Value};
 use siltstone::{Error, Result, database};
 
@@ -303,13 +304,12 @@ impl Printer {
 
 /// A row with the bytes of its values.
 fn raw(row: &Row) -> String {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let mut line = format!("{{\"token\":{},\"raw\":{{", row.token());
     for (at, (column, value)) in row.columns().iter().zip(row.values()).enumerate() {
         line.push_str(if at == 0 { "" } else { "," });
         model::types::quote(&column.name, &mut line);
         match value {
-            Some(value) => line.push_str(&format!(":\"{}\"", hex(value))),
+            Some(value) => line.push_str(&format!(":\"{}\"", to_hex(value))),
             None => line.push_str(":null"),
         }
     }

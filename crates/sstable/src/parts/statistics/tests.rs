@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use model::hex::to_hex;
 use model::time::NO_DELETION_TIME;
 use model::{Bytes, Clustering, Column, CqlType, Position, Schema, Slice};
 use proptest::prelude::*;
@@ -414,7 +415,7 @@ fn real_files_say_what_cassandra_says() {
         }
         assert_eq!(
             said.text("Originating host id").replace('-', ""),
-            hex(&stats.originating_host.unwrap()),
+            to_hex(&stats.originating_host.unwrap()),
             "{name}"
         );
         assert_eq!(said.intervals(), stats.commit_log_intervals, "{name}");
@@ -470,10 +471,6 @@ fn check_histograms(text: &str, stats: &Stats, name: &str) {
             assert!(stats.cell_counts.offsets.get(i).is_none_or(|&own| own == offset), "{name}");
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The lines `key: value` of `sstablemetadata`.
