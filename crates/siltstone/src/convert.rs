@@ -109,7 +109,7 @@ pub async fn convert(
     let tables = Tables::new(sources)?;
     check(disk, &tables, target, dir, progress).await?;
     prepare(disk, dir).await?;
-    let descriptor = next_descriptor(disk, dir, target.version)?;
+    let descriptor = next_descriptor(disk, dir, target.version).await?;
     let options = options(&tables, target).await?;
     let writer = SSTableWriter::create(disk, descriptor, tables.schema(), encoding(&tables), options).await?;
     let mut rows = tables.scan();

@@ -89,7 +89,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sstable::writer::Limits;
@@ -424,7 +424,7 @@ impl Database {
         let inner = self.0.clone();
         Pending::new(async move {
             for state in inner.states() {
-                upkeep::flush(&inner, &state).await?;
+                unless_dropped(&state, upkeep::flush(&inner, &state).await)?;
             }
             Ok(())
         })
@@ -438,7 +438,7 @@ impl Database {
         let tables = self.tables();
         Pending::new(async move {
             for table in tables {
-                table.compact().await?;
+                unless_dropped(&table.state, table.compact().await)?;
             }
             Ok(())
         })
@@ -453,7 +453,7 @@ impl Database {
         Pending::new(async move {
             let mut folders = Vec::new();
             for table in tables {
-                folders.push(table.snapshot(&name).await?);
+                folders.extend(unless_dropped(&table.state, table.snapshot(&name).await)?);
             }
             Ok(folders)
         })
@@ -555,6 +555,14 @@ fn list(tables: &BTreeMap<String, Arc<TableState>>) -> String {
     match tables.is_empty() {
         true => ": there are none".to_owned(),
         false => format!(", but {}", tables.keys().cloned().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// What was done with a table; nothing if there is no such table any more: who goes through all tables goes on then.
+fn unless_dropped<T>(state: &TableState, done: Result<T>) -> Result<Option<T>> {
+    match done {
+        Err(_) if state.is_dropped.load(Ordering::Acquire) => Ok(None),
+        done => done.map(Some),
     }
 }
 

@@ -320,7 +320,7 @@ impl Dump {
                 self.json.begin_array();
             }
             Format::JsonLines => {
-                (partition.key, partition.key_bytes) = self.fragments.exact_key(&start.key.bytes)?;
+                (partition.key, partition.key_bytes) = self.fragments.exact_key(&start.key.bytes);
                 if !start.deletion.is_live() {
                     self.partition.has_lines = true;
                     self.partition_line(&start.deletion);

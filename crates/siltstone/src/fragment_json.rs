@@ -151,18 +151,16 @@ impl FragmentJson {
         Ok(json.into_text())
     }
 
-    /// A partition key as JSON on one line, and its bytes where that would not be read back as them.
-    ///
-    /// # Errors
-    /// A value that is not of its type.
-    pub fn exact_key(&mut self, key: &[u8]) -> Result<(String, Option<String>), ValueError> {
-        let text = self.key_text(key)?;
+    /// A partition key as JSON on one line, and its bytes where that would not be read back as them: a value that is not of its type is
+    /// null.
+    pub fn exact_key(&mut self, key: &[u8]) -> (String, Option<String>) {
+        let Ok(text) = self.key_text(key) else { return ("[null]".to_owned(), Some(hex(key))) };
         let is_exact = match &self.schema.partition_key {
             CqlType::Composite(_) => keys::partition_key(&self.schema, &text).is_ok_and(|back| back == key),
             // The text of the one column is at hand still.
             column => column.is_exact_text(key, &self.scratch),
         };
-        Ok((text, (!is_exact).then(|| hex(key))))
+        (text, (!is_exact).then(|| hex(key)))
     }
 
     fn write_composite(&mut self, columns: &[CqlType], key: &[u8], json: &mut JsonWriter) -> Written {
@@ -362,11 +360,25 @@ impl FragmentJson {
     ) -> Result<bool, TypeError> {
         json.raw(|out| {
             let start = out.len();
-            column.write_json(value, out)?;
+            if let Err(error) = column.write_json(value, out) {
+                return self.without_value(error, start, out);
+            }
             let written = &out[start..];
             let is_exact = || written != NO_VALUE && column.is_exact_json(value, written);
             Ok(self.detail == Detail::AsDumped || is_exact())
         })
+    }
+
+    /// In the place of a value that is not of its type stands null, where its bytes stand beside it. It is not read back from that.
+    fn without_value(&self, error: TypeError, start: usize, out: &mut String) -> Result<bool, TypeError> {
+        match self.detail {
+            Detail::AsDumped => Err(error),
+            Detail::Exact => {
+                out.truncate(start);
+                out.push_str("null");
+                Ok(false)
+            }
+        }
     }
 
     fn write_liveness(&mut self, liveness: &Liveness, json: &mut JsonWriter) {
@@ -497,9 +509,14 @@ impl FragmentJson {
             json.string(&udt.field_at(path).ok_or_else(TypeError::no_such_field)?.0);
         } else if let Some(path_type) = column.data_type.cell_path_type() {
             self.scratch.clear();
-            path_type.write_text(path, &mut self.scratch)?;
-            json.string(&self.scratch);
-            is_exact = self.detail == Detail::AsDumped || path_type.is_exact_text(path, &self.scratch);
+            match path_type.write_text(path, &mut self.scratch) {
+                Ok(()) => {
+                    json.string(&self.scratch);
+                    is_exact =
+                        self.detail == Detail::AsDumped || path_type.is_exact_text(path, &self.scratch);
+                }
+                Err(error) => is_exact = json.raw(|out| self.without_value(error, out.len(), out))?,
+            }
         }
         json.end_array();
         json.inline_arrays(false);
@@ -546,8 +563,12 @@ impl FragmentJson {
             }
             other => json.raw(|out| {
                 let start = out.len();
-                other.write_json(value, out)?;
-                Ok(self.detail == Detail::AsDumped || other.is_exact_json(value, &out[start..]))
+                match other.write_json(value, out) {
+                    Ok(()) => {
+                        Ok(self.detail == Detail::AsDumped || other.is_exact_json(value, &out[start..]))
+                    }
+                    Err(error) => self.without_value(error, start, out),
+                }
             })?,
         };
         if !is_exact && self.detail == Detail::Exact {

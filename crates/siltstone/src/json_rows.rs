@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use model::{Bytes, DeletionTime, PartitionKey, Position, Row, Schema};
+use sstable::writer::Limits;
 
 use crate::error::{Error, Result};
 use crate::json_members::{Members, Read, Refusal};
@@ -86,6 +87,25 @@ enum Kind {
     Bound,
     Boundary,
     Range,
+}
+
+impl Piece {
+    /// Whether an SSTable can hold it.
+    ///
+    /// # Errors
+    /// In words, what it cannot.
+    pub(crate) fn check(&self, limits: &Limits) -> std::result::Result<(), String> {
+        match &self.part {
+            Part::Static(row) | Part::Row(row) => limits.check_row(row),
+            Part::Partition(deletion) => limits.check_partition(&self.key, deletion),
+            Part::Change { position, closes, opens } => {
+                [closes, opens].into_iter().try_for_each(|deletion| limits.check_end(position, deletion))
+            }
+            Part::Range { start, end, deletion } => {
+                [start, end].into_iter().try_for_each(|position| limits.check_end(position, deletion))
+            }
+        }
+    }
 }
 
 impl JsonRows {

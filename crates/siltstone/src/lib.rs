@@ -20,6 +20,7 @@
 //! | [`fragment_json`] | rows and tombstones as JSON, as `sstabledump` prints them |
 //! | [`json`], [`instants`] | JSON and times, written quickly |
 //! | [`json_reader`], `json_members` | JSON, read quickly, and the members of an object as they stand |
+//! | `text_lines` | lines of text, and the mark that may stand in front |
 //! | [`table_schema`] | what CQL or JSON says of a table |
 //! | [`table_options`] | how a table wants its SSTables written |
 //! | [`json_rows`] | the lines of a dump, read back |
@@ -48,6 +49,7 @@ pub mod sorted_rows;
 pub mod split;
 pub mod table_options;
 pub mod table_schema;
+mod text_lines;
 pub mod verify;
 pub mod write;
 

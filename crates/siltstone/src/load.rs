@@ -24,7 +24,8 @@ use serde_json::{Map, Value as Json};
 use crate::database::{Batch, ColumnKind, Pending, Table, Value, Write};
 use crate::error::{Error, Result, json_words};
 use crate::json_rows::JsonRows;
-use crate::sorted_rows::{Sorted, SortedRows};
+use crate::sorted_rows::{Sorted, SortedRows, Unpaired};
+use crate::text_lines::{LONGEST_LINE, read_line, too_long, without_mark};
 
 mod csv;
 
@@ -149,16 +150,17 @@ struct UnderWay {
 
 /// The lines of a dump.
 struct Dump {
-    schema: Rc<Schema>,
     rows: JsonRows,
     sorted: SortedRows,
+    /// Bytes of memory that ends of range tombstones took which did not go together when all else was written.
+    kept: usize,
 }
 
 impl Dump {
     fn new(schema: Schema, path: &Path, timestamp: i64) -> Dump {
         let schema = Rc::new(schema);
         let rows = JsonRows::new(path, schema.clone(), Some(timestamp));
-        Dump { rows, sorted: SortedRows::new(schema.clone()), schema }
+        Dump { rows, sorted: SortedRows::new(schema), kept: 0 }
     }
 }
 
@@ -184,16 +186,19 @@ impl Load<'_> {
     }
 
     fn json_lines(&mut self, lines: &mut dyn BufRead, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        let (mut text, mut bytes) = (String::new(), 0);
+        let (mut buffer, mut bytes) = (Vec::new(), 0);
         loop {
-            text.clear();
-            let len = lines.read_line(&mut text).map_err(|error| self.unreadable(&error))?;
+            let len = read_line(lines, &mut buffer).map_err(|error| self.unreadable(&error))?;
             if len == 0 {
                 return Ok(());
             }
             self.line += 1;
-            bytes += len as u64;
-            self.json_line(&text)?;
+            if len > LONGEST_LINE {
+                return Err(self.wrong(&too_long()));
+            }
+            let text = std::str::from_utf8(&buffer).map_err(|_| self.wrong(&"it is not UTF-8"))?;
+            bytes += len;
+            self.json_line(if self.line == 1 { without_mark(text) } else { text })?;
             progress(bytes);
         }
     }
@@ -210,11 +215,13 @@ impl Load<'_> {
             return self.row(values.collect());
         }
         if let Some(piece) = self.dump.rows.parse_line(text.trim_ascii_end())? {
+            piece.check(self.table.limits()).map_err(|what| self.wrong(&what))?;
             self.dump.sorted.insert(piece);
         }
-        if self.dump.sorted.memory() > MEMORY {
+        if self.dump.sorted.memory() - self.dump.kept > MEMORY {
             let sorted = self.dump.sorted.take();
             self.write_sorted(sorted)?;
+            self.dump.kept = self.dump.sorted.memory();
         }
         Ok(())
     }
@@ -251,11 +258,8 @@ impl Load<'_> {
         }
     }
 
-    /// The names of columns in the first line of CSV, which may have the mark in front that Excel writes.
-    fn checked(&self, mut names: Vec<String>) -> std::result::Result<Vec<String>, String> {
-        if let Some(first) = names.first_mut().filter(|first| first.starts_with('\u{feff}')) {
-            first.remove(0);
-        }
+    /// The names of columns in the first line of CSV.
+    fn checked(&self, names: Vec<String>) -> std::result::Result<Vec<String>, String> {
         for (number, name) in names.iter().enumerate() {
             if !self.columns.contains_key(name) {
                 return Err(format!("there is no column {name:?} in {}", self.table.name()));
@@ -342,13 +346,15 @@ impl Load<'_> {
     fn finish(mut self) -> Result<u64> {
         self.write_batch()?;
         self.written()?;
-        let sorted = SortedRows::new(self.dump.schema.clone());
-        let sorted = std::mem::replace(&mut self.dump.sorted, sorted).finish().map_err(|unpaired| {
-            self.line = unpaired.line;
-            self.wrong(&"this end of a range tombstone has no other end that goes with it")
-        })?;
+        let sorted = self.dump.sorted.take();
         self.write_sorted(sorted)?;
-        Ok(self.rows)
+        match self.dump.sorted.unpaired() {
+            None => Ok(self.rows),
+            Some(Unpaired { line }) => {
+                let what = "this end of a range tombstone has no other end that goes with it";
+                Err(self.wrong_at(line, &what))
+            }
+        }
     }
 
     /// Writes each partition as a mutation.

@@ -210,13 +210,18 @@ pub async fn each_of_all_data_files(disk: &Disk, paths: &[PathBuf]) -> Vec<(Path
     all
 }
 
-/// The names for a new SSTable in a folder: a number above those of all that are there, whole or not.
+/// The names for a new SSTable in a folder: a number above those of all that are there, whole or not, and of those that the log of a
+/// change which was cut off has to do away with.
 ///
 /// # Errors
-/// If there is no such folder, or no number is left.
-pub fn next_descriptor(disk: &Disk, dir: &Path, version: Version) -> Result<Descriptor> {
+/// If there is no such folder, no number is left, or there is a log that does not tell what it is about.
+pub async fn next_descriptor(disk: &Disk, dir: &Path, version: Version) -> Result<Descriptor> {
     let files = disk.list(dir).map_err(sstable::Error::from)?;
-    let last = files.iter().filter_map(|file| number_of(file)).max().unwrap_or(0);
+    let mut last = files.iter().filter_map(|file| number_of(file)).max().unwrap_or(0);
+    for passed_over in storage::transaction::passed_over(disk, dir).await? {
+        let numbers = passed_over.prefixes?.into_iter().filter_map(|prefix| number_of(Path::new(&prefix)));
+        last = numbers.max().unwrap_or(0).max(last);
+    }
     if last == LAST_NUMBER {
         return Err(Error::file(dir, format!("it has an SSTable of the last number there is, {last}")));
     }
@@ -339,11 +344,33 @@ mod tests {
                 disk.add_file(file, Vec::new());
             }
             disk.add_file("/u/notes", Vec::new());
-            assert_eq!(next("/t").unwrap().path_of(&Component::Toc), Path::new("/t/me-11-big-TOC.txt"));
-            assert_eq!(next("/u").unwrap().generation, "1");
-            assert!(next("/v").is_err());
+            assert_eq!(next("/t").await.unwrap().path_of(&Component::Toc), Path::new("/t/me-11-big-TOC.txt"));
+            assert_eq!(next("/u").await.unwrap().generation, "1");
+            assert!(next("/v").await.is_err());
             disk.add_file("/u/me-2147483647-big-Data.db", Vec::new());
-            assert!(next("/u").unwrap_err().to_string().ends_with("the last number there is, 2147483647"));
+            let error = next("/u").await.unwrap_err().to_string();
+            assert!(error.ends_with("the last number there is, 2147483647"), "{error}");
+        })
+        .unwrap();
+    }
+
+    /// Whoever cleans up behind it would remove an SSTable of that number.
+    #[test]
+    fn a_new_sstable_has_no_number_of_a_change_that_was_cut_off() {
+        run_simulated(SimOptions::default(), async |shard| {
+            let (disk, clock, dir) = (shard.disk(), shard.clock(), Path::new("/ks/t"));
+            let simulated = disk.as_simulated().expect("simulated");
+            simulated.add_file("/ks/t/me-1-big-Data.db", Vec::new());
+            let reserved = Descriptor::parse(Path::new("/ks/t/me-7-big-Data.db")).unwrap();
+            let kind = TransactionKind::Compaction;
+            let mut change = Transaction::begin(disk, clock, dir, Version::Me, kind).await.unwrap();
+            change.add(&reserved).await.unwrap();
+            let log = change.log_path().to_path_buf();
+            drop(change);
+            assert_eq!(next_descriptor(disk, dir, Version::Me).await.unwrap().generation, "8");
+            simulated.add_file(&log, b"ADD:[/ks/t/me-7-big-,0,0][1]\nCOMMIT:[,0,0][2]\n".to_vec());
+            let error = next_descriptor(disk, dir, Version::Me).await.unwrap_err().to_string();
+            assert!(error.contains(&log.display().to_string()), "{error}");
         })
         .unwrap();
     }

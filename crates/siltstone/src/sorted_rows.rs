@@ -159,15 +159,13 @@ impl SortedRows {
     /// If a range tombstone is not whole.
     pub fn finish(mut self) -> Result<Sorted, Unpaired> {
         let sorted = self.take();
-        let first = self
-            .partitions
-            .values()
-            .filter_map(|partition| partition.ends.first_unpaired(&self.schema))
-            .min();
-        match first {
-            Some(line) => Err(Unpaired { line }),
-            None => Ok(sorted),
-        }
+        self.unpaired().map_or(Ok(sorted), Err)
+    }
+
+    /// The first range tombstone that is not whole.
+    pub fn unpaired(&self) -> Option<Unpaired> {
+        let first_of = |partition: &Partition| partition.ends.first_unpaired(&self.schema);
+        self.partitions.values().filter_map(first_of).min().map(|line| Unpaired { line })
     }
 }
 

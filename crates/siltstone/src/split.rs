@@ -89,7 +89,7 @@ pub async fn split(
     };
     check(disk, &tables, target, dir, progress).await?;
     prepare(disk, dir).await?;
-    let next = next_descriptor(disk, dir, target.version)?;
+    let next = next_descriptor(disk, dir, target.version).await?;
     let (writer, finished, before, empty) = (None, Vec::new(), 0, Vec::new());
     let mut cutter = Cutter { disk, tables: &tables, target, next, writer, finished, before, empty };
     let mut tell = |done| progress(Step::Writing, done);

@@ -32,12 +32,13 @@ const OF_COMPRESSORS: [&str; 3] = ["compression_level", "lz4_compressor_type", "
 pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Result<WriteOptions> {
     let wrong = |what: String| Error::file(path, format!("table {}: {what}", table.table));
     let defaults = WriteOptions::new(target.version);
-    let of_table = compression(&table.options, target.version).map_err(wrong)?;
     let fp_chance = number(&table.options, "bloom_filter_fp_chance").map_err(wrong)?;
     let interval = number(&table.options, "min_index_interval").map_err(wrong)?;
     Ok(WriteOptions {
         compression: match &target.compression {
-            TargetCompression::AsSource => of_table.map(|compression| fitting(&compression, target)),
+            TargetCompression::AsSource => compression(&table.options, target.version)
+                .map_err(wrong)?
+                .map(|compression| fitting(&compression, target)),
             TargetCompression::None => None,
             TargetCompression::Some(compression) => Some(compression.clone()),
         },
@@ -60,6 +61,17 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
     })
 }
 
+/// The compressor that the table is to have, where it is not known here, as newer ones of ScyllaDB are.
+pub(crate) fn unknown_compressor(options: &TableOptions) -> Option<&str> {
+    let entries = options.map("compression")?;
+    let class = value_of(entries, ["class", "sstable_compression"])?;
+    (!class.is_empty() && Compressor::parse(class).is_none()).then_some(class)
+}
+
+fn value_of<'a>(entries: &'a [(String, String)], names: [&str; 2]) -> Option<&'a str> {
+    entries.iter().find(|(name, _)| names.contains(&name.as_str())).map(|(_, value)| value.as_str())
+}
+
 fn number<T: FromStr<Err: Display>>(options: &TableOptions, name: &str) -> Told<Option<T>> {
     options.text(name).map(|text| parsed(name, text)).transpose()
 }
@@ -73,9 +85,7 @@ fn compression(options: &TableOptions, version: Version) -> Told<Option<Compress
     let Some(entries) = options.map("compression") else {
         return Ok(Some(Compression::new(Compressor::Lz4, version)));
     };
-    let of = |names: [&str; 2]| {
-        entries.iter().find(|(name, _)| names.contains(&name.as_str())).map(|(_, value)| value.as_str())
-    };
+    let of = |names| value_of(entries, names);
     let is_off = of(["enabled"; 2]).is_some_and(|value| value.eq_ignore_ascii_case("false"));
     let class = of(["class", "sstable_compression"]).unwrap_or_default();
     if is_off || class.is_empty() && entries.iter().all(|(name, _)| name == "sstable_compression") {

@@ -15,6 +15,7 @@ use model::Schema;
 use model::types::maybe_quote;
 
 use crate::error::{Error, Result};
+use crate::text_lines::without_mark;
 
 mod cql;
 mod draft;
@@ -66,6 +67,7 @@ impl TableSchema {
     /// # Errors
     /// [`Error::Text`], which names line and column.
     pub fn parse(path: &Path, text: &str, table: Option<&str>) -> Result<TableSchema> {
+        let text = without_mark(text);
         let parsed = match is_json(text) {
             true => json::parse(text, table),
             false => cql::parse(text, table, None, text.len()),
@@ -84,7 +86,7 @@ impl TableSchema {
         folder: &FolderName,
         table: Option<&str>,
     ) -> Result<TableSchema> {
-        let keyspace = folder.keyspace.as_deref();
+        let (text, keyspace) = (without_mark(text), folder.keyspace.as_deref());
         let parsed = match is_json(text) {
             true => json::parse(text, table).map(|schema| {
                 let keyspace = schema.keyspace.or(folder.keyspace.clone());

@@ -23,7 +23,6 @@ use sstable::{SSTableWriter, Version, WriteOptions};
 
 use crate::convert::{prepare_folder, write_all};
 use crate::error::{Error, Result};
-use crate::json_rows::{Part, Piece};
 use crate::paths::next_descriptor;
 use crate::sorted_rows::{Minima, Sorted, SortedRows};
 
@@ -82,6 +81,8 @@ pub struct Outcome {
 impl Job {
     /// With the defaults.
     pub fn new(schema: Rc<Schema>, version: Version, options: WriteOptions) -> Job {
+        // Several lines may tell of one row, each of them what the version can hold.
+        let options = WriteOptions { keeps_greater_deletion: true, ..options };
         Job { schema, version, options, default_timestamp: None, memory: 64 << 20 }
     }
 }
@@ -160,7 +161,7 @@ impl Work<'_> {
     async fn gather(&mut self, lines: &mut Lines, progress: &mut dyn FnMut(Step)) -> Result<()> {
         let mut kept = 0;
         while let Some(piece) = lines.next()? {
-            self.fits(&piece).map_err(|what| lines.error(piece.line, what))?;
+            piece.check(&self.limits).map_err(|what| lines.error(piece.line, what))?;
             self.occurring.count(&piece.part);
             self.rows.insert(piece);
             if self.rows.memory() - kept > self.job.memory {
@@ -176,20 +177,6 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Whether the version can hold a piece.
-    fn fits(&self, piece: &Piece) -> Fits {
-        match &piece.part {
-            Part::Static(row) | Part::Row(row) => self.limits.check_row(row),
-            Part::Partition(deletion) => self.limits.check_partition(&piece.key, deletion),
-            Part::Change { position, closes, opens } => {
-                [closes, opens].into_iter().try_for_each(|deletion| self.limits.check_end(position, deletion))
-            }
-            Part::Range { start, end, deletion } => {
-                [start, end].into_iter().try_for_each(|position| self.limits.check_end(position, deletion))
-            }
-        }
-    }
-
     /// Of the rows in memory, those that go together, with the columns that occur in them.
     fn narrowed(&mut self, sorted: Sorted) -> Narrowed {
         let occurring = std::mem::replace(&mut self.occurring, Occurring::none(&self.job.schema));
@@ -200,14 +187,11 @@ impl Work<'_> {
     async fn straight(&mut self, sorted: Sorted) -> Result<Outcome> {
         let mut rows = self.narrowed(sorted);
         prepare_folder(self.disk, self.dir).await?;
-        let descriptor = next_descriptor(self.disk, self.dir, self.job.version)?;
+        let descriptor = next_descriptor(self.disk, self.dir, self.job.version).await?;
         let written = write_sorted(self.disk, descriptor, &mut rows, self.job.options.clone()).await?;
         Ok(Outcome { written, rows: rows.rows(), runs: 0 })
     }
 }
-
-/// What a version may hold, or in words why it cannot.
-type Fits = std::result::Result<(), String>;
 
 /// Writes sorted rows as an SSTable.
 async fn write_sorted(

@@ -74,6 +74,11 @@ impl Definition {
         if has_later_times && self.write.family == Family::Cassandra { other } else { self.version }
     }
 
+    /// The version for all that an SSTable of another one may have, of those that are written for Cassandra.
+    pub(crate) fn version_of_all(other: Version) -> Version {
+        if other.has_uint_deletion_time() { Version::Oa } else { Version::Nb }
+    }
+
     /// When a column of that name was dropped last, in microseconds.
     pub fn dropped_at(&self, name: &[u8]) -> Option<i64> {
         self.dropped.iter().filter(|column| *column.name == *name).map(|column| column.at).max()

@@ -18,9 +18,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use model::Token;
-use sstable::SSTableWriter;
 use sstable::component::Descriptor;
+use sstable::{SSTableWriter, Version};
 
+use crate::definition::Definition;
 use crate::rewrite::Control;
 use crate::sstable_set::Member;
 use crate::table::Table;
@@ -96,11 +97,30 @@ impl Table {
     /// What cannot be read or written, and [`Error::Cancelled`]; all is then as it was. [`Error::InDoubt`] if it is not certain that
     /// it is: the old ones are then left as they are until the table is opened again.
     pub async fn split(&self, inputs: &[Rc<Member>], parts: &[Tokens], control: &Control) -> Result<Split> {
+        let definition = self.definition();
+        let version_of = |input| definition.version_like(input);
+        match self.split_into(inputs, parts, control, version_of).await {
+            Err(Error::SSTable(sstable::Error::Unfit { what, .. })) if definition.fallback().is_some() => {
+                // Written when the table had another version.
+                tracing::info!(table = %self.folder().display(), what, "each is split into the version that holds it");
+                self.split_into(inputs, parts, control, Definition::version_of_all).await
+            }
+            split => split,
+        }
+    }
+
+    async fn split_into(
+        &self,
+        inputs: &[Rc<Member>],
+        parts: &[Tokens],
+        control: &Control,
+        version_of: impl Fn(Version) -> Version,
+    ) -> Result<Split> {
         let context = self.context();
         let (version, kind) = (self.definition().version, TransactionKind::Compaction);
         let mut transaction =
             Transaction::begin(&context.disk, &context.clock, self.folder(), version, kind).await?;
-        match self.write_parts(inputs, parts, control, &mut transaction).await {
+        match self.write_parts(inputs, (parts, version_of), control, &mut transaction).await {
             Ok(new) => {
                 // From here on they are not split again.
                 self.leave(inputs);
@@ -145,12 +165,13 @@ impl Table {
     async fn write_parts(
         &self,
         inputs: &[Rc<Member>],
-        parts: &[Tokens],
+        (parts, version_of): (&[Tokens], impl Fn(Version) -> Version),
         control: &Control,
         transaction: &mut Transaction,
     ) -> Result<Vec<(Tokens, Descriptor)>> {
         let mut new = Vec::new();
         for input in inputs {
+            let version = version_of(input.sstable.version());
             let (mut start, len) = (0, input.sstable.data().file.len());
             // Of each, even where it should have nothing: not a byte of it is left out.
             for part in parts {
@@ -161,7 +182,7 @@ impl Table {
                     () => input.sstable.data_above(part.last).await?,
                 };
                 if start != end {
-                    let descriptor = self.write_part(input, start..end, part, transaction).await?;
+                    let descriptor = self.write_part((input, version), start..end, part, transaction).await?;
                     new.push((*part, descriptor));
                 }
                 start = end;
@@ -175,13 +196,13 @@ impl Table {
     /// The part of an SSTable that this range of its data has.
     async fn write_part(
         &self,
-        input: &Member,
+        (input, version): (&Member, Version),
         range: Range<u64>,
         part: &Tokens,
         transaction: &mut Transaction,
     ) -> Result<Descriptor> {
         let sstable = &input.sstable;
-        let descriptor = self.next_descriptor(self.definition().version_like(sstable.version()));
+        let descriptor = self.next_descriptor(version);
         transaction.add(&descriptor).await?;
         let statistics = sstable.statistics();
         let mut options = self.definition().write.clone();

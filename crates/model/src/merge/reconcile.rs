@@ -19,6 +19,9 @@ use super::counter::{self, Merged};
 use crate::time::NO_DELETION_TIME;
 use crate::{Cell, CellValue, Column, CqlType, DeletionTime, Liveness, Row, Schema};
 
+/// So many versions of a row are merged one after the other.
+const ONE_BY_ONE: usize = 8;
+
 /// Merges the versions of a row.
 #[derive(Debug)]
 pub struct RowMerger<S = Rc<Schema>> {
@@ -48,8 +51,17 @@ impl<S: Deref<Target = Schema>> RowMerger<S> {
         rows.iter().for_each(|row| add_complex_deletions(&mut merged.complex_deletions, row));
         retain_unshadowed(&mut merged.cells, head.active, &merged.complex_deletions);
         let columns = self.schema.columns(is_static);
-        for mut row in rows.drain(..) {
+        for row in rows.iter_mut() {
             retain_unshadowed(&mut row.cells, head.active, &merged.complex_deletions);
+        }
+        // Of many each goes together with another one, and so on, so that no cell is looked at as often as there are rows.
+        while rows.len() > ONE_BY_ONE {
+            let others = rows.split_off(rows.len().div_ceil(2));
+            for (row, other) in rows.iter_mut().zip(others) {
+                merge_cells(columns, &mut row.cells, other.cells, &mut self.extra);
+            }
+        }
+        for row in rows.drain(..) {
             merge_cells(columns, &mut merged.cells, row.cells, &mut self.extra);
         }
         merged.complex_deletions.retain(|(_, deletion)| deletion.supersedes(&head.active));

@@ -90,7 +90,7 @@ pub(super) async fn alter(inner: &Arc<Inner>, cql: &str) -> Result<()> {
     // What cannot be is refused before a write has to wait; whether all SSTables go with it, before the next open depends on it.
     let spec = inner.spec(&state, after()?.1);
     inner.each(async |worker, spec: TableSpec| worker.check_table(&spec), &spec).await?;
-    let _change = state.change.begin();
+    let change_of_table = state.change.begin();
     let blocked = inner.each(async |worker, id| worker.block_writes(id).await, &state.id).await;
     // Columns are dropped behind all that was written to them.
     let (mut changed, mut is_settled) = (blocked.and_then(|_| after()), true);
@@ -99,7 +99,9 @@ pub(super) async fn alter(inner: &Arc<Inner>, cql: &str) -> Result<()> {
         is_settled = done.is_ok() || undo(inner, &state, &old).await.is_ok();
         changed = done.and(changed);
     }
-    inner.end_change(&state, is_settled).await.and(changed.map(drop))
+    let ended = inner.end_change(&state, is_settled).await;
+    change_of_table.end();
+    ended.and(changed.map(drop))
 }
 
 /// What a table becomes now: its `schema.cql`, and its shape.
@@ -143,12 +145,18 @@ pub(super) async fn drop_table(inner: &Arc<Inner>, name: &str) -> Result<()> {
     inner.check_writable()?;
     let state = inner.find(name)?;
     let _upkeep = state.upkeep.take().await;
-    let _change = state.change.begin();
-    if let Err(error) = begin_removal(inner, &state).await {
+    let change = state.change.begin();
+    let removed = remove(inner, &state).await;
+    change.end();
+    removed
+}
+
+async fn remove(inner: &Arc<Inner>, state: &TableState) -> Result<()> {
+    if let Err(error) = begin_removal(inner, state).await {
         let folder = state.folder.clone();
         let undo = async move |worker: Rc<Worker>| folder::undo_removal(worker.shard.disk(), &folder).await;
         let is_settled = inner.shards[0].call(undo).await.is_ok();
-        drop(inner.end_change(&state, is_settled).await);
+        drop(inner.end_change(state, is_settled).await);
         return Err(error);
     }
     state.is_dropped.store(true, Ordering::Release);

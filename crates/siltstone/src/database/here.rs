@@ -41,6 +41,16 @@ pub(super) struct Here {
     stays: PhantomData<Rc<()>>,
 }
 
+impl Place {
+    /// The shard brings the work to its end, whether or not somebody waits for it.
+    fn run_to_end<T: Send + 'static>(&self, work: LocalFuture<Result<T>>) -> Reply<T> {
+        match self.is_borrowed {
+            true => self.served.hand_over(work),
+            false => self.served.run_to_end(work),
+        }
+    }
+}
+
 impl Here {
     pub(super) fn begin(served: &Rc<Served>, is_borrowed: bool) -> Here {
         HERE.with_borrow_mut(|here| here.push(Place { served: served.clone(), is_borrowed }));
@@ -123,11 +133,12 @@ impl<T: Send + 'static> Drop for AtHome<T> {
             drop(work.taken());
             Ok(Work::Done(()))
         });
-        if let Err(TrySendError::Full(question)) = self.jobs.try_send(question)
-            // Who has the floor of a shard would wait for itself.
-            && COUNT.get() == 0
-        {
-            drop(self.jobs.send_blocking(question));
+        if let Err(TrySendError::Full(question)) = self.jobs.try_send(question) {
+            match HERE.with_borrow(|here| here.last().cloned()) {
+                None => drop(self.jobs.send_blocking(question)),
+                // Who has the floor of a shard might wait for itself: that shard sends it once there is room.
+                Some(place) => drop(place.run_to_end(send_later(self.jobs.clone(), question))),
+            }
         }
     }
 }
@@ -165,10 +176,16 @@ where
 {
     match place_of(number) {
         Some(Place { served, .. }) if served.worker.has_failed() => Begun::Done(Err(gone())),
-        Some(Place { served, is_borrowed: true }) => Begun::Handed(served.hand_over(work(&served.worker))),
-        Some(Place { served, is_borrowed: false }) => Begun::Handed(served.run_to_end(work(&served.worker))),
+        Some(place) => Begun::Handed(place.run_to_end(work(&place.served.worker))),
         None => Begun::Not(work),
     }
+}
+
+fn send_later(jobs: Sender<Question>, question: Question) -> LocalFuture<Result<()>> {
+    boxed(move || async move {
+        drop(jobs.send(question).await);
+        Ok(())
+    })
 }
 
 /// Work that is done where it is asked for, if this is the shard of that number.

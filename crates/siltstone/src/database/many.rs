@@ -29,7 +29,7 @@ impl Table {
             let keys = keys.collect::<Result<Vec<_>>>()?;
             match self.read_many_of(&shape.columns, &selection, keys).await? {
                 Some(rows) => return Ok(rows),
-                None => self.until_altered().await,
+                None => self.until_altered().await?,
             }
         }
     }
@@ -71,6 +71,9 @@ impl Worker {
                 Said::Absent => {}
                 Said::Altered => return Ok(None),
                 Said::Unknown | Said::OnDisk => unknown.push((at, row.key(), row.slice())),
+            }
+            if self.is_turn_over() {
+                runtime::yield_now().await;
             }
         }
         // Rows that follow each other in a partition are read together.

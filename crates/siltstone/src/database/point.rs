@@ -152,7 +152,7 @@ impl Table {
                 {
                     return Ok(rows.into_row(&shape.columns));
                 }
-                self.until_altered().await;
+                self.until_altered().await?;
                 asked = Some(self.ask_point(&point, Memory::Unasked)?);
             }
         };

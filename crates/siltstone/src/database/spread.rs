@@ -62,7 +62,7 @@ impl Table {
                 }
             }
             if is_altered {
-                self.until_altered().await;
+                self.until_altered().await?;
             }
         }
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::{CqlType, Mutation, Schema, Token, flat};
+use sstable::writer::Limits;
 use storage::Tokens;
 use tracing::{Instrument as _, Span, debug_span};
 
@@ -478,6 +479,11 @@ impl Table {
         Ok(Record::of(&mutation))
     }
 
+    /// What SSTables of the table can hold.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
     pub(super) fn encoder<'a>(&'a self, shape: &'a Shape) -> Encoder<'a> {
         let Inner { stamps, limits, .. } = &*self.inner;
         Encoder { shape, stamps, limits, now: crate::now() }
@@ -506,7 +512,7 @@ impl Table {
                 return Ok(());
             }
             // The partitions are encoded in the same order again.
-            self.until_altered().await;
+            self.until_altered().await?;
         }
     }
 
@@ -537,7 +543,7 @@ impl Table {
                 Answer::Rows(sink) => return Ok((columns, sink)),
                 Answer::Altered(empty) => sink = empty,
             }
-            self.until_altered().await;
+            self.until_altered().await?;
         }
     }
 
@@ -592,36 +598,48 @@ impl Table {
         let tokens = Tokens { after: after(first), last };
         let start = scan.page.resume.as_deref().map(Resume::parse).transpose()?;
         let (mut left, mut resume) = (tokens, start.clone());
-        'altered: loop {
-            let (columns, selection) = self.selection(&self.state.shape(), &scan.page)?;
-            sink.select(&columns);
-            let from = resume.as_ref().map(|resume| model::key::token_of(&resume.key));
-            for (shard, part) in self.inner.shards.iter().zip(self.inner.ring.parts()) {
-                let is_done = from.is_some_and(|from| part.last < from);
-                if is_done || part.common(&left).is_none() {
-                    continue;
-                }
-                let read = ScanRead { selection: selection.clone(), tokens: left, resume: resume.clone() };
-                match shard.call(async move |worker| worker.read_scan(read, sink).await).await? {
-                    Answer::Rows(with_rows) => sink = with_rows,
-                    Answer::Altered(rest) => {
-                        sink = rest;
-                        if sink.begins_again() {
-                            (left, resume) = (tokens, start.clone());
-                        } else if let Some(next) = sink.take_next() {
-                            resume = Some(Resume::parse(&next)?);
-                        }
-                        self.until_altered().await;
-                        continue 'altered;
-                    }
-                }
-                if sink.is_full(&selection) {
-                    break;
-                }
-                left.after = Some(part.last);
+        loop {
+            let (columns, answer) = self.scan_unaltered(sink, &scan.page, &mut left, resume.as_ref()).await?;
+            match answer {
+                Answer::Rows(with_rows) => return Ok((columns, with_rows)),
+                Answer::Altered(rest) => sink = rest,
             }
-            return Ok((columns, sink));
+            if sink.begins_again() {
+                (left, resume) = (tokens, start.clone());
+            } else if let Some(next) = sink.take_next() {
+                resume = Some(Resume::parse(&next)?);
+            }
+            self.until_altered().await?;
         }
+    }
+
+    /// The same with the columns as they are now, up to where the table is altered; `left` is what of the tokens was not come to.
+    async fn scan_unaltered<S: Sink + Send + 'static>(
+        &self,
+        mut sink: S,
+        page: &PageOptions,
+        left: &mut Tokens,
+        resume: Option<&Resume>,
+    ) -> Result<(Arc<[ColumnInfo]>, Answer<S>)> {
+        let (columns, selection) = self.selection(&self.state.shape(), page)?;
+        sink.select(&columns);
+        let from = resume.map(|resume| model::key::token_of(&resume.key));
+        for (shard, part) in self.inner.shards.iter().zip(self.inner.ring.parts()) {
+            let is_done = from.is_some_and(|from| part.last < from);
+            if is_done || part.common(left).is_none() {
+                continue;
+            }
+            let read = ScanRead { selection: selection.clone(), tokens: *left, resume: resume.cloned() };
+            match shard.call(async move |worker| worker.read_scan(read, sink).await).await? {
+                Answer::Rows(with_rows) => sink = with_rows,
+                altered @ Answer::Altered(_) => return Ok((columns, altered)),
+            }
+            if sink.is_full(&selection) {
+                break;
+            }
+            left.after = Some(part.last);
+        }
+        Ok((columns, Answer::Rows(sink)))
     }
 
     pub(super) fn selection(
@@ -637,8 +655,11 @@ impl Table {
     }
 
     /// Waits until nobody alters the table.
-    pub(super) async fn until_altered(&self) {
-        self.state.change.over().await;
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if that was cut off.
+    pub(super) async fn until_altered(&self) -> Result<()> {
+        self.state.change.over().await
     }
 
     /// The types of the partition key's columns.

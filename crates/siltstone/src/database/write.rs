@@ -8,8 +8,9 @@ use super::value::{IntoValues, Value, Values};
 
 /// Writes that go together.
 ///
-/// All of one partition are one: they are seen together, and a crash leaves all of them or none. Those of several
-/// partitions are not; each is durable by itself.
+/// All of one partition are one: a crash leaves all of them or none, and who begins to read then sees all of them. A slice or a scan
+/// that is under way, as it has many rows or waits for the disk, sees them from where it stands on; each row is seen whole. Those of
+/// several partitions are not one; each is durable by itself.
 ///
 /// ```
 /// use siltstone::database::{Batch, Write};

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead};
 
+use crate::text_lines::without_mark;
+
 /// A record of more bytes than this is none: a quote that nobody has closed would take in all that follows.
 const LONGEST: usize = 128 << 20;
 
@@ -52,6 +54,10 @@ impl<'a> Reader<'a> {
             self.line = self.lines_read + 1;
             if !self.read_line(&mut text)? {
                 return Ok(None);
+            }
+            if self.line == 1 {
+                // Excel writes a mark in front.
+                text.drain(..text.len() - without_mark(&text).len());
             }
             let mut place = Place::Begin.behind(&text);
             // The field goes on in the next line.

@@ -7,6 +7,8 @@
 //! changes     5          9               –         –          –        live
 //! ```
 
+use std::collections::BTreeMap;
+
 use model::{DeletionTime, Position, RangeTombstoneChange, Schema};
 
 use super::{BUFFER, push};
@@ -31,7 +33,7 @@ pub(super) struct Ends {
 /// How often each deletion has begun and not ended.
 #[derive(Debug, Default)]
 struct Open {
-    counts: Vec<(DeletionTime, i64)>,
+    counts: BTreeMap<DeletionTime, i64>,
 }
 
 impl Ends {
@@ -58,8 +60,7 @@ impl Ends {
         if unpaired.is_empty() {
             return Ends::default();
         }
-        let (left, whole) =
-            self.ends.drain(..).partition(|end| unpaired.iter().any(|known| known.0 == end.deletion));
+        let (left, whole) = self.ends.drain(..).partition(|end| unpaired.contains_key(&end.deletion));
         self.ends = whole;
         Ends { ends: left }
     }
@@ -67,22 +68,25 @@ impl Ends {
     /// The first line that tells an end without a start, or a start without an end.
     pub(super) fn first_unpaired(&self, schema: &Schema) -> Option<u64> {
         let mut copy = self.clone();
-        copy.unpaired(schema).into_iter().map(|(_, line)| line).min()
+        copy.unpaired(schema).into_values().min()
     }
 
-    /// The deletions that end somewhere before they begin, or do not end, each with a line that tells so.
-    fn unpaired(&mut self, schema: &Schema) -> Vec<(DeletionTime, u64)> {
+    /// The deletions that end somewhere before they begin, or do not end, each with the first line that tells so.
+    fn unpaired(&mut self, schema: &Schema) -> BTreeMap<DeletionTime, u64> {
         self.sort(schema);
         let mut open = Open::default();
-        let mut unpaired: Vec<(DeletionTime, u64)> = Vec::new();
+        let (mut unpaired, mut last_begun) = (BTreeMap::new(), BTreeMap::new());
         for end in &self.ends {
-            if open.add(end) < 0 && unpaired.iter().all(|known| known.0 != end.deletion) {
-                unpaired.push((end.deletion, end.line));
+            if end.count > 0 {
+                last_begun.insert(end.deletion, end.line);
+            }
+            if open.add(end) < 0 {
+                unpaired.entry(end.deletion).or_insert(end.line);
             }
         }
         for (deletion, _) in open.counts.into_iter().filter(|(_, count)| *count > 0) {
-            let last = self.ends.iter().rfind(|end| end.deletion == deletion && end.count > 0);
-            unpaired.extend(last.map(|end| (deletion, end.line)));
+            let line = unpaired.entry(deletion).or_insert(u64::MAX);
+            *line = last_begun[&deletion].min(*line);
         }
         unpaired
     }
@@ -118,25 +122,18 @@ impl Ends {
 impl Open {
     /// Counts an end in; how often its deletion is open then.
     fn add(&mut self, end: &End) -> i64 {
-        match self.counts.iter().position(|(deletion, _)| *deletion == end.deletion) {
-            Some(at) => {
-                self.counts[at].1 += end.count;
-                let left = self.counts[at].1;
-                if left == 0 {
-                    self.counts.swap_remove(at);
-                }
-                left
-            }
-            None => {
-                self.counts.push((end.deletion, end.count));
-                end.count
-            }
+        let count = self.counts.entry(end.deletion).or_default();
+        *count += end.count;
+        let left = *count;
+        if left == 0 {
+            self.counts.remove(&end.deletion);
         }
+        left
     }
 
     fn greatest(&self) -> DeletionTime {
-        let open = self.counts.iter().filter(|(_, count)| *count > 0).map(|(deletion, _)| *deletion);
-        open.max().unwrap_or(DeletionTime::LIVE)
+        let open = self.counts.iter().rev().find(|(_, count)| **count > 0);
+        open.map_or(DeletionTime::LIVE, |(deletion, _)| *deletion)
     }
 }
 

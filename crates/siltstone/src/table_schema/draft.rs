@@ -150,7 +150,8 @@ impl Draft {
     /// The first name of `value, value1, …` that no column has; counted from `first`, where 0 is no number.
     fn free_name(&self, base: &str, columns: &[Column], first: usize) -> String {
         let is_taken = |name: &String| {
-            self.partition_key.contains(name) || columns.iter().any(|column| *column.name == *name.as_bytes())
+            let is_key = self.partition_key.contains(name) || self.clustering.contains(name);
+            is_key || columns.iter().any(|column| *column.name == *name.as_bytes())
         };
         let name = |number| if number == 0 { base.to_owned() } else { format!("{base}{number}") };
         (first..).map(name).find(|name| !is_taken(name)).expect("there are more numbers than columns")

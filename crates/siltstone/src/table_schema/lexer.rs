@@ -75,6 +75,8 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<Token<'_>>> {
         let rest = &text[at..];
         let (kind, len) = match next {
             _ if next.is_whitespace() => (None, next.len_utf8()),
+            // A mark of byte order.
+            '\u{feff}' if at == 0 => (None, next.len_utf8()),
             _ if rest.starts_with("--") || rest.starts_with("//") => {
                 (None, rest.find('\n').unwrap_or(rest.len()))
             }

@@ -136,6 +136,8 @@ fn compact_storage_has_columns_that_cql_does_not_show() {
         (names(&dense.regulars), dense.regulars[0].data_type.clone()),
         (vec!["value".into()], CqlType::Empty)
     );
+    let taken = schema("k text, value text, PRIMARY KEY (k, value)");
+    assert_eq!(names(&taken.regulars), ["value1"], "a key has the name");
     let counter = schema("k text PRIMARY KEY, a counter");
     assert_eq!(counter.regulars[0].data_type, CqlType::Counter);
     let wide = "CREATE TABLE t (k int, c int, a int, b int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE";

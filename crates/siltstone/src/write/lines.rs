@@ -1,6 +1,6 @@
 //! The lines of all inputs, one after the other, with the numbers by which errors name them.
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::vec;
@@ -11,9 +11,7 @@ use super::Input;
 use crate::error::{Error, Result};
 use crate::json_rows::{JsonRows, Piece};
 use crate::sorted_rows::Unpaired;
-
-/// No line is longer, in bytes: what is read of one is in memory as a whole.
-const LONGEST_LINE: u64 = 512 << 20;
+use crate::text_lines::{LONGEST_LINE, read_line, too_long, without_mark};
 
 /// Progress is worth telling every so many bytes.
 const PROGRESS_STEP: u64 = 1 << 20;
@@ -59,7 +57,8 @@ impl Lines {
             let Ok(text) = std::str::from_utf8(self.buffer.trim_ascii_end()) else {
                 return Err(self.error(self.line, "it is not UTF-8".to_owned()));
             };
-            if let Some(piece) = rows.parse_line(text)? {
+            let is_first = self.begun.last().is_some_and(|(before, _)| self.line == before + 1);
+            if let Some(piece) = rows.parse_line(if is_first { without_mark(text) } else { text })? {
                 return Ok(Some(Piece { line: self.line, ..piece }));
             }
         }
@@ -110,9 +109,7 @@ impl Lines {
                 return Ok(false);
             }
             let (input, _) = self.current.as_mut().expect("one was begun");
-            self.buffer.clear();
-            let read = input.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut self.buffer);
-            let len = read.map_err(|error| self.unreadable(&error))? as u64;
+            let len = read_line(input, &mut self.buffer).map_err(|error| self.unreadable(&error))?;
             if len == 0 {
                 self.current = None;
                 continue;
@@ -120,7 +117,7 @@ impl Lines {
             self.bytes += len;
             self.line += 1;
             if len > LONGEST_LINE {
-                return Err(self.error(self.line, format!("it is longer than {LONGEST_LINE} bytes")));
+                return Err(self.error(self.line, too_long()));
             }
             return Ok(true);
         }

@@ -94,7 +94,7 @@ impl<'a> Runs<'a> {
             }
             self.runs.push(merged);
         }
-        let descriptor = next_descriptor(self.disk, self.dest, self.job.version)?;
+        let descriptor = next_descriptor(self.disk, self.dest, self.job.version).await?;
         let options = self.job.options.clone();
         let (written, rows) = self.merge(&self.runs, descriptor, options, progress).await?;
         Ok(Outcome { written, rows, runs })
@@ -151,7 +151,7 @@ impl<'a> Runs<'a> {
 
     async fn make_folder(&mut self) -> Result<PathBuf> {
         prepare_folder(self.disk, self.dest).await?;
-        let generation = next_descriptor(self.disk, self.dest, self.job.version)?.generation;
+        let generation = next_descriptor(self.disk, self.dest, self.job.version).await?.generation;
         let dir = self.dest.join(format!("{}{generation}{}", NAME.0, NAME.1));
         self.disk.create_dir_all(&dir).await.map_err(sstable::Error::from)?;
         self.dir = Some(dir.clone());

@@ -176,6 +176,53 @@ fn what_is_before_a_wrong_line_is_loaded() {
     let told = load("d.csv", format!("k,c\n{}", (0..900).map(row).collect::<String>()));
     assert!(told.contains("d.csv:402: ") && told.contains("many"), "{told}");
     assert_eq!(lines_of(dir), 300 + 300 + 1 + 400);
+    // What the SSTables of the table cannot hold, and half a range tombstone.
+    let late = "{\"type\":\"row\",\"key\":[\"e\"],\"clustering\":[1],\"cells\":[{\"name\":\"v\",\"value\":\"y\",\
+        \"tstamp\":5,\"ttl\":60,\"expires_at\":4000000000}]}";
+    let told = load("g.jsonl", of_dump(302) + late);
+    assert!(told.contains("g.jsonl:2: ") && told.contains("2038"), "{told}");
+    let half = "{\"type\":\"range_tombstone_bound\",\"key\":[\"e\"],\"start\":{\"type\":\"inclusive\",\"clustering\":[1],\
+        \"deletion_info\":{\"marked_deleted\":5,\"local_delete_time\":5}}}\n";
+    let told = load("h.jsonl", half.to_owned() + &of_dump(303));
+    assert!(told.contains("h.jsonl:1: this end of a range tombstone"), "{told}");
+    assert_eq!(lines_of(dir), 300 + 300 + 1 + 400 + 2);
+}
+
+#[test]
+fn a_mark_of_byte_order_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let schema = dir.join("schema.cql");
+    std::fs::write(&schema, format!("\u{feff}{CREATE}")).unwrap();
+    let created = table("create", dir, &["--schema", schema.to_str().unwrap()]);
+    assert_eq!(code(&created), 0, "{}", stderr(&created));
+    let quoted = "\u{feff}\"k\",\"c\"\r\n\"a\",\"1\"\r\n";
+    for (name, text) in [("a.csv", quoted), ("b.jsonl", "\u{feff}{\"k\":\"a\",\"c\":2}\n")] {
+        let path = dir.join(name);
+        std::fs::write(&path, text).unwrap();
+        let loaded = table("load", dir, &["t", "--in", path.to_str().unwrap()]);
+        assert_eq!(code(&loaded), 0, "{}", stderr(&loaded));
+    }
+    assert_eq!(lines_of(dir), 2);
+    std::fs::write(dir.join("latin.jsonl"), b"{\"k\":\"a\",\"c\":3}\n{\"k\":\"\xe9\"}").unwrap();
+    let loaded = table("load", dir, &["t", "--in", dir.join("latin.jsonl").to_str().unwrap()]);
+    assert!(stderr(&loaded).contains("latin.jsonl:2: it is not UTF-8"), "{}", stderr(&loaded));
+    assert_eq!((code(&loaded), lines_of(dir)), (1, 3));
+}
+
+/// As one that is newer.
+#[test]
+fn a_table_with_a_compressor_that_is_not_known_is_read_and_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let create = format!("{CREATE} WITH compression = {{'sstable_compression': 'ZstdWithDictsCompressor'}}");
+    let created = table("create", dir, &["--schema", &create]);
+    assert_eq!(code(&created), 0, "{}", stderr(&created));
+    let rows = dir.join("rows.csv");
+    std::fs::write(&rows, "k,c\na,1\n").unwrap();
+    let loaded = table("load", dir, &["t", "--in", rows.to_str().unwrap()]);
+    assert_eq!(code(&loaded), 0, "{}", stderr(&loaded));
+    assert_eq!(lines_of(dir), 1);
 }
 
 /// What DESCRIBE prints of a keyspace makes each of its tables, and stands as it is in the folder of one.

@@ -76,6 +76,15 @@ fn a_database_is_where_its_path_can_stand_in_a_log() {
     let folder = tempfile::tempdir().unwrap();
     let error = Database::open(folder.path().join("a,b"), options(1)).wait().unwrap_err().to_string();
     assert!(error.contains("without commas"), "{error}");
+    // Nor may the folder of a table be a link to such a place.
+    let database = open(folder.path(), 1);
+    let own = database.create_table(CREATE).wait().unwrap().folder().to_path_buf();
+    database.close().wait().unwrap();
+    let elsewhere = folder.path().join("else,where");
+    std::fs::rename(&own, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &own).unwrap();
+    let error = Database::open(folder.path(), options(1)).wait().unwrap_err().to_string();
+    assert!(error.contains("else,where") && error.contains("without commas"), "{error}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ enum Image {
 
 /// Whether anything can be said of positions with values of these types.
 pub(super) fn can_measure(schema: &Schema) -> bool {
-    schema.clustering.first().is_some_and(|data_type| is_text(data_type.unreversed()) || is_number(data_type))
+    schema.clustering.iter().any(|data_type| is_text(data_type.unreversed()) || is_number(data_type))
 }
 
 /// The share of the way from `low` to `high` at which `position` stands, from 0 to 1; `None` where the first

@@ -11,8 +11,9 @@ use std::rc::Rc;
 use model::flat::UsualValues;
 use model::{Bytes, Clustering, PartitionStart, Slice, Weight};
 
+use super::passed::Passed;
 use super::reader::{Blocks, Data, DataReader, Pace};
-use super::row::{RowAt, Sought};
+use super::row::{Lead, RowAt, Sought};
 use super::window::Window;
 use crate::Result;
 use crate::decode::DecodeError;
@@ -85,8 +86,14 @@ impl Data {
         match codec.row_at(source, at, &row) {
             Ok(RowAt::End) => Ok(Step::Absent),
             // It is worth to be looked at twice: nothing was decoded yet of what tells that there is no row.
-            Ok(RowAt::Row(Ordering::Greater, _)) => {
-                let is_sound = codec.lead(source, at, &mut Clustering::default()).is_ok();
+            Ok(RowAt::Row(Ordering::Greater, end)) => {
+                let is_sound = match codec.lead(source, at, &mut Clustering::default()) {
+                    Ok((Lead::Row(lead), _)) => {
+                        let row = || Passed::row(codec, &source.owner[lead.values_at(at)..lead.body.start]);
+                        self.may_follow(source, end, row)
+                    }
+                    _ => false,
+                };
                 Ok(if is_sound { Step::Absent } else { Step::Other })
             }
             Ok(RowAt::Row(Ordering::Equal, end)) => {

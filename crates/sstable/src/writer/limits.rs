@@ -14,7 +14,7 @@ use model::{Cell, Clustering, CqlType, DeletionTime, Fragment, PartitionKey, Pos
 use super::WriteOptions;
 use crate::Version;
 use crate::data::pack::zstd_level;
-use crate::data::row::Family;
+use crate::data::row::{Family, INVALID_DELETION_TIME};
 use crate::parts::compression_info::{Compression, Compressor};
 use crate::parts::filter::check_fp_chance;
 
@@ -149,7 +149,9 @@ impl Limits {
     /// Whether a local deletion time or one of expiry fits, in seconds since 1970.
     #[inline]
     pub fn holds_time(&self, seconds: i64) -> bool {
-        seconds <= GREATEST_LEGACY || seconds == NO_DELETION_TIME || self.version.has_uint_deletion_time()
+        // That a time is none can be told by all of them.
+        let is_none = seconds == NO_DELETION_TIME || seconds == INVALID_DELETION_TIME;
+        seconds <= GREATEST_LEGACY || is_none || self.version.has_uint_deletion_time()
     }
 
     fn check_deletion(&self, deletion: &DeletionTime, of: &str) -> Fits {

@@ -8,7 +8,7 @@ use model::merge::Direction;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, Fragment, FragmentReader, Liveness, Mutation, Next,
-    PartitionKey, Row, Schema, Slice, flat,
+    PartitionKey, Position, Row, Schema, Slice, flat,
 };
 use runtime::{IoClass, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{SyncMode, TableId};
@@ -29,6 +29,14 @@ struct Subject {
     value: usize,
     /// Bytes.
     cache: usize,
+}
+
+/// Which bits of which byte of a row's key are others.
+#[derive(Clone, Copy)]
+struct Damage {
+    hit: i32,
+    byte: usize,
+    bits: u8,
 }
 
 impl Subject {
@@ -87,11 +95,12 @@ impl Subject {
         .unwrap()
     }
 
-    /// How many rows reads have where the last byte of the key of row `hit` has other bits, each with what the ones before it left.
-    fn reads(
+    /// How many rows reads of a slice have, each with what the ones before it left.
+    fn reads_of(
         &self,
         files: &[(PathBuf, Vec<u8>)],
-        (hit, bits): (i32, u8),
+        Damage { hit, byte, bits }: Damage,
+        slice: &Slice,
         direction: Direction,
     ) -> Result<Vec<usize>> {
         run_simulated(SimOptions::default(), async |shard| {
@@ -102,14 +111,14 @@ impl Subject {
                 if path.to_string_lossy().ends_with("-Data.db") {
                     let key = self.key(hit);
                     let at = bytes.windows(key.len()).rposition(|window| window == key).unwrap();
-                    bytes[at + key.len() - 1] ^= bits;
+                    bytes[at + byte] ^= bits;
                 }
                 disk.add_file(path.clone(), bytes);
             }
             let (_store, table) = self.open(&shard).await;
             let mut counts = Vec::new();
             for _ in 0..3 {
-                counts.push(count(&table, direction).await?);
+                counts.push(count(&table, slice, direction).await?);
             }
             Ok(counts)
         })
@@ -120,7 +129,8 @@ impl Subject {
         let (files, mut told) = (self.files(), 0);
         for hit in hits {
             for direction in [Direction::Forward, Direction::Reverse] {
-                match self.reads(&files, (hit, 1 << (hit % 3)), direction) {
+                let damage = Damage { hit, byte: self.key(hit).len() - 1, bits: 1 << (hit % 3) };
+                match self.reads_of(&files, damage, &Slice::all(), direction) {
                     Ok(counts) => {
                         let all = counts.iter().all(|&count| count as i32 + 1 >= self.rows);
                         assert!(all, "row {hit}, {direction:?}: {counts:?} of {} rows", self.rows);
@@ -140,8 +150,9 @@ fn partition() -> PartitionKey {
     PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]))
 }
 
-async fn count(table: &Table, direction: Direction) -> Result<usize> {
-    let request = ReadRequest { direction, static_row: false, ..ReadRequest::new(partition(), Slice::all()) };
+async fn count(table: &Table, slice: &Slice, direction: Direction) -> Result<usize> {
+    let request =
+        ReadRequest { direction, static_row: false, ..ReadRequest::new(partition(), slice.clone()) };
     let mut stream = table.read(&request).await?;
     let (mut rows, mut place) = (0, Fragment::default());
     for _ in 0..MOST_POPS {
@@ -160,6 +171,32 @@ fn no_other_row_is_lost() {
         for cache in [0, 20_000, 1 << 20] {
             let subject = Subject { clustering: clustering.clone(), rows: 600, value: 5, cache };
             subject.check((0..600).step_by(7));
+        }
+    }
+}
+
+/// A key that has become greater than all that is asked for stands before rows that are: what is given has them, or it is an error.
+#[test]
+fn a_key_that_has_grown_hides_no_row() {
+    for (clustering, bit) in [(CqlType::Int, 0x40), (CqlType::Text, 0x08)] {
+        let subject = Subject { clustering, rows: 600, value: 5, cache: 20_000 };
+        let files = subject.files();
+        for hit in (3..580).step_by(23) {
+            for (first, last) in
+                [(hit + 1, hit + 1), (hit + 5, hit + 5), (hit + 1, hit + 9), (hit - 2, hit + 3)]
+            {
+                for direction in [Direction::Forward, Direction::Reverse] {
+                    let place = |number| std::iter::once(subject.key(number)).collect::<Clustering>();
+                    let slice =
+                        Slice { start: Position::before(place(first)), end: Position::after(place(last)) };
+                    let damage = Damage { hit, byte: 0, bits: bit };
+                    let expected = (first..=last).filter(|number| *number != hit).count();
+                    match subject.reads_of(&files, damage, &slice, direction) {
+                        Ok(counts) => assert_eq!(counts, [expected; 3], "row {hit}, {first} to {last}"),
+                        Err(error) => assert!(error.to_string().contains("-Data.db"), "{error}"),
+                    }
+                }
+            }
         }
     }
 }

@@ -126,6 +126,44 @@ fn what_was_split_is_not_split_again_and_adopted_once() {
     .unwrap();
 }
 
+/// A deletion before 1970, which `oa` has no room for, was written before the table became one of `oa`.
+#[test]
+fn what_the_version_does_not_hold_is_split_as_it_was() {
+    const DELETED: [i32; 6] = [3, 5, 8, 11, 14, 17];
+    run_simulated(SimOptions::default(), async |shard| {
+        let generations = Generations::default();
+        let old = open(&shard, FOLDER, Version::Nb, &generations).await;
+        write(&old, (0..20).map(|number| partition(number, -9))).await;
+        write(&old, DELETED.map(|number| deletion(number, -5))).await;
+        drop(old);
+        let new = open(&shard, FOLDER, Version::Oa, &generations).await;
+        write(&new, (40..60).map(|number| partition(number, 5))).await;
+        drop(new);
+        let parts = [Tokens { after: None, last: 0 }, Tokens { after: Some(0), last: Token::MAX }];
+        let mut tables = Vec::new();
+        for part in parts {
+            let table = open(&shard, FOLDER, Version::Oa, &generations).await;
+            table.own(part);
+            tables.push(table);
+        }
+        let inputs = tables[0].shared();
+        assert_eq!(inputs.len(), 3);
+        let gone: Vec<Descriptor> = inputs.iter().map(|input| input.sstable.descriptor().clone()).collect();
+        let split = tables[0].split(&inputs, &parts, &Control::default()).await.unwrap();
+        let versions = split.new.iter().map(|(_, descriptor)| descriptor.version);
+        assert_eq!(versions.filter(|version| *version == Version::Oa).count(), 2);
+        for table in &tables {
+            table.adopt(&gone, &split.new).await.unwrap();
+        }
+        split.committed.remove_old().await.unwrap();
+        for number in (0..20).chain(40..60) {
+            let table = &tables[usize::from(parts[1].contain(key(number).token))];
+            assert_eq!(has(table, number).await, !DELETED.contains(&number), "{number}");
+        }
+    })
+    .unwrap();
+}
+
 /// An SSTable of an earlier version, all of which has expired, has the number of one that has not.
 #[test]
 fn versions_with_one_number_are_told_apart() {

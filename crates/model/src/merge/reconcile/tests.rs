@@ -165,6 +165,23 @@ fn cells_of_all_versions_are_in_order() {
 }
 
 #[test]
+fn many_versions_are_merged_as_one_after_the_other() {
+    let cell = |number: i64| match number % 7 {
+        0 => tombstone(number % 13, 5),
+        1 => expiring(number % 11, 60, 70 + number % 3, &[number as u8]),
+        2 => value(number % 17, &[number as u8]),
+        _ => element((number * 31 % 29) as i32, number % 19),
+    };
+    for count in [2, 9, 10, 37, 100] {
+        let rows: Vec<Row> = (0..count).map(|number| row(vec![cell(number)])).collect();
+        let next = |before: Option<Row>, row: &Row| {
+            merged(&before.into_iter().chain([row.clone()]).collect::<Vec<_>>(), DeletionTime::LIVE)
+        };
+        assert_eq!(merged(&rows, DeletionTime::LIVE), rows.iter().fold(None, next), "{count}");
+    }
+}
+
+#[test]
 fn a_deletion_in_force_removes_what_it_covers() {
     let full = Row {
         liveness: marker(5),

@@ -312,7 +312,11 @@ impl RowCodec {
 /// Appends a deletion as partitions and index blocks have it: the other side of [`super::deletion_time`].
 pub fn put_deletion_time(deletion: &DeletionTime, version: Version, to: &mut Vec<u8>) {
     if !version.has_uint_deletion_time() {
-        let local = deletion.local_deletion_time.min(LEGACY_NO_DELETION_TIME);
+        let local = match deletion.local_deletion_time {
+            NO_DELETION_TIME => LEGACY_NO_DELETION_TIME,
+            // What is beyond 32 bits is not one, and negative then.
+            seconds => seconds,
+        };
         to.put_i32(local as i32);
         return to.put_i64(deletion.marked_for_delete_at);
     }

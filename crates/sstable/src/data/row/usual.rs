@@ -12,7 +12,7 @@ use std::ops::Range;
 use model::flat::{UsualRow, UsualValues};
 
 use super::encode::put_value;
-use super::{ColumnCodec, RowCodec, Width, cell_flag, flag};
+use super::{ColumnCodec, LONGEST_CLUSTERING_VALUE, RowCodec, Width, cell_flag, flag};
 use crate::encode::{Encode, vint_len};
 
 /// The flags of a row that has a marker, all columns, and nothing else.
@@ -97,7 +97,11 @@ impl RowCodec {
         }
         row.clustering.clear();
         for &width in &self.clustering {
-            row.clustering.push(Some(ahead.value(width)?));
+            let value = ahead.value(width)?;
+            if width.is_none() && value.len() > LONGEST_CLUSTERING_VALUE {
+                return None;
+            }
+            row.clustering.push(Some(value));
         }
         let len = ahead.vint()?;
         let behind = ahead.0.len().checked_sub(usize::try_from(len).ok()?)?;
