@@ -302,7 +302,11 @@ impl SSTable {
     }
 
     fn scan_with(&self, range: Range<u64>, read_buffer: u64) -> DataReader {
-        DataReader::scan(self.data.clone(), range, Pace::overlapping(read_buffer, true))
+        let is_to_the_end = range.end == self.data.file.len() && (!range.is_empty() || range.end == 0);
+        let reader = DataReader::scan(self.data.clone(), range, Pace::overlapping(read_buffer, true));
+        // Checksums, where there are any, tell how much data there is.
+        let is_told = self.data.file.has_checksums() || self.last_key().is_empty();
+        if is_to_the_end && !is_told { reader.ending_with(self.last_key()) } else { reader }
     }
 
     /// Ranges of partitions that follow each other; none yet.

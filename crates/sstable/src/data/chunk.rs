@@ -146,6 +146,11 @@ impl DataFile {
         DataFile { file, form: Form::Compressed(places), sums: None, nothing: Rc::default() }
     }
 
+    /// Whether there are checksums of all of it: those of its chunks, or CRC.db.
+    pub(crate) fn has_checksums(&self) -> bool {
+        !matches!(self.form, Form::Plain { crc: None })
+    }
+
     /// Data that is not compressed. With checksums, reads may ask to be checked.
     pub fn plain(file: File, crc: Option<CrcPages>) -> DataFile {
         DataFile { file, form: Form::Plain { crc }, sums: None, nothing: Rc::default() }

@@ -172,6 +172,16 @@ pub struct DataReader {
     absences: Option<Rc<Absences>>,
     /// What was given of a slice last: what follows stands behind it.
     passed: Passed,
+    /// The partition that a scan has to end with, where nothing else tells that the data is whole.
+    ending: Option<Box<Ending>>,
+}
+
+/// The last partition of all, by its key.
+#[derive(Debug)]
+struct Ending {
+    key: Box<[u8]>,
+    /// Whether it is the one that was come to.
+    is_met: bool,
 }
 
 impl DataReader {
@@ -179,6 +189,16 @@ impl DataReader {
     pub fn scan(data: Rc<Data>, range: Range<u64>, pace: Pace) -> DataReader {
         let state = if range.is_empty() { State::Done } else { State::Head };
         DataReader::new(data, range, pace, Plan::Scan(Token::MIN..=Token::MAX), state)
+    }
+
+    /// Refuses an end of the data behind any other partition than the one of this key: the rest of the file is gone then.
+    pub(crate) fn ending_with(mut self, key: &[u8]) -> DataReader {
+        self.ending = Some(Box::new(Ending { key: key.into(), is_met: false }));
+        if self.data.file.is_empty() {
+            // To be told that it is.
+            self.state = State::Head;
+        }
+        self
     }
 
     /// Refuses partitions with other tokens than these, between which the index said that all of a scan are.
@@ -275,6 +295,7 @@ impl DataReader {
             open_at_entry,
             absences: None,
             passed: Passed::Nothing,
+            ending: None,
         }
     }
 
@@ -387,6 +408,9 @@ impl DataReader {
                     return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
                 }
                 self.check_token(start.key.token)?;
+                if let Some(ending) = &mut self.ending {
+                    ending.is_met = *ending.key == *start.key.bytes;
+                }
                 self.window.advance_to(end);
                 self.state = State::Rows;
                 self.open = DeletionTime::LIVE;
@@ -656,7 +680,13 @@ impl DataReader {
         match self.plan {
             Plan::Scan(_) => {
                 self.open_at_entry = None;
-                self.state = if self.window.is_done() { State::Done } else { State::Head };
+                let is_done = self.window.is_done();
+                if is_done && self.ending.as_ref().is_some_and(|ending| !ending.is_met) {
+                    let what =
+                        "the data ends before the last partition that the index tells of: it is cut short";
+                    return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
+                }
+                self.state = if is_done { State::Done } else { State::Head };
                 *place = Fragment::PartitionEnd;
                 Ok(Next::Fragment)
             }

@@ -40,6 +40,37 @@ async fn check(sstable: &Rc<SSTable>, keys: &[PartitionKey]) -> Result<()> {
     Ok(())
 }
 
+/// Without CRC.db nothing but the last key tells how much data there is: a scan does not end in front of it without a word.
+#[test]
+fn data_that_is_cut_between_two_partitions_is_told() {
+    for version in [Version::Me, Version::Oa] {
+        run_simulated(SimOptions::default(), async |shard: Shard| {
+            let disk = shard.disk();
+            let written = Written::new(disk, version, 50).await;
+            disk.remove(&written.path_of(&Component::Crc)).await.unwrap();
+            let sstable = written.open(disk, true).await.unwrap();
+            let places = places(&sstable).await.unwrap();
+            assert_eq!(count(&sstable).await.unwrap(), 50);
+            for left in [49, 7, 1, 0] {
+                written.change(disk, &Component::Data, |bytes| bytes.truncate(places[left] as usize)).await;
+                let sstable = written.open(disk, true).await.unwrap();
+                let error = count(&sstable).await.unwrap_err().to_string();
+                assert!(error.contains("-Data.db"), "{left} are left: {error}");
+            }
+        })
+        .unwrap();
+    }
+}
+
+/// How many partitions a scan has.
+async fn count(sstable: &SSTable) -> Result<usize> {
+    let (mut reader, mut count) = (sstable.scan(), 0);
+    while let Some(fragment) = reader.next().await? {
+        count += usize::from(matches!(fragment, Fragment::PartitionEnd));
+    }
+    Ok(count)
+}
+
 /// Fences tell what it tells, and `oa` tells both ends in Statistics.db.
 #[test]
 fn a_summary_that_nobody_needs_is_not_read() {
