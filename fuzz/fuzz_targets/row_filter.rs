@@ -3,16 +3,8 @@
 
 #![no_main]
 
-use std::path::Path;
-
 use libfuzzer_sys::fuzz_target;
-use siltstone_fuzz::{LARGE, read_beside, with_files};
+use siltstone_fuzz::read_beside;
+use sstable::component::Component;
 
-const DATA: &str = "/t/me-1-big-Data.db";
-const CHANGED: &str = "/t/me-1-big-RowFilter.db";
-
-fuzz_target!(|edits: Vec<(u16, u8)>| {
-    with_files(LARGE.files(), async |shard| {
-        read_beside(&shard, Path::new(DATA), Path::new(CHANGED), &edits).await;
-    });
-});
+fuzz_target!(|edits: Vec<(u16, u8)>| read_beside(&Component::RowFilter, &edits));

@@ -1,13 +1,18 @@
 //! What the fuzz targets share: small real SSTables, and everything that can be read of one.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use model::{Bytes, Clustering, Fragment, FragmentReader, Next, Position, Slice};
 use runtime::{Cache, IoClass, Shard, SimOptions};
-use sstable::parts::fences::write_fences;
-use sstable::parts::row_filter::write_row_filter;
+use sstable::component::{Component, Descriptor};
 use sstable::verify::verify;
-use sstable::{Error, OpenOptions, ReadOptions, Result, SSTable, Search, Version};
+use sstable::{
+    Error, OpenOptions, ReadOptions, Result, SSTable, SSTableWriter, Search, Version, WriteOptions,
+};
+
+/// What [`LARGE`] is written to.
+const FENCED: &str = "/t/oa-7-big-Data.db";
 
 /// Bytes of a page of our own components.
 const PAGE: usize = 4096;
@@ -79,6 +84,11 @@ impl Table {
     pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let path = |component: &str| Path::new("/t").join(format!("{}-{component}", self.name));
         self.components.iter().map(|(component, bytes)| (path(component), bytes.to_vec())).collect()
+    }
+
+    /// Its Data.db.
+    fn data(&self) -> PathBuf {
+        Path::new("/t").join(format!("{}-Data.db", self.name))
     }
 
     /// Its files with other bytes for a component.
@@ -153,32 +163,59 @@ pub async fn read_everything(shard: &Shard, path: &Path) {
     }
 }
 
-/// Writes these components of our own beside an SSTable on the disk, changes one of them, and reads rows by them.
-pub async fn read_beside(shard: &Shard, data: &Path, changed: &Path, edits: &[(u16, u8)]) {
-    let options = OpenOptions::new(Cache::new(1 << 20));
-    let table = SSTable::open(shard.disk(), data, &options).await.expect("the table is sound");
-    write_fences(shard.disk(), &table, |_| {}).await.expect("they can be written");
-    write_row_filter(shard.disk(), &table, |_| {}).await.expect("it can be written");
-    let file = shard.disk().open(changed, IoClass::new(0)).await.expect("it is there");
-    let mut bytes = file.read_exact_at(0, file.len() as usize).await.expect("it can be read").to_vec();
-    change_pages(&mut bytes, edits);
-    shard.disk().as_simulated().expect("the disk is simulated").add_file(changed, bytes);
-    let options = OpenOptions::new(Cache::new(1 << 20));
-    let table = SSTable::open(shard.disk(), data, &options).await.expect("what is beside it does no harm");
-    for key in [1_i32, 2, 77] {
-        let key = table.key(Bytes::from(key.to_be_bytes().to_vec()));
-        if let Ok(Some(reader)) = table.read(&key, &Slice::all(), ReadOptions::default()).await {
-            let _ = each(reader, drop).await;
-        }
-        for (row, reverse) in [(0_i32, false), (9000, false), (9001, true), (30_000, true)] {
-            let at: Clustering = [row.to_be_bytes().to_vec()].into_iter().collect();
-            let slice = Slice { start: Position::before(at.clone()), end: Position::after(at) };
-            let options = ReadOptions { reverse, ..ReadOptions::default() };
-            if let Ok(Some(reader)) = table.read(&key, &slice, options).await {
+/// Changes a component of our own of a table with a large partition, and reads rows by it.
+pub fn read_beside(component: &Component, edits: &[(u16, u8)]) {
+    let mut files = fenced().to_vec();
+    let data = Descriptor::parse(Path::new(FENCED)).expect("it is a name");
+    let changed = data.path_of(component);
+    let (_, bytes) = files.iter_mut().find(|(path, _)| *path == changed).expect("it has all of them");
+    change_pages(bytes, edits);
+    with_files(files, async |shard| {
+        let options = OpenOptions::new(Cache::new(1 << 20));
+        let path = Path::new(FENCED);
+        let table = SSTable::open(shard.disk(), path, &options).await.expect("what is beside it does no harm");
+        for key in [1_i32, 2, 77] {
+            let key = table.key(Bytes::from(key.to_be_bytes().to_vec()));
+            if let Ok(Some(reader)) = table.read(&key, &Slice::all(), ReadOptions::default()).await {
                 let _ = each(reader, drop).await;
             }
+            for (row, reverse) in [(0_i32, false), (9000, false), (9001, true), (30_000, true)] {
+                let at: Clustering = [row.to_be_bytes().to_vec()].into_iter().collect();
+                let slice = Slice { start: Position::before(at.clone()), end: Position::after(at) };
+                let options = ReadOptions { reverse, ..ReadOptions::default() };
+                if let Ok(Some(reader)) = table.read(&key, &slice, options).await {
+                    let _ = each(reader, drop).await;
+                }
+            }
         }
-    }
+    });
+}
+
+/// The files of [`LARGE`], written with small blocks and all components of our own.
+fn fenced() -> &'static [(PathBuf, Vec<u8>)] {
+    static FILES: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let written = runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
+            let disk = shard.disk();
+            let simulated = disk.as_simulated().expect("the disk is simulated");
+            LARGE.files().into_iter().for_each(|(path, bytes)| simulated.add_file(path, bytes));
+            let options = OpenOptions::new(Cache::new(1 << 20));
+            let from = SSTable::open(disk, &LARGE.data(), &options).await?;
+            let to = Descriptor::parse(Path::new(FENCED))?;
+            let options = WriteOptions { column_index_size: 1024, ..WriteOptions::new(to.version) };
+            let encoding = from.statistics().header.encoding;
+            let mut writer = SSTableWriter::create(disk, to, from.schema(), encoding, options).await?;
+            writer.push_all(&mut from.scan(), &mut |_| ()).await?;
+            writer.seal().await?;
+            let mut files = Vec::new();
+            for path in disk.list(Path::new("/t"))? {
+                let file = disk.open(&path, IoClass::new(0)).await?;
+                files.push((path, file.read_exact_at(0, file.len() as usize).await?.to_vec()));
+            }
+            Ok::<_, Error>(files)
+        });
+        written.expect("the shard comes to an end").expect("a simulated disk takes it")
+    })
 }
 
 /// Hands on all fragments of a reader that must come to an end.

@@ -71,6 +71,11 @@ impl Record {
         Record { kind: Kind::Abort, ..Record::commit() }
     }
 
+    /// Whether both say the same of one SSTable, whatever they know of its files.
+    pub(super) fn is_about_the_same(&self, other: &Record) -> bool {
+        self.kind == other.kind && file_prefix(&self.name) == file_prefix(&other.name)
+    }
+
     pub(super) fn is_add(&self) -> bool {
         self.kind == Kind::Add
     }

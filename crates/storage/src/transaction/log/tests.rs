@@ -127,6 +127,11 @@ fn a_log_that_no_crash_leaves_is_refused() {
         (vec![broken, add()], "its checksum should be"),
         (vec!["PATH:[,0,0][1]".into(), add()], "this is not a record"),
         (vec![add(), add()], "this stands there twice"),
+        (vec![remove(), Record::remove(name(1), WRITTEN, 2).to_string()], "this stands there twice"),
+        (
+            vec![add(), Record::add(name(2).replace(DIR, "/former/ks/t-1")).to_string()],
+            "this stands there twice",
+        ),
         (vec![commit(), add()], "nothing should follow COMMIT"),
         (vec![Record::abort().to_string(), commit()], "nothing should follow ABORT"),
     ];
