@@ -373,7 +373,11 @@ impl Load<'_> {
                     mutation = Some(Mutation { deletion, ..Mutation::new(start.key) });
                 }
                 (Fragment::StaticRow(row), Some(mutation)) => mutation.static_row = Some(row),
-                (Fragment::Row(row), Some(mutation)) => mutation.rows.push(row),
+                (Fragment::Row(mut row), Some(mutation)) => {
+                    // Of several lines, as the table does where it flushes several writes.
+                    row.keep_greater_deletion();
+                    mutation.rows.push(row);
+                }
                 (Fragment::RangeTombstone(change), Some(mutation)) => {
                     if let Some((start, deletion)) = open.take() {
                         let end = change.position.clone();

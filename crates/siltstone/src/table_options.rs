@@ -64,8 +64,12 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
 /// The compressor that the table is to have, where it is not known here, as newer ones of ScyllaDB are.
 pub(crate) fn unknown_compressor(options: &TableOptions) -> Option<&str> {
     let entries = options.map("compression")?;
-    let class = value_of(entries, ["class", "sstable_compression"])?;
+    let class = value_of(entries, ["class", "sstable_compression"]).filter(|_| !is_off(entries))?;
     (!class.is_empty() && Compressor::parse(class).is_none()).then_some(class)
+}
+
+fn is_off(entries: &[(String, String)]) -> bool {
+    value_of(entries, ["enabled"; 2]).is_some_and(|value| value.eq_ignore_ascii_case("false"))
 }
 
 fn value_of<'a>(entries: &'a [(String, String)], names: [&str; 2]) -> Option<&'a str> {
@@ -86,9 +90,8 @@ fn compression(options: &TableOptions, version: Version) -> Told<Option<Compress
         return Ok(Some(Compression::new(Compressor::Lz4, version)));
     };
     let of = |names| value_of(entries, names);
-    let is_off = of(["enabled"; 2]).is_some_and(|value| value.eq_ignore_ascii_case("false"));
     let class = of(["class", "sstable_compression"]).unwrap_or_default();
-    if is_off || class.is_empty() && entries.iter().all(|(name, _)| name == "sstable_compression") {
+    if is_off(entries) || class.is_empty() && entries.iter().all(|(name, _)| name == "sstable_compression") {
         return Ok(None);
     }
     let compressor = Compressor::parse(class)
@@ -152,7 +155,10 @@ mod tests {
 
     #[test]
     fn tables_without_compression() {
-        for map in ["{}", "{'enabled': 'false'}", "{'enabled': false}", "{'sstable_compression': ''}"] {
+        let unknown = "{'class': 'ZstdWithDictsCompressor', 'enabled': 'false'}";
+        for map in
+            ["{}", "{'enabled': 'false'}", "{'enabled': false}", "{'sstable_compression': ''}", unknown]
+        {
             assert_eq!(compression_of(map, Version::Nb), None, "{map}");
         }
     }

@@ -309,6 +309,11 @@ impl SSTable {
         if is_to_the_end && !is_told { reader.ending_with(self.last_key()) } else { reader }
     }
 
+    /// That there is nothing in the data where the last partition should be, in front of which somebody wants to begin.
+    pub fn cut_short(&self) -> Error {
+        self.data.cut_short()
+    }
+
     /// Ranges of partitions that follow each other; none yet.
     pub fn scan_ranges(self: &Rc<SSTable>) -> RangesReader {
         RangesReader::new(self)

@@ -74,6 +74,10 @@ impl Opens for Scans {
             true => sstable.data().file.len(),
             false => sstable.data_above(self.last).await?,
         };
+        if start > 0 && start == sstable.data().file.len() {
+            // The last partition is behind where it begins.
+            return Err(sstable.cut_short().into());
+        }
         let reader = sstable.scan_range(start..end, share(SCAN_READ_AHEAD, at_once))?;
         let reader = match self.limit {
             Some(rows) => reader.at_first(sstable.len_of_scanned(rows)),

@@ -27,6 +27,7 @@ use super::folder::{self, SCHEMA};
 use super::shape::{Shape, full_name};
 use super::worker::{TableSpec, Worker};
 use super::{Inner, TableState, definition};
+use crate::table_options::unknown_compressor;
 use crate::table_schema::{Alteration, TableSchema};
 use crate::{Error, Result};
 
@@ -115,6 +116,7 @@ fn altered(
     let new = format!("{};\n", alteration.text_at(inner.stamps.micros()));
     let (schema, text) = before.schema.altered(Path::new(STATEMENT), old, &new)?;
     check_dropped(&before, &schema)?;
+    check_compressor(&before, &schema)?;
     inner.check(state.id, &schema)?;
     let shape = Arc::new(Shape::new(schema, before.version + 1));
     check_key(&before, &shape)?;
@@ -184,6 +186,16 @@ fn check_dropped(before: &Shape, after: &TableSchema) -> Result<()> {
         before.find(name)?;
     }
     Ok(())
+}
+
+/// One that is not known here may be that of whoever made the table, but nobody asks for it.
+fn check_compressor(before: &Shape, after: &TableSchema) -> Result<()> {
+    match unknown_compressor(&after.options) {
+        Some(class) if unknown_compressor(&before.schema.options) != Some(class) => {
+            Err(Error::Usage(format!("compression: there is no compressor {class:?} that is known here")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The key stays what it is: SSTables and the names of their rows are made of it.

@@ -167,6 +167,7 @@ impl<'a> Runs<'a> {
             fences: false,
             row_filter: false,
             family: self.job.options.family,
+            keeps_greater_deletion: self.job.options.keeps_greater_deletion,
             ..WriteOptions::new(self.job.version)
         }
     }

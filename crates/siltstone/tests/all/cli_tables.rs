@@ -188,6 +188,25 @@ fn what_is_before_a_wrong_line_is_loaded() {
     assert_eq!(lines_of(dir), 300 + 300 + 1 + 400 + 2);
 }
 
+/// Each of two lines tells a deletion of one row: the table has room for the greater one.
+#[test]
+fn two_deletions_of_a_row_are_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    assert_eq!(code(&table("create", dir, &["--schema", CREATE])), 0);
+    let line = |name: &str, at: i64| {
+        format!(
+            "{{\"type\":\"row\",\"key\":[\"a\"],\"clustering\":[1],\"{name}\":{{\"marked_deleted\":{at},\"local_delete_time\":1}},\"cells\":[]}}\n"
+        )
+    };
+    let lines = line("deletion_info", 5) + &line("shadowable_deletion_info", 9);
+    let rows = dir.join("rows.jsonl");
+    std::fs::write(&rows, lines + "{\"type\":\"row\",\"key\":[\"b\"],\"clustering\":[1],\"cells\":[{\"name\":\"v\",\"value\":\"x\",\"tstamp\":5}]}").unwrap();
+    let loaded = table("load", dir, &["t", "--in", rows.to_str().unwrap()]);
+    assert_eq!(code(&loaded), 0, "{}", stderr(&loaded));
+    assert_eq!(lines_of(dir), 1);
+}
+
 #[test]
 fn a_mark_of_byte_order_is_passed_over() {
     let folder = tempfile::tempdir().unwrap();

@@ -246,3 +246,19 @@ fn a_table_of_a_server_is_not_made() {
     }
     database.close().wait().unwrap();
 }
+
+/// Who has made the table may know it.
+#[test]
+fn a_compressor_that_is_not_known_is_not_asked_for_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let create = format!("{CREATE} WITH compression = {{'class': 'ZstdWithDictsCompressor'}}");
+    let table = database.create_table(&create).wait().unwrap();
+    let alter = "ALTER TABLE ks.t WITH compression = {'class': 'LZ4Compresor'}";
+    let error = database.alter_table(alter).wait().unwrap_err().to_string();
+    assert!(error.contains("there is no compressor \"LZ4Compresor\""), "{error}");
+    database.alter_table("ALTER TABLE ks.t ADD w int").wait().unwrap();
+    table.write(Write::insert(1, 1).set("w", 1)).wait().unwrap();
+    table.flush().wait().unwrap();
+    assert_eq!(scanned(&table, 100).len(), 1);
+}

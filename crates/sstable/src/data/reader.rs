@@ -90,6 +90,12 @@ impl Data {
         item().is_before(&next, &self.codec, &self.schema)
     }
 
+    /// That the last partition is not there.
+    pub(crate) fn cut_short(&self) -> Error {
+        let what = "it does not end with the last partition that the index tells of: one of the two is cut short, Data.db most likely";
+        Error::corrupt(self.file.path(), self.file.len(), what)
+    }
+
     /// What the rows of a file with these statistics are coded relative to.
     pub fn minima(statistics: &Statistics) -> Minima {
         let encoding = &statistics.header.encoding;
@@ -682,9 +688,7 @@ impl DataReader {
                 self.open_at_entry = None;
                 let is_done = self.window.is_done();
                 if is_done && self.ending.as_ref().is_some_and(|ending| !ending.is_met) {
-                    let what =
-                        "the data ends before the last partition that the index tells of: it is cut short";
-                    return Err(Error::corrupt(self.data.file.path(), self.window.at(), what));
+                    return Err(self.data.cut_short());
                 }
                 self.state = if is_done { State::Done } else { State::Head };
                 *place = Fragment::PartitionEnd;
