@@ -18,7 +18,7 @@ use model::{Column, CqlType, Schema};
 use super::{Part, Stats};
 use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
-use crate::{Result, Version};
+use crate::{Error, Result, Version};
 
 /// 2015-09-22, in seconds since the epoch.
 const DELETION_TIME_EPOCH: i64 = 1_442_880_000;
@@ -114,7 +114,24 @@ impl Header {
             freeze_as(&mut regulars, &table.regulars);
         }
         let schema = Schema::as_listed(of_key(&raw.partition_key)?, clustering, statics, regulars);
-        Ok(Header { encoding: raw.encoding, schema })
+        match schema.clustering.iter().find_map(unknown_order) {
+            None => Ok(Header { encoding: raw.encoding, schema }),
+            Some(order) => {
+                let what =
+                    format!("its rows stand in the order of {order:?}: only Murmur3Partitioner is read");
+                Err(Error::unsupported(part.path, what))
+            }
+        }
+    }
+}
+
+/// The partitioner in whose order keys stand as clustering values, in the table of a secondary index, if that order is none of those that are known here.
+fn unknown_order(data_type: &CqlType) -> Option<&str> {
+    match data_type.unreversed() {
+        CqlType::PartitionerOrder { partitioner, .. } if partitioner.ends_with("RandomPartitioner") => {
+            Some(partitioner)
+        }
+        _ => None,
     }
 }
 

@@ -250,6 +250,18 @@ fn other_partitioners_are_refused() {
     let local = parse(&of("org.apache.cassandra.dht.LocalPartitioner"), version).unwrap();
     assert_eq!(local.validation.partitioner, Partitioner::Local);
     assert_eq!(local.compaction, Compaction::default());
+    // The table of an index of such a table is of another partitioner by itself.
+    let of_index = |partitioner: &str| {
+        let mut header = header();
+        let order = format!("PartitionerDefinedOrder(org.apache.cassandra.dht.{partitioner})");
+        header.schema = Schema::as_listed(CqlType::Int, vec![CqlType::parse(&order).unwrap()], vec![], vec![]);
+        let local = validation("org.apache.cassandra.dht.LocalPartitioner");
+        let parts = [(VALIDATION, local), (STATS, stats_bytes(version)), (HEADER, header.encode())];
+        encode_parts(&parts, version)
+    };
+    let error = error_of(&of_index("RandomPartitioner"), version);
+    assert!(error.contains("in the order of \"org.apache.cassandra.dht.RandomPartitioner\""), "{error}");
+    parse(&of_index("Murmur3Partitioner"), version).unwrap();
 }
 
 #[test]
