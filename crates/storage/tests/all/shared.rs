@@ -54,6 +54,18 @@ async fn open(shard: &Shard, folder: &str, version: Version, generations: &Gener
     Table::open(&context, Path::new(folder), definition(version), generations).await.unwrap()
 }
 
+/// The halves of the ring, each with the table as its shard opens it.
+async fn halves(shard: &Shard, generations: &Generations) -> ([Tokens; 2], Vec<Table>) {
+    let parts = [Tokens { after: None, last: 0 }, Tokens { after: Some(0), last: Token::MAX }];
+    let mut tables = Vec::new();
+    for part in parts {
+        let table = open(shard, FOLDER, Version::Oa, generations).await;
+        table.own(part);
+        tables.push(table);
+    }
+    (parts, tables)
+}
+
 /// Into an SSTable of its own.
 async fn write(table: &Table, mutations: impl IntoIterator<Item = Mutation>) {
     for mutation in mutations {
@@ -85,13 +97,7 @@ fn what_was_split_is_not_split_again_and_adopted_once() {
         let whole = open(&shard, FOLDER, Version::Oa, &generations).await;
         write(&whole, (0..100).map(|number| partition(number, 5))).await;
         drop(whole);
-        let parts = [Tokens { after: None, last: 0 }, Tokens { after: Some(0), last: Token::MAX }];
-        let mut tables = Vec::new();
-        for part in parts {
-            let table = open(&shard, FOLDER, Version::Oa, &generations).await;
-            table.own(part);
-            tables.push(table);
-        }
+        let (parts, tables) = halves(&shard, &generations).await;
         let [first, second] = &tables[..] else { unreachable!("there are two parts") };
         let inputs = first.shared();
         let gone: Vec<Descriptor> = inputs.iter().map(|input| input.sstable.descriptor().clone()).collect();
@@ -139,13 +145,7 @@ fn what_the_version_does_not_hold_is_split_as_it_was() {
         let new = open(&shard, FOLDER, Version::Oa, &generations).await;
         write(&new, (40..60).map(|number| partition(number, 5))).await;
         drop(new);
-        let parts = [Tokens { after: None, last: 0 }, Tokens { after: Some(0), last: Token::MAX }];
-        let mut tables = Vec::new();
-        for part in parts {
-            let table = open(&shard, FOLDER, Version::Oa, &generations).await;
-            table.own(part);
-            tables.push(table);
-        }
+        let (parts, tables) = halves(&shard, &generations).await;
         let inputs = tables[0].shared();
         assert_eq!(inputs.len(), 3);
         let gone: Vec<Descriptor> = inputs.iter().map(|input| input.sstable.descriptor().clone()).collect();

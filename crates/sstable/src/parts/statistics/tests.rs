@@ -254,7 +254,8 @@ fn other_partitioners_are_refused() {
     let of_index = |partitioner: &str| {
         let mut header = header();
         let order = format!("PartitionerDefinedOrder(org.apache.cassandra.dht.{partitioner})");
-        header.schema = Schema::as_listed(CqlType::Int, vec![CqlType::parse(&order).unwrap()], vec![], vec![]);
+        header.schema =
+            Schema::as_listed(CqlType::Int, vec![CqlType::parse(&order).unwrap()], vec![], vec![]);
         let local = validation("org.apache.cassandra.dht.LocalPartitioner");
         let parts = [(VALIDATION, local), (STATS, stats_bytes(version)), (HEADER, header.encode())];
         encode_parts(&parts, version)
