@@ -209,6 +209,9 @@ async fn begin(disk: &Disk, layout: &Layout, options: &Options) -> Result<Beginn
     }
     let found = layout.find(disk, options).await?;
     let logs = layout.logs(disk, &found, on_corruption).await?;
-    found.iter().for_each(|table| definition::tell_notes(&table.schema));
+    if !read_only {
+        // They are about what is written.
+        found.iter().for_each(|table| definition::tell_notes(&table.schema));
+    }
     Ok(Beginning { host_id, found, logs })
 }
