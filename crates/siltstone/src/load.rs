@@ -24,7 +24,7 @@ use serde_json::{Map, Value as Json};
 use crate::database::{Batch, ColumnKind, Pending, Table, Value, Write};
 use crate::error::{Error, Result, json_words};
 use crate::json_rows::JsonRows;
-use crate::sorted_rows::{Sorted, SortedRows, Unpaired};
+use crate::sorted_rows::{Sorted, SortedRows};
 use crate::text_lines::{LONGEST_LINE, read_line, too_long, without_mark};
 
 mod csv;
@@ -350,10 +350,7 @@ impl Load<'_> {
         self.write_sorted(sorted)?;
         match self.dump.sorted.unpaired() {
             None => Ok(self.rows),
-            Some(Unpaired { line }) => {
-                let what = "this end of a range tombstone has no other end that goes with it";
-                Err(self.wrong_at(line, &what))
-            }
+            Some(unpaired) => Err(self.wrong_at(unpaired.line, &unpaired)),
         }
     }
 

@@ -220,7 +220,7 @@ pub async fn next_descriptor(disk: &Disk, dir: &Path, version: Version) -> Resul
     let mut last = files.iter().filter_map(|file| number_of(file)).max().unwrap_or(0);
     for passed_over in storage::transaction::passed_over(disk, dir).await? {
         let numbers = passed_over.prefixes?.into_iter().filter_map(|prefix| number_of(Path::new(&prefix)));
-        last = numbers.max().unwrap_or(0).max(last);
+        last = numbers.fold(last, u32::max);
     }
     if last == LAST_NUMBER {
         return Err(Error::file(dir, format!("it has an SSTable of the last number there is, {last}")));

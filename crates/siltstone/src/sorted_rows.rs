@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::collections::btree_map::{self, BTreeMap};
 use std::convert::Infallible;
+use std::fmt;
 use std::rc::Rc;
 
 use model::merge::RowMerger;
@@ -51,6 +52,12 @@ pub struct Minima {
 pub struct Unpaired {
     /// The line that tells it.
     pub line: u64,
+}
+
+impl fmt::Display for Unpaired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this end of a range tombstone has no other end that goes with it")
+    }
 }
 
 #[derive(Debug, Default)]

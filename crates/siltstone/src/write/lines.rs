@@ -88,10 +88,9 @@ impl Lines {
 
     /// That a range tombstone is not whole. Where there were runs, it may be that ends of others were taken for its own.
     pub(super) fn unpaired(&self, unpaired: Unpaired, has_runs: bool) -> Error {
-        let what = "this end of a range tombstone has no other end that goes with it";
         let order =
             "; where there is more than fits into memory, those of a partition must stay in their order";
-        self.error(unpaired.line, format!("{what}{}", if has_runs { order } else { "" }))
+        self.error(unpaired.line, format!("{unpaired}{}", if has_runs { order } else { "" }))
     }
 
     /// That there was nothing to read.
