@@ -1,4 +1,4 @@
-//! What a `SELECT` would return: rows without what is deleted or expired.
+//! The rows that a `SELECT` would return: without deleted and expired data.
 
 use crate::flat::{CellView, FlatError, FlatRow, RowVisitor, ValueVisitor};
 use crate::time::NO_TIMESTAMP;

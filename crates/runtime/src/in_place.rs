@@ -1,16 +1,15 @@
-//! Reads made where they are waited for: by a thread that has nothing else to do meanwhile.
+//! Disk reads made by the thread that waits for them, which has nothing else to do meanwhile.
 //!
-//! Who waits for a future that waits for the disk sleeps while another thread does, and is woken by it: two threads go to sleep and two
-//! are woken where one would do. A thread that has borrowed a shard and *waits* makes the requests of its future itself, one
-//! after the other, each by one system call:
+//! If a thread waits for a future, and the shard's thread waits for the disk, two threads go to sleep and two are woken where one would do.
+//! So a thread that has borrowed a shard and *waits* makes the requests of its future itself, one after the other, each by one system call:
 //!
 //! ```text
-//! who waits  ──poll─┬────pread────┬─► ready                  the shard sleeps
-//!                   │ several side by side, or anything but a read
-//!                   └─► pending: it goes on on the shard, which begins them
+//! the caller ──poll─┬────pread────┬─► ready                  the shard sleeps
+//!                   │ several requests in parallel, or anything but a read
+//!                   └─► pending: the shard continues, and begins the requests
 //! ```
 //!
-//! A future that has several requests under way side by side would wait for one after the other: [`join_all`](crate::join_all) says so.
+//! Requests of parallel futures would wait for each other here, so [`join_all`](crate::join_all) leaves them to the shard.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};

@@ -1,7 +1,7 @@
-//! A shard at rest is lent: who has a question looks for the answer itself, and no thread is woken for it.
+//! An idle shard is lent: a thread with a question looks for the answer itself, and no thread is woken.
 //!
-//! Whoever runs anything of a shard has its *floor*. The shard's thread has it, but leaves it where nothing is to be done and
-//! the shard is to be lent; another thread then takes it for one look. It is never taken from who has it.
+//! A thread that runs anything of a shard has its *floor*. The shard's thread has it, but leaves it when there is nothing to do and the
+//! shard may be lent; another thread then takes it for one look. The floor is never taken from the thread that has it.
 //!
 //! ```text
 //! the shard's thread  ═ has the floor ═╗  leaves it, sleeps  ╔═ takes it, has it ═
@@ -9,8 +9,8 @@
 //! other threads                           └borrow┘ └borrow┘
 //! ```
 //!
-//! To the shard, a look is as if one of its own futures had been polled: it happens between two polls of others, and what one
-//! thread has done is known to the next that has the floor.
+//! To the shard, a look is like a poll of one of its own futures: it happens between two polls of others, and each thread that has the
+//! floor sees what the threads before it have done.
 
 #![expect(
     unsafe_code,

@@ -1,9 +1,10 @@
-//! What a shard runs on: a pinned thread, its disk, its memory budget; real or simulated.
+//! What a shard runs on: one thread, its disk, its memory budget; real or simulated.
 //!
-//! A *shard* is one thread that shares nothing: everything on it is `!Send` and needs neither locks nor atomics.
-//! [`run`] starts one on the real machine, [`run_simulated`] one whose disk and clock are made of memory and a seed,
-//! so that short reads, errors, corruption, power cuts and the order of completions repeat exactly. Both hand the
-//! same [`Shard`] to the caller, who cannot tell them apart.
+//! A *shard* is one thread, pinned to a CPU if [`ShardOptions::cpu`] says so. Everything on it is `!Send` and needs neither locks nor
+//! atomics. While it is at rest, another thread may borrow it ([`Loan`]): one atomic decides which thread acts as the shard. [`run`] starts
+//! one on the real machine, [`run_simulated`] one whose disk and clock are made of memory and a seed, so that short reads, errors,
+//! corruption, power cuts and the order of completions repeat exactly. Both hand the same [`Shard`] to the caller, who cannot tell them
+//! apart.
 //!
 //! ```text
 //! run / run_simulated ──► Shard ──► Disk ──► File ──► Window      bytes of one read

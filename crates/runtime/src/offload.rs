@@ -1,13 +1,13 @@
-//! Work that takes long, on another thread; the one explicit hop from a shard to somewhere else.
+//! Long work on another thread: the one explicit hop from a shard to somewhere else.
 //!
 //! ```text
 //! shard    offload(work) ──► queue of the process ──► a worker: a thread for each core at the most
 //!          Task          ◄── output, or panic     ◄──┘
 //! ```
 //!
-//! Only what is `Send` goes over and comes back, so that what belongs to a shard stays there. The workers are shared
-//! by all shards of the process, and once started they wait for more. On a simulated shard the work is a task of its
-//! own on the same thread: it is done in the same order in every run.
+//! Only `Send` data goes there and comes back, so that the data of a shard stays on it. All shards of the process share the workers; once
+//! started, these wait for more work. On a simulated shard the work is a task on the same thread, so that it runs in the same order each
+//! time.
 
 use std::any::Any;
 use std::collections::VecDeque;

@@ -1,31 +1,31 @@
-//! Tables in one folder, written and read by several threads: what a program embeds.
+//! A database to embed: tables in one folder, written and read by several threads.
 //!
 //! ```text
 //! Database ──► Table ──► write, get, slice, scan            futures for any executor, or wait()
 //!                          │ by the token of the key
-//!              shard 0   shard 1   shard 2 …                a thread each, with its log, memtables and caches
+//!              shard 0   shard 1   shard 2 …                one thread each, with a log, memtables and caches of its own
 //! ```
 //!
-//! The folder is that of Cassandra's data, so that its SSTables can be copied in and out.
+//! The folder has the layout of Cassandra's data folder, so that SSTables can be copied in and out.
 //!
 //! | module | idea |
 //! |---|---|
-//! | `write`, `value`, `read`, `rows` | what is asked for, and what comes back |
-//! | `pending` | answers that are on their way |
+//! | `write`, `value`, `read`, `rows` | requests, and their results |
+//! | `pending` | answers that are not there yet |
 //! | `table` | a table's reads and writes |
 //! | `opening`, `folder` | from a folder to open shards |
-//! | `changes` | tables made, altered and dropped |
+//! | `changes` | how tables are created, altered and dropped |
 //! | `upkeep` | flushes, compactions, snapshots |
 //! | `point`, `short_key` | a row by its whole key |
-//! | `fold`, `sink`, `slots` | rows looked at where they are, or put into a page |
-//! | `many`, `new_rows`, `counters`, `spread` | many rows at once: read, inserted if they are not there, counted |
-//! | `metrics` | what it counts, as Prometheus reads it |
+//! | `fold`, `sink`, `slots` | rows shown to a function in place, or put into a page |
+//! | `many`, `new_rows`, `counters`, `spread` | many rows at once: reads, inserts if absent, counter updates |
+//! | `metrics` | counters, in Prometheus' format |
 //! | `keys` | keys, and bounds of slices, by the values of their columns |
 //! | `encode`, `plain`, `elements`, `stamps` | writes by name into mutations |
 //! | `shape`, `definition` | a table by the names of its columns, and as storage knows it |
-//! | `ring`, `shards`, `worker`, `select`, `packer`, `resume`, `locks`, `turn`, `change` | which shard does it, and how |
-//! | `question`, `serving`, `spin` | a question to a shard, the shard's own thread, and who waits for the answer |
-//! | `borrowing`, `here`, `patience` | a shard at rest, borrowed by the thread that asks |
+//! | `ring`, `shards`, `worker`, `select`, `packer`, `resume`, `locks`, `turn`, `change` | which shard does the work, and how |
+//! | `question`, `serving`, `spin` | a question to a shard, the shard's own thread, and the wait for the answer |
+//! | `borrowing`, `here`, `patience` | an idle shard, borrowed by the calling thread |
 //!
 //! ```
 //! use siltstone::database::{Database, Options, Slice, Write};
@@ -126,34 +126,35 @@ use crate::{Error, Result};
 /// How a database is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many threads share the tables, at least 1. Default one for each CPU. It may be another number each time.
+    /// How many threads share the tables, at least 1. Default one for each CPU. The number may differ each time that the database is
+    /// opened.
     pub shards: usize,
-    /// Whether nothing is changed: no write, and no clean-up of what a crash has left. Default no.
+    /// Whether the database only reads: it refuses writes, and leaves the remains of a crash as they are. Default no.
     pub read_only: bool,
-    /// Bytes for all that is cached, of all shards together. Default 256 MiB.
+    /// Bytes for everything that is cached, of all shards together. Default 256 MiB.
     pub cache: usize,
     /// Bytes that memtables may take before the largest is flushed, of all shards together. Default 128 MiB.
     pub memtables: usize,
-    /// Bytes that reads under way may take, of all shards together. Default 128 MiB. Over it, and where a shard has 100 reads under way, they wait; with
-    /// [`storage::Error::Overloaded`] those fail that have waited for 5 s, or before which 1000 wait already.
+    /// Bytes that running reads may take, of all shards together. Default 128 MiB. Reads beyond that wait, as do those beyond 100 running
+    /// reads of a shard. A read fails with [`storage::Error::Overloaded`] if it has waited for 5 s, or if 1000 reads are waiting already.
     pub reads: usize,
     /// When writes are durable, and how large the logs of all shards together may become. Default that of
     /// [`CommitLogOptions`]: within ten seconds, as with Cassandra.
     pub log: CommitLogOptions,
     /// How each shard compacts its SSTables. Default by itself.
     pub compaction: CompactionOptions,
-    /// What to do about a log that is damaged, or has writes of a table that is not there. Default to stop.
+    /// What to do if a log is damaged, or has writes of a table that is missing. Default to stop.
     pub on_corruption: OnCorruption,
-    /// The version of new SSTables. Default `me`, which Cassandra from 3.11.11 on and ScyllaDB from 5.1 on read. Tables with vectors
-    /// have `nb` at least. What a version cannot hold, as times after 2038 before `oa`, is told in [`sstable::writer::limits`].
+    /// The version of new SSTables. Default `me`, which Cassandra from 3.11.11 on and ScyllaDB from 5.1 on read. Tables with vectors have
+    /// at least `nb`. [`sstable::writer::limits`] lists what a version cannot hold, such as times after 2038 before `oa`.
     pub version: Version,
-    /// How many bytes of a partition a block of its index has at the most, in new SSTables, or one row. Default 4 KiB: a
-    /// row of a large partition is found by reading one block, and blocks stay in memory at 8 bytes or so each. Cassandra's
-    /// and ScyllaDB's is 64 KiB.
+    /// Maximum size of an index block in new SSTables, in bytes; a larger row is a block of its own. Default 4 KiB: to find a row of a
+    /// large partition one block is read, and a block that stays in memory takes about 8 bytes. Cassandra's and ScyllaDB's default is 64
+    /// KiB.
     pub column_index_size: u32,
-    /// Whether to use io_uring where it can be had. Default yes.
+    /// Whether to use io_uring if the kernel has it. Default yes.
     pub io_uring: bool,
-    /// Whether to read SSTables, and write them, past the page cache of the operating system. Default yes.
+    /// Whether SSTables are read and written past the page cache of the operating system. Default yes.
     pub direct_io: bool,
     /// Whether each shard stays on a CPU of its own. Default no.
     pub pin: bool,
@@ -180,14 +181,13 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Bytes of memory that the database takes when all that it may take is in use; about a tenth more with what the
-    /// allocator loses in between. Memtables count twice, as one is flushed while the next is filled, and each shard has
-    /// 16 MiB in hand for a compaction, a flush and its log.
+    /// The most bytes of memory that the database takes; the allocator adds about a tenth. Memtables count twice, because one is filled
+    /// while the one before is flushed. Each shard has another 16 MiB for a compaction, a flush and its log.
     pub fn memory(&self) -> usize {
         self.shards.max(1) * self.of_shard().memory()
     }
 
-    /// What each shard gets of it.
+    /// The share of each shard.
     pub(crate) fn of_shard(&self) -> StoreOptions {
         let Options { mut log, compaction, .. } = self.clone();
         let shards = self.shards.max(1);
@@ -200,9 +200,8 @@ impl Options {
 
 /// An open database.
 ///
-/// Dropping it closes it: what was asked for before is done, the logs are made durable, and all of its tables refuse
-/// what is asked of them later. Nothing has to be flushed for that. [`Database::close`] does the same and tells what
-/// goes wrong.
+/// Dropping it closes it: earlier calls are carried out, the logs are made durable, and its tables refuse all later calls. Nothing has to
+/// be flushed for that. [`Database::close`] does the same and returns errors.
 pub struct Database(Arc<Inner>);
 
 /// What all handles of a database share.
@@ -240,20 +239,20 @@ struct TableState {
 }
 
 impl Database {
-    /// Opens the database in a folder, which is made where it is missing, with all tables that are there: those that
-    /// were made by [`Database::create_table`], and folders that were copied from `data/` of Cassandra or ScyllaDB.
+    /// Opens the database in a folder, with all of its tables: those made by [`Database::create_table`], and folders copied from `data/` of
+    /// Cassandra or ScyllaDB. If the folder is missing, it is made.
     ///
-    /// The columns of a copied table are those of `schema.cql` in its folder, which a snapshot has. Without it they are
-    /// those of its SSTables; these do not tell the names of the columns of the primary key, which are then made up:
-    /// `key`, `column1`. Such a table is not written to, nor compacted. Tables of the keyspaces `system…` are passed over.
+    /// A copied table takes its columns from `schema.cql` in its folder, which every snapshot contains. Without that file they come from
+    /// its SSTables, which do not have the names of the primary key columns; these are then made up: `key`, `column1`. Such a table is
+    /// neither written to nor compacted. Tables of the keyspaces `system…` are skipped.
     ///
-    /// Give it a copy, and never the folder of a running node, unless it is opened with [`Options::read_only`]: what a node has under way there would be ended,
-    /// files of it removed, and compactions begun.
+    /// Give it a copy, never the folder of a running node, unless you open it with [`Options::read_only`]: it would take what the node is
+    /// doing for the remains of a crash, remove files, and begin compactions.
     ///
     /// # Errors
-    /// A folder that another database has open for writing; damaged files; what the operating system says. A table that cannot be opened, as its schema has
-    /// a compressor or an option that is not known, or an SSTable is of a version that is not read, is one too: the others can be read one by
-    /// one with [`Database::open_table`]; to write to them, its folder has to be moved away.
+    /// A folder that another database has open for writing; damaged files; what the operating system says. A table that cannot be opened is
+    /// an error too, for example if its schema has an unknown option, or one of its SSTables an unsupported version. The other tables can
+    /// then be read one by one with [`Database::open_table`]; to write to them, move the folder of that table away.
     pub fn open(folder: impl AsRef<Path>, options: Options) -> Pending<Database> {
         let folder = folder.as_ref().to_path_buf();
         Pending::new(async move {
@@ -262,9 +261,9 @@ impl Database {
         })
     }
 
-    /// Opens one table of a database for reading only, by its name as [`Database::table`] takes it: no SSTable of another one is opened, so that
-    /// it does not matter how many they are and whether they can be read. Nothing is changed, whatever [`Options::read_only`] says: what is in the
-    /// logs is of all tables.
+    /// Opens one table of a database, for reading only, by its name as [`Database::table`] takes it. No SSTable of another table is opened,
+    /// so their number and state do not matter. Nothing is changed, whatever [`Options::read_only`] says, because the logs are those of all
+    /// tables.
     ///
     /// ```no_run
     /// use siltstone::database::{Database, Options, Slice};
@@ -284,12 +283,11 @@ impl Database {
         })
     }
 
-    /// Opens the folder of one table, such as a copy from a backup. Its columns are those of `schema`, if it is given,
-    /// and otherwise as with [`Database::open`]. If it is not opened for reading only, what is needed for writing is put
-    /// into `.siltstone/` in the folder.
+    /// Opens the folder of one table, such as a copy from a backup. Its columns are those of `schema`, if given, or else those that
+    /// [`Database::open`] takes. For writing, its log and other files are put into `.siltstone/` in the folder.
     ///
-    /// A table that lies in a database is only read so, as what was written last is in the logs of that, which are read along. With a `schema` these are left
-    /// out, and a warning tells so.
+    /// If the folder lies in a database, it can only be read: its newest writes are in the logs of the database, which are read too. With a
+    /// `schema` they are left out, and a warning says so.
     ///
     /// ```no_run
     /// use siltstone::database::{Database, Options, Scan};
@@ -304,8 +302,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// As [`Database::open`]; a folder without SSTables and without a schema; unless it is opened for reading only, one in the folder of a database;
-    /// if it is, one of a database that is open for writing.
+    /// As [`Database::open`]; a folder without SSTables and without a schema. In a database: a folder that is to be written to, or any
+    /// folder while the database is open for writing.
     pub fn open_table_folder(
         folder: impl AsRef<Path>,
         schema: Option<TableSchema>,
@@ -318,14 +316,15 @@ impl Database {
         })
     }
 
-    /// Does work on the thread of a shard, counted from 0. What it asks there of partitions of that shard is done at
-    /// once, without the way to another thread and back: for loops over many small writes, and over reads while others keep the shard
-    /// at work. With one shard, that is every partition; [`Table::shard_of`] tells.
+    /// Runs `work` on the thread of a shard, counted from 0. Calls of the work for partitions of that shard need no hop to another thread.
+    /// Use it for loops over many small writes, and for reads while other threads keep the shard busy. [`Table::shard_of`] says which shard
+    /// has a partition; with one shard, that is every partition.
     ///
-    /// The work shares the thread with all else that the shard does: it awaits, and neither blocks nor uses
-    /// [`Pending::wait`]. A panic in it takes the shard with it. An answer that was polled once is polled on until it is there, or is
-    /// dropped: others that read the same may wait for what it has begun to read, whose work nobody but who polls it does here.
-    /// One that was [begun](Pending::begun) goes on by itself.
+    /// The work shares the thread with everything else that the shard does. So it must await, and neither block nor use [`Pending::wait`].
+    /// If it panics, the shard ends.
+    ///
+    /// Once you have polled an answer there, poll it to completion or drop it: other reads may wait for a disk read that only its poller
+    /// drives. An answer that was [begun](Pending::begun) proceeds by itself.
     ///
     /// ```
     /// # use siltstone::database::{Database, Options, Write};
@@ -346,7 +345,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] if there is no such shard; what the work gives.
+    /// [`Error::Usage`] if there is no such shard; the error of the work.
     pub fn run_on<T: Send + 'static>(
         &self,
         shard: usize,
@@ -369,7 +368,8 @@ impl Database {
         self.0.states().into_iter().map(|state| Table::new(&self.0, state)).collect()
     }
 
-    /// A table by its name, as `keyspace.table`, or without the keyspace where only one has such a table. Names may be in quotes, as in CQL.
+    /// A table by its name, as `keyspace.table`, or without the keyspace if only one keyspace has such a table. Names may be in quotes, as
+    /// in CQL.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no such table, or several.
@@ -378,12 +378,11 @@ impl Database {
         Ok(Table::new(&self.0, state))
     }
 
-    /// Makes a table of a `CREATE TABLE` statement, which may have `CREATE TYPE` statements before it; what else the text has, as indexes, is not kept. The name has its
-    /// keyspace: `CREATE TABLE ks.t (…)`. An `ID` among its options becomes its id.
+    /// Makes a table of a `CREATE TABLE` statement, with a keyspace in its name: `CREATE TABLE ks.t (…)`. `CREATE TYPE` statements may come
+    /// before it; other statements of the text, such as indexes, are not kept. An `ID` among the options becomes the table's id.
     ///
     /// # Errors
-    /// [`Error::Text`] for statements that are none; [`Error::Usage`] if there is such a table already; what the
-    /// operating system says.
+    /// [`Error::Text`] for text that is no such statement; [`Error::Usage`] if the table exists already; what the operating system says.
     pub fn create_table(&self, cql: &str) -> Pending<Table> {
         let (inner, cql) = (self.0.clone(), cql.to_owned());
         Pending::new(async move {
@@ -392,23 +391,22 @@ impl Database {
         })
     }
 
-    /// Adds or drops columns, or changes options: `ALTER TABLE ks.t ADD …`, `DROP …`, `WITH …`. Writes to the table wait
-    /// meanwhile, and it is flushed.
+    /// Adds or drops columns, or changes options: `ALTER TABLE ks.t ADD …`, `DROP …`, `WITH …`. Meanwhile writes to the table wait, and the
+    /// table is flushed.
     ///
-    /// What was written to a column before it was dropped is no more, even if a column of that name is added later.
+    /// Values that were written to a column before it was dropped stay gone, even if a column of that name is added later.
     ///
     /// # Errors
-    /// [`Error::Text`] for statements that are none; [`Error::Usage`] for a table that is not there; what the operating
-    /// system says.
+    /// [`Error::Text`] for text that is no such statement; [`Error::Usage`] if there is no such table; what the operating system says.
     pub fn alter_table(&self, cql: &str) -> Pending<()> {
         let (inner, cql) = (self.0.clone(), cql.to_owned());
         Pending::new(async move { inner.to_end(async move |inner| changes::alter(&inner, &cql).await).await })
     }
 
-    /// Removes a table and all its files, save for its snapshots.
+    /// Removes a table and all of its files, except its snapshots.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a table that is not there; what the operating system says.
+    /// [`Error::Usage`] if there is no such table; what the operating system says.
     pub fn drop_table(&self, name: &str) -> Pending<()> {
         let (inner, name) = (self.0.clone(), name.to_owned());
         Pending::new(async move {
@@ -416,7 +414,7 @@ impl Database {
         })
     }
 
-    /// Flushes all tables: what was written so far is in SSTables then.
+    /// Flushes all tables: all earlier writes are then in SSTables.
     ///
     /// # Errors
     /// What the operating system says.
@@ -433,7 +431,7 @@ impl Database {
     /// Compacts all tables, one after the other, as [`Table::compact`] does.
     ///
     /// # Errors
-    /// What cannot be read or written: all of that table is then as it was.
+    /// What cannot be read or written; later tables are then not compacted. What was merged before the error stays merged; no row changes.
     pub fn compact(&self) -> Pending<()> {
         let tables = self.tables();
         Pending::new(async move {
@@ -444,7 +442,7 @@ impl Database {
         })
     }
 
-    /// Makes a snapshot of all tables, one after the other, as [`Table::snapshot`] does; their folders.
+    /// Makes a snapshot of all tables, one after the other, as [`Table::snapshot`] does. Returns their folders.
     ///
     /// # Errors
     /// Those of [`Table::snapshot`]; snapshots of other tables may have been made.
@@ -459,7 +457,7 @@ impl Database {
         })
     }
 
-    /// What the database counts, in the text format of Prometheus.
+    /// The metrics of the database, in the text format of Prometheus.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -468,8 +466,7 @@ impl Database {
         Pending::new(async move { metrics::text(&inner).await })
     }
 
-    /// Closes the database: waits for all that was asked of it, and makes the logs durable. Blocks the thread that polls
-    /// it while the shards end.
+    /// Closes the database: carries out all earlier calls, and makes the logs durable. The polling thread blocks while the shards end.
     ///
     /// # Errors
     /// A log that could not be made durable; a shard that has panicked.

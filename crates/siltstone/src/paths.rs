@@ -14,11 +14,10 @@ use crate::error::{Error, Result};
 /// The file in a table's folder that says what it is.
 pub(crate) const SCHEMA: &str = "schema.cql";
 
-/// The data files that a path names: of the SSTable that a file belongs to, or whose files are called so, as `oa-7-big`, or of all in a folder.
+/// The data files that a path names. The path is a file of an SSTable, the beginning of its files' names, such as `oa-7-big`, or a folder.
 ///
-/// A folder's SSTables are in the order of their generations; those of folders inside are not among them.
-/// Names that are no SSTable's are passed over, SSTables that are still being written, and those that are none as a change of
-/// the folder was not brought to its end ([`passed_over`]), but not the data of one in a version that is not read.
+/// For a folder these are all of its SSTables, in the order of their generations, without those of inner folders. Skipped are files that
+/// belong to no SSTable, SSTables that are still being written, and those that a change which was cut off leaves ([`passed_over`]).
 ///
 /// # Errors
 /// If there is nothing at the path, no SSTable in the folder, or one in a version that is not read.
@@ -26,8 +25,8 @@ pub async fn data_files(disk: &Disk, path: &Path) -> Result<Vec<PathBuf>> {
     each_data_file(disk, path).await.into_iter().map(|(file, found)| found.map(|_| file)).collect()
 }
 
-/// The data files of a folder that are none, by the logs of changes of SSTables that Cassandra, or a database here, did not bring to their end: new
-/// SSTables that were not whole yet, or old ones whose rows are in new ones already.
+/// The data files of a folder that do not count: its transaction logs say that a change of SSTables, by Cassandra or by a database here,
+/// was cut off. They are new SSTables that were not complete, or old ones whose rows are in new ones.
 ///
 /// # Errors
 /// What the operating system says.
@@ -51,11 +50,11 @@ pub async fn passed_over(disk: &Disk, folder: &Path) -> Result<PassedOver> {
 /// What does not count in a folder.
 #[derive(Debug, Default)]
 pub struct PassedOver {
-    /// Data files that are none.
+    /// Data files that do not count.
     pub files: Vec<PathBuf>,
-    /// Logs by which it cannot be told whether files are some.
+    /// Logs that do not say which files count.
     pub wrong: Vec<(PathBuf, Error)>,
-    /// What the names of all files begin with of what does not count.
+    /// How the names of files begin that do not count.
     prefixes: Vec<String>,
 }
 
@@ -210,8 +209,8 @@ pub async fn each_of_all_data_files(disk: &Disk, paths: &[PathBuf]) -> Vec<(Path
     all
 }
 
-/// The names for a new SSTable in a folder: a number above those of all that are there, whole or not, and of those that the log of a
-/// change which was cut off has to do away with.
+/// The names for a new SSTable in a folder. Its number is above those of all SSTables there, complete or not, and of those that the log of
+/// a change which was cut off says to remove.
 ///
 /// # Errors
 /// If there is no such folder, no number is left, or there is a log that does not tell what it is about.

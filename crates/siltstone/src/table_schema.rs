@@ -75,8 +75,8 @@ impl TableSchema {
         parsed.map_err(|wrong| wrong.in_file(path, text))
     }
 
-    /// The same of a text in the folder of a table, or for one: where it has several and none is named, it is the one that is called like the
-    /// folder, and what names no keyspace is in the folder's.
+    /// The same for a text in, or for, the folder of a table. If the text has several tables and `table` is `None`, the one with the
+    /// folder's table name is taken. Names without a keyspace are in that of the folder.
     ///
     /// # Errors
     /// Those of [`TableSchema::parse`].

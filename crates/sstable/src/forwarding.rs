@@ -1,14 +1,13 @@
-//! One partition, slice after slice: a reader that is told where to go on.
+//! One partition, slice after slice: the caller tells the reader which slice comes next.
 //!
 //! ```text
 //! data   ····|—— at hand ——|···· skipped, never read ····|—— blocks of the next slice ——|····
 //! ```
 //!
-//! A slice is looked for in the bytes at hand, and in the index only once these end. So slices that lie close together
-//! cost one search a stretch, and slices far from each other the bytes of their own blocks.
+//! A slice is looked for in the bytes at hand, and in the index only once these end. So slices close to each other cost one search for each
+//! stretch of bytes, and slices far from each other cost the bytes of their own blocks.
 //!
-//! Where slice after slice begins in the block behind the one before, requests bring in what stands behind too: see
-//! `data::read_ahead`.
+//! If slice after slice begins in the next block, requests also read what follows: see `data::read_ahead`.
 
 use std::rc::Rc;
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! key → bloom filter → summary → index page → where the partition is
-//! key → fences: the summary's part, and of a large partition all that the index page would tell; small ones are looked
-//!       for in the data at once (`seek.rs`)
+//! key → fences: as the summary; for a large partition also all that the index page has; a small one is then read from the data
+//!       directly (`seek.rs`)
 //! slice → promoted index → which of its blocks, where they are, which tombstone is open there
 //! ```
 

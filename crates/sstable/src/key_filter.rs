@@ -1,7 +1,6 @@
 //! Which keys an SSTable may have: by its filter in pages, or by Filter.db, or by nothing.
 //!
-//! Where a page turns out to be wrong, the pages are given up and Filter.db is read: no key is taken for absent because of
-//! them.
+//! If a page is wrong, the pages are no longer used and Filter.db is read: no key counts as absent because of a wrong page.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -1,9 +1,9 @@
-//! Where in Index.db a key would be: by Summary.db, which is read when it is first asked for, where it can wait.
+//! Where in Index.db a key would be, by Summary.db. If fences say the same, Summary.db is read only when it is first needed.
 //!
-//! Fences tell a reader the same, by pages. With them nothing but the first and the last key has to be in memory, where all of it takes 30 to 50
-//! bytes for every 128 partitions. These two keys are in Statistics.db since `oa`; before, they are at the end of Summary.db, which has no checksum, so that
-//! they are believed if their tokens are those that the pages of the filter begin and end with. Summary.db is opened with the SSTable all the same, as its
-//! name may be gone later, and is read if the fences are given up.
+//! Fences are read by pages. With them only the first and the last key have to be in memory; the whole summary takes 30 to 50 bytes for
+//! every 128 partitions. Since `oa` these two keys are in Statistics.db. Before, they are at the end of Summary.db, which has no checksum:
+//! they are believed if the pages of the filter begin and end with their tokens. Summary.db is opened with the SSTable even so, because its
+//! name may be gone later, and is read if the fences turn out to be wrong.
 
 use std::cell::{Cell, OnceCell};
 use std::fmt;

@@ -5,7 +5,7 @@
 //! | [`version`] | what each version of the format changes; versions are compared nowhere else |
 //! | [`component`] | the files of an SSTable and their names |
 //! | [`sstable`] | an open SSTable: where every read begins |
-//! | `opener` | its components, each opened or read for itself |
+//! | `opener` | its components, each opened or read separately |
 //! | [`parts`] | the small components, read whole or by pages |
 //! | [`data`] | rows: chunks, the row codec, the reader |
 //! | [`key_filter`] | which keys can be there |

@@ -1,4 +1,4 @@
-//! One row of a large partition that the fences know: found in the index as far as it is in memory, and read with one request.
+//! One row of a large partition that has fences: found in the index pages that are in memory, and read with one request.
 
 use std::rc::Rc;
 

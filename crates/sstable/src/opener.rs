@@ -1,4 +1,4 @@
-//! The components of one SSTable, each opened or read for itself.
+//! The components of one SSTable, each opened or read separately.
 
 use std::rc::Rc;
 

@@ -1,13 +1,13 @@
-//! How much of the data a read asks for at first, and how far it may go: by how many rows are wanted, and how long rows are.
+//! How much of the data a read asks for at first, and how far it may go: by the number of wanted rows, and the length of rows.
 //!
 //! ```text
 //! data    ···[ partition                                                    end ]···
-//!               ├─ rows that are wanted, about ─┤
-//!            [──── about so far at least, by its blocks ────]
+//!               ├─ wanted rows, estimated ──────┤
+//!            [──── at least this much, by its blocks ───────]
 //! ```
 //!
-//! Where a slice has more than what is wanted, its end is not looked for in the index, which may take requests of its own: a
-//! partition says itself where it ends, and a row where the slice does, if they are read so far.
+//! If a slice has more rows than are wanted, the index is not searched for its end, which may take requests. A reader that goes so far sees
+//! the end in the data: a byte ends the partition, and a row behind the slice ends the slice.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
-//! Ranges of partitions that follow each other, by one reader that is told where to go on.
+//! Ranges of partitions that follow each other: the caller tells the reader which range comes next.
 //!
-//! What lies between two ranges is not read, save where it came along with what was: see `data::read_ahead`. As in
-//! slices, uncompressed data is not compared with CRC.db.
+//! Data between two ranges is not read, except where a request for a range includes it: see `data::read_ahead`. As in slices, uncompressed
+//! data is not compared with CRC.db.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -6,7 +6,7 @@
 //!
 //! In a reversed stream a range tombstone change says which deletion is in force *below* its position.
 //!
-//! Most rows of a piece are only looked at on the way forward, and stand in the bytes of the file until they are handed out.
+//! Most rows of a piece are only scanned on the way forward, and stay in the bytes of the file until they are handed out.
 
 use std::collections::VecDeque;
 use std::ops::Range;

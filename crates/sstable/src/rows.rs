@@ -1,4 +1,4 @@
-//! Several rows of one partition, read together: those that stand in one block, or not far from each other, are one request.
+//! Several rows of one partition, read together: rows in one block, or not far from each other, are one request.
 //!
 //! ```text
 //! rows       a   b   c         d  e  f          as they are asked for, ascending

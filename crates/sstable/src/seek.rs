@@ -1,13 +1,13 @@
-//! A partition that is looked for in the data itself: fences tell where each one begins.
+//! A partition that is read from the data directly: fences say where each one begins.
 //!
 //! ```text
 //! token ──► fences: the place before it, and of each partition there two bytes of its token and where it begins
-//!             none ends as this token does            it is not there, and nothing is read
-//!             one does                                its key is compared: mostly it is the one, else Index.db is asked
+//!             no token there ends as this one         the partition is absent, and nothing is read
+//!             one does                                its key is compared: mostly it is the one; if not, Index.db is asked
 //! ```
 //!
-//! So a small partition is one request, and nothing of Index.db has to be read or kept. So is one with blocks, if all of it is wanted: it has
-//! a fence of its own, and there is one behind it.
+//! So a small partition is one request, and nothing of Index.db has to be read or kept. The same holds for a partition with blocks, if it
+//! is read whole: it has a fence of its own, and another one follows it.
 
 use std::ops::Range;
 

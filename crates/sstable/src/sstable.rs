@@ -54,8 +54,8 @@ pub struct OpenOptions {
     pub bloom_pages: bool,
     /// Whether RowFilter.db is used, if there is one, and fences are. Default true.
     pub row_filter: bool,
-    /// The columns of the table, if they are known: files of Cassandra 3.0 do not tell of columns with a user defined type that these are
-    /// frozen, and cannot be read without. Default `None`.
+    /// The columns of the table, if they are known. Files of Cassandra 3.0 do not say that a column with a user defined type is frozen, and
+    /// cannot be read without the columns. Default `None`.
     pub table: Option<Rc<Schema>>,
     /// Where the pages of filters are. Clones of these options share it. Default the cache, with some at hand.
     pub filter_pages: FilterPages,
@@ -89,21 +89,21 @@ pub struct ReadOptions {
     /// After how many rows the reader will stop, if it knows: the first request then brings in about as much as these
     /// take, and further ones mostly twice as much each.
     pub limit: Option<u64>,
-    /// Whether rows in front of the slice may come too, where they are read with it: for who keeps what was read. They do where a slice
-    /// of one row is in a block with index, is read forward, without the static row, and is not far from the block's beginning, where
-    /// nothing is deleted. What comes is then all that there is from the first of those rows on.
+    /// Whether the read may also return earlier rows of the same block, which were read anyway: for callers that cache. It does so only for
+    /// a forward slice of one row, without the static row, near the start of an index block at which no deletion is open. It then returns
+    /// everything from the first of these rows on.
     pub neighbours: bool,
-    /// Whether it is known that the partition may be here: the filter was asked for the key and has let it pass (see [`KeyFilter`]), or
-    /// its token was among [all of them](SSTable::each_token).
+    /// Whether the filter need not be asked: it has let the key pass already (see [`KeyFilter`]), or the token is among the
+    /// [tokens](SSTable::each_token) of the SSTable.
     pub is_filtered: bool,
-    /// The most bytes of data, uncompressed, that one request brings in, if that is less than
-    /// [`OpenOptions::read_buffer`]: for who reads many SSTables at once.
+    /// The most bytes of data, uncompressed, that one request brings in, if that is less than [`OpenOptions::read_buffer`]: for reads of
+    /// many SSTables at once.
     pub read_buffer: Option<u64>,
-    /// Whether all of the slice will be read. Forward, and where that is several requests, the next one is then under way while the rows of
-    /// the last one are decoded, unless there is a limit before.
+    /// Whether all of the slice will be read. A forward read of several requests then has the next one under way while it decodes the rows
+    /// of the last one, unless there is a limit.
     pub reads_on: bool,
-    /// Whether rows of other SSTables come between these, so that the limit is no more than a share: how many rows are read to it in the end
-    /// says nothing of how well this SSTable is guessed at.
+    /// Set when the rows are merged with those of other SSTables: this one then serves only a part of `limit`, and the read must not train
+    /// its estimate of the length of rows.
     pub is_among_others: bool,
 }
 
@@ -122,9 +122,8 @@ pub struct SSTable {
 impl SSTable {
     /// Opens the SSTable that the file at `path`, any of its components, belongs to.
     ///
-    /// Reads the small components, but for those that most reads do without, which are TOC.txt and CRC.db, and those of which reads need a
-    /// little, and which grow with the SSTable: a large CompressionInfo.db, and a large Summary.db where there are fences. A missing summary is
-    /// rebuilt from Index.db.
+    /// Reads the small components. Not read: TOC.txt, CRC.db, a large CompressionInfo.db, and, if there are fences, a large Summary.db;
+    /// these are read when they are first needed. A missing summary is rebuilt from Index.db.
     ///
     /// # Errors
     /// Names that are not an SSTable's, versions and partitioners that are not read, components that
@@ -309,7 +308,7 @@ impl SSTable {
         if is_to_the_end && !is_told { reader.ending_with(self.last_key()) } else { reader }
     }
 
-    /// That there is nothing in the data where the last partition should be, in front of which somebody wants to begin.
+    /// The error for data that ends before its last partition.
     pub fn cut_short(&self) -> Error {
         self.data.cut_short()
     }
@@ -356,9 +355,8 @@ impl SSTable {
         Ok(Some(reader.expecting(key).to_its_end()))
     }
 
-    /// Whether memory alone tells that nothing is here of a row: neither the row with these values in all clustering columns, nor a
-    /// range tombstone around it. Of a deletion of its partition nothing is told. `hash` is that of the key
-    /// ([`model::key::murmur3`]), for the filter of keys.
+    /// Whether memory alone proves that the SSTable has neither the row with these values in all clustering columns, nor a range tombstone
+    /// around it. It may still delete the partition. `hash` is that of the key ([`model::key::murmur3`]), for the filter of keys.
     pub fn denies_row(&self, key: KeyView<'_>, hash: impl FnOnce() -> [u64; 2], row: &[&[u8]]) -> bool {
         let denies = || self.filter().probe(hash()) == Probe::Absent;
         self.index.denies_row(&self.data.codec, key, row, denies)
@@ -366,9 +364,9 @@ impl SSTable {
 
     /// A slice of one partition; `None` if the partition is not there, or the slice ends before it begins.
     ///
-    /// Reads the index as far as it must, or the beginning of the partition if it is a small one; of the data, as the result
-    /// is read, only the blocks that can hold rows of the slice. Where a limit is expected to be met long before the slice ends, it is not
-    /// asked where that is: who reads on to there may bring in what stands behind it.
+    /// Reads the index as far as it must, or the beginning of the partition if it is a small one. Of the data, the result reads only the
+    /// blocks that can hold rows of the slice. If the limit is expected to be met long before the slice ends, the end of the slice is not
+    /// located; reading past the limit may then fetch bytes behind the partition.
     ///
     /// # Errors
     /// What cannot be read or contradicts the format.

@@ -75,19 +75,19 @@ pub struct WriteOptions {
     /// Whether to write the filter once more in pages, where it is larger than one. Default yes. Tables of a secondary
     /// index have none.
     pub bloom_pages: bool,
-    /// Whether to write which rows large partitions have, where there are fences, and blocks of no more than 8 KiB. Default yes.
-    /// Those that are larger have groups of so many rows that telling them apart would take as long as writing them.
+    /// Whether to write RowFilter.db, which has the rows of large partitions. It needs fences, and blocks of no more than 8 KiB: larger
+    /// blocks make groups of so many rows that their filters would take as long as writing the rows. Default yes.
     pub row_filter: bool,
     /// The level in leveled compaction that it belongs to. Default 0.
     pub level: u32,
     /// When what is in it was repaired, in milliseconds since the epoch. Default 0: it was not.
     pub repaired_at: i64,
-    /// The repair that what is in it waits for the end of, as the bytes of a UUID. Default none.
+    /// The pending repair that this SSTable belongs to, as the bytes of its UUID. Default none.
     pub pending_repair: Option<[u8; 16]>,
     /// For whom it is written. Default Cassandra.
     pub family: Family,
-    /// Whether a row that was deleted, and shadowed later by an update of a materialized view, keeps but the greater of these deletions where it is
-    /// written for Cassandra, which has one. Default no: such a row is refused.
+    /// For Cassandra, whose files hold one deletion per row: whether to keep the greater of a row's deletion and its shadowable deletion
+    /// (of a materialized view). Default no: a row with both is refused.
     pub keeps_greater_deletion: bool,
     /// What puts the partitions in order. Default Murmur3.
     pub partitioner: Partitioner,

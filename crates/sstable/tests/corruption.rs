@@ -191,7 +191,7 @@ async fn is_seen(shard: &Shard, subject: &Subject, file: &ComponentFile, damage:
     found
 }
 
-/// Damages every sixth byte of the index of a large partition and searches in it.
+/// Damages every second byte of the index of a large partition, cuts the index at every 31st length, and searches in it.
 fn index_survives(name: &str) {
     runtime::run_simulated(SimOptions::default(), async |shard: Shard| {
         let subject = Subject::load(&shard, name);

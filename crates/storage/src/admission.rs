@@ -1,8 +1,8 @@
-//! Who may read now: every read holds a permit for the memory that it takes.
+//! Which reads may run now: every read holds a permit for the memory that it takes.
 //!
-//! Over the limit a read waits, in the order of asking. The queue is bounded, and so is the wait: what cannot be let in
-//! fails with an error that says so, and nothing grows without bound. A read that alone is larger than the limit is let in
-//! when there is no other.
+//! Beyond the limit, reads wait in the order in which they came. The queue is bounded, and so is the wait: a read that cannot be admitted
+//! fails with an error that says so, and nothing grows without bound. A read that alone is larger than the limit is admitted when no other
+//! read runs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

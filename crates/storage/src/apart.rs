@@ -6,15 +6,16 @@
 //! 1 and 2 are large, and have their rows to themselves            3 to 6 are one job
 //! ```
 //!
-//! A read of a row asks one of them either way, and a slice of rows in a large partition finds those that
-//! it meets by halves ([`crate::sstable_set`]). What is written in the order of its rows, as time goes or as it was sorted, is a run of such
-//! SSTables once it is flushed: to write all of it once more would cost what a load costs, and win next to nothing. RocksDB moves such files
-//! too. Scans and slices take them one behind the other ([`crate::lanes`]). But each costs requests when a table is opened, and so there are
-//! never many of them. One that has nothing beside it to be merged with, as the only one of a table, is left whatever its size.
+//! A read of a row asks one of them either way, and a slice of a large partition finds those with its rows by bisection
+//! ([`crate::sstable_set`]). Rows that are written in their order, by time or sorted, are flushed as a run of such SSTables. To write all
+//! of them again would cost as much as the load, and gain next to nothing. RocksDB moves such files too. Scans and slices read them one
+//! after the other ([`crate::lanes`]). But each SSTable costs requests when a table is opened, so that never many are left. An SSTable with
+//! nothing to merge with, such as the only one of a table, is left whatever its size.
 //!
-//! Left are those only in which nothing is deleted or expires, nor in another one between the same tokens: what deletes may be forgotten
-//! once all that is older is written with it. And those only that were written since the table is defined as it is: whoever changes
-//! its options and compacts it wants all of it written anew. Of an SSTable that was there before the table was opened, that is not known.
+//! An SSTable is left only if nothing is deleted or expires in it, or in another one between the same tokens: a deletion may be purged once
+//! all older data is rewritten with it. And it is left only if it was written since the table was opened or last altered, because whoever
+//! changes options and compacts the table wants all of it rewritten; for older SSTables it is not known with which options they were
+//! written.
 
 use std::rc::Rc;
 

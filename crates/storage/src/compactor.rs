@@ -24,9 +24,9 @@ pub struct CompactionOptions {
     /// Bytes of new data a second, uncompressed, that they hold back to as long as nobody waits for them; `None` for as
     /// fast as it goes. Default 64 MiB, Cassandra's.
     pub bytes_per_second: Option<u64>,
-    /// From how many bytes of Data.db on disk on a major compaction leaves an SSTable as it stands whose rows follow those of the others, if nothing in it is
-    /// deleted or expires and it was written since the table was opened or altered: merging would only make the file larger. Of a large
-    /// table it is an eighth. Default 64 MiB; `u64::MAX` for none but one that there is nothing to merge with.
+    /// A major compaction leaves SSTables of at least so many bytes of Data.db on disk, and of an eighth of the table, if their rows
+    /// overlap no other SSTable, nothing in them is deleted or expires, and they were written since the table was opened or last altered:
+    /// merging would only make larger files. Default 64 MiB; `u64::MAX` leaves only a single SSTable with nothing to merge with.
     pub leaves_from: u64,
 }
 
@@ -113,9 +113,9 @@ impl Compactor {
         }
     }
 
-    /// Merges all that may be merged of a table, as fast as it goes. What is under way before no longer holds back; if it makes
-    /// all of the table into one SSTable, it is what was asked for. If it is at work on a part of the table, it is given up: that
-    /// part is merged with the rest.
+    /// Merges all that may be merged of a table, at full speed. A compaction of the table that is under way is no longer throttled; if it
+    /// merges the whole table into one SSTable, nothing else is done. If it merges a part of the table, it is cancelled, and that part is
+    /// merged with the rest.
     ///
     /// # Errors
     /// The first that a rewrite gives.

@@ -1,6 +1,6 @@
-//! Whether what was read of a row hides everything that may still be unread.
+//! Whether the data of a row that was read hides all data that may still be unread.
 //!
-//! Let M be the greatest timestamp of all that is unread. It cannot matter where
+//! Let M be the greatest timestamp of all unread data. That data cannot matter if
 //!
 //! 1. a deletion of the row, of a range around it or of its partition has a timestamp of M or more; or
 //! 2. the row's marker and every wanted cell have timestamps above M. Of equal timestamps the values decide, so an

@@ -1,4 +1,4 @@
-//! SSTables that follow each other, in lanes: of each lane one is read at a time, and the next one is not asked before.
+//! SSTables that follow each other, in lanes: each lane is read one SSTable at a time, and the next one is not asked before.
 //!
 //! ```text
 //! rows ─────────────────────────────────────────►
@@ -6,8 +6,8 @@
 //!        [─── b ───)   [─── d ───)                   lane 2: b, d
 //! ```
 //!
-//! There are as few lanes as there can be: as many as SSTables overlap at one place, and one for each that has to be asked first. What is written as time goes, and what leveled
-//! compaction leaves, is in few of them, however many SSTables there are.
+//! There are as few lanes as possible: as many as SSTables overlap at one place, and one more for each SSTable that has to be asked first.
+//! Rows that were written in time order, and the SSTables of leveled compaction, need few lanes, however many SSTables there are.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

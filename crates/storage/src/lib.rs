@@ -3,7 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`definition`] | what a table is |
-//! | [`table`] | a table of one shard: where every write and read begins |
+//! | [`table`] | a table of one shard: where every read begins, and how it is flushed |
 //! | [`memtable`] | what has been written and is in no SSTable yet |
 //! | [`sstable_set`] | the SSTables of a table at one moment |
 //! | [`source`] | memtables and SSTables behind one face |
@@ -11,7 +11,7 @@
 //! | `lanes`, `ends` | which SSTables follow each other |
 //! | `batches`, `chain` | what follows each other as one stream, each opened when what is in front of it has been read |
 //! | [`single_key`] | single rows, newest SSTable first |
-//! | [`store`] | the tables of a shard, with their commit log |
+//! | [`store`] | the tables of a shard, with their commit log: where every write begins |
 //! | [`commit_log`] | what is written is durable before it is in an SSTable |
 //! | [`rewrite`], `outside` | SSTables merged into new ones; what lies outside of them, as far as tombstones are to stay for it |
 //! | [`compactor`], `apart` | compactions as they are run; what they leave, because its rows follow each other |

@@ -1,4 +1,4 @@
-//! Rows that were read from SSTables, kept for the next who asks: between a table's SSTables and its memtables.
+//! Rows that were read from SSTables, kept for later reads: the layer between a table's SSTables and its memtables.
 //!
 //! ```text
 //! read ◄── merge ◄── memtables
@@ -6,28 +6,27 @@
 //!                                 └── gaps ◄── merge of SSTables ──► become parts
 //! ```
 //!
-//! What is kept is what *all* SSTables of the table say together of a stretch of a partition, or of its static row:
-//! with tombstones and expired cells, and that there is nothing, where there is nothing. A large partition is kept in
-//! *parts* of a few KiB. Each is one value of the shard's cache, which weighs it against pages of indexes and all
-//! else; a directory knows which there are. A small one that was read whole is kept *whole*, and needs no directory: its
-//! token is its key in the cache.
+//! The cache keeps what *all* SSTables of the table say together of a stretch of a partition, or of its static row: with tombstones and
+//! expired cells, and also that a stretch has no rows. A large partition is kept in *parts* of a few KiB. Each part is one value of the
+//! shard's cache, which weighs it against index pages and everything else; a directory lists the parts. A small partition that was read
+//! whole is kept *whole*, and needs no directory: its token is its key in the cache.
 //!
-//! Rows are the business of memtables until they are in an SSTable, so a write changes nothing here. What does is the
-//! moment at which the set of SSTables is replaced:
+//! A write changes nothing here, because a row is in a memtable until it is in an SSTable. The cache changes when the set of SSTables is
+//! replaced:
 //!
-//! - A **flush** adds an SSTable. Parts that have something of what was in the memtable are dropped, and reads that
-//!   began before keep nothing more of its partitions.
-//! - A **compaction** says with fewer SSTables what was said before. Parts stay. It may have forgotten tombstones, and
-//!   what expired, which parts still have: those shadow nothing in any SSTable or memtable at that moment, or they would
-//!   not be forgotten. Only a write that comes later and claims to be older than the tombstone is seen without it, and one of the very
-//!   microsecond of a cell that has expired may be seen in its place; the cache then answers as if the compaction came later, which it might have. Parts that know different deletions of
-//!   one partition do not stay together: the one that is read last wins.
+//! - A **flush** adds an SSTable. Parts that overlap the memtable's data are dropped, and reads that began before cache nothing more of its
+//!   partitions.
+//! - A **compaction** leaves the same data in fewer SSTables. Parts stay. They may have tombstones and expired cells that the compaction
+//!   purged: at that moment those shadow nothing in any SSTable or memtable, or they would not be purged. Only two later writes can show
+//!   the difference: one with a timestamp below the tombstone's, which the part still hides, and one with exactly the timestamp of an
+//!   expired cell. The cache then answers as if the compaction came later, which would be right too. Parts with different deletions of one
+//!   partition do not stay together: the one that is read last wins.
 //! - SSTables from **elsewhere**, other **columns**, another part of the ring: all parts are dropped.
 //!
-//! A row by itself is often known from the newest of several SSTables ([`crate::single_key`]), which is not all that
-//! they say of it, and is not kept. Who asks for the same row again soon gets it from all of them, and then it is. Nor is
-//! it kept while the cache is full: a row takes the place of others when it is asked for again, and so do the rows of a slice. Where only one SSTable can
-//! have it, the rows in front of it that are read with it are kept as well.
+//! A single row often comes from the newest of several SSTables only ([`crate::single_key`]). That is not all that the SSTables say of it,
+//! so it is not cached. If the same row is read again soon, it is read from all of them and cached. While the cache is full, a row, or the
+//! rows of a slice, are cached only when they are read again. If only one SSTable can have the row, the rows in front of it that are read
+//! with it are cached too.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

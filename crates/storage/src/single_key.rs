@@ -1,8 +1,8 @@
 //! Single rows, newest SSTables first.
 //!
-//! The SSTables that may have the row are ordered by their greatest timestamp. The newest are read by themselves, as
-//! many at once as reads of late needed; where what they say hides all the others ([`crate::cover`]), these are not read.
-//! Where it does not, the rest are read at once, so the worst case is two waits and not one an SSTable.
+//! The SSTables that may have the row are ordered by their greatest timestamp. The newest are read first, as many at once as recent reads
+//! needed. If their data hides all others ([`crate::cover`]), the others are not read; if not, all others are read at once. So the worst
+//! case is two waits, not one wait for each SSTable.
 //!
 //! ```text
 //! newest ──────────────────────────► oldest
@@ -10,12 +10,11 @@
 //!                    ^ how many: what makes the expected wait the shortest
 //! ```
 //!
-//! Rows of one partition that are asked for together are read so together: an SSTable is asked for those rows of which what was read
-//! does not hide it.
+//! Rows of one partition that are asked for together are read together in this way: an SSTable is asked only for rows that it may still
+//! change.
 //!
-//! Whether it pays is measured: each such read has a cost between 0, where one SSTable was enough, and 1, where all were
-//! needed. While the mean cost is above the table's threshold, all are read at once from the start, save for one read in
-//! a hundred.
+//! Whether this pays is measured: each such read has a cost from 0, if one SSTable was enough, to 1, if all were needed. While the mean
+//! cost is above the table's threshold, all SSTables are read at once from the start, except for one read in a hundred.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

@@ -1,9 +1,9 @@
-//! What SSTables have of a slice of a partition.
+//! A slice of a partition, from SSTables.
 //!
 //! ```text
 //! one SSTable            as it is
-//! several in one lane    one behind the other
-//! more lanes             merged; where there is a limit, first a part of the slice that begins in fewer of them
+//! several in one lane    one after the other
+//! more lanes             merged; with a limit, first a part of the slice that begins in fewer of them
 //! ```
 
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The tables of one shard, with what they share: the commit log, the memory for memtables, and who may read.
+//! The tables of one shard, with what they share: the commit log, the memory for memtables, and the admission of reads.
 //!
 //! ```text
 //! write ──► commit log ──► memtable ──► answered
@@ -11,8 +11,8 @@
 //! and only what it covers is removed. A new SSTable is not compacted before its mark is durable: a compaction may forget
 //! a deletion together with what it deleted, and a replay of the latter alone would bring it back.
 //!
-//! A mark covers nothing from before its own log was opened: while an earlier log is being replayed, nobody knows how
-//! much of it is in SSTables. So nothing is compacted until that is done and the earlier log removed.
+//! A mark covers nothing from before its own log was opened: while an earlier log is being replayed, nobody knows how much of it is in
+//! SSTables. So nothing is compacted until the replay is done and the earlier log is removed.
 //!
 //! ```text
 //! mark   u8 0xff, u64 first segment it covers, u64 segment and u64 offset up to which it does, big-endian      25 bytes
@@ -226,7 +226,9 @@ impl Store {
         self.0.tasks.borrow_mut().push(task);
     }
 
-    /// Merges all SSTables of a table, once no other compaction is under way.
+    /// Runs a major compaction of a table. It leaves SSTables that merging would not change for the better (see `apart`), and so may be
+    /// several jobs, one after the other. A compaction that is at work on a part of the table is cancelled first; if one already merges all
+    /// of it into one SSTable, that one is waited for instead.
     ///
     /// # Errors
     /// What cannot be read or written; [`Error::Cancelled`].

@@ -1,12 +1,12 @@
-//! A table of one shard: what is written goes into its memtable, and what is read comes from all it has.
+//! A table of one shard: writes go into its memtable, and reads merge its memtables, caches and SSTables.
 //!
 //! ```text
 //! apply ──► active memtable ──freeze──► flushing memtables ──SSTableWriter──► SSTable set
 //! read  ◄── merge ◄── all of these
 //! ```
 //!
-//! Whatever changes what a read would see, a memtable that is frozen or an SSTable that takes its place, is done between
-//! two awaits: no read sees half of it.
+//! Each change that reads can see, such as freezing a memtable or replacing it by an SSTable, is done between two awaits: no read sees half
+//! of it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ pub struct Context {
     pub disk: Disk,
     /// The clock.
     pub clock: Clock,
-    /// What is kept of the indexes of SSTables.
+    /// What is kept of SSTables: pages of their indexes, blocks, and the row cache.
     pub cache: Cache,
     /// Where the pages of their filters are: in the same cache, and some at hand.
     pub filter_pages: FilterPages,

@@ -1,4 +1,5 @@
-//! A shard at rest, borrowed by who asks it something: what is in memory is looked at there and then, and who waits reads what is not.
+//! An idle shard, borrowed by the calling thread: it looks into the shard's memory at once, and if it waits for the answer, it also makes
+//! the disk reads.
 
 #![expect(unsafe_code, reason = "who borrows a shard promises to leave nothing of it behind")]
 

@@ -1,8 +1,8 @@
-//! Counters are added to: what is there is read, of all rows of a batch together, and the sums written, while nobody else
-//! does so in their partitions.
+//! Counter updates: a batch reads the current values of all of its rows together and writes the sums; meanwhile no other counter update or
+//! insert-if-absent runs in their partitions.
 //!
-//! As with Cassandra, the cell that is written has one global shard, that of this database: how often it has counted, and
-//! its sum. Shards of other nodes, which SSTables that were copied here have, are kept beside it by every merge.
+//! As with Cassandra, the written cell has one global shard, that of this database: how often it has counted, and its sum. Shards of other
+//! nodes, from SSTables that were copied here, are kept with it by every merge.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Rows that are inserted if they are not there: whether they are is read first, of all of a batch together, while nobody
-//! else does so in their partitions. Others may write to them meanwhile: what they write comes before or behind.
+//! Rows that are inserted if they are absent. A batch first reads all of its rows together, and until it has written no other
+//! insert-if-absent or counter update runs in their partitions. Plain writes to them may come before or after.
 
 use std::borrow::Cow;
 

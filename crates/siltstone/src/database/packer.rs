@@ -1,13 +1,13 @@
-//! What is read made into the rows of a `SELECT`, from decoded rows and from flat ones: of the row cache, and most of SSTables.
+//! Makes the rows of a `SELECT` of what is read: of decoded rows, and of flat rows, which the row cache and most reads of SSTables give.
 //!
 //! ```text
 //! stream ──pop_flat──► FlatRow ───┐
 //!        └──pop─────► Fragment ───┴──what is live──► Sink
 //! ```
 //!
-//! Both ways give the same rows. The first one gives the values on where they are and makes nothing else: it can where columns
-//! are selected in the order in which rows have them. Columns of many cells and counters, whose values are made of several
-//! cells or of a part of one, go the second way, as does a row with deletions of such columns.
+//! Both ways give the same rows. The first passes the values on in place and builds nothing; it needs columns selected in the order in
+//! which rows have them. Columns of many cells, and counters, go the second way, because their values are made of several cells or of a
+//! part of one; so does a row with deletions of such columns.
 
 use std::rc::Rc;
 use std::sync::Arc;

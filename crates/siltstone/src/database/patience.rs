@@ -1,8 +1,8 @@
-//! Whether who borrows a shard may keep it while it waits for the disk.
+//! Whether a thread that has borrowed a shard may keep it while it waits for the disk.
 //!
-//! Alone it saves the way to the shard's thread and back. Others would wait for it, for up to as long as a few requests take: once one of
-//! them does, or the disk is so slow that the way to the shard is nothing beside it, reads go that way for a while. One slow request tells
-//! nothing of a disk: most have some, and hundreds of reads would take twice the CPU time for it.
+//! If no other thread wants the shard, this saves the hop to the shard's thread and back. Otherwise the others would wait as long as a few
+//! requests take. So once another thread has waited, or the disk is so slow that the hop costs nothing in comparison, the next reads hop.
+//! One slow request does not make a slow disk: most disks have some, and after each hundreds of reads would take twice the CPU time.
 
 use std::cell::Cell;
 use std::time::Duration;

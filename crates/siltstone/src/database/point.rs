@@ -1,13 +1,13 @@
-//! A row by its whole key: what is in memory is answered without a future, a task or a stream.
+//! A row by its whole key: if memory has the answer, there is no future, task or stream.
 //!
 //! ```text
-//!     its shard is at rest, or this is its thread
-//! get ──────────► what memory says of the row ──► the answer
-//!                   │ nothing
-//!                   ▼ once it is polled           else
-//!         the shard, by a loan ─────────────► or by its queue
+//!     the shard is idle, or this is its thread
+//! get ──────────► memory has the row, or denies it ──► the answer
+//!                   │ neither
+//!                   ▼ when it is polled
+//!         the shard, borrowed if it is idle, or by its queue
 //!                   ▼
-//!         what memory says of the row unless it was asked before, the row from disk, or a slice of it
+//!         memory, unless it was asked before; then the row from disk, or a slice with the row
 //! ```
 
 use std::rc::Rc;

@@ -1,12 +1,12 @@
-//! A question on its way to a shard and its answer on the way back, in one place that both threads know.
+//! A question to a shard and its answer, in one allocation that both threads share.
 //!
 //! ```text
-//!                  ┌──── Exchange: the work, then what came of it ────┐
-//! who asks: Reply ─┘                                                  └ Question: queue ──► shard
+//!                 ┌──── Exchange: the work, then its result ────┐
+//! caller: Reply ──┘                                             └── Question: queue ──► shard
 //! ```
 //!
-//! The place is made by who asks and let go of first by the shard, so that the thread that made it also frees it: two threads
-//! that free each other's memory wait for each other within the allocator, for longer than a read of what is in memory takes.
+//! The caller allocates it, and the shard lets go of it first, so that the same thread allocates and frees it. Two threads that free each
+//! other's memory wait for each other in the allocator, for longer than a read from memory takes.
 
 use std::future::Future;
 use std::mem;

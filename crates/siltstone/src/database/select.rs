@@ -1,4 +1,4 @@
-//! Reads on a shard: what is asked for, admitted, begun and packed.
+//! Reads on a shard: the request, its admission, the read, and the rows made of it.
 
 use std::borrow::Cow;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! A shard from its own thread: it takes jobs, and while it has none it is lent.
+//! A shard's own thread: it takes jobs, and while it has none, other threads may borrow the shard.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

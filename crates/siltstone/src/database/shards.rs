@@ -3,16 +3,15 @@
 //! ```text
 //!                  at rest: borrowed, looked at there
 //! any thread ──job─┤
-//!      ▲           └─► bounded queue ──► shard: a task a job, so many at once
+//!      ▲           └─► bounded queue ──► shard: one task for each job, a limited number at once
 //!      └───────────── answer ◄──────────────┘
 //! ```
 //!
-//! A job is a closure that may go to another thread; the future that it makes may not, and lives and ends on the
-//! shard. Answers are plain data. A job that panics takes its shard with it: it may have left anything half done.
+//! A job is a closure that may go to another thread. The future that it makes may not: it lives and ends on the shard. Answers are plain
+//! data. If a job panics, its shard ends, because anything may be half done.
 //!
-//! What needs no wait, as a read of what is in memory, is done when the job is taken, and makes neither a future nor a
-//! task; where the shard is at rest, by who asks. What a job asks of its own shard does not go through the queue either: it is done
-//! where it is asked for.
+//! A job that needs no wait, such as a read of what is in memory, is done when it is taken, without a future or a task; if the shard is
+//! idle, the calling thread does it. Calls of a job to its own shard do not go through the queue either.
 
 use std::future::Future;
 use std::pin::Pin;

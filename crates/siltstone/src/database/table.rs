@@ -1,4 +1,4 @@
-//! A table's reads and writes, each brought to the shards that have its rows.
+//! A table's reads and writes, each sent to the shards that have its rows.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -30,7 +30,7 @@ use crate::{Error, Result};
 
 /// A table of an open database. Clones are the same table.
 ///
-/// A handle stays good while the table is altered; once it is dropped, or the database is closed, all it says is an error.
+/// A handle stays valid when the table is altered. Once the table is dropped, or the database is closed, its calls return an error.
 #[derive(Clone)]
 pub struct Table {
     pub(super) inner: Arc<Inner>,
@@ -42,7 +42,7 @@ impl Table {
         Table { inner: inner.clone(), state }
     }
 
-    /// A timestamp behind all that writes were given so far, in microseconds since 1970.
+    /// A timestamp greater than all that earlier writes were given, in microseconds since 1970.
     pub(crate) fn next_micros(&self) -> i64 {
         self.inner.stamps.micros()
     }
@@ -62,12 +62,12 @@ impl Table {
         self.state.shape().columns.clone()
     }
 
-    /// Its columns as files have them: what a [`Mutation`] names its columns by.
+    /// Its columns as files have them. A [`Mutation`] names its columns by this schema.
     pub fn schema(&self) -> Schema {
         self.state.shape().model().clone()
     }
 
-    /// Writes. When the answer is there, reads see it and it is durable by the promise of [`super::Options::log`].
+    /// Writes a batch. After the answer, reads see it, and it is as durable as [`super::Options::log`] promises.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Write};
@@ -81,13 +81,13 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] for columns that are not there and values that are not of their types: nothing is written then.
-    /// What the operating system says: the writes may be there or not.
+    /// [`Error::Usage`] for unknown columns, and values that are not of their types: nothing is written then. What the operating system
+    /// says: the writes may be there or not.
     pub fn write(&self, batch: impl Into<Batch>) -> Pending<()> {
         self.write_kept(batch.into())
     }
 
-    /// The same for who keeps the batch, to tell what was wrong in it.
+    /// The same for a caller that keeps the batch, to say what was wrong in it.
     pub(crate) fn write_kept(&self, batch: impl Borrow<Batch> + Send + Sync + 'static) -> Pending<()> {
         let table = self.clone();
         let span = debug_span!("write", table = self.name(), writes = batch.borrow().len());
@@ -100,8 +100,7 @@ impl Table {
     /// Writes a mutation as it is. Its columns are numbered as in [`Table::schema`].
     ///
     /// # Errors
-    /// [`Error::Usage`] for one that is not of this table, or that its SSTables could not hold. What the operating system
-    /// says.
+    /// [`Error::Usage`] if it does not fit this table, or the table's SSTables could not hold it. What the operating system says.
     pub fn write_mutation(&self, mutation: &Mutation) -> Pending<()> {
         let shape = self.state.shape();
         let record = self.record_of(&shape, mutation.clone());
@@ -118,7 +117,7 @@ impl Table {
         })
     }
 
-    /// Adds to counters of a row: each column by its number, which may be negative.
+    /// Adds to counters of a row: to each column its number, which may be negative.
     ///
     /// ```
     /// # use siltstone::database::{Database, Options};
@@ -134,8 +133,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] if they are no counters. What the operating system says: it may then have been added or not, and
-    /// is not to be done again without a look.
+    /// [`Error::Usage`] if they are no counters. What the operating system says: the numbers may then have been added or not. Read the row
+    /// before you try again.
     pub fn add(
         &self,
         key: impl IntoValues,
@@ -145,8 +144,8 @@ impl Table {
         self.add_many([(key, clustering, by)])
     }
 
-    /// Adds to counters of many rows. What is there is read for all of them together; each row is then for itself, and one
-    /// that is named twice is added to twice.
+    /// Adds to counters of many rows. Their current values are read together; after that each row is updated separately. A row that is
+    /// named twice is added to twice.
     ///
     /// ```
     /// # use siltstone::database::{Database, Options};
@@ -162,8 +161,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] if some are no counters: nothing is added then, unless the table was altered meanwhile. What the
-    /// operating system says: each row may then have been added to or not, and is not to be done again without a look.
+    /// [`Error::Usage`] if some are no counters: nothing is added then, unless the table was altered meanwhile. What the operating system
+    /// says: each row may then have been added to or not. Read the rows before you try again.
     pub fn add_many(
         &self,
         all: impl IntoIterator<
@@ -183,19 +182,19 @@ impl Table {
         })
     }
 
-    /// A row by its whole key: `()` for the clustering if the table has no clustering columns. Where memory knows the row, and its
-    /// shard is at rest, this call has looked already, and the answer is that of its moment.
+    /// A row by its whole key; the clustering is `()` if the table has no clustering columns. If the shard is idle, the call itself looks
+    /// into the row cache and asks the filters. If these have the answer, it is of the moment of the call, not of the first poll.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a key that is none of this table; what cannot be read.
+    /// [`Error::Usage`] for a key that does not fit this table; what cannot be read.
     pub fn get(&self, key: impl IntoValues, clustering: impl IntoValues) -> Pending<Option<Row>> {
         let span = debug_span!("get", table = self.name());
         let point = Point { key: key.into_values(), clustering: clustering.into_values() };
         self.read_point(span, point)
     }
 
-    /// Rows by their whole keys, each where it was asked for. What is asked of a shard goes there together, the filters of
-    /// its SSTables are asked for all keys at once, and rows of one block are one request: it is `SELECT … WHERE k = ? AND c IN (…)` too.
+    /// Rows by their whole keys, in the order of the keys. All keys of a shard go there together, the filters of its SSTables are asked for
+    /// all of them at once, and rows of one block are one request. So it also serves as `SELECT … WHERE k = ? AND c IN (…)`.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Write};
@@ -210,7 +209,7 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] for a key that is none of this table; what cannot be read.
+    /// [`Error::Usage`] for a key that does not fit this table; what cannot be read.
     pub fn get_many(
         &self,
         keys: impl IntoIterator<Item = (impl IntoValues, impl IntoValues)>,
@@ -221,9 +220,9 @@ impl Table {
         self.pending(span, async move { table.read_many(&keys).await })
     }
 
-    /// Inserts rows that are not there: `INSERT … IF NOT EXISTS`. Of each, in the order of the batch, whether it was
-    /// inserted. Each is for itself, also those of one partition. Whether they are there is read for all of them together. They are written behind all
-    /// that deletes them, whatever its timestamps; with a timestamp of one's own a row may be hidden by that.
+    /// Inserts rows if they are absent: `INSERT … IF NOT EXISTS`. Returns for each, in the order of the batch, whether it was inserted.
+    /// Each row is checked and inserted separately, also within one partition; the check reads all of them together. Inserted rows get
+    /// timestamps newer than any deletion of them; with an explicit timestamp a newer deletion may still hide the row.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Write};
@@ -239,9 +238,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] for writes that insert no row, columns that are not there and values that are not of their types:
-    /// nothing is written then, unless the table was altered meanwhile. What cannot be read or written: rows may then have
-    /// been inserted or not.
+    /// [`Error::Usage`] for writes that insert no row, unknown columns, and values that are not of their types: nothing is written then,
+    /// unless the table was altered meanwhile. What cannot be read or written: rows may then have been inserted or not.
     pub fn insert_new(&self, batch: impl Into<Batch>) -> Pending<Vec<bool>> {
         let (table, batch) = (self.clone(), batch.into());
         let span = debug_span!("insert_new", table = self.name(), rows = batch.len());
@@ -254,7 +252,7 @@ impl Table {
     /// The shard that has a partition: see [`super::Database::run_on`].
     ///
     /// # Errors
-    /// [`Error::Usage`] for a key that is none of this table.
+    /// [`Error::Usage`] for a key that does not fit this table.
     pub fn shard_of(&self, key: impl IntoValues) -> Result<usize> {
         let key = self.state.shape().key(&key.into_values())?;
         Ok(self.inner.ring.shard_of(key.token))
@@ -263,7 +261,7 @@ impl Table {
     /// Rows of a partition.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a key, bound or column that is none of this table; what cannot be read.
+    /// [`Error::Usage`] for a key, bound or column that does not fit this table; what cannot be read.
     pub fn slice(&self, key: impl IntoValues, slice: Slice) -> Pending<Page> {
         let (table, key) = (self.clone(), key.into_values());
         let span = debug_span!("slice", table = self.name());
@@ -273,13 +271,15 @@ impl Table {
         )
     }
 
-    /// Shows the rows of a partition one by one, where they are, to a function that makes something of them: for sums,
-    /// searches and all else that needs no row for long. Nothing is copied, and what leaves the shard is the state.
+    /// Shows the rows of a partition to a function, one by one and in place: for sums, searches, and other uses that need each row only
+    /// once. Nothing is copied; only the state leaves the shard.
     ///
-    /// It ends with the slice, with its [limit](Slice::limit) of rows, 5000 if none is said, or when the function breaks off.
-    /// [Bytes](Slice::limit_bytes) are no limit. The function runs on the thread of the shard, and for the first rows of a read of
-    /// 5000 at the most on this one, if the shard is at rest; the shard does nothing else meanwhile: the function neither blocks nor
-    /// asks the database for more. A panic in it takes the shard with it.
+    /// It ends with the slice, with the [limit](Slice::limit) of rows, 5000 by default, or when the function breaks off.
+    /// [Bytes](Slice::limit_bytes) are no limit.
+    ///
+    /// The function runs on the thread of the shard. If the shard is idle and the limit is 5000 rows or fewer, the thread that polls the
+    /// answer runs it for the first rows or for all: for rows in memory, and with [`Pending::wait`] also for rows from disk. Meanwhile the
+    /// shard does nothing else, so the function must neither block nor call the database. If it panics, the shard ends.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Slice, Write};
@@ -316,7 +316,7 @@ impl Table {
         })
     }
 
-    /// Rows of many partitions, in the order of tokens. A page may have rows of several shards.
+    /// Rows of many partitions, in token order. A page may have rows of several shards.
     ///
     /// ```
     /// # use siltstone::database::{Database, Options, Scan, Write};
@@ -339,7 +339,7 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] for a column that is none of this table; what cannot be read.
+    /// [`Error::Usage`] for an unknown column; what cannot be read.
     pub fn scan(&self, scan: Scan) -> Pending<Page> {
         let table = self.clone();
         let span = debug_span!("scan", table = self.name());
@@ -349,9 +349,8 @@ impl Table {
         })
     }
 
-    /// Shows the rows of many partitions to a function, in the order of tokens: [`Table::fold`] for a scan. The function goes
-    /// from shard to shard, and runs on the thread of one of them at a time. What was shown is not shown again if the table is altered
-    /// meanwhile: the rows behind it then have the columns that it has by then.
+    /// Shows the rows of many partitions to a function, in token order: [`Table::fold`] for a scan. The function runs on the thread of one
+    /// shard after the other. If the table is altered meanwhile, no row is shown twice, and later rows have the new columns.
     ///
     /// ```
     /// # use siltstone::database::{Batch, Database, Options, Scan, Write};
@@ -385,7 +384,7 @@ impl Table {
         })
     }
 
-    /// Flushes the table: what was written so far is in SSTables then.
+    /// Flushes the table: all earlier writes are then in SSTables.
     ///
     /// # Errors
     /// What the operating system says; the rows are then still in memory and in the log.
@@ -395,13 +394,16 @@ impl Table {
         self.pending(span, async move { upkeep::flush(&table.inner, &table.state).await })
     }
 
-    /// Merges all SSTables of each shard into one. SSTables that several shards share are split first. Those of 64 MiB and an
-    /// eighth of all that were written since the table was opened or altered, have their rows to themselves, and nothing deleted or
-    /// expiring in or beside them, are left as they stand: what was written in the order of its rows is not written once more. So is
-    /// a smaller one that there is nothing to merge with.
+    /// Runs a major compaction: merges the SSTables of each shard, into one, or into levels if the table has leveled compaction. SSTables
+    /// that several shards share are split first.
+    ///
+    /// Two kinds of SSTables are left as they are: those of at least 64 MiB and an eighth of the shard's table whose rows overlap no other
+    /// SSTable, so that rows written in their order are not written again; and a single SSTable with nothing to merge with. Both are left
+    /// only if they were written since the table was opened or last altered, and nothing in them, or in SSTables with tokens in their
+    /// range, is deleted or expires.
     ///
     /// # Errors
-    /// What cannot be read or written; all is then as it was.
+    /// What cannot be read or written. What was merged before the error stays merged; no row changes.
     pub fn compact(&self) -> Pending<()> {
         let table = self.clone();
         let span = debug_span!("compact", table = self.name());
@@ -411,11 +413,11 @@ impl Table {
         })
     }
 
-    /// Flushes the table and makes a snapshot of it as Cassandra does: hard links of all files of all SSTables, and
-    /// `schema.cql`, in `snapshots/<name>/` of its folder.
+    /// Flushes the table and makes a snapshot of it as Cassandra does: `snapshots/<name>/` in its folder gets hard links to all files of
+    /// all SSTables, and `schema.cql`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there is a snapshot of that name, or it is no name of a folder; what the operating system says.
+    /// [`Error::Usage`] if a snapshot of that name exists, or no folder can have that name; what the operating system says.
     pub fn snapshot(&self, name: &str) -> Pending<std::path::PathBuf> {
         let (table, name) = (self.clone(), name.to_owned());
         let span = debug_span!("snapshot", table = self.name(), name);

@@ -1,4 +1,4 @@
-//! What lives on a shard: its store, and its part of each table.
+//! The state of a shard: its store, unless it only reads, and its part of each table.
 
 use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::path::PathBuf;

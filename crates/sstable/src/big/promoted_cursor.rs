@@ -7,15 +7,14 @@
 //! prefix  kind, [u16 number of columns, unless it is a row's], values
 //! ```
 //!
-//! What begins in the first block and ends soon is found in the page with the entry, see `front`. Else the binary search, see
-//! `bracket`, goes through the offset map. Both the map and the blocks are
-//! read by pages that all readers of the file share; once the blocks that remain lie within a few pages,
-//! these are read with one request. Parsed blocks are shared too, under the same budget, so that memory stays bounded
-//! however far a scan walks.
+//! A slice that begins in the first block and ends soon is found in the page with the entry: see `front`. Otherwise the search goes through
+//! the offset map, by interpolation and bisection: see `bracket`. Map and blocks are read by pages that all readers of the file share; once
+//! the remaining blocks lie within a few pages, these are read with one request. Parsed blocks are shared too, under the same budget, so
+//! that memory stays bounded however far a scan goes.
 //!
-//! Where there are fences, they take the place of the halving: see `fenced`.
+//! Fences replace this search: see `fenced`.
 //!
-//! The linear scan reads the blocks from the first one on and exists to be compared with.
+//! The linear scan reads the blocks from the first one on and exists for comparison.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,8 +1,7 @@
 //! A file read through its pages, which stay in the shard's cache.
 //!
-//! Pages that lie side by side and are not cached are read with one request; concurrent misses of a
-//! page wait for the request that is under way. A page is one allocation: what it costs to drop does
-//! not depend on what it holds.
+//! Adjacent pages that are not cached are read with one request; concurrent misses of a page wait for the same request. A page is one
+//! allocation, so that the cost of dropping it does not depend on its content.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

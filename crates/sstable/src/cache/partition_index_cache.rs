@@ -1,7 +1,8 @@
 //! The pages of a file's partition index, each read and parsed once while it stays in the cache.
 //!
-//! A page holds the entries of Index.db between two fences, or two entries of the summary. Who goes from partition to partition comes to one page
-//! behind the other: so where a page begins close behind the one that was read last, what is behind it comes with it, twice as many bytes each time.
+//! A page holds the entries of Index.db between two fences, or two entries of the summary. A reader that goes from partition to partition
+//! comes to one page after the other. So if a page begins close behind the one that was read last, the bytes behind it are read with it,
+//! twice as many each time.
 
 use std::cell::Cell;
 use std::ops::Range;

@@ -5,8 +5,8 @@
 //! uncompressed  the bytes; their CRC32s, one for each 64 KiB or so, stand in CRC.db
 //! ```
 //!
-//! A range becomes one request: the chunks that hold it lie side by side. Chunks are checked on every
-//! read; uncompressed data is checked where the reader asks for it, in whole stretches of CRC.db.
+//! A range becomes one request, because the chunks that hold it are adjacent. Chunks are checked on every read; uncompressed data is
+//! checked only if the reader asks for it, in whole stretches of CRC.db.
 
 use std::cell::RefCell;
 use std::ops::Range;

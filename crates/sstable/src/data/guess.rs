@@ -1,13 +1,13 @@
-//! How much is read beyond where the wanted rows seem to end, so that hardly a read has to go on.
+//! How much is read beyond the estimated end of the wanted rows, so that few reads need a second request.
 //!
 //! ```text
 //! slack ← slack − 1/256 of a row    a read begins
-//! slack ← slack + 1 row             its first request did not bring all that was wanted
+//! slack ← slack + 1 row             its first request did not bring all wanted rows
 //! ```
 //!
-//! So about one read of 256 goes on. Where rows are of one size and their keys evenly spaced, there is next to no slack;
-//! where guesses say little, it grows until whole blocks are read. Reads of few rows and of many, forward and in reverse, alone and among
-//! other SSTables, go wrong in ways of their own.
+//! So about one read in 256 needs a second request. If rows have one size and evenly spaced keys, there is next to no slack; if estimates
+//! are poor, it grows until whole blocks are read. Reads of few rows and of many, forward and in reverse, alone and among other SSTables,
+//! each have a slack of their own, because they go wrong in different ways.
 
 use std::cell::Cell;
 

@@ -1,8 +1,8 @@
-//! One row among the blocks that can hold it: most are usual and become flat bytes, without a reader in between.
+//! One row in the blocks that can hold it: a usual row becomes flat bytes, without a reader in between.
 //!
 //! ```text
-//! blocks ──request──► rows before it, stepped over ──► the row: usual ──► flat bytes
-//!                                                  └──► anything else: a reader that goes on at the same bytes
+//! blocks ──request──► rows before it, skipped ──► a usual row ──► flat bytes
+//!                                            └──► anything else: a reader that continues at the same bytes
 //! ```
 
 use std::cmp::Ordering;

@@ -1,13 +1,13 @@
-//! How much is read behind what is wanted, by readers that are told where to go on.
+//! How much is read behind the wanted range, by readers to which the caller gives range after range.
 //!
 //! ```text
 //! wanted   |—————|—————|          |—————|
 //! read     |—————|—————|·····|    |—————|       behind it: nothing at first, then as much as went by without a gap
 //! ```
 //!
-//! Where range after range follows without a gap, all is read in the end, and few large requests do it. What is wanted
-//! earns credit, what is skipped takes twice as much away, and no request brings in more behind a range than there is
-//! credit. So where a third is skipped, ranges are soon read by themselves.
+//! If ranges follow each other without a gap, everything is read in the end, and few large requests do it. Wanted bytes earn credit,
+//! skipped bytes take twice as much away, and no request reads more behind a range than there is credit. So if a third is skipped, each
+//! range soon has a request of its own.
 
 use std::ops::Range;
 

@@ -1,11 +1,10 @@
 //! Rows in the order of the file: whole scans, whole partitions, and slices of one.
 //!
-//! A [`DataReader`] is told which bytes to read and decodes them into fragments as they are popped;
-//! it waits only when the bytes at hand do not hold the next one. Which bytes hold a slice is the
-//! index's business.
+//! A [`DataReader`] gets the range of bytes to read, which the index has found, and decodes them into fragments as they are popped. It
+//! waits only when the bytes at hand do not hold the next fragment.
 //!
-//! Where a slice begins inside a deleted range, the stream begins with that deletion at the slice's
-//! start; where it ends inside one, the stream closes it at the slice's end.
+//! If a slice begins inside a deleted range, the stream begins with that deletion at the slice's start; if it ends inside one, the stream
+//! closes it at the slice's end.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;

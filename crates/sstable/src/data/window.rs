@@ -5,9 +5,8 @@
 //!               ^ at                           ^ end: no byte from here on is wanted
 //! ```
 //!
-//! What is left of the stretch moves into the next one, so that a row that crosses the end of a chunk
-//! or of a request lies in one buffer all the same, and its values point into that. Of a range that is read to its end the
-//! next stretch is on its way while this one is decoded.
+//! The rest of a stretch moves into the next one. So a row that crosses the end of a chunk or of a request is still in one buffer, and its
+//! values point into it. If the range is read to its end, the next stretches are requested while this one is decoded.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -18,7 +18,8 @@ use siltstone_sstable::parts::statistics::EncodingStats;
 use siltstone_sstable::parts::usage::Usage;
 use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, SSTableWriter, Version, WriteOptions};
 
-/// The most requests that a cold row may cost with fences: for the index entry, a page of blocks and the data.
+/// The most requests that a cold row may cost with fences: for a page of the fences, if they are large, for a group of blocks, and for the
+/// data.
 const MOST_WITH_FENCES: u64 = 3;
 /// The same without.
 const MOST_WITHOUT: u64 = 12;

@@ -1,7 +1,7 @@
 //! Whether it pays to ask the filters of SSTables for a row before it is read.
 //!
-//! Where they mostly knew of late that a row is not there, they are asked each time: then nothing is read, and nothing is
-//! waited for. Else one time in sixteen, since the read asks them again.
+//! If most recent rows were absent by the filters, they are asked each time: an absent row then needs no read and no wait. Otherwise they
+//! are asked for one row in sixteen, since the read asks them again.
 
 use std::cell::Cell;
 

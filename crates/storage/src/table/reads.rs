@@ -1,8 +1,8 @@
-//! How a table is read: what is in memory is there at once, and only what is on disk is waited for.
+//! How a table is read: rows in memory are available at once; only for rows on disk a read waits.
 //!
 //! ```text
 //! begin ──► Ready: a stream of memtables and of the row cache
-//!      └──► Unread ──open──► the same, with what SSTables say
+//!      └──► Unread ──open──► the same, with rows of SSTables
 //! ```
 
 use std::borrow::Cow;

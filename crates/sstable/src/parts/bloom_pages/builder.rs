@@ -29,8 +29,8 @@ pub struct BloomPagesBuilder {
 }
 
 impl BloomPagesBuilder {
-    /// For so many keys, of which others pass with this chance at the most; `None` where one page would hold them all,
-    /// so that a filter in memory is no larger than what would be read of it, or where all pass.
+    /// A builder for so many keys. Another key passes with this chance at most. `None` if one page would hold all keys, because a filter in
+    /// memory is then no larger than what a lookup would read, and if the chance is 1, by which all keys pass.
     pub fn new(keys: u64, fp_chance: f64) -> Option<BloomPagesBuilder> {
         if keys <= LINES as u64 || fp_chance >= 1.0 {
             return None;

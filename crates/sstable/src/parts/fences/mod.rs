@@ -1,4 +1,4 @@
-//! Fences.db: what a read would otherwise ask Index.db for before it knows where to look.
+//! Fences.db: what a read would otherwise ask Index.db before it knows where to look.
 //!
 //! ```text
 //! tokens   per 4 KiB of Index.db    the first token that begins there, where its entry is
@@ -9,9 +9,9 @@
 //!                                   clustering prefix, the range tombstone that is open before it
 //! ```
 //!
-//! A partition is large if its blocks take more than 4 KiB. The 4 KiB of the tokens are counted from the start of
-//! Index.db, those of the places from the start of the uncompressed data, those of the groups from the partition's
-//! first block. With a partition with blocks, and behind it, another place begins.
+//! A partition is large if its blocks take more than 4 KiB. The 4 KiB of the tokens are counted from the start of Index.db, those of the
+//! places from the start of the uncompressed data, those of the groups from the partition's first block. A partition with blocks begins a
+//! new place, and so does the one behind it.
 //!
 //! | module | idea |
 //! |---|---|
@@ -25,9 +25,9 @@
 //! | `reader` | lookups |
 //! | `top`, `group_ranks` | the nodes above the leaves, as one list in memory, or as numbers |
 //!
-//! Nobody else knows this component, and nothing is lost with it: where it is missing, damaged or of another SSTable,
-//! reads go without. The bytes are a function of Index.db and the binding, but for one bit, which tells that no partition is deleted:
-//! who builds them again, and knows that, gets the same ones.
+//! Cassandra and ScyllaDB do not know this component, and nothing is lost with it: if it is missing, damaged or of another SSTable, reads
+//! do without it. Its bytes follow from Index.db and the binding, except for one bit, which says that no partition is deleted: if it is
+//! rebuilt with that knowledge, the bytes are the same.
 
 mod builder;
 mod entries;

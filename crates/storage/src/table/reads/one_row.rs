@@ -1,4 +1,4 @@
-//! A row of which memory has nothing, from the only SSTable that may have it: without a stream, if it is as most rows are.
+//! A row that is not in memory, from the only SSTable that may have it: without a stream, if it is a usual row.
 
 use std::rc::Rc;
 
