@@ -140,17 +140,23 @@ impl Store {
         Ok(table)
     }
 
-    /// Forgets a table, once no compaction of it is under way: one that is stops as soon as it can. Its files stay; what the
-    /// log has of it is no longer wanted.
-    pub async fn remove_table(&self, id: TableId) -> Option<Table> {
+    /// Forgets a table that nobody writes to, once no flush and no compaction of it is under way: a compaction stops as soon as it can. Its
+    /// memtables go, its files stay. What the log has of it is no longer wanted, and the log says so durably.
+    ///
+    /// # Errors
+    /// A log that has failed: the table is forgotten all the same, but a replay may find writes of it.
+    pub async fn remove_table(&self, id: TableId) -> Result<()> {
         let removed = self.0.tables.borrow_mut().remove(&id);
-        self.0.log.forget(id);
         if let Some(table) = &removed {
-            table.leave_count();
+            table.leave_memtables().await;
+            // It may have been the one that could not be flushed.
+            self.0.failed.borrow_mut().take_if(|error| may_pass(error));
             self.0.memory.notify();
             self.0.compactor.leave(table).await;
         }
-        removed
+        let marked = self.mark(id, self.0.log.position()).await;
+        self.0.log.forget(id);
+        marked
     }
 
     /// A table by its id.
@@ -409,7 +415,7 @@ pub async fn replay(
     let mut reader = log.reader(disk, on_corruption);
     reader.replay(note).await?;
     let apply = async |position, id, record: &[u8]| {
-        let is_due = Mark::decode(record).is_none() && !marks.cover(id, position);
+        let is_due = Mark::decode(record).is_none() && !marks.cover(id, position) && !log.leaves_out(id);
         if is_due { apply(log.table_of(id), record).await } else { Ok(()) }
     };
     reader.replay(apply).await

@@ -238,10 +238,15 @@ impl Table {
         self.0.memtables.borrow().bytes()
     }
 
-    /// The table is removed: what its memtables take is not among that of all tables any more, however long somebody has it.
-    pub(crate) fn leave_count(&self) {
+    /// The table is removed: once no flush of it is under way its memtables go, and are not among those of all tables any more.
+    pub(crate) async fn leave_memtables(&self) {
+        let _turn = self.flushing_turn().await;
         self.0.count_memtables(self.memtable_bytes(), 0);
         self.0.is_counted.set(false);
+        let schema = self.definition().schema.clone();
+        let mut memtables = self.0.memtables.borrow_mut();
+        memtables.active = Rc::new(Memtable::new(&schema));
+        memtables.frozen.clear();
     }
 
     /// Bytes of memory that a slice of a partition takes while it is read, about, by who [reads on](ReadRequest::reads_on) or does not:

@@ -6,10 +6,12 @@
 //!
 //! ```text
 //! alter   block writes ► flush on all shards, marked in their logs ► schema.cql ► new columns on all shards ► writes go on
-//! drop    block writes ► a file `dropped` ► forget it on all shards ► remove its files, that one last
+//! drop    block writes ► a file `dropped` ► forget it on all shards, marked in their logs ► remove its files, that one last
 //! ```
 //!
-//! The log numbers columns as they were when it was written. Nothing of before is replayed once the table is altered.
+//! The log numbers columns as they were when it was written. Nothing of before is replayed once the table is altered. Of a table that is
+//! dropped nothing is flushed, for which there may be no room. Once there is a file `dropped` nothing of the table is replayed, whatever the
+//! logs say; it goes when they do not have the table any more.
 //!
 //! If a step fails, those before it are taken back. Where that fails as well, nobody knows what the next open will find: the table is read
 //! as before, and takes no more writes until then.
@@ -39,7 +41,8 @@ pub(super) async fn create(inner: &Arc<Inner>, cql: &str) -> Result<Arc<TableSta
     let _turn = inner.changes.take().await;
     inner.check_writable()?;
     let text = TableSchema::statements_of(Path::new(STATEMENT), cql, None)?;
-    let schema = TableSchema::parse(Path::new(STATEMENT), cql, None)?;
+    // What is written down is what counts.
+    let schema = TableSchema::parse(Path::new(STATEMENT), &text, None)?;
     let name = full_name(&schema);
     if inner.states().iter().any(|state| state.shape().name() == name) {
         return Err(Error::Usage(format!("there is a table {name} already")));
@@ -62,6 +65,8 @@ pub(super) async fn create(inner: &Arc<Inner>, cql: &str) -> Result<Arc<TableSta
 async fn make(inner: &Inner, state: &TableState, text: String) -> Result<()> {
     // A table of that id may have been dropped, and not all of it may have gone.
     let folder = state.folder.clone();
+    // Logs that have failed may not say so.
+    inner.each(async |worker, ()| worker.sync_log().await, &()).await?;
     let end = async move |worker: Rc<Worker>| folder::end_removal(worker.shard.disk(), &folder).await;
     inner.shards[0].call(end).await?;
     inner.write_schema(state, text).await?;
@@ -82,7 +87,10 @@ pub(super) async fn alter(inner: &Arc<Inner>, cql: &str) -> Result<()> {
     let _turn = inner.changes.take().await;
     inner.check_writable()?;
     let alteration = Alteration::parse(Path::new(STATEMENT), cql)?;
-    let state = inner.find(&alteration.table)?;
+    let state = match inner.find(&alteration.table) {
+        Err(_) if alteration.may_be_missing => return Ok(()),
+        found => found?,
+    };
     let _upkeep = state.upkeep.take().await;
     let text = state.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let old =
@@ -92,7 +100,7 @@ pub(super) async fn alter(inner: &Arc<Inner>, cql: &str) -> Result<()> {
     let spec = inner.spec(&state, after()?.1);
     inner.each(async |worker, spec: TableSpec| worker.check_table(&spec), &spec).await?;
     let change_of_table = state.change.begin();
-    let blocked = inner.each(async |worker, id| worker.block_writes(id).await, &state.id).await;
+    let blocked = inner.each(async |worker, id| worker.block_writes_and_flush(id).await, &state.id).await;
     // Columns are dropped behind all that was written to them.
     let (mut changed, mut is_settled) = (blocked.and_then(|_| after()), true);
     if let Ok((text, shape)) = &changed {
@@ -164,15 +172,20 @@ async fn remove(inner: &Arc<Inner>, state: &TableState) -> Result<()> {
     state.is_dropped.store(true, Ordering::Release);
     let full_name = state.shape().name();
     inner.tables.write().unwrap_or_else(PoisonError::into_inner).remove(&full_name);
-    inner.each(async |worker, id| worker.remove_table(id).await, &state.id).await?;
-    let folder = state.folder.clone();
-    let remove = async move |worker: Rc<Worker>| folder::remove_table(worker.shard.disk(), &folder).await;
+    let forgotten = inner.each(async |worker, id| worker.remove_table(id).await, &state.id).await;
+    if let Err(error) = &forgotten {
+        tracing::warn!(table = full_name, %error, "a log may still have writes of the table, which is dropped: the next open brings that to its end");
+    }
+    let (folder, is_forgotten) = (state.folder.clone(), forgotten.is_ok());
+    let remove = async move |worker: Rc<Worker>| match is_forgotten {
+        true => folder::remove_table(worker.shard.disk(), &folder).await,
+        false => folder::remove_parts(worker.shard.disk(), &folder).await,
+    };
     inner.shards[0].call(remove).await
 }
 
 /// Nothing is written any more, and the folder is one that will go.
 async fn begin_removal(inner: &Inner, state: &TableState) -> Result<()> {
-    // What is flushed is marked in the log: another table of that id is not to find it there.
     inner.each(async |worker, id| worker.block_writes(id).await, &state.id).await?;
     let folder = state.folder.clone();
     let begin = async move |worker: Rc<Worker>| folder::begin_removal(worker.shard.disk(), &folder).await;

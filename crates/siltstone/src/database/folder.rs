@@ -74,6 +74,21 @@ pub(super) struct Found {
     pub(super) text: Option<String>,
 }
 
+/// What is there of tables.
+#[derive(Debug, Default)]
+pub(super) struct Inventory {
+    pub(super) found: Vec<Found>,
+    /// Those that were dropped, with the folders that are not gone yet.
+    pub(super) dropped: Vec<(TableId, PathBuf)>,
+}
+
+/// What a folder has.
+enum Holding {
+    Table(Box<Found>),
+    Dropped(TableId),
+    Nothing,
+}
+
 impl Layout {
     pub(super) fn of_database(folder: &Path) -> Layout {
         Layout { own: folder.to_path_buf(), tables: Tables::All(folder.join("data"), None), has_logs: true }
@@ -117,14 +132,16 @@ impl Layout {
     pub(super) async fn logs(
         &self,
         disk: &Disk,
-        found: &[Found],
+        Inventory { found, dropped }: &Inventory,
         on_corruption: OnCorruption,
     ) -> Result<Vec<EarlierLog>> {
         if !self.has_logs {
             return Ok(Vec::new());
         }
         let is_of_database = !matches!(&self.tables, Tables::One(folder, _) if self.own == folder.join(OWN));
-        let mut logs = if is_of_database { logs_in(disk, &self.own)? } else { Vec::new() };
+        let of_database = if is_of_database { logs_in(disk, &self.own)? } else { Vec::new() };
+        let gone: Vec<_> = dropped.iter().map(|(id, _)| *id).collect();
+        let mut logs: Vec<_> = of_database.into_iter().map(|log| log.without(gone.clone())).collect();
         for table in found {
             if table.text.is_none() && !self.gives_schema() {
                 refuse_logs(disk, &table.folder, on_corruption).await?;
@@ -212,17 +229,20 @@ impl Layout {
         Ok(id)
     }
 
-    /// All tables that are there. What an earlier process has begun and not ended there is ended, if anything may change.
-    pub(super) async fn find(&self, disk: &Disk, options: &Options) -> Result<Vec<Found>> {
+    /// All tables that are there. What an earlier process has begun and not ended there is ended, if anything may change; but what was
+    /// dropped stays as long as its logs do.
+    pub(super) async fn find(&self, disk: &Disk, options: &Options) -> Result<Inventory> {
         let Options { read_only, on_corruption, .. } = *options;
         match &self.tables {
             Tables::One(folder, schema) => {
                 if !disk.is_dir(folder) {
                     return Err(Error::file(folder, "there is no such folder"));
                 }
-                let found = find_table(disk, folder, schema.as_deref(), read_only).await?;
-                let found = found.ok_or_else(|| Error::file(folder, "there is no SSTable in this folder"))?;
-                Ok(vec![found])
+                match find_table(disk, folder, schema.as_deref(), read_only).await? {
+                    Holding::Table(found) => Ok(Inventory { found: vec![*found], dropped: Vec::new() }),
+                    Holding::Dropped(_) => Err(Error::file(folder, "the table in this folder was dropped")),
+                    Holding::Nothing => Err(Error::file(folder, "there is no SSTable in this folder")),
+                }
             }
             Tables::All(data, only) => {
                 if read_only && !disk.is_dir(data) {
@@ -234,17 +254,18 @@ impl Layout {
                 if let Some(name) = only {
                     folders = called(disk, folders, name)?;
                 }
-                let mut all = Vec::new();
+                let mut all = Inventory::default();
                 for folder in folders {
                     match find_table(disk, &folder, None, read_only).await? {
-                        Some(found) => {
+                        Holding::Table(found) => {
                             // A link may lead elsewhere.
                             if !read_only {
                                 storage::transaction::check_path(disk, &folder)?;
                             }
-                            all.push(found);
+                            all.found.push(*found);
                         }
-                        None => refuse_logs(disk, &folder, on_corruption).await?,
+                        Holding::Dropped(id) => all.dropped.push((id, folder)),
+                        Holding::Nothing => refuse_logs(disk, &folder, on_corruption).await?,
                     }
                 }
                 Ok(all)
@@ -390,18 +411,15 @@ async fn find_table(
     folder: &Path,
     schema: Option<&TableSchema>,
     read_only: bool,
-) -> Result<Option<Found>> {
+) -> Result<Holding> {
+    let (named, id) = (FolderName::of(folder), id_of_name(&name_of(folder)));
+    let path = folder.join(SCHEMA);
     if disk.exists(&folder.join(DROPPED)) {
-        if !read_only {
-            end_removal(disk, folder).await?;
-        }
-        return Ok(None);
+        return Ok(Holding::Dropped(id));
     }
     if !read_only {
         storage::table::clean_folder(disk, folder).await?;
     }
-    let (named, id) = (FolderName::of(folder), id_of_name(&name_of(folder)));
-    let path = folder.join(SCHEMA);
     if let Some(schema) = schema {
         let known = if disk.exists(&path) && !read_only { read_text(&path)? } else { String::new() };
         // What is written stands in the log, and later in a database, as a table of its schema.cql has it.
@@ -410,19 +428,25 @@ async fn find_table(
             return Err(Error::file(&path, "it tells of other columns than the schema that was given"));
         }
         let id = id_of(schema).unwrap_or(id);
-        return Ok(Some(Found { id, folder: folder.to_path_buf(), schema: schema.clone(), text: None }));
+        return Ok(Holding::table(id, folder, schema.clone(), None));
     }
     let text = if disk.exists(&path) { Some(read_text(&path)?) } else { None };
     if let Some(text) = text.filter(|text| !TableSchema::is_of_view(text, &named)) {
         let schema = TableSchema::parse_of_folder(&path, &text, &named, None)?;
-        return Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: Some(text) }));
+        return Ok(Holding::table(id, folder, schema, Some(text)));
     }
     let schemas = headers(disk, folder).await?;
     if schemas.is_empty() {
-        return Ok(None);
+        return Ok(Holding::Nothing);
     }
     let schema = schema_of_headers(folder, named, &schemas)?;
-    Ok(Some(Found { id, folder: folder.to_path_buf(), schema, text: None }))
+    Ok(Holding::table(id, folder, schema, None))
+}
+
+impl Holding {
+    fn table(id: TableId, folder: &Path, schema: TableSchema, text: Option<String>) -> Holding {
+        Holding::Table(Box::new(Found { id, folder: folder.to_path_buf(), schema, text }))
+    }
 }
 
 /// The columns that the SSTables of a folder have.
@@ -511,16 +535,22 @@ async fn remove_durably(disk: &Disk, path: &Path) -> Result<()> {
 
 /// Removes all files of a table, and its folder if nothing is in it, such as snapshots.
 pub(super) async fn remove_table(disk: &Disk, folder: &Path) -> Result<()> {
+    remove_parts(disk, folder).await?;
+    disk.sync_dir(folder).await.map_err(sstable::Error::from)?;
+    disk.remove(&folder.join(DROPPED)).await.map_err(sstable::Error::from)?;
+    // There may be snapshots, which stay.
+    drop(disk.remove_dir(folder).await);
+    Ok(())
+}
+
+/// Removes the files of a table but for the one that tells that it was dropped.
+pub(super) async fn remove_parts(disk: &Disk, folder: &Path) -> Result<()> {
     let marker = folder.join(DROPPED);
     for path in disk.list(folder).map_err(sstable::Error::from)? {
         if path != marker && !disk.is_dir(&path) {
             disk.remove(&path).await.map_err(sstable::Error::from)?;
         }
     }
-    disk.sync_dir(folder).await.map_err(sstable::Error::from)?;
-    disk.remove(&marker).await.map_err(sstable::Error::from)?;
-    // There may be snapshots, which stay.
-    drop(disk.remove_dir(folder).await);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! From a folder to open shards.
 //!
 //! ```text
-//! lock ► start the threads ► find the tables ► each shard: open log and tables ► each: replay all logs, flush ► remove them
+//! lock ► start the threads ► find the tables ► each shard: open log and tables ► each: replay all logs, flush ► remove them, and what was dropped
 //! ```
 //!
 //! The shards may have been others when the logs were written, so each of them reads all logs and takes what is its own.
@@ -18,10 +18,10 @@ use runtime::{Disk, ShardOptions};
 use sstable::data::row::Family;
 use sstable::writer::Limits;
 use storage::Generations;
-use storage::commit_log::EarlierLog;
+use storage::commit_log::{EarlierLog, TableId};
 
 use super::change::Change;
-use super::folder::{Found, Layout, Locked, random};
+use super::folder::{self, Found, Inventory, Layout, Locked, random};
 use super::ring::Ring;
 use super::shape::{Shape, full_name};
 use super::shards::ShardHandle;
@@ -78,7 +78,7 @@ fn start(options: &Options, locks: &Arc<Vec<Locked>>) -> Result<Vec<ShardHandle>
 /// What the first shard finds.
 struct Beginning {
     host_id: [u8; 16],
-    found: Vec<Found>,
+    tables: Inventory,
     /// What is there before any new log is.
     logs: Vec<EarlierLog>,
 }
@@ -90,7 +90,8 @@ impl Inner {
         let beginning = self.shards[0].call(begin).await?;
         self.host_id = beginning.host_id;
         let mut specs = Vec::new();
-        for found in beginning.found {
+        let Inventory { found, dropped } = beginning.tables;
+        for found in found {
             specs.push(self.add_found(found)?);
         }
         let opened = (0..shards).map(|number| {
@@ -105,11 +106,11 @@ impl Inner {
             self.shards[number].call(open)
         });
         runtime::join_all(opened).await.into_iter().collect::<Result<()>>()?;
-        self.recover(beginning.logs).await
+        self.recover(beginning.logs, dropped).await
     }
 
-    /// Applies what is in the logs of before, on all shards at once, and removes them.
-    async fn recover(&self, logs: Vec<EarlierLog>) -> Result<()> {
+    /// Applies what is in the logs of before, on all shards at once, and removes them; then what is left of tables that were dropped.
+    async fn recover(&self, logs: Vec<EarlierLog>, dropped: Vec<(TableId, PathBuf)>) -> Result<()> {
         let on_corruption = self.options.on_corruption;
         let recovered = self.shards.iter().map(|shard| {
             let logs = logs.clone();
@@ -122,6 +123,9 @@ impl Inner {
         let remove = async move |worker: Rc<Worker>| {
             for log in &logs {
                 log.remove(worker.shard.disk()).await?;
+            }
+            for (_, folder) in &dropped {
+                folder::end_removal(worker.shard.disk(), folder).await?;
             }
             Ok(())
         };
@@ -179,12 +183,7 @@ impl Inner {
 }
 
 impl TableState {
-    pub(super) fn new(
-        id: storage::commit_log::TableId,
-        folder: PathBuf,
-        shape: Arc<Shape>,
-        text: Option<String>,
-    ) -> TableState {
+    pub(super) fn new(id: TableId, folder: PathBuf, shape: Arc<Shape>, text: Option<String>) -> TableState {
         TableState {
             id,
             folder,
@@ -207,11 +206,11 @@ async fn begin(disk: &Disk, layout: &Layout, options: &Options) -> Result<Beginn
         layout.prepare(disk, shards).await?;
         host_id = layout.host_id(disk).await?;
     }
-    let found = layout.find(disk, options).await?;
-    let logs = layout.logs(disk, &found, on_corruption).await?;
+    let tables = layout.find(disk, options).await?;
+    let logs = layout.logs(disk, &tables, on_corruption).await?;
     if !read_only {
         // They are about what is written.
-        found.iter().for_each(|table| definition::tell_notes(&table.schema));
+        tables.found.iter().for_each(|table| definition::tell_notes(&table.schema));
     }
-    Ok(Beginning { host_id, found, logs })
+    Ok(Beginning { host_id, tables, logs })
 }

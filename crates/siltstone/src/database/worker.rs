@@ -151,21 +151,22 @@ impl Worker {
         Ok(())
     }
 
-    /// Forgets a table, once no write to it is under way.
+    /// Forgets a table, once no write to it is under way. If that fails its log may not say so.
     pub(super) async fn remove_table(&self, id: TableId) -> Result<()> {
         let table = self.table(id);
         if let Ok(table) = &table {
             table.gate.close().await;
         }
         self.tables.borrow_mut().remove(id);
-        if let Some(store) = &self.engine()?.store {
-            store.remove_table(id).await;
-        }
+        let forgotten = match &self.engine()?.store {
+            Some(store) => store.remove_table(id).await,
+            None => Ok(()),
+        };
         // Who comes to the gate learns that the table is gone.
         if let Ok(table) = &table {
             table.gate.open();
         }
-        Ok(())
+        Ok(forgotten?)
     }
 
     pub(super) fn table(&self, id: TableId) -> Result<Rc<ShardTable>> {
@@ -232,11 +233,22 @@ impl Worker {
         Ok(self.store()?.flush(&self.table(id)?.table).await?)
     }
 
-    /// Lets no write begin, waits for those that are under way, and flushes: the log then has nothing of the table that a
-    /// replay would need.
+    /// Lets no write begin, and waits for those that are under way.
     pub(super) async fn block_writes(&self, id: TableId) -> Result<()> {
         self.table(id)?.gate.close().await;
+        Ok(())
+    }
+
+    /// The same, and flushes: the log then has nothing of the table that a replay would need.
+    pub(super) async fn block_writes_and_flush(&self, id: TableId) -> Result<()> {
+        self.block_writes(id).await?;
         self.flush(id).await
+    }
+
+    /// That the log takes writes, and all is durable that is in it.
+    pub(super) async fn sync_log(&self) -> Result<()> {
+        self.store()?.log().sync().await?;
+        Ok(())
     }
 
     /// Whether a table can become this one.

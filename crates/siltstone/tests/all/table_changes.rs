@@ -80,6 +80,53 @@ fn a_change_that_fails_is_taken_back_or_ends_writes() {
     assert_eq!(scanned(&table, 10).len(), 2, "it is read all the same");
 }
 
+/// What keeps a table from being flushed, as a full disk does, does not keep it from being dropped: that is what makes room.
+#[test]
+fn a_table_that_cannot_be_flushed_can_be_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let other = database.create_table(&CREATE.replace("ks.t", "ks.other")).wait().unwrap();
+    for number in 0..50 {
+        table.write(Write::insert(number, 1).set("v", "a")).wait().unwrap();
+        other.write(Write::insert(number, 1).set("v", "a")).wait().unwrap();
+    }
+    // No file can be made where there is a folder.
+    for number in 1..100 {
+        std::fs::create_dir(table.folder().join(format!("me-{number}-big-Data.db"))).unwrap();
+    }
+    table.flush().wait().unwrap_err();
+    database.drop_table("ks.t").wait().unwrap();
+    other.write(Write::insert(50, 1).set("v", "a")).wait().unwrap();
+    assert!(!table.folder().join("schema.cql").exists());
+    std::fs::remove_dir_all(table.folder()).unwrap();
+    drop((table, other, database));
+    let database = open(folder.path(), 2);
+    assert_eq!(scanned(&database.table("ks.other").unwrap(), 100).len(), 51);
+    database.table("ks.t").unwrap_err();
+}
+
+/// A process that ends within the drop of a table leaves its writes in the log. The next open brings it to its end.
+#[test]
+fn a_drop_that_was_cut_off_is_brought_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let rows: Batch = (0..50).map(|number| Write::insert(number, 1).set("v", "a")).collect();
+    table.write(rows).wait().unwrap();
+    let of_table = table.folder().to_path_buf();
+    drop(table);
+    database.close().wait().unwrap();
+    std::fs::write(of_table.join("dropped"), "").unwrap();
+    for read_only in [true, false, false] {
+        let options = Options { shards: 2, read_only, ..Options::default() };
+        let database = Database::open(folder.path(), options).wait().unwrap();
+        assert!(database.table("ks.t").is_err());
+        drop(database);
+        assert_eq!(of_table.exists(), read_only);
+    }
+}
+
 /// A table that is not made leaves nothing that the next open would take for one, and what was there stays.
 #[test]
 fn a_table_that_cannot_be_made_is_not_there() {

@@ -9,13 +9,14 @@
 //! ```
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use runtime::{Disk, IoError, NewFile, Task, join_all, spawn};
+use runtime::{Disk, DiskAction, IoError, NewFile, Task, join_all, spawn};
 
+use crate::Result;
 use crate::component::{Component, Descriptor, SEALING_ORDER};
 use crate::parts::scylla::SCYLLA;
-use crate::{Error, Result};
 
 /// The end of the name of a file that is being written.
 const TEMPORARY: &str = ".tmp";
@@ -55,7 +56,10 @@ impl Sealer {
             SEALING_ORDER.iter().chain([&scylla]).map(|component| sealer.descriptor.path_of(component));
         if let Some(path) = taken.into_iter().find(|path| disk.exists(path)) {
             disk.remove(&temporary(&sealer.descriptor, &Component::Toc)).await?;
-            return Err(Error::unfit(&path, "it is there already"));
+            let (kind, message) = (ErrorKind::AlreadyExists, "it is there already".into());
+            return Err(
+                IoError::Refused { path: path.into(), action: DiskAction::Create, kind, message }.into()
+            );
         }
         Ok(sealer)
     }

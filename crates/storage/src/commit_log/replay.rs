@@ -63,6 +63,8 @@ pub struct EarlierLog {
     segments: Vec<(u64, PathBuf)>,
     /// Of which table all of its records are, whatever they say.
     table: Option<TableId>,
+    /// Tables whose records are not wanted any more.
+    gone: Vec<TableId>,
 }
 
 impl EarlierLog {
@@ -77,12 +79,22 @@ impl EarlierLog {
         let numbered = |path: PathBuf| segment_number(&path).map(|number| (number, path));
         let mut segments: Vec<_> = disk.list(folder)?.into_iter().filter_map(numbered).collect();
         segments.sort_unstable();
-        Ok(EarlierLog { segments, table: None })
+        Ok(EarlierLog { segments, ..EarlierLog::default() })
     }
 
     /// The same, all of whose records are of this table: it was written under another id.
     pub fn of_table(self, table: TableId) -> EarlierLog {
         EarlierLog { table: Some(table), ..self }
+    }
+
+    /// The same without the records of these tables: they were dropped, and the log may not say so.
+    pub fn without(self, gone: Vec<TableId>) -> EarlierLog {
+        EarlierLog { gone, ..self }
+    }
+
+    /// Whether a record of this table is not wanted.
+    pub(crate) fn leaves_out(&self, id: TableId) -> bool {
+        self.gone.contains(&id)
     }
 
     /// Whose a record is that says so.

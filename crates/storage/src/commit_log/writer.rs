@@ -112,7 +112,14 @@ impl Writer {
         let mark = mark.encode(&self.binding(), chunk.start);
         chunk.bytes[..mark.len()].copy_from_slice(&mark);
         let len = chunk.bytes.len();
-        Ok((len, self.file.append(chunk.bytes).await?))
+        match self.file.append(chunk.bytes).await {
+            Ok(buffer) => Ok((len, buffer)),
+            Err(error) => {
+                // Where a sync behind it has failed, that is why, and says more.
+                self.settle().await?;
+                Err(error)
+            }
+        }
     }
 
     async fn sync(&mut self, log: &Inner) -> IoResult<()> {

@@ -2,10 +2,7 @@
 
 use model::fragment::Validator;
 use model::merge::{Direction, Merge};
-use model::{
-    Bytes, Clustering, Column, CqlType, Fragment, FragmentReader, Mutation, Next, Position, Slice, Token,
-    Weight,
-};
+use model::{Bytes, Column, CqlType, Fragment, FragmentReader, Mutation, Next, Slice, Token, Weight};
 use testkit::generate::random::Random;
 use testkit::oracle::Oracle;
 use testkit::selected::{Selected, Selection};
@@ -142,25 +139,6 @@ fn shuffle<T>(items: &mut [T], random: &mut Random) {
     }
 }
 
-fn slice(table: &Table, random: &mut Random) -> Slice {
-    let mut position = || {
-        let row = table.random_row(random);
-        let len = random.below(row.len() + 1);
-        let is_whole = len == row.len();
-        let prefix: Clustering = row.values.into_iter().take(len).flatten().collect();
-        match random.below(3) {
-            0 => Position::before(prefix),
-            1 if is_whole => Position::at(prefix),
-            _ => Position::after(prefix),
-        }
-    };
-    let (start, end) = (position(), position());
-    match table.schema.compare(&start, &end).is_le() {
-        true => Slice { start, end },
-        false => Slice { start: end, end: start },
-    }
-}
-
 #[test]
 fn whoever_has_which_writes_the_rows_are_the_same() {
     for seed in 0..200 {
@@ -174,7 +152,7 @@ fn whoever_has_which_writes_the_rows_are_the_same() {
             let now = written.now + later;
             written.check(Direction::Forward, None, now);
             for _ in 0..5 {
-                let slice = if random.percent(10) { Slice::all() } else { slice(&table, &mut random) };
+                let slice = if random.percent(10) { Slice::all() } else { table.random_slice(&mut random) };
                 if table.schema.is_empty_slice(&slice) {
                     continue;
                 }
