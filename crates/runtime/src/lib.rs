@@ -64,6 +64,8 @@ mod clock;
 mod disk;
 mod driving;
 mod error;
+#[cfg(test)]
+mod everywhere;
 mod file;
 mod in_place;
 mod lending;

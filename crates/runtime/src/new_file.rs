@@ -131,7 +131,11 @@ impl NewFile {
     ///
     /// # Errors
     /// Those of [`NewFile::sync`]. If it fails, or is dropped before its end, so do later appends and syncs.
+    ///
+    /// # Panics
+    /// If another one is under way, as with [`NewFile::sync`].
     pub fn sync_behind(&self) -> impl Future<Output = Result<u64, IoError>> + 'static {
+        assert_eq!(Rc::strong_count(&self.has_lost_sync), 1, "one sync behind at a time");
         let (path, sink) = (Rc::clone(&self.path), Rc::clone(&self.sink));
         let len = self.len - self.blocks.as_ref().map_or(0, |blocks| blocks.rest().len() as u64);
         let refused = move |error| IoError::refused(&path, DiskAction::Sync, &error);

@@ -203,15 +203,9 @@ mod tests {
     use rustix::thread::CpuSet;
 
     use super::*;
+    use crate::everywhere::everywhere;
     use crate::sim::SimOptions;
-    use crate::{Shard, ShardOptions, join_all, run, run_simulated, yield_now};
-
-    /// Runs the same on all kinds of shards.
-    fn everywhere(main: impl AsyncFn(Shard) + Send + Sync) {
-        run(ShardOptions::default(), &main).unwrap();
-        run(ShardOptions { io_uring: false, ..ShardOptions::default() }, &main).unwrap();
-        run_simulated(SimOptions::default(), &main).unwrap();
-    }
+    use crate::{ShardOptions, join_all, run, run_simulated, yield_now};
 
     /// Notes when it is dropped.
     struct Noted(Arc<AtomicUsize>);

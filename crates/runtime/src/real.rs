@@ -8,6 +8,8 @@
 //! 1. A request whose caller is dropped goes on as a task of its own, which keeps the buffer.
 //! 2. [`RealDisk::close`] waits for all that have begun and lets none begin: only then may the driver be dropped.
 //!
+//! Without io_uring each request takes a thread while it is under way, so that there are [few](FEW) at a time; others wait.
+//!
 //! Without direct I/O, a read first asks the page cache of the operating system, which answers at once or not at all:
 //! what it has needs no way through the driver, which takes several times as many instructions. Nor does what a thread reads
 //! that has borrowed the shard and waits: see [`in_place`].
@@ -35,6 +37,7 @@ use crate::blocks::Alignments;
 use crate::file::{Opened, Source};
 use crate::in_place;
 use crate::new_file::{Created, Sink};
+use crate::signal::Signal;
 use crate::task::{boxed, yield_now};
 
 /// The disk of the machine, as one shard uses it. Clones are the same.
@@ -43,12 +46,19 @@ pub(crate) struct RealDisk(Rc<Inner>);
 
 struct Inner {
     direct_io: bool,
+    /// So many requests may be under way at a time.
+    most: usize,
     under_way: Cell<usize>,
+    /// A request has ended where no more could begin.
+    room: Signal,
     closed: Cell<bool>,
     closer: RefCell<Option<Waker>>,
     /// How many reads the page cache has answered since other tasks were let go on.
     from_memory: Cell<u32>,
 }
+
+/// So many requests are under way at a time where each takes a thread.
+pub(crate) const FEW: usize = 32;
 
 /// Larger reads, in bytes, go through the driver: the shard would do nothing else for long.
 const LARGEST_FROM_MEMORY: usize = 256 << 10;
@@ -60,10 +70,12 @@ const LARGEST_IN_PLACE: usize = 256 << 10;
 const FROM_MEMORY_AT_A_TIME: u32 = 16;
 
 impl RealDisk {
-    pub(crate) fn new(direct_io: bool) -> Self {
+    pub(crate) fn new(direct_io: bool, most: usize) -> Self {
         Self(Rc::new(Inner {
             direct_io,
+            most,
             under_way: Cell::new(0),
+            room: Signal::new(),
             closed: Cell::new(false),
             closer: RefCell::default(),
             from_memory: Cell::new(0),
@@ -188,6 +200,9 @@ impl RealDisk {
 
     async fn begin(self) -> UnderWay {
         in_place::over().await;
+        if self.0.under_way.get() >= self.0.most {
+            self.0.room.until(|| (self.0.under_way.get() < self.0.most).then_some(())).await;
+        }
         if self.0.closed.get() {
             pending::<()>().await;
         }
@@ -323,6 +338,9 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         let disk = &self.0.0;
         disk.under_way.update(|count| count - 1);
+        if disk.under_way.get() + 1 == disk.most {
+            disk.room.notify();
+        }
         if let Some(closer) = disk.closer.take() {
             closer.wake();
         }
@@ -357,7 +375,7 @@ impl<F: Future + 'static> Drop for Request<F> {
 mod tests {
     use super::*;
     use crate::stats::IoClass;
-    use crate::{Shard, ShardOptions, run, spawn, yield_now};
+    use crate::{Disk, Shard, ShardOptions, run, spawn, yield_now};
 
     /// Starts reads and drops them midway, again and again, among allocations that would show foreign writes.
     async fn abandon_reads(shard: &Shard, path: &Path) {
@@ -386,6 +404,27 @@ mod tests {
             let options = ShardOptions { io_uring, ..ShardOptions::default() };
             run(options, async |shard| main(shard, &path).await).unwrap();
         }
+    }
+
+    /// Without io_uring more of them would have more threads than a container may have.
+    #[test]
+    fn only_a_few_requests_take_a_thread_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, vec![7; 1 << 20]).unwrap();
+        let options = ShardOptions { io_uring: false, ..ShardOptions::default() };
+        run(options, async |_| {
+            let (disk, most) = (RealDisk::new(true, 3), Cell::new(0));
+            let file = Disk::real(disk.clone()).open(&path, IoClass::default()).await.unwrap();
+            let read = async |number: u64| {
+                assert_eq!(*file.read_exact_at(number * 4096, 4096).await.unwrap(), [7; 4096]);
+                most.set(disk.0.under_way.get().max(most.get()));
+            };
+            crate::join_all((0..50).map(read)).await;
+            disk.close().await;
+            assert!((1..=3).contains(&most.get()), "{}", most.get());
+        })
+        .unwrap();
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::thread;
 
 use compio::driver::{DriverType, ProactorBuilder};
 use compio::runtime::{Runtime, RuntimeBuilder};
+use rustix::system::uname;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 use crate::clock::{Clock, SimClock};
@@ -13,7 +14,7 @@ use crate::disk::Disk;
 use crate::driving::drive;
 use crate::error::RuntimeError;
 use crate::lending::{Lender, LenderToBe, Loan, loan};
-use crate::real::RealDisk;
+use crate::real::{FEW, RealDisk};
 use crate::sim::{self, SimDisk, SimOptions};
 use crate::vital::main_caught;
 
@@ -33,8 +34,8 @@ const STACK: usize = 8 << 20;
 /// How a shard on the real machine is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardOptions {
-    /// Whether to use io_uring; the default. Where the kernel lacks or forbids it, and where this is `false`, requests
-    /// go to a pool of threads that block.
+    /// Whether to use io_uring; the default. Where the kernel forbids it or is older than Linux 5.13, and where this is `false`, requests
+    /// go to a pool of threads that block, 32 at the most.
     pub io_uring: bool,
     /// Whether to read past the page cache of the operating system where the file system can, and to write what
     /// [`Disk::create_direct`](crate::Disk::create_direct) makes; the default. Other writes go through it in any case.
@@ -126,12 +127,9 @@ fn run_here<L, T>(
         pin_to(cpu).map_err(|source| RuntimeError::Pin { cpu, source })?;
     }
     let runtime = start_driver(options).map_err(RuntimeError::Driver)?;
-    let disk = RealDisk::new(options.direct_io);
-    let shard = Shard {
-        disk: Disk::real(disk.clone()),
-        clock: Clock::Real,
-        io_uring: runtime.driver_type().is_iouring(),
-    };
+    let io_uring = runtime.driver_type().is_iouring();
+    let disk = RealDisk::new(options.direct_io, if io_uring { usize::MAX } else { FEW });
+    let shard = Shard { disk: Disk::real(disk.clone()), clock: Clock::Real, io_uring };
     let drive = || {
         drive(&runtime, lender.floor(), &disk, async {
             let result = main_caught(async { main(shard, lender.arrive()).await }).await;
@@ -143,6 +141,10 @@ fn run_here<L, T>(
     // Where the driver fails, tasks are dropped before the panic goes on: compio leaks what is dropped in one, and who waits for it
     // would wait for ever.
     let result = catch_unwind(AssertUnwindSafe(drive)).unwrap_or_else(Err);
+    if result.is_err() && io_uring && disk.has_requests() {
+        // The panic has said why. The kernel may write into buffers that would be freed with the driver.
+        std::process::abort();
+    }
     drop(runtime);
     Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
 }
@@ -168,11 +170,22 @@ fn pin_to(cpu: usize) -> io::Result<()> {
 
 fn start_driver(options: &ShardOptions) -> io::Result<Runtime> {
     let mut proactor = ProactorBuilder::new();
-    if !options.io_uring {
+    if !options.io_uring || !has_all_of_io_uring(&uname().release().to_string_lossy()) {
         proactor.driver_type(DriverType::Poll);
     }
+    proactor.thread_pool_limit(2 * FEW);
     // Without a driver type, compio takes io_uring and falls back to polling where that cannot be set up.
     RuntimeBuilder::new().with_proactor(proactor).event_interval(TURNS).sync_queue_size(REMOTE_WAKES).build()
+}
+
+/// Whether a kernel of this release has of io_uring what compio takes for granted where it finds any: waits with a limit, which
+/// came with Linux 5.11, and polls that go on, with 5.13.
+fn has_all_of_io_uring(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.parse::<u32>());
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (5, 13),
+        _ => true,
+    }
 }
 
 /// Runs `main` to its end on this thread, on a simulated disk and clock, and returns what it returns.

@@ -29,6 +29,14 @@ fn the_polling_driver_can_be_chosen() {
 }
 
 #[test]
+fn kernels_that_lack_a_part_of_io_uring_go_without() {
+    let without = ["5.6.0", "5.10.0-28-amd64", "5.12.19", "4.19"];
+    let with = ["5.13.0-1", "5.15.167.4-microsoft-standard-WSL2", "6.1.0", "10.0", "unknown"];
+    assert!(!without.iter().any(|release| has_all_of_io_uring(release)));
+    assert!(with.iter().all(|release| has_all_of_io_uring(release)));
+}
+
+#[test]
 fn a_shard_is_pinned_to_its_cpu() {
     let allowed = sched_getaffinity(None).unwrap();
     let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu)).unwrap();

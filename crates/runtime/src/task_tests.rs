@@ -4,15 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::*;
-use crate::sim::SimOptions;
-use crate::{Shard, ShardOptions, run, run_simulated};
-
-/// Runs the same on all kinds of shards.
-fn everywhere(main: impl AsyncFn(Shard) + Send + Sync) {
-    run(ShardOptions::default(), &main).unwrap();
-    run(ShardOptions { io_uring: false, ..ShardOptions::default() }, &main).unwrap();
-    run_simulated(SimOptions::default(), &main).unwrap();
-}
+use crate::everywhere::everywhere;
 
 /// Notes when it is dropped.
 struct Noted(Rc<Cell<u32>>);

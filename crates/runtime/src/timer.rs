@@ -57,15 +57,10 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::{Clock, Shard, ShardOptions, SimOptions, join_all, run, run_simulated, spawn, yield_now};
+    use crate::everywhere::everywhere;
+    use crate::{Clock, SimOptions, join_all, run_simulated, spawn, yield_now};
 
     const SHORT: Duration = Duration::from_millis(2);
-
-    fn everywhere(main: impl AsyncFn(Shard) + Send + Sync) {
-        run(ShardOptions::default(), &main).unwrap();
-        run(ShardOptions { io_uring: false, ..ShardOptions::default() }, &main).unwrap();
-        run_simulated(SimOptions::default(), &main).unwrap();
-    }
 
     #[test]
     fn a_sleep_may_be_for_ever() {
