@@ -303,9 +303,13 @@ impl Load<'_> {
         if self.options.skip_nulls {
             values.retain(|(name, value)| !matches!(value, Value::Null) || !self.columns.contains_key(name));
         }
-        let write = values
+        let mut write = values
             .into_iter()
             .fold(Write::insert(key, clustering), |write, (name, value)| write.set(&name, value));
+        if self.options.timestamp.is_none() {
+            // Of two lines of one row the later one counts, in one batch too.
+            write = write.timestamp(self.table.next_micros());
+        }
         self.batch.push(write);
         self.lines.push(self.line);
         if self.batch.len() == AT_ONCE { self.write_batch() } else { Ok(()) }

@@ -69,7 +69,7 @@ impl TableSchema {
     pub fn parse(path: &Path, text: &str, table: Option<&str>) -> Result<TableSchema> {
         let text = without_mark(text);
         let parsed = match is_json(text) {
-            true => json::parse(text, table),
+            true => json::parse(text, table, None),
             false => cql::parse(text, table, None, text.len()),
         };
         parsed.map_err(|wrong| wrong.in_file(path, text))
@@ -88,10 +88,7 @@ impl TableSchema {
     ) -> Result<TableSchema> {
         let (text, keyspace) = (without_mark(text), folder.keyspace.as_deref());
         let parsed = match is_json(text) {
-            true => json::parse(text, table).map(|schema| {
-                let keyspace = schema.keyspace.or(folder.keyspace.clone());
-                TableSchema { keyspace, ..schema }
-            }),
+            true => json::parse(text, table, keyspace),
             false => cql::tables(text, keyspace).and_then(|tables| {
                 let name = table.map(str::to_owned).or_else(|| folder.among(&tables));
                 cql::parse(text, name.as_deref(), keyspace, text.len())
@@ -191,6 +188,8 @@ impl FolderName {
 pub struct Alteration {
     /// `keyspace.table`, or just the table where no keyspace is told.
     pub table: String,
+    /// Whether nothing is wrong if there is no such table.
+    pub may_be_missing: bool,
     text: String,
     /// Whether it drops columns without telling when.
     needs_timestamp: bool,

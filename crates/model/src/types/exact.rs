@@ -109,6 +109,9 @@ fn is_plain_list(element: &CqlType, rest: &mut &[u8], may_follow: impl Fn(&[u8],
     })
 }
 
+/// An object of JSON that begins with this name is taken for a number by who reads it here.
+const NUMBER: &[u8] = b"$serde_json::private::Number";
+
 /// Takes a map. Its keys are strings in JSON, so they have to be plain whatever is made of them.
 fn is_plain_map(key: &CqlType, value: &CqlType, rest: &mut &[u8]) -> bool {
     let mut last: Option<&[u8]> = None;
@@ -119,7 +122,7 @@ fn is_plain_map(key: &CqlType, value: &CqlType, rest: &mut &[u8]) -> bool {
                     return false;
                 };
                 let is_next = last.replace(next).is_none_or(|last| key.compare(last, next).is_lt());
-                is_next && key.is_plain(next) && value.is_plain_json(of)
+                is_next && next != NUMBER && key.is_plain(next) && value.is_plain_json(of)
             })
     })
 }

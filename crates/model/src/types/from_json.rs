@@ -124,10 +124,11 @@ impl CqlType {
     fn set_from_json(&self, element: &CqlType, json: &Value) -> Result<Vec<u8>, TypeError> {
         let mut elements = self.elements_from_json(element, json)?;
         elements.sort_by(|a, b| element.compare(a, b));
-        elements.dedup();
+        elements.dedup_by(|a, b| element.compare(a, b).is_eq());
         Ok(pack(elements.iter().map(Vec::as_slice), 1))
     }
 
+    /// In order, and each key once, though it may be there in several words.
     fn map_from_json(&self, key: &CqlType, value: &CqlType, json: &Value) -> Result<Vec<u8>, TypeError> {
         let parsed = self.unquoted(json)?;
         let Some(object) = parsed.as_ref().unwrap_or(json).as_object() else {
@@ -139,6 +140,13 @@ impl CqlType {
             entries.push((key.from_json(&Value::String(name.clone()))?, value.from_json(json)?));
         }
         entries.sort_by(|a, b| key.compare(&a.0, &b.0));
+        entries.dedup_by(|next, kept| {
+            let is_same = key.compare(&next.0, &kept.0).is_eq();
+            if is_same {
+                std::mem::swap(&mut next.1, &mut kept.1);
+            }
+            is_same
+        });
         Ok(pack(entries.iter().flat_map(|(key, value)| [key.as_slice(), value]), 2))
     }
 
@@ -254,6 +262,22 @@ fn field_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Different words may be one value, and different bytes too.
+    #[test]
+    fn sets_and_maps_have_each_element_once() {
+        let bytes = |kind: &str, json: &str| {
+            let kind = CqlType::parse_cql(kind, &|_, _| None).unwrap();
+            (kind.from_json(&serde_json::from_str(json).unwrap()).unwrap(), kind)
+        };
+        for (kind, twice, once) in [
+            ("frozen<set<decimal>>", "[1.0, 1.00, 2]", "[1.0, 2]"),
+            ("frozen<map<int, text>>", r#"{"1":"a","01":"a","2":"b"}"#, r#"{"1":"a","2":"b"}"#),
+        ] {
+            let (twice, kind) = bytes(kind, twice);
+            assert_eq!(twice, bytes(&kind.cql_name(), once).0, "{kind}");
+        }
+    }
 
     #[test]
     fn the_shortcuts_change_nothing() {

@@ -26,15 +26,7 @@ impl CqlType {
             CqlType::Reversed(base) => base.from_text(text),
             CqlType::Composite(kinds) => Kinds::Listed(kinds).parse_text(text),
             CqlType::DynamicComposite(aliases) => Kinds::Named(aliases).parse_text(text),
-            CqlType::Blob
-            | CqlType::Counter
-            | CqlType::List { .. }
-            | CqlType::Set { .. }
-            | CqlType::Map { .. }
-            | CqlType::Vector { .. }
-            | CqlType::PartitionerOrder { .. }
-            | CqlType::ColumnToCollection(_)
-            | CqlType::Custom(_) => parse_hex(text).ok_or_else(|| {
+            hex if hex.is_written_in_hex() => parse_hex(text).ok_or_else(|| {
                 self.refuse_text(text, "pairs of hexadecimal digits, without 0x, were expected")
             }),
             _ if text.is_empty() => Ok(Vec::new()),

@@ -13,6 +13,22 @@ use super::{CqlType, TypeError, date, decimal, float, inet, uuid, varint};
 use crate::hex::push_hex;
 
 impl CqlType {
+    /// Whether the text of a value is that of its bytes.
+    pub(super) fn is_written_in_hex(&self) -> bool {
+        matches!(
+            self,
+            CqlType::Blob
+                | CqlType::Counter
+                | CqlType::List { .. }
+                | CqlType::Set { .. }
+                | CqlType::Map { .. }
+                | CqlType::Vector { .. }
+                | CqlType::PartitionerOrder { .. }
+                | CqlType::ColumnToCollection(_)
+                | CqlType::Custom(_)
+        )
+    }
+
     /// Appends the text of a value; what is not valid has none.
     ///
     /// # Errors
@@ -24,15 +40,7 @@ impl CqlType {
             CqlType::Reversed(base) => return base.write_text(bytes, out),
             CqlType::Composite(kinds) => return Kinds::Listed(kinds).write_text(bytes, out),
             CqlType::DynamicComposite(aliases) => return Kinds::Named(aliases).write_text(bytes, out),
-            CqlType::Blob
-            | CqlType::Counter
-            | CqlType::List { .. }
-            | CqlType::Set { .. }
-            | CqlType::Map { .. }
-            | CqlType::Vector { .. }
-            | CqlType::PartitionerOrder { .. }
-            | CqlType::ColumnToCollection(_)
-            | CqlType::Custom(_) => push_hex(bytes, out),
+            hex if hex.is_written_in_hex() => push_hex(bytes, out),
             CqlType::Empty => {}
             native => {
                 native.validate(bytes)?;

@@ -219,6 +219,12 @@ impl One<'_> {
     ) -> Result<()> {
         let shape = self.encoder.shape;
         let clustering = self.encoder.shape.clustering(clustering)?;
+        if is_insert && write.changes.is_empty() && !shape.is_marked_by_key() {
+            return Err(Error::Usage(format!(
+                "{}: rows of compact storage are there by what is set of them: an insert of the key alone is none",
+                shape.name()
+            )));
+        }
         let (mut statics, mut row) = (Row::new(Clustering::empty()), Row::new(clustering));
         for (name, change) in &write.changes {
             let name = &**name;
@@ -265,7 +271,7 @@ impl One<'_> {
         let (shape, ttl) = (self.encoder.shape, self.ttl);
         if !shape.schema.is_compact {
             row.liveness = Liveness { timestamp: self.timestamp, ttl, local_expiration_time: self.expiry() };
-        } else if shape.model().regulars.first().is_some_and(|column| column.data_type == CqlType::Empty) {
+        } else if shape.is_marked_by_key() {
             row.cells.push(self.cell(0, None, Bytes::default()));
         }
     }

@@ -105,6 +105,12 @@ impl Shape {
         full_name(&self.schema)
     }
 
+    /// Whether a row is there by its key alone. In compact storage the cells make it exist, if only one without a value.
+    pub(super) fn is_marked_by_key(&self) -> bool {
+        let is_empty = |column: &model::Column| column.data_type == CqlType::Empty;
+        !self.schema.is_compact || self.model().regulars.first().is_some_and(is_empty)
+    }
+
     /// The columns as the files have them.
     pub(super) fn model(&self) -> &Schema {
         &self.schema.schema

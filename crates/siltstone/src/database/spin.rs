@@ -24,7 +24,7 @@ pub(super) fn spin<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
         return found;
     }
     let began = Instant::now();
-    while began.elapsed() < PATIENCE {
+    loop {
         for _ in 0..LOOKS {
             std::hint::spin_loop();
             let found = look();
@@ -32,8 +32,10 @@ pub(super) fn spin<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
                 return found;
             }
         }
+        if began.elapsed() >= PATIENCE {
+            return None;
+        }
     }
-    None
 }
 
 #[cfg(test)]
@@ -51,7 +53,10 @@ mod tests {
             }),
             None
         );
-        // With one CPU it is looked once; with more, how often is a matter of who else wants them.
-        assert!(looks == 1 || *HAS_OTHERS, "{looks}");
+        // With more than one CPU, how often is a matter of who else wants them.
+        match *HAS_OTHERS {
+            true => assert!(looks > LOOKS, "{looks}"),
+            false => assert_eq!(looks, 1),
+        }
     }
 }

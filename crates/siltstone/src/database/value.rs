@@ -126,6 +126,10 @@ impl Value {
             (Value::Raw(bytes), _) => Coded::Given(bytes),
             (Value::Text(text), CqlType::Text | CqlType::Ascii) => Coded::Given(text.as_bytes()),
             (Value::Blob(bytes), CqlType::Blob | CqlType::Custom(_)) => Coded::Given(bytes),
+            (Value::Blob(_), CqlType::Text | CqlType::Ascii) => {
+                let what = "bytes are no text: give it as text, or as raw bytes".to_owned();
+                return Err(TypeError::Bytes { kind: "text", what });
+            }
             (Value::Blob(bytes), CqlType::Uuid | CqlType::TimeUuid | CqlType::LexicalUuid) => {
                 Coded::Given(bytes)
             }

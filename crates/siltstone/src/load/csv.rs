@@ -1,6 +1,6 @@
 //! CSV: fields between commas, in quotes where they have commas, quotes or ends of lines in them.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 
 use crate::text_lines::without_mark;
 
@@ -76,7 +76,11 @@ impl<'a> Reader<'a> {
     }
 
     fn read_line(&mut self, text: &mut String) -> io::Result<bool> {
-        let len = self.lines.read_line(text)?;
+        let lines: &mut dyn BufRead = self.lines;
+        let len = lines.take(LONGEST as u64 + 1).read_line(text)?;
+        if len > LONGEST {
+            return Err(io::Error::other(format!("the line is longer than {LONGEST} bytes")));
+        }
         self.bytes += len as u64;
         self.lines_read += u64::from(len > 0);
         Ok(len > 0)

@@ -4,13 +4,15 @@
 //! CREATE TABLE [IF NOT EXISTS] [ks.]t ( column type [STATIC] [MASKED …] [PRIMARY KEY], …, PRIMARY KEY ((a, b), c) )
 //!     [WITH option AND option …]
 //! CREATE TYPE [IF NOT EXISTS] [ks.]t ( field type, … )
-//! ALTER TABLE [ks.]t ADD … | DROP … | WITH …
+//! ALTER TABLE [IF EXISTS] [ks.]t ADD [IF NOT EXISTS] … | DROP [IF EXISTS] … | WITH …
 //! USE ks
 //! ```
 //!
 //! What else would alter a type or the table is an error; all other statements are passed over.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::ops::Range;
 
 use model::CqlType;
 use model::merge::holds;
@@ -106,6 +108,7 @@ pub(super) fn parse_alteration(text: &str) -> Parsed<Alteration> {
     let mut cursor = Cursor::new(text, statement);
     cursor.expect("ALTER")?;
     cursor.expect("TABLE")?;
+    let may_be_missing = cursor.is("IF");
     let (keyspace, table) = Schema::new(text, None, 0).qualified(&mut cursor)?;
     let keyspace = keyspace.ok_or_else(|| cursor.error("the keyspace was expected, as in ks.table"))?;
     let is_drop = cursor.eat("DROP");
@@ -113,7 +116,7 @@ pub(super) fn parse_alteration(text: &str) -> Parsed<Alteration> {
     let tells_time = |pair: &[Token<'_>; 2]| pair[0].is("USING") && pair[1].is("TIMESTAMP");
     let needs_timestamp = is_drop && !statement.array_windows().any(tells_time);
     let text = text[statement[0].at..statement.last().map_or(0, Token::end)].to_owned();
-    Ok(Alteration { table: format!("{keyspace}.{table}"), text, needs_timestamp })
+    Ok(Alteration { table: format!("{keyspace}.{table}"), may_be_missing, text, needs_timestamp })
 }
 
 /// A CQL type in a text, with the error at its place in the text.
@@ -148,6 +151,19 @@ enum About {
     /// A table that is created or altered.
     Table(Qualified),
     Other,
+}
+
+/// A type is made of so many others at the most, those of its user types among them.
+const LARGEST_TYPE: usize = 10_000;
+
+/// Of how many types one is made, itself among them.
+fn size_of(data_type: &CqlType) -> usize {
+    let count = Cell::new(0);
+    data_type.any(&|_| {
+        count.update(|count| count + 1);
+        false
+    });
+    count.get()
 }
 
 /// What the statements so far have said.
@@ -215,10 +231,11 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// `[IF NOT EXISTS] [keyspace.]name`
+    /// `[IF [NOT] EXISTS] [keyspace.]name`
     fn qualified(&self, cursor: &mut Cursor<'_, '_>) -> Parsed<Qualified> {
         if cursor.eat("IF") {
-            ["NOT", "EXISTS"].into_iter().try_for_each(|word| cursor.expect(word))?;
+            cursor.eat("NOT");
+            cursor.expect("EXISTS")?;
         }
         let first = cursor.name()?;
         match cursor.eat(".") {
@@ -229,11 +246,22 @@ impl<'a> Schema<'a> {
 
     fn create_type(&mut self, cursor: &mut Cursor<'_, '_>) -> Parsed<()> {
         let (keyspace, name) = self.qualified(cursor)?;
-        let mut fields = Vec::new();
+        let mut fields: Vec<(String, CqlType)> = Vec::new();
+        let mut size = 1;
         cursor.expect("(")?;
         loop {
             let field = cursor.name()?;
-            fields.push((field, self.data_type(cursor, keyspace.as_deref())?));
+            if fields.iter().any(|(other, _)| *other == field) {
+                return Err(cursor.error(format!("the field {field} is there twice")));
+            }
+            let data_type = self.data_type(cursor, keyspace.as_deref())?;
+            size += size_of(&data_type);
+            if size > LARGEST_TYPE {
+                return Err(
+                    cursor.error(format!("the type {name} is made of more than {LARGEST_TYPE} others"))
+                );
+            }
+            fields.push((field, data_type));
             if !cursor.eat(",") {
                 break;
             }
@@ -293,8 +321,14 @@ impl<'a> Schema<'a> {
 
     /// A column of a table that has been there. From now on one that was dropped may come back, but not as something else: there may be
     /// files that have it as it was. What is of it in older texts is what servers have allowed.
-    fn added(&self, cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
+    fn added(&self, cursor: &mut Cursor<'_, '_>, draft: &mut Draft, may_be_there: bool) -> Parsed<()> {
         self.column(cursor, draft)?;
+        let is_there =
+            |(new, others): (&DraftColumn, &[DraftColumn])| others.iter().any(|other| other.name == new.name);
+        if may_be_there && draft.columns.split_last().is_some_and(is_there) {
+            draft.columns.pop();
+            return Ok(());
+        }
         let Some(new) = draft.columns.last().filter(|_| cursor.offset() >= self.new) else { return Ok(()) };
         let is_other = |old: &&DraftColumn| {
             old.name == new.name && (old.is_static != new.is_static || !holds(&new.data_type, &old.data_type))
@@ -318,14 +352,33 @@ impl<'a> Schema<'a> {
     /// A type: everything up to what may follow one.
     fn data_type(&self, cursor: &mut Cursor<'_, '_>, keyspace: Option<&str>) -> Parsed<CqlType> {
         const BEHIND: [&str; 4] = ["STATIC", "MASKED", ",", ")"];
-        let start = cursor.offset();
+        let (first, start) = (cursor.at, cursor.offset());
         let end =
             cursor.skip_until(|cursor| BEHIND.iter().any(|word| cursor.is(word)) || cursor.is_primary_key());
+        let (other, mut size) = (RefCell::new(None), Cell::new(1));
         let find = |named: Option<&str>, name: &str| {
-            let known = (named.or(keyspace).map(str::to_owned), name.to_owned());
-            self.types.get(&known).cloned()
+            if let (Some(named), Some(keyspace)) = (named, keyspace)
+                && named != keyspace
+            {
+                other.replace(Some(format!(
+                    "a table of {keyspace} has no types of another keyspace, as {named}.{name} is"
+                )));
+                return None;
+            }
+            let known = self.types.get(&(named.or(keyspace).map(str::to_owned), name.to_owned()))?;
+            // Those that one is made of are in it as a whole.
+            size.update(|size| size + known.fields.iter().map(|(_, field)| size_of(field)).sum::<usize>());
+            (size.get() <= LARGEST_TYPE).then(|| known.clone())
         };
-        parse_type(&self.text[start..end.max(start)], start, &find)
+        let parsed = parse_type(&cursor.without_comments(first, start..end.max(start)), start, &find);
+        let is_large = *size.get_mut() > LARGEST_TYPE;
+        match other.into_inner() {
+            Some(what) => Err(Wrong::new(start, what)),
+            None if is_large => {
+                Err(Wrong::new(start, format!("the type is made of more than {LARGEST_TYPE} others")))
+            }
+            None => parsed,
+        }
     }
 
     /// What happens to the table after it was created. A type that is altered would have to be looked at again.
@@ -341,12 +394,20 @@ impl<'a> Schema<'a> {
             return Ok(());
         }
         if cursor.eat("WITH") {
+            let was_compact = draft.is_compact;
             options(cursor, draft)?;
+            if draft.is_compact != was_compact {
+                return Err(cursor.error("COMPACT STORAGE is told where a table is created, and stays"));
+            }
         } else if cursor.eat("ADD") {
+            let may_be_there = cursor.eat("IF");
+            if may_be_there {
+                ["NOT", "EXISTS"].into_iter().try_for_each(|word| cursor.expect(word))?;
+            }
             let in_brackets = cursor.eat("(");
-            self.added(cursor, draft)?;
+            self.added(cursor, draft, may_be_there)?;
             while cursor.eat(",") {
-                self.added(cursor, draft)?;
+                self.added(cursor, draft, may_be_there)?;
             }
             if in_brackets {
                 cursor.expect(")")?;
@@ -360,9 +421,13 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// `DROP a`, `DROP a, b`, `DROP (a, b)`, each maybe `USING TIMESTAMP n`. Without a timestamp it is not known when they were
-/// dropped.
+/// `DROP [IF EXISTS] a`, `DROP a, b`, `DROP (a, b)`, each maybe `USING TIMESTAMP n`. Without a timestamp it is not known when they
+/// were dropped.
 fn drop_columns(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
+    let may_be_missing = cursor.eat("IF");
+    if may_be_missing {
+        cursor.expect("EXISTS")?;
+    }
     let in_brackets = cursor.eat("(");
     let mut names = vec![cursor.name()?];
     while cursor.eat(",") {
@@ -370,6 +435,9 @@ fn drop_columns(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
     }
     if in_brackets {
         cursor.expect(")")?;
+    }
+    if may_be_missing {
+        names.retain(|name| draft.columns.iter().any(|column| column.name == *name));
     }
     draft.dropped_columns.extend(draft.columns.extract_if(.., |column| names.contains(&column.name)));
     if cursor.eat("USING") {
@@ -547,6 +615,16 @@ impl<'t, 'a> Cursor<'t, 'a> {
             1 => Ok(self.tokens[first].content().into_owned()),
             _ => Ok(self.text[start..end].to_owned()),
         }
+    }
+
+    /// What was read since this token, with room in the place of comments: what stands behind these is where it was.
+    fn without_comments(&self, first: usize, part: Range<usize>) -> String {
+        let mut text = String::with_capacity(part.len());
+        for token in &self.tokens[first..self.at] {
+            text.extend(std::iter::repeat_n(' ', token.at - part.start - text.len()));
+            text.push_str(token.text);
+        }
+        text
     }
 
     /// Bytes from the start of the text.

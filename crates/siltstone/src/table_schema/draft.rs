@@ -72,6 +72,10 @@ impl Draft {
                 return Err(format!("the column {} is there twice", column.name));
             }
             check_user_type(column)?;
+            check_counter(column)?;
+            if column.is_static && self.clustering.is_empty() {
+                return Err(format!("{} is static, but there are no clustering columns", column.name));
+            }
         }
         if let Some(name) = self.descending.iter().find(|name| !self.clustering.contains(name)) {
             return Err(format!("{name} has an order, but is no clustering column"));
@@ -93,6 +97,9 @@ impl Draft {
                 kind if kind.is_multi_cell() || kind.is_counter() => {
                     Err(format!("{name} is in the primary key and cannot be a {}", kind.cql_name()))
                 }
+                kind if kind.any(&|part| *part == CqlType::Duration) => Err(format!(
+                    "{name} is in the primary key, where durations, which have no order, cannot be"
+                )),
                 kind => Ok(kind.clone()),
             }
         };
@@ -170,6 +177,15 @@ fn check_user_type(column: &DraftColumn) -> Result<(), String> {
             Err(format!("{}: the field {field} of a type that is not frozen is not either", column.name))
         }
         None => Ok(()),
+    }
+}
+
+/// A counter is a column, not a part of one.
+fn check_counter(column: &DraftColumn) -> Result<(), String> {
+    let of = &column.data_type;
+    match !of.is_counter() && of.any(&|part| *part == CqlType::Counter) {
+        true => Err(format!("{}: counters are not within {}", column.name, of.cql_name())),
+        false => Ok(()),
     }
 }
 

@@ -24,11 +24,12 @@ use crate::json_reader::JsonReader;
 /// What the names of Cassandra's classes begin with.
 const CLASS: &str = "org.apache.cassandra.";
 
-/// The table that a text describes.
-pub(super) fn parse(text: &str, table: Option<&str>) -> Parsed<TableSchema> {
+/// The table that a text describes, in this keyspace unless the text tells another.
+pub(super) fn parse(text: &str, table: Option<&str>, keyspace: Option<&str>) -> Parsed<TableSchema> {
     let whole = 0..text.len();
     let mut members = at(&whole, Members::of_line(text))?;
-    let keyspace = members.take("keyspace").map(|piece| string(text, &piece)).transpose()?;
+    let told = members.take("keyspace").map(|piece| string(text, &piece)).transpose()?;
+    let keyspace = told.or_else(|| keyspace.map(str::to_owned));
     let name = members.take("table").ok_or_else(|| Wrong::new(0, "table is missing"))?;
     let mut reader = Reader { text, types: HashMap::new() };
     let mut draft = Draft { keyspace, table: string(text, &name)?, ..Draft::default() };

@@ -235,6 +235,60 @@ fn a_folder_tells_which_table_it_is() {
     assert!(back.contains("v was dropped as a int: it cannot come back as a text"), "{back}");
 }
 
+/// As Cassandra has it since 4.1, wherever it stands among what tells of tables.
+#[test]
+fn what_may_be_there_or_not_is_followed() {
+    let table = parse(
+        "ALTER TABLE IF EXISTS ks.other ADD x int; CREATE TABLE ks.t (k int PRIMARY KEY, v int, w int);
+         ALTER TABLE IF EXISTS ks.t ADD IF NOT EXISTS (v text, x int);
+         ALTER TABLE ks.t DROP IF EXISTS (w, y) USING TIMESTAMP 7;",
+    );
+    assert_eq!(names(&table.schema.regulars), ["v", "x"]);
+    assert_eq!(table.schema.regulars[0].data_type, CqlType::Int);
+    assert_eq!(table.dropped, [("w".to_owned(), 7)]);
+    let missing = |statement: &str| Alteration::parse(Path::new("schema"), statement).unwrap().may_be_missing;
+    assert!(missing("ALTER TABLE IF EXISTS ks.t ADD x int") && !missing("ALTER TABLE ks.t ADD x int"));
+}
+
+#[test]
+fn comments_may_stand_in_types() {
+    let text = "CREATE TABLE ks.t (k int PRIMARY KEY, m map<text, /* n */ int>, l list<-- of\n int>)";
+    let columns = parse(text).schema.regulars;
+    let kinds: Vec<_> = columns.iter().map(|column| column.data_type.cql_name()).collect();
+    assert_eq!(kinds, ["list<int>", "map<text, int>"]);
+    let wrong = "CREATE TABLE ks.t (k int PRIMARY KEY, m map<text, /* n */ no>)";
+    assert!(error(wrong).starts_with("schema:1:59: "), "{}", error(wrong));
+}
+
+/// What Cassandra has no table for is none here either: no cluster could take its files.
+#[test]
+fn tables_that_cassandra_refuses_are_refused() {
+    for (what, text) in [
+        ("durations", "CREATE TABLE ks.t (k int, d frozen<list<duration>>, PRIMARY KEY (k, d))"),
+        ("static", "CREATE TABLE ks.t (k int PRIMARY KEY, s int static)"),
+        ("counters", "CREATE TABLE ks.t (k int PRIMARY KEY, l list<counter>)"),
+        ("twice", "CREATE TYPE ks.a (x int, x text); CREATE TABLE ks.t (k int PRIMARY KEY)"),
+        ("another keyspace", "CREATE TYPE o.a (x int); CREATE TABLE ks.t (k int PRIMARY KEY, a frozen<o.a>)"),
+        (
+            "COMPACT STORAGE",
+            "CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c)); ALTER TABLE ks.t WITH COMPACT STORAGE",
+        ),
+    ] {
+        assert!(error(text).contains(what), "{}", error(text));
+    }
+}
+
+/// Each has all that it is made of: a few statements would fill the memory.
+#[test]
+fn types_of_types_have_a_size() {
+    let of =
+        |number: usize| format!("CREATE TYPE ks.t{} (a frozen<t{number}>, b frozen<t{number}>);", number + 1);
+    let types: String = (0..30).map(of).collect();
+    let text =
+        format!("CREATE TYPE ks.t0 (a int); {types} CREATE TABLE ks.t (k int PRIMARY KEY, a frozen<t30>)");
+    assert!(error(&text).contains("made of more than 10000 others"), "{}", error(&text));
+}
+
 #[test]
 fn what_is_dropped_is_dropped_at_a_time() {
     let text = |statement: &str| Alteration::parse(Path::new("schema"), statement).unwrap().text_at(7);

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod bounds;
 mod cli;
 mod cli_perf;
 mod cli_tables;
@@ -15,9 +16,11 @@ mod database;
 mod database_random;
 mod differential;
 mod json_rows;
+mod loads;
 mod many_threads;
 mod new_rows;
 mod nothing_is_lost;
+mod readme;
 mod reads;
 mod scanned;
 mod scans;

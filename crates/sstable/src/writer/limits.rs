@@ -6,6 +6,7 @@
 //! | a deletion with a negative timestamp, of a partition or a range | `oa` |
 //! | a shadowable deletion above another one of the same row | any file for Cassandra |
 //! | a column of type vector | the versions before `nb` |
+//! | a type that its name does not tell, as one of a keyspace without a name | all |
 //! | a partition key of more than 65535 bytes, or such a value of a clustering key | all |
 
 use model::time::NO_DELETION_TIME;
@@ -70,10 +71,20 @@ impl Limits {
     }
 
     fn check_schema(&self, schema: &Schema) -> Fits {
-        match types_of(schema).find(|of| !self.version.has_vectors() && has_vector(of)) {
-            Some(of) => Err(format!("version {} has no vectors, such as {}", self.version, of.cql_name())),
-            None => Ok(()),
+        for of in types_of(schema) {
+            if !self.version.has_vectors() && has_vector(of) {
+                return Err(format!("version {} has no vectors, such as {}", self.version, of.cql_name()));
+            }
+            let name = of.to_string();
+            if !CqlType::parse(&name).is_ok_and(|read| read.to_string() == name) {
+                return Err(format!(
+                    "the header of an SSTable cannot tell the type {}: it takes user types of a keyspace whose name is letters, digits and \
+                     underscores, within each other 64 at the most",
+                    of.cql_name()
+                ));
+            }
         }
+        Ok(())
     }
 
     fn check_compression(&self, compression: &Compression) -> Fits {
@@ -213,6 +224,7 @@ fn has_vector(of: &CqlType) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use model::types::UserType;
     use model::{Bytes, Column, PartitionKey, PartitionStart, Position, RangeTombstoneChange};
 
     use super::*;
@@ -234,6 +246,22 @@ mod tests {
         let mut row = Row::new(Clustering::empty());
         change(&mut row);
         Fragment::Row(row)
+    }
+
+    /// The name of the keyspace stands in the header as it is.
+    #[test]
+    fn user_types_are_of_a_keyspace_that_has_a_name() {
+        let of = |keyspace: &str| {
+            let fields = vec![("a".to_owned(), CqlType::Int)];
+            let udt = UserType { keyspace: keyspace.to_owned(), name: "t".to_owned(), fields, frozen: true };
+            let column = Column { name: b"v".as_slice().into(), data_type: CqlType::Udt(Box::new(udt)) };
+            let schema = Schema::new(CqlType::Int, vec![], vec![], vec![column]);
+            limits(Version::Me).check_table(&schema, &WriteOptions::new(Version::Me))
+        };
+        assert_eq!(of("ks_1"), Ok(()));
+        for keyspace in ["", "my ks", "a,b", "a)"] {
+            assert!(of(keyspace).unwrap_err().contains("keyspace"), "{keyspace}");
+        }
     }
 
     #[test]
