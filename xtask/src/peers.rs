@@ -604,8 +604,13 @@ impl Comparison<'_> {
             let [half, all] = [SCANNED, 2 * SCANNED].map(|rows| Dataset { rows, value_size });
             let of_row = |contestant: Contestant| {
                 eprintln!("{}: {all}, loaded, instructions counted", contestant.title);
-                let [fewer, more] = [half, all].map(|dataset| self.program.counted_load(contestant, dataset));
-                Ok(Cell::Thousands((more? - fewer?) / f64::from(all.rows - half.rows) / 1000.0))
+                let counted = |dataset| -> Result<f64> {
+                    let loads =
+                        (0..self.options.runs).map(|_| self.program.counted_load(contestant, dataset));
+                    Ok(median(loads.collect::<Result<_>>()?))
+                };
+                let more = counted(all)? - counted(half)?;
+                Ok(Cell::Thousands(more / f64::from(all.rows - half.rows) / 1000.0))
             };
             table.line(&all.to_string(), LOADED.into_iter().map(of_row).collect::<Result<_>>()?);
         }

@@ -188,7 +188,7 @@ impl FastForward {
         let machine = self.machine.found(shard, &self.data_directory).await?;
         let ran = self.run_groups((shard, machine), groups, output).await;
         drop(in_use);
-        output.finish()?;
+        output.finish(ran.as_ref().err())?;
         ran
     }
 

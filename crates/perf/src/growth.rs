@@ -97,8 +97,9 @@ pub struct Growth {
     #[arg(long, value_enum, default_value = "rows", value_name = "WHAT")]
     along: Along,
 
-    /// Its sizes: up to 200,000,000 rows or partitions, or 100,000 SSTables.
-    #[arg(long, value_delimiter = ',', default_value = "10000,100000,1000000", value_name = "N,N,…",
+    /// Its sizes: up to 200,000,000 rows or partitions, 10,000, 100,000 and 1,000,000 unless others are given; or up to 100,000 SSTables, 1, 10,
+    /// 100 and 1,000.
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ROWS)))]
     sizes: Vec<u32>,
 
@@ -175,7 +176,7 @@ impl Growth {
     /// # Errors
     /// What cannot be read or written; rows that were not found.
     pub fn run(&self, out: &mut (dyn Write + Send)) -> Result<()> {
-        if let Some(size) = self.sizes.iter().find(|size| **size > self.along.most()) {
+        if let Some(size) = self.sizes().iter().find(|size| **size > self.along.most()) {
             let what =
                 format!("--sizes {size}: along {} there are up to {}", self.along.name(), self.along.most());
             return Err(Error::Usage(what));
@@ -197,7 +198,7 @@ impl Growth {
             let mut points = Vec::new();
             let measured = self.measure_all(&shard, out, &mut points).await;
             if self.printing.format == Format::Json {
-                writeln!(out, "{:#}", self.document(machine, &points))?;
+                writeln!(out, "{:#}", self.document(machine, &points, measured.as_ref().err()))?;
             }
             measured
         })?
@@ -210,7 +211,7 @@ impl Growth {
         out: &mut (dyn Write + Send),
         points: &mut Vec<Point>,
     ) -> Result<()> {
-        for &size in &self.sizes {
+        for &size in self.sizes() {
             let point = match self.measure(shard, size).await {
                 Err(_) if interrupted::is_interrupted() => break,
                 measured => measured?,
@@ -223,7 +224,15 @@ impl Growth {
         Ok(())
     }
 
-    fn document(&self, machine: Machine, points: &[Point]) -> Value {
+    fn sizes(&self) -> &[u32] {
+        match (&self.sizes[..], self.along.most()) {
+            ([], MOST_SSTABLES) => &[1, 10, 100, 1000],
+            ([], _) => &[10_000, 100_000, 1_000_000],
+            (sizes, _) => sizes,
+        }
+    }
+
+    fn document(&self, machine: Machine, points: &[Point], wrong: Option<&Error>) -> Value {
         json!({
             "version": PROGRAM,
             "along": self.along.name(),
@@ -234,6 +243,7 @@ impl Growth {
             "direct_io": machine.direct_io,
             "io_uring": machine.io_uring,
             "interrupted": interrupted::is_interrupted(),
+            "error": wrong.map(|error| error.in_words()),
             "points": points.iter().map(Point::json).collect::<Vec<Value>>(),
         })
     }

@@ -49,7 +49,7 @@ Examples:
 Exit codes: 0 if all went well, 1 for errors of operations, bad data and I/O errors, 2 for wrong arguments,
 130 or 143 for an interrupt.")]
 pub struct SimpleQuery {
-    /// Measure writes.
+    /// Measure writes. Where memory has no room for them, SSTables are compacted meanwhile.
     #[arg(long, conflicts_with = "delete")]
     write: bool,
 
@@ -166,6 +166,7 @@ impl SimpleQuery {
                 writeln!(out, "{}", self.filled(&bench))?;
             }
         }
+        bench.begin_compactions();
         let (operated, meters) = (bench.clone(), bench.meters());
         let operation = Rc::new(async move || operated.operate().await);
         let (mut lines, mut first_error) = (Vec::new(), None);
@@ -292,6 +293,7 @@ impl SimpleQuery {
 
     fn document(&self, machine: Machine, measured: &Measured) -> Value {
         let parameters = self.parameters(machine).map(|(_, name, value)| (name.to_owned(), value));
+        let checked = throughput::check(&measured.lines, measured.first_error.as_ref());
         json!({
             "version": VERSION,
             "parameters": parameters.into_iter().collect::<Map<String, Value>>(),
@@ -299,6 +301,7 @@ impl SimpleQuery {
             "sstables": measured.sstables.0,
             "data_bytes": measured.sstables.1,
             "interrupted": interrupted::is_interrupted(),
+            "error": checked.err().map(|error| error.in_words()),
             "stats": Summary::new(&measured.lines).json(),
             "lines": measured.lines.iter().map(Line::json).collect::<Vec<Value>>(),
         })

@@ -245,8 +245,12 @@ impl Summary {
     /// The lines at the end.
     pub(crate) fn text(&self) -> String {
         let (most, least) = self.extremes();
+        let errors = match self.errors {
+            0 => String::new(),
+            errors => format!("errors of all lines: {errors}\n"),
+        };
         format!(
-            "median {}\nmedian absolute deviation: {:.2}\nmaximum: {most:.2}\nminimum: {least:.2}\n",
+            "median {}\nmedian absolute deviation: {:.2}\nmaximum: {most:.2}\nminimum: {least:.2}\n{errors}",
             self.median.text(),
             deviation(&self.rates, middle(&self.rates))
         )
@@ -335,6 +339,8 @@ mod tests {
             "{text}"
         );
         assert_eq!(summary.json()["max tps"], 2000);
+        let failed = Summary::new(&[line(10), Line { errors: 10, ..line(5) }, line(20)]);
+        assert!(failed.text().ends_with("\nerrors of all lines: 10\n"), "{}", failed.text());
     }
 
     #[test]

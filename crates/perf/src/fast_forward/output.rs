@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
-use siltstone::Result;
+use siltstone::{Error, Result};
 use sstable::parts::usage::Usage;
 
 use super::bench::Reading;
@@ -63,11 +63,11 @@ pub trait Output {
     /// What the operating system says.
     fn case(&mut self, case: &Case, summary: &Summary) -> Result<()>;
 
-    /// All have ended.
+    /// All have ended, or this has gone wrong in the group that was begun last.
     ///
     /// # Errors
     /// What the operating system says.
-    fn finish(&mut self) -> Result<()>;
+    fn finish(&mut self, wrong: Option<&Error>) -> Result<()>;
 }
 
 /// Tables of text.
@@ -127,7 +127,7 @@ impl Output for Text<'_> {
         Ok(self.out.flush()?)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _wrong: Option<&Error>) -> Result<()> {
         Ok(self.out.flush()?)
     }
 }
@@ -138,8 +138,9 @@ impl<'a> Json<'a> {
         Json { out, groups: Vec::new(), cases: Vec::new() }
     }
 
-    fn close_group(&mut self) {
+    fn close_group(&mut self, wrong: Option<&Error>) {
         if let Some(group) = self.groups.last_mut() {
+            group["error"] = wrong.map(|error| error.in_words()).into();
             group["cases"] = Value::Array(std::mem::take(&mut self.cases));
             group["interrupted"] = interrupted::is_interrupted().into();
         }
@@ -148,7 +149,7 @@ impl<'a> Json<'a> {
 
 impl Output for Json<'_> {
     fn group(&mut self, group: Group, shape: &Shape, reading: &Reading, fences: &Usage) -> Result<()> {
-        self.close_group();
+        self.close_group(None);
         self.groups.push(json!({
             "version": VERSION,
             "group": group.name(),
@@ -172,8 +173,8 @@ impl Output for Json<'_> {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
-        self.close_group();
+    fn finish(&mut self, wrong: Option<&Error>) -> Result<()> {
+        self.close_group(wrong);
         writeln!(self.out, "{:#}", Value::Array(std::mem::take(&mut self.groups)))?;
         Ok(self.out.flush()?)
     }
@@ -244,7 +245,7 @@ mod tests {
         for case in &group.cases(shape.rows, false)[..2] {
             output.case(case, &Summary::new(vec![figures])).unwrap();
         }
-        output.finish().unwrap();
+        output.finish(None).unwrap();
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) enum Form {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Axis {
     pub(super) label: String,
-    /// Whether each step is ten times the one before.
+    /// Whether equal steps are equal ratios.
     pub(super) is_log: bool,
     /// What stands at 0, 1, 2, …, if these are no numbers.
     pub(super) names: Vec<String>,
@@ -133,13 +133,13 @@ impl Chart {
         let sides = match (self.x.is_log, self.y.is_log) {
             _ if self.form == Form::Bars => return String::new(),
             (false, false) => return String::new(),
-            (true, true) => "Along both sides",
-            (true, false) => "To the right",
-            (false, true) => "Upwards",
+            (true, true) => "Both axes are logarithmic",
+            (true, false) => "The horizontal axis is logarithmic",
+            (false, true) => "The vertical axis is logarithmic",
         };
         let has_zero = self.has_zero(&self.x, |point| point.0) || self.has_zero(&self.y, |point| point.1);
         let zero = if has_zero { ", and 0 has a place of its own at the edge" } else { "" };
-        format!(" {sides} each step is ten times the one before{zero}.")
+        format!(" {sides}{zero}.")
     }
 
     /// Whether one of its axes is of tens and has to have a place for 0, to which these do not lead. A bar of 0 has no height.
@@ -318,7 +318,7 @@ mod tests {
             Chart { x, y, lines: vec![line(points)], ..Chart::default() }.drawable()
         };
         let without = of(&[(1.0, 1.0), (2.0, 100.0)]);
-        assert_eq!(without.told(), " Upwards each step is ten times the one before.");
+        assert_eq!(without.told(), " The vertical axis is logarithmic.");
         let with =
             of(&[(1.0, 1.0), (2.0, 100.0), (3.0, 0.0), (4.0, -5.0), (5.0, f64::INFINITY), (6.0, f64::NAN)]);
         assert_eq!(with.lines[0].points, [(1.0, 1.0), (2.0, 100.0), (3.0, 0.0)]);

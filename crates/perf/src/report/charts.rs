@@ -77,7 +77,10 @@ fn reading(run: &Value) -> String {
         (run["io_uring"] == false, " Read by a pool of threads, without io_uring."),
         (run["interrupted"] == true, " Interrupted: this is what was found by then."),
     ];
-    parts.into_iter().filter(|(is_so, _)| *is_so).map(|(_, told)| told).collect()
+    let parts = parts.into_iter().filter(|(is_so, _)| *is_so).map(|(_, told)| told.to_owned());
+    let wrong =
+        run["error"].as_str().map(|error| format!(" It went wrong, and this is no good figure: {error}."));
+    parts.chain(wrong).collect()
 }
 
 /// A line of our own.

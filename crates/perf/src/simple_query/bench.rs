@@ -141,6 +141,12 @@ impl Bench {
         Ok(())
     }
 
+    /// From now on SSTables that writes leave are compacted beside them: with little memory there would be thousands. What is only read stays
+    /// as it was filled in.
+    pub fn begin_compactions(&self) {
+        self.store.begin_compactions();
+    }
+
     /// One operation, on a partition by chance.
     ///
     /// # Errors
@@ -271,7 +277,7 @@ impl Setup {
                 ..AdmissionOptions::default()
             },
             compaction: CompactionOptions {
-                background: false,
+                background: self.mode != Mode::Read,
                 bytes_per_second: None,
                 ..CompactionOptions::default()
             },
