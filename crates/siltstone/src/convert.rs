@@ -80,6 +80,18 @@ impl Target {
             row_filter: true,
         }
     }
+
+    /// How it is written, as far as no source and no table says: without them, as a new SSTable of this version is.
+    pub(crate) fn write_options(&self) -> WriteOptions {
+        WriteOptions {
+            column_index_size: self.column_index_size,
+            fences: self.fences,
+            bloom_pages: self.bloom_pages,
+            row_filter: self.row_filter,
+            family: self.family,
+            ..WriteOptions::new(self.version)
+        }
+    }
 }
 
 /// How far a conversion is.
@@ -255,20 +267,12 @@ pub(crate) async fn options(tables: &Tables, target: &Target) -> Result<WriteOpt
     };
     Ok(WriteOptions {
         compression: compression(tables, target),
-        column_index_size: target.column_index_size,
-        fits_blocks: false,
         bloom_filter_fp_chance: target.bloom_filter_fp_chance.unwrap_or(validation.filter_fp_chance),
         min_index_interval: min_index_interval.max(1),
-        fences: target.fences,
-        bloom_pages: target.bloom_pages,
-        row_filter: target.row_filter,
-        level: 0,
-        repaired_at: 0,
-        pending_repair: None,
-        family: target.family,
         // A row of a single SSTable is never changed: what cannot be told of it is refused.
         keeps_greater_deletion: tables.tables().len() > 1,
         partitioner: validation.partitioner,
+        ..target.write_options()
     })
 }
 

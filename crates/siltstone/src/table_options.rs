@@ -31,7 +31,7 @@ const OF_COMPRESSORS: [&str; 3] = ["compression_level", "lz4_compressor_type", "
 /// [`Error::File`] where an option of the table is none.
 pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Result<WriteOptions> {
     let wrong = |what: String| Error::file(path, format!("table {}: {what}", table.table));
-    let defaults = WriteOptions::new(target.version);
+    let defaults = target.write_options();
     let fp_chance = number(&table.options, "bloom_filter_fp_chance").map_err(wrong)?;
     let interval = number(&table.options, "min_index_interval").map_err(wrong)?;
     Ok(WriteOptions {
@@ -42,22 +42,12 @@ pub fn write_options(path: &Path, table: &TableSchema, target: &Target) -> Resul
             TargetCompression::None => None,
             TargetCompression::Some(compression) => Some(compression.clone()),
         },
-        column_index_size: target.column_index_size,
-        fits_blocks: false,
         bloom_filter_fp_chance: target
             .bloom_filter_fp_chance
             .or(fp_chance)
             .unwrap_or(defaults.bloom_filter_fp_chance),
         min_index_interval: target.min_index_interval.or(interval).unwrap_or(defaults.min_index_interval),
-        fences: target.fences,
-        bloom_pages: target.bloom_pages,
-        row_filter: target.row_filter,
-        level: 0,
-        repaired_at: 0,
-        pending_repair: None,
-        family: target.family,
-        keeps_greater_deletion: false,
-        partitioner: defaults.partitioner,
+        ..defaults
     })
 }
 

@@ -46,6 +46,7 @@ use crate::cache::cached_file::CachedFile;
 use crate::component::{Component, Descriptor};
 use crate::data::chunk::DataFile;
 use crate::data::reader::Data;
+use crate::index::INDEX_STEP;
 use crate::opener::Opener;
 use crate::parts::digest::Digest;
 use crate::parts::filter::Filter;
@@ -53,9 +54,6 @@ use crate::parts::statistics::Statistics;
 use crate::parts::summary::Summary;
 use crate::sstable::OpenOptions;
 use crate::{Result, Version};
-
-/// Index.db is read this many bytes at a time.
-const INDEX_STEP: u64 = 64 << 10;
 
 /// Checks the SSTable that the file at `path`, any of its components, belongs to.
 ///

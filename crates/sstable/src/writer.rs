@@ -216,7 +216,7 @@ impl SSTableWriter {
             Partitioner::Local => Validator::new(schema).by_key_order(schema),
         };
         let version = sealer.descriptor().version;
-        let codec = RowCodec::new(schema, minima(&encoding), version);
+        let codec = RowCodec::new(schema, Minima::from(&encoding), version);
         SSTableWriter {
             sealer,
             schema: schema.clone(),
@@ -657,14 +657,6 @@ impl Files {
         let index = IndexWriter::new(file, spools, version, fences, rows);
         let hashes = Spool::new(disk, sealer.spool_path(&Component::Filter, HASHES));
         Ok(Files { data, index, hashes })
-    }
-}
-
-fn minima(encoding: &EncodingStats) -> Minima {
-    Minima {
-        timestamp: encoding.min_timestamp,
-        local_deletion_time: encoding.min_local_deletion_time,
-        ttl: encoding.min_ttl,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+
 use crate::Result;
 
 /// From this many bytes on, an output is no message. Java's traces are long.
@@ -47,7 +49,16 @@ pub fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("the errors are text")
 }
 
-/// The same without what benchmarks say where no file can be read past the page cache, which is the file system's.
+/// What a command that went well printed as JSON, a line each.
+///
+/// # Panics
+/// If it has failed, or a line is no JSON.
+pub fn json_lines(output: &Output) -> Vec<Value> {
+    assert_eq!(code(output), 0, "{}", stderr(output));
+    stdout(output).lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+}
+
+/// What a command says of errors, without what benchmarks say where no file can be read past the page cache, which is the file system's.
 ///
 /// # Panics
 /// If it is not UTF-8.

@@ -15,9 +15,12 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-/// Where fixtures are, from this crate's folder: those of the project, and a larger collection beside it.
-/// Either may be missing.
+/// Where fixtures are, from this crate's folder: those of the project, which are always there, and a larger collection beside it, which may
+/// be missing.
 const ROOTS: [&str; 2] = ["../../fixtures", "../../../shared/fixtures"];
+
+/// So many SSTables are in the repository, or more: a sweep over fewer would be told as if it had tried all.
+const AT_LEAST: usize = 150;
 
 /// Cassandra's `sstabledump` gives up on these without an error of its own: on a clustering value that is
 /// null, and on index tables whose key it takes for one of another type.
@@ -35,7 +38,9 @@ pub struct Fixture {
 }
 
 /// All fixtures, those of both collections.
-/// Empty, with a note on stdout, where there are none.
+///
+/// # Panics
+/// If those of the repository are not there.
 pub fn all() -> Vec<Fixture> {
     let mut fixtures: Vec<Fixture> = Vec::new();
     for root in roots() {
@@ -44,15 +49,23 @@ pub fn all() -> Vec<Fixture> {
         files.sort();
         fixtures.extend(files.iter().map(|data| Fixture::new(&root, data)));
     }
-    if fixtures.is_empty() {
-        println!("skipped: there are no fixtures");
-    }
+    let own = fixtures.iter().filter(|fixture| fixture.data.starts_with(repository())).count();
+    assert!(own >= AT_LEAST, "the repository has but {own} fixtures");
     fixtures
 }
 
-/// The folder of a table, such as `cassandra/nb/small/sstables/coll`, where it is there; otherwise a note on
-/// stdout tells.
-pub fn table(path: &str) -> Option<PathBuf> {
+/// The folder of a table of the repository, such as `cassandra/nb/small/sstables/coll`.
+///
+/// # Panics
+/// If it is not there.
+pub fn table(path: &str) -> PathBuf {
+    let folder = repository().join(path);
+    assert!(folder.is_dir(), "the fixture {path} is not there");
+    folder
+}
+
+/// The folder of a table of either collection, where it is there; otherwise a note on stdout tells.
+pub fn optional(path: &str) -> Option<PathBuf> {
     let found = roots().map(|root| root.join(path)).find(|folder| folder.is_dir());
     if found.is_none() {
         println!("skipped: the fixture {path} is not there");
@@ -62,6 +75,9 @@ pub fn table(path: &str) -> Option<PathBuf> {
 
 /// The folders of sets whose rows are known, such as `cassandra/nb/small`: they have `expected/`, `schema.cql` and
 /// `info.json`. A set of both collections comes twice, each time with the tables of one.
+///
+/// # Panics
+/// If those of the repository are not there.
 pub fn sets_with_rows() -> Vec<PathBuf> {
     let folders = |root: PathBuf| {
         let versions = fs::read_dir(root.join("cassandra")).into_iter().flatten().flatten();
@@ -70,15 +86,22 @@ pub fn sets_with_rows() -> Vec<PathBuf> {
     let mut sets: Vec<PathBuf> = roots().flat_map(folders).map(|set| set.path()).collect();
     sets.retain(|set| set.join("expected").is_dir());
     sets.sort();
-    if sets.is_empty() {
-        println!("skipped: there are no sets whose rows are known");
-    }
+    let own = sets.iter().filter(|set| set.starts_with(repository())).count();
+    assert!(own >= 2, "the repository has but {own} sets whose rows are known");
     sets
 }
 
 /// The folders of the collections that are there.
 pub fn roots() -> impl Iterator<Item = PathBuf> {
-    ROOTS.into_iter().filter_map(|root| Path::new(env!("CARGO_MANIFEST_DIR")).join(root).canonicalize().ok())
+    ROOTS.into_iter().filter_map(root)
+}
+
+fn repository() -> PathBuf {
+    root(ROOTS[0]).expect("the repository has fixtures")
+}
+
+fn root(root: &str) -> Option<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(root).canonicalize().ok()
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -8,6 +8,7 @@
 //! | [`fixtures`] | SSTables that other databases wrote |
 //! | [`gather`] | streams to their ends |
 //! | [`generate`] | random tables, and random writes to them |
+//! | [`int_rows`] | keys of tables of numbers |
 //! | [`json`] | what Cassandra's dumps and ours have in common |
 //! | [`oracle`] | a table as plain as can be |
 //! | [`selected`] | rows as a `SELECT` gives them |
@@ -19,6 +20,7 @@ pub mod command;
 pub mod fixtures;
 pub mod gather;
 pub mod generate;
+pub mod int_rows;
 pub mod json;
 pub mod oracle;
 pub mod selected;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
@@ -86,20 +86,6 @@ fn dumped(folder: &Path, paths: &[&str]) -> Vec<String> {
         lines.extend(stdout(&output).lines().map(strip));
     }
     lines
-}
-
-fn fixture(table: &str) -> Option<PathBuf> {
-    fixtures::table(&format!("cassandra/{table}"))
-}
-
-#[test]
-fn help_has_examples() {
-    for command in ["convert", "write", "split"] {
-        let output = on(Path::new(""), &[command, "--help"]);
-        assert_good(&output);
-        assert!(stdout(&output).contains(&format!("Examples:\n  siltstone sstable {command} ")));
-        assert!(stdout(&output).contains("\nExit codes: 0 if all "));
-    }
 }
 
 #[test]
@@ -343,7 +329,7 @@ fn what_a_version_cannot_hold_is_not_converted() {
 
 #[test]
 fn real_tables_are_split_as_they_were_written() {
-    let Some(source) = fixture("me/small/sstables/comp_deflate") else { return };
+    let source = fixtures::table("cassandra/me/small/sstables/comp_deflate");
     let folder = tempfile::tempdir().unwrap();
     let source = source.join("me-1-big-Data.db");
     let source = source.to_str().unwrap();

@@ -252,8 +252,16 @@ fn any_number_of_shards_opens_what_another_has_written() {
             assert_eq!(scanned(&table, limit), expected, "{shards}");
         }
         table.write(Write::insert(1000 + shards as i32, 1)).wait().unwrap();
+        let is_there = |row: &String| expected.contains(row);
+        let written = scanned(&table, 1000);
+        // The last number of shards has been tried before, and its row is written again.
+        let new: Vec<&str> = written.iter().filter(|row| !is_there(row)).map(String::as_str).collect();
+        let row = format!(r#"{{"k":{},"c":1,"s":null,"tags":null,"v":null}}"#, 1000 + shards);
+        assert!(written.contains(&row) && new.iter().all(|new| *new == row), "{new:?}");
+        assert_eq!(written.len(), expected.len() + new.len());
         table.compact().wait().unwrap();
-        expected = scanned(&table, 1000);
+        assert_eq!(scanned(&table, 1000), written, "{shards}");
+        expected = written;
         database.close().wait().unwrap();
     }
     assert_eq!(expected.len(), 64);
@@ -616,14 +624,60 @@ fn metrics_are_text() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(folder.path(), 2);
     let table = database.create_table(CREATE).wait().unwrap();
-    table.write(Write::insert(1, 1)).wait().unwrap();
+    table.write((0..40).map(|k| Write::insert(k, 1)).collect::<Batch>()).wait().unwrap();
     table.flush().wait().unwrap();
     let text = database.metrics().wait().unwrap();
-    assert!(
-        text.contains("# TYPE siltstone_sstables gauge\nsiltstone_sstables{shard=\"0\",table=\"ks.t\"} "),
-        "{text}"
-    );
+    let sstables = "# TYPE siltstone_sstables gauge\nsiltstone_sstables{shard=\"0\",table=\"ks.t\"} 1\n\
+        siltstone_sstables{shard=\"1\",table=\"ks.t\"} 1\n";
+    assert!(text.contains(sstables), "{text}");
     assert_eq!(text.matches("siltstone_commit_log_bytes{").count(), 2);
+    let mut told = "";
+    for line in text.lines() {
+        match line.strip_prefix("# TYPE ").and_then(|rest| rest.split(' ').next()) {
+            Some(name) => told = name,
+            None if line.starts_with("# HELP ") => {}
+            None => {
+                let (name, value) = line.strip_prefix(told).and_then(|rest| rest.rsplit_once(' ')).unwrap();
+                assert!(name.starts_with("{shard=\"") && value.parse::<u64>().is_ok(), "{line}");
+            }
+        }
+    }
+}
+
+/// What they are before something is done, and after it.
+#[test]
+fn metrics_count_what_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let of = |name: &str| metric(&database, &format!("siltstone_{name}{{"));
+    let rows = |from: i32| (from..from + 40).map(|k| Write::insert(k, 1)).collect::<Batch>();
+    assert_eq!((of("memtable_bytes"), of("sstables")), (0, 0));
+    let synced = of("syncs_total");
+    table.write(rows(0)).wait().unwrap();
+    assert!(of("memtable_bytes") > 0 && of("syncs_total") > synced);
+    let written = of("write_bytes_total");
+    table.flush().wait().unwrap();
+    assert!(of("write_bytes_total") > written && of("write_requests_total") > 0);
+    table.write(rows(20)).wait().unwrap();
+    table.flush().wait().unwrap();
+    assert_eq!((of("memtable_bytes"), of("sstables"), of("compactions_total")), (0, 2, 0));
+
+    let slice = || assert_eq!(table.slice(7, Slice::all()).wait().unwrap().rows.len(), 1);
+    let row_cache = || ["hits", "misses"].map(|what| of(&format!("row_cache_{what}_total")));
+    let (read, before) = (of("read_requests_total"), row_cache());
+    slice();
+    let (cold, missed) = (of("read_requests_total"), row_cache());
+    assert!(cold > read && of("row_cache_bytes") > 0);
+    slice();
+    assert_eq!((of("read_requests_total"), of("reads_running"), of("reads_memory_bytes")), (cold, 0, 0));
+    assert_eq!((missed, row_cache()), ([before[0], before[1] + 1], [before[0] + 1, before[1] + 1]));
+
+    table.compact().wait().unwrap();
+    assert_eq!((of("sstables"), of("compactions_total"), of("compactions_failed_total")), (1, 1, 0));
+    let (from, into) = (of("compacted_bytes_total"), of("compacted_into_bytes_total"));
+    assert!(0 < into && into < from, "{from} bytes became {into}");
+    assert_eq!((of("reads_waited_total"), of("reads_refused_total")), (0, 0));
 }
 
 #[test]

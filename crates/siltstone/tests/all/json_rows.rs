@@ -19,7 +19,8 @@ const LEFT_OUT: [(&str, &str); 2] = [
 
 const NOW: i64 = 2_000_000_000;
 
-async fn lines(table: &Rc<SSTable>) -> String {
+/// The dump of an SSTable as lines of JSON.
+pub(crate) async fn lines(table: &Rc<SSTable>) -> String {
     let mut text = Vec::new();
     Dump::new(table, Format::JsonLines, NOW).all(&mut text, &mut |_| {}).await.unwrap();
     String::from_utf8(text).unwrap()

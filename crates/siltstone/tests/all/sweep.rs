@@ -60,6 +60,7 @@ fn dumps_are_cassandras() {
         .collect();
     let dumped = fixtures.iter().filter(|fixture| fixture.dump.is_some()).count();
     println!("{} fixtures, of which {dumped} are compared", fixtures.len());
+    assert!(dumped >= 150, "{dumped}");
     assert!(failures.is_empty(), "{} of {} fail:\n{}", failures.len(), fixtures.len(), failures.join("\n"));
 }
 

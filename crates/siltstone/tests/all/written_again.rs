@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use runtime::{Cache, Disk, Shard, SimOptions, run_simulated};
 use siltstone::convert::Target;
-use siltstone::dump::{Dump, Format};
 use siltstone::table_options::write_options;
 use siltstone::table_schema::TableSchema;
 use siltstone::write::{Input, Job, write};
@@ -16,6 +15,7 @@ use sstable::data::chunk::Care;
 use sstable::{OpenOptions, SSTable, WriteOptions};
 use testkit::fixtures::{self, Fixture};
 
+use crate::json_rows::lines;
 use crate::schemas::described;
 
 /// Fixtures that are not written again, each for a reason.
@@ -40,8 +40,6 @@ const MOST_DATA: u64 = 2 << 20;
 /// The size of index blocks that all nodes were told to use, in bytes.
 const COLUMN_INDEX_SIZE: u32 = 4 << 10;
 
-const NOW: i64 = 2_000_000_000;
-
 /// Copies the files of a fixture to the disk of the shard, which is simulated: that makes nothing durable, and is fast.
 fn put_on_disk(shard: &Shard, fixture: &Fixture) {
     let disk = shard.disk().as_simulated().unwrap();
@@ -53,12 +51,6 @@ fn put_on_disk(shard: &Shard, fixture: &Fixture) {
 
 async fn open(shard: &Shard, data: &Path) -> Rc<SSTable> {
     SSTable::open(shard.disk(), data, &OpenOptions::new(Cache::new(1 << 20))).await.unwrap()
-}
-
-async fn lines(table: &Rc<SSTable>) -> String {
-    let mut text = Vec::new();
-    Dump::new(table, Format::JsonLines, NOW).all(&mut text, &mut |_| {}).await.unwrap();
-    String::from_utf8(text).unwrap()
 }
 
 /// The lines without the member that tells where each stands.

@@ -18,13 +18,10 @@ use runtime::{Ahead, File, IoError, Task, Window, buffer_of, reuse};
 use super::read_ahead::PAGE;
 use super::sums::{BadSum, Sums, Units};
 use crate::parts::chunk_pages::{ChunkPlaces, Places, PlacesAtHand};
-use crate::parts::compression_info::{Chunks, CompressionInfo, Compressor};
+use crate::parts::compression_info::{CHUNK_CRC, Chunks, CompressionInfo, Compressor};
 use crate::parts::crc::Crc;
 use crate::parts::crc_pages::{CrcPages, SumsAtHand};
 use crate::{Error, Result};
-
-/// The CRC32 behind each compressed chunk, in bytes.
-const CHUNK_CRC: u64 = 4;
 
 /// Less than this makes no request smaller, whatever a file is aligned to. Bytes.
 const SECTOR: u64 = 512;

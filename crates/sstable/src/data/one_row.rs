@@ -89,7 +89,7 @@ impl Data {
             Ok(RowAt::Row(Ordering::Greater, end)) => {
                 let is_sound = match codec.lead(source, at, &mut Clustering::default()) {
                     Ok((Lead::Row(lead), _)) => {
-                        let row = || Passed::row(codec, &source.owner[lead.values_at(at)..lead.body.start]);
+                        let row = || Passed::row(codec, lead.values(&source, at));
                         self.may_follow(source, end, row)
                     }
                     _ => false,

@@ -54,7 +54,7 @@ impl Data {
     pub fn new(file: DataFile, statistics: &Statistics, version: Version) -> Data {
         let schema = Rc::new(statistics.header.schema.clone());
         let partitioner = statistics.validation.partitioner;
-        let codec = RowCodec::new(&schema, Data::minima(statistics), version);
+        let codec = RowCodec::new(&schema, Minima::from(&statistics.header.encoding), version);
         Data { file, codec, schema, partitioner, slack: Slack::default(), habit: RowHabit::default() }
     }
 
@@ -80,9 +80,7 @@ impl Data {
             return true;
         }
         let next = match self.codec.lead(source, at, &mut Clustering::default()) {
-            Ok((Lead::Row(lead), _)) => {
-                Passed::row(&self.codec, &source.owner[lead.values_at(at)..lead.body.start])
-            }
+            Ok((Lead::Row(lead), _)) => Passed::row(&self.codec, lead.values(&source, at)),
             Ok((Lead::Marker(marker), _)) => Passed::At(marker.position),
             Ok((Lead::End, _)) | Err(_) => return true,
         };
@@ -93,16 +91,6 @@ impl Data {
     pub(crate) fn cut_short(&self) -> Error {
         let what = "it does not end with the last partition that the index tells of: one of the two is cut short, Data.db most likely";
         Error::corrupt(self.file.path(), self.file.len(), what)
-    }
-
-    /// What the rows of a file with these statistics are coded relative to.
-    pub fn minima(statistics: &Statistics) -> Minima {
-        let encoding = &statistics.header.encoding;
-        Minima {
-            timestamp: encoding.min_timestamp,
-            local_deletion_time: encoding.min_local_deletion_time,
-            ttl: encoding.min_ttl,
-        }
     }
 }
 
@@ -602,13 +590,13 @@ impl DataReader {
         let order = self.plan.slice().map(|slice| self.data.order_at_end(&row.clustering, slice));
         if order == Some(Ordering::Greater) {
             let (source, _) = self.window.source();
-            let row = || Passed::row(&self.data.codec, &source.owner[lead.values_at(at)..lead.body.start]);
+            let row = || Passed::row(&self.data.codec, lead.values(&source, at));
             self.in_order(self.data.may_follow(source, end, row))?;
             return Ok(Step::Behind);
         }
         if order.is_some() {
             let (source, _) = self.window.source();
-            let row = &source.owner[lead.values_at(at)..lead.body.start];
+            let row = lead.values(&source, at);
             let is_behind = self.passed.pass_row(row, &self.data.codec, &self.data.schema);
             self.in_order(is_behind)?;
         }

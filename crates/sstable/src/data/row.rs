@@ -165,6 +165,11 @@ impl RowLead {
     pub(super) fn values_at(&self, at: usize) -> usize {
         at + 1 + usize::from(self.flags & flag::EXTENDED != 0)
     }
+
+    /// The bytes of its clustering values, or of its size where it has none.
+    pub(super) fn values<'a>(&self, source: &'a Source<'_>, at: usize) -> &'a [u8] {
+        &source.owner[self.values_at(at)..self.body.start]
+    }
 }
 
 /// A range tombstone marker.

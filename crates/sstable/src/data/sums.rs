@@ -13,11 +13,8 @@ use std::rc::Rc;
 
 use crc32fast::Hasher;
 
-use crate::parts::compression_info::CompressionInfo;
+use crate::parts::compression_info::{CHUNK_CRC, CompressionInfo};
 use crate::parts::crc::Crc;
-
-/// The CRC32 behind each compressed chunk, in bytes.
-const CHUNK_CRC: u64 = 4;
 
 /// What has a checksum of its own.
 #[derive(Clone, Debug)]

@@ -33,7 +33,7 @@ const MAX_CHUNK_LEN: u32 = 16 << 20;
 /// The max compressed length of files in which no chunk is raw.
 const NEVER_RAW: u32 = i32::MAX as u32;
 /// The CRC32 behind each chunk, in bytes.
-const CHUNK_CRC: u64 = 4;
+pub(crate) const CHUNK_CRC: u64 = 4;
 /// The longest chunk of no data, in bytes on disk. LZ4 takes 9 of them, Zstd up to 17.
 const MAX_EMPTY_CHUNK: u64 = 64;
 

@@ -98,9 +98,25 @@ fn bloom_pages(data: &Path) -> PathBuf {
     Descriptor::parse(data).unwrap().path_of(&Component::BloomPages)
 }
 
-async fn bytes_of(disk: &Disk, path: &Path) -> Vec<u8> {
+pub(super) async fn bytes_of(disk: &Disk, path: &Path) -> Vec<u8> {
     let file = disk.open(path, FILTER_IO).await.unwrap();
     file.read_exact_at(0, file.len() as usize).await.unwrap().to_vec()
+}
+
+/// A file of pages, damaged in all ways: bits flipped, cut off, with pages that are sound but stand elsewhere.
+pub(super) fn damaged(sound: &[u8]) -> Vec<Vec<u8>> {
+    let flipped = |at: usize| {
+        let mut bytes = sound.to_vec();
+        bytes[at] ^= 1 << (at % 8);
+        bytes
+    };
+    let mut damaged: Vec<Vec<u8>> = (0..sound.len()).step_by(PAGE / 3 + 7).map(flipped).collect();
+    damaged.extend([0, 1, PAGE, sound.len() - PAGE, sound.len() - 1].map(|len| sound[..len].to_vec()));
+    // Pages in the place of each other are sound, each for itself.
+    let (first, rest) = sound.split_at(PAGE);
+    damaged.push([&rest[..PAGE], first, &rest[PAGE..]].concat());
+    damaged.push([sound, first].concat());
+    damaged
 }
 
 /// The problems and notes of a verification that name the pages.
@@ -179,20 +195,7 @@ fn damaged_pages_change_no_answer() {
         let data = write(disk, 1, 0..PARTITIONS, with_pages()).await;
         let path = bloom_pages(&data);
         let sound = bytes_of(disk, &path).await;
-        let mut damaged: Vec<Vec<u8>> = (0..sound.len())
-            .step_by(PAGE / 3 + 7)
-            .map(|at| {
-                let mut bytes = sound.clone();
-                bytes[at] ^= 1 << (at % 8);
-                bytes
-            })
-            .collect();
-        damaged.extend([0, 1, PAGE, sound.len() - PAGE, sound.len() - 1].map(|len| sound[..len].to_vec()));
-        // Pages in the place of each other are sound, each for itself.
-        let (first, rest) = sound.split_at(PAGE);
-        damaged.push([&rest[..PAGE], first, &rest[PAGE..]].concat());
-        damaged.push([&sound[..], &sound[..PAGE]].concat());
-        for (number, bytes) in damaged.into_iter().enumerate() {
+        for (number, bytes) in damaged(&sound).into_iter().enumerate() {
             files.add_file(&path, bytes);
             for cache in [0, 30 << 10, 4 << 20] {
                 let table = open(disk, &data, cache, true).await;

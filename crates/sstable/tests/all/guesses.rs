@@ -9,13 +9,14 @@ use std::rc::Rc;
 use model::key::murmur3;
 use model::time::NO_DELETION_TIME;
 use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
-    PartitionKey, PartitionStart, Position, Row, Schema, Slice,
+    Bytes, Cell, CellValue, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness, PartitionKey,
+    PartitionStart, Position, Row, Schema, Slice,
 };
 use runtime::{Cache, Disk, IoCount, Shard, ShardOptions};
 use siltstone_sstable::component::{Component, DATA_IO, Descriptor};
 use siltstone_sstable::parts::statistics::EncodingStats;
 use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, SSTableWriter, Version, WriteOptions};
+use testkit::int_rows::clustering;
 
 const ROWS: usize = 20_000;
 
@@ -48,10 +49,6 @@ fn uneven(longest: usize) -> Vec<Shape> {
 
 fn key() -> PartitionKey {
     PartitionKey::new(Bytes::from(b"large".to_vec()))
-}
-
-fn clustering(key: i32) -> Clustering {
-    [key.to_be_bytes().to_vec()].into_iter().collect()
 }
 
 fn row(&(key, len): &Shape) -> Fragment {

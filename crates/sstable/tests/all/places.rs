@@ -10,14 +10,16 @@ use std::rc::Rc;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader,
-    PartitionKey, PartitionStart, Position, RangeTombstoneChange, Row, Schema, Slice,
+    PartitionStart, Position, RangeTombstoneChange, Row, Schema, Slice,
 };
 use runtime::{Cache, Disk, IoStats, Shard, SimOptions};
 use siltstone_sstable::component::{Component, DATA_IO, Descriptor, FENCES_IO, INDEX_IO};
 use siltstone_sstable::parts::compression_info::{Compression, Compressor};
 use siltstone_sstable::parts::statistics::EncodingStats;
-use siltstone_sstable::parts::usage::Usage;
 use siltstone_sstable::{OpenOptions, ReadOptions, Result, SSTable, SSTableWriter, Version, WriteOptions};
+use testkit::int_rows::{clustering, key};
+
+use super::fences::is_in_use;
 
 const CACHE: usize = 64 << 20;
 
@@ -30,10 +32,6 @@ enum Shape {
     Partitions,
 }
 
-fn key(number: i32) -> PartitionKey {
-    PartitionKey::new(Bytes::from(number.to_be_bytes().to_vec()))
-}
-
 fn cell(value: Vec<u8>) -> Cell {
     let value = CellValue::Value(Bytes::from(value));
     Cell { column: 0, ttl: 0, timestamp: 7, local_deletion_time: NO_DELETION_TIME, path: None, value }
@@ -42,10 +40,6 @@ fn cell(value: Vec<u8>) -> Cell {
 fn row(clustering: Clustering, number: i32, len: usize) -> Row {
     let value = (0..len).map(|at| (number as usize * 7 + at * at) as u8).collect();
     Row { cells: vec![cell(value)], ..Row::new(clustering) }
-}
-
-fn clustering(number: i32) -> Clustering {
-    [number.to_be_bytes().to_vec()].into_iter().collect()
 }
 
 impl Shape {
@@ -131,13 +125,10 @@ async fn read(
     Ok(Some(fragments))
 }
 
-fn in_simulation(seed: u64, test: impl AsyncFnOnce(&Shard) + Send) {
+/// Runs on a simulated disk, whose reads are cut short now and then.
+pub(super) fn in_simulation(seed: u64, test: impl AsyncFnOnce(&Shard) + Send) {
     let options = SimOptions { seed, short_read_chance: 0.02, alignment: 512, ..SimOptions::default() };
     runtime::run_simulated(options, async |shard: Shard| test(&shard).await).unwrap();
-}
-
-fn is_in_use(table: &SSTable) -> bool {
-    matches!(table.fences_state(), Usage::InUse { .. })
 }
 
 fn compressions(version: Version) -> Vec<Option<Compression>> {

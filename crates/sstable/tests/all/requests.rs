@@ -14,8 +14,11 @@ use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, Search};
 
 use super::fences;
 
-/// The most requests to the index, for a row in the middle of 200,000: see docs/performance/reads.md.
-const MOST_INDEX_REQUESTS: u64 = 4;
+/// The requests to the index for this row in the middle, cold, as docs/performance/reads.md has them: of 200,000 rows there are 68 KB of
+/// blocks, of 20,000 so few that they come with the page of the entry.
+fn index_requests(row: i32) -> u64 {
+    if row > 10_000 { 4 } else { 1 }
+}
 
 /// Tables with a large partition, each with the clustering values of two neighbours in its middle.
 fn tables() -> impl Iterator<Item = (PathBuf, [i32; 2])> {
@@ -87,7 +90,7 @@ fn check(options: ShardOptions) {
                 let first = read(&shard, &table, row, options).await;
                 let name = path.display();
                 assert_eq!(first.rows.len(), 1, "{name}");
-                assert!(first.index.requests <= MOST_INDEX_REQUESTS, "{name}: {:?}", first.index);
+                assert_eq!(first.index.requests, index_requests(row), "{name}: {:?}", first.index);
                 assert_eq!(first.data.requests, 1, "{name}");
                 assert!(
                     first.data.bytes <= most_data_bytes(&table, &first, block),
@@ -200,12 +203,12 @@ fn a_walk_over_all_blocks_stays_within_the_budget() {
     .unwrap();
 }
 
-/// Backwards, a whole partition costs little more than forward: pieces grow to what a request holds.
+/// Backwards, a whole partition costs a request more than forward at the most: pieces grow to what a request holds.
 #[test]
 fn a_whole_partition_backwards() {
     runtime::run(ShardOptions::default(), async |shard: Shard| {
         for (path, _) in tables() {
-            let mut requests = Vec::new();
+            let (mut requests, mut found) = (Vec::new(), Vec::new());
             for reverse in [false, true] {
                 let table = open(&shard, &path).await;
                 let before = shard.disk().stats();
@@ -213,10 +216,18 @@ fn a_whole_partition_backwards() {
                 let options = ReadOptions { reverse, ..ReadOptions::default() };
                 let mut reader =
                     table.read(&key, &Slice::all(), options).await.unwrap().expect("it is there");
-                while reader.next().await.unwrap().is_some() {}
+                let mut rows = Vec::new();
+                while let Some(fragment) = reader.next().await.unwrap() {
+                    if let Fragment::Row(row) = fragment {
+                        rows.push(row);
+                    }
+                }
                 requests.push(shard.disk().stats().since(&before).class(DATA_IO).requests);
+                found.push(rows);
             }
-            assert!(requests[1] <= 4 * requests[0], "{}: {requests:?}", path.display());
+            found[1].reverse();
+            assert!(!found[0].is_empty() && found[0] == found[1], "{}", path.display());
+            assert!(requests[1] <= requests[0] + 1, "{}: {requests:?}", path.display());
         }
     })
     .unwrap();

@@ -12,7 +12,7 @@ use model::{
     Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader,
     PartitionKey, PartitionStart, Position, RangeTombstoneChange, Row, Schema, Slice,
 };
-use runtime::{Cache, Disk, IoStats, Shard, SimOptions};
+use runtime::{Cache, Disk, IoStats, SimOptions};
 use siltstone_sstable::component::{Component, DATA_IO, Descriptor, FILTER_IO};
 use siltstone_sstable::parts::compression_info::{Compression, Compressor};
 use siltstone_sstable::parts::row_filter::write_row_filter;
@@ -20,6 +20,9 @@ use siltstone_sstable::parts::statistics::EncodingStats;
 use siltstone_sstable::parts::usage::Usage;
 use siltstone_sstable::verify::{Findings, verify};
 use siltstone_sstable::{OpenOptions, ReadOptions, SSTable, SSTableWriter, Search, Version, WriteOptions};
+
+use super::bloom_pages::{bytes_of, damaged};
+use super::places::in_simulation;
 
 const CACHE: usize = 64 << 20;
 const PAGE: usize = 4096;
@@ -153,18 +156,8 @@ async fn ask_in_vain(table: &Rc<SSTable>, kind: Kind) {
     }
 }
 
-fn in_simulation(seed: u64, test: impl AsyncFnOnce(&Shard) + Send) {
-    let options = SimOptions { seed, short_read_chance: 0.02, alignment: 512, ..SimOptions::default() };
-    runtime::run_simulated(options, async |shard: Shard| test(&shard).await).unwrap();
-}
-
 fn row_filter(data: &Path) -> PathBuf {
     Descriptor::parse(data).unwrap().path_of(&Component::RowFilter)
-}
-
-async fn bytes_of(disk: &Disk, path: &Path) -> Vec<u8> {
-    let file = disk.open(path, FILTER_IO).await.unwrap();
-    file.read_exact_at(0, file.len() as usize).await.unwrap().to_vec()
 }
 
 /// The problems and notes of a verification, and what they say.
@@ -430,21 +423,8 @@ fn damage_hides_no_row() {
         let sound = bytes_of(disk, &path).await;
         let (problems, notes, what) = findings(disk, &data).await;
         assert_eq!((problems, notes), (0, 0), "{what}");
-        let mut damaged: Vec<Vec<u8>> = (0..sound.len())
-            .step_by(PAGE / 3 + 7)
-            .map(|at| {
-                let mut bytes = sound.clone();
-                bytes[at] ^= 1 << (at % 8);
-                bytes
-            })
-            .collect();
-        damaged.extend([0, 1, PAGE, sound.len() - PAGE, sound.len() - 1].map(|len| sound[..len].to_vec()));
-        // Pages in the place of each other are sound, each for itself.
-        let (first, rest) = sound.split_at(PAGE);
-        assert!(rest.len() >= 3 * PAGE, "there are two pages of strips");
-        damaged.push([&rest[..PAGE], first, &rest[PAGE..]].concat());
-        damaged.push([&sound[..], &sound[..PAGE]].concat());
-        for (number, bytes) in damaged.into_iter().enumerate() {
+        assert!(sound.len() >= 4 * PAGE, "there are two pages of strips");
+        for (number, bytes) in damaged(&sound).into_iter().enumerate() {
             files.add_file(&path, bytes);
             for cache in [0, CACHE] {
                 let table = open(disk, &data, true, cache).await;

@@ -6,23 +6,20 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, FragmentReader, Liveness, Mutation,
-    PartitionKey, Row, Schema, Slice, time::NO_DELETION_TIME,
+    Bytes, Cell, CellValue, Column, CqlType, DeletionTime, FragmentReader, Liveness, Mutation, PartitionKey,
+    Row, Schema, Slice, time::NO_DELETION_TIME,
 };
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
 use siltstone_storage::row_cache::Known;
 use siltstone_storage::{Context, Definition, Generations, ReadRequest, Table};
 use sstable::Version;
+use testkit::int_rows::{self, clustering};
 
 const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
 
 fn key() -> PartitionKey {
-    PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]))
-}
-
-fn clustering(number: i32) -> Clustering {
-    std::iter::once(&number.to_be_bytes()[..]).collect()
+    int_rows::key(1)
 }
 
 fn row(number: i32, timestamp: i64) -> Row {

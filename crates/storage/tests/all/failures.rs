@@ -117,16 +117,18 @@ fn a_flush_that_is_given_up_is_done_by_the_next() {
 
 #[test]
 fn a_flush_that_fails_leaves_no_second_copy() {
+    let mut failures = 0;
     for seed in 0..100 {
-        run_simulated(SimOptions::default(), async |shard| {
+        failures += run_simulated(SimOptions::default(), async |shard| {
             let (store, tables) = open(&shard, options()).await;
             store.write(A, row(1)).await.unwrap();
             set(
                 &shard,
                 SimOptions { seed, write_error_chance: 0.02, io_error_chance: 0.1, ..SimOptions::default() },
             );
+            let mut failures = 0;
             for _ in 0..3 {
-                drop(store.flush(&tables[0]).await);
+                failures += usize::from(store.flush(&tables[0]).await.is_err());
             }
             set(&shard, SimOptions::default());
             drop(store.flush(&tables[0]).await);
@@ -138,46 +140,85 @@ fn a_flush_that_fails_leaves_no_second_copy() {
             assert!(files(&shard, "/d/a", "Data.db") <= 1, "seed {seed}");
             let (_, tables) = open(&shard, options()).await;
             assert_eq!(rows(&tables[0]).await, 1);
+            failures
         })
         .unwrap();
     }
+    println!("{failures} of 300 flushes failed");
+    assert!((100..300).contains(&failures), "some come to their ends");
 }
 
 #[test]
 fn a_compaction_that_fails_is_no_obstacle() {
+    let mut failures = 0;
     for seed in 0..100 {
-        run_simulated(SimOptions::default(), async |shard| {
+        failures += run_simulated(SimOptions::default(), async |shard| {
             let (store, tables) = open(&shard, options()).await;
             for number in 0..3 {
                 store.write(A, row(number)).await.unwrap();
                 store.flush(&tables[0]).await.unwrap();
             }
             set(&shard, SimOptions { seed, write_error_chance: 0.05, ..SimOptions::default() });
+            let mut failures = 0;
             for _ in 0..6 {
                 let inputs = tables[0].compactable();
-                drop(tables[0].rewrite(&Rewrite::into_one(inputs), &Control::default()).await);
+                let rewritten = tables[0].rewrite(&Rewrite::into_one(inputs), &Control::default()).await;
+                failures += usize::from(rewritten.is_err());
             }
             set(&shard, SimOptions { seed, ..SimOptions::default() });
             drop(store.close().await);
             shard.disk().as_simulated().unwrap().restart();
             let (_, tables) = open(&shard, options()).await;
             assert_eq!(rows(&tables[0]).await, 3, "seed {seed}");
+            failures
         })
         .unwrap();
     }
+    println!("{failures} of 600 compactions failed");
+    assert!((100..600).contains(&failures), "some come to their ends");
 }
 
+/// Before it begins, and once some of it is written.
 #[test]
 fn a_compaction_that_is_cancelled_changes_nothing() {
+    /// Some turns of a rewrite: a turn is 512 fragments.
+    const ROWS: i32 = 2000;
     run_simulated(SimOptions::default(), async |shard| {
-        let (store, tables) = open(&shard, options()).await;
-        store.write(A, row(1)).await.unwrap();
-        store.flush(&tables[0]).await.unwrap();
-        let (inputs, control) = (tables[0].compactable(), Control::default());
+        let mut options = StoreOptions { memtables: 1 << 20, ..options() };
+        options.log.segment_size = 1 << 20;
+        let (store, tables) = open(&shard, options).await;
+        for half in [0..ROWS / 2, ROWS / 2..ROWS] {
+            for number in half {
+                store.write(A, row(number)).await.unwrap();
+            }
+            store.flush(&tables[0]).await.unwrap();
+        }
+        let before = shard.disk().list(Path::new("/d/a")).unwrap();
+        let rewritten = async |control: &Control| {
+            tables[0].rewrite(&Rewrite::into_one(tables[0].compactable()), control).await
+        };
+        let control = Control::default();
         control.cancel();
-        let rewritten = tables[0].rewrite(&Rewrite::into_one(inputs), &control).await;
-        assert!(matches!(rewritten, Err(siltstone_storage::Error::Cancelled)));
-        assert_eq!((tables[0].compactable().len(), rows(&tables[0]).await), (1, 1));
+        assert!(matches!(rewritten(&control).await, Err(siltstone_storage::Error::Cancelled)));
+
+        // So slow that it is held back behind its first turn.
+        let control = Control::throttled(Some(1));
+        let cancelling = control.clone();
+        let cancels = runtime::spawn(async move {
+            while cancelling.progress().0 == 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+            cancelling.cancel();
+        });
+        assert!(matches!(rewritten(&control).await, Err(siltstone_storage::Error::Cancelled)));
+        cancels.await;
+        let (done, total) = control.progress();
+        assert!(0 < done && done < total, "{done} of {total}");
+
+        assert_eq!(shard.disk().list(Path::new("/d/a")).unwrap(), before);
+        assert_eq!((tables[0].compactable().len(), rows(&tables[0]).await), (2, ROWS as usize));
+        assert_eq!(rewritten(&Control::default()).await.unwrap().len(), 1);
+        assert_eq!(rows(&tables[0]).await, ROWS as usize);
     })
     .unwrap();
 }

@@ -4,9 +4,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
-    Mutation, PartitionKey, PartitionStart, Position, RangeTombstone, Row, Schema, Slice,
-    time::NO_DELETION_TIME,
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, Fragment, FragmentReader, Liveness, Mutation,
+    PartitionKey, PartitionStart, Position, RangeTombstone, Row, Schema, Slice, time::NO_DELETION_TIME,
 };
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
@@ -15,6 +14,7 @@ use siltstone_storage::{Caching, Context, Definition, Fetched, Generations, Read
 use sstable::Version;
 use sstable::component::DATA_IO;
 use testkit::generate::random::Random;
+use testkit::int_rows::{self, deletion};
 use testkit::selected::{Selected, Selection};
 
 const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
@@ -23,7 +23,7 @@ const NOW: i64 = 1000;
 const ROWS: i32 = 3000;
 
 fn key() -> PartitionKey {
-    PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]))
+    int_rows::key(1)
 }
 
 /// What the clustering key of a table is.
@@ -71,10 +71,6 @@ fn usual(clustering: Clustering, number: i32, len: usize) -> Row {
     let liveness = Liveness { timestamp: 10, ..Liveness::NONE };
     let cells = vec![cell(0, 10, number.to_be_bytes().to_vec()), cell(1, 10, vec![number as u8; len])];
     Row { liveness, cells, ..Row::new(clustering) }
-}
-
-fn deletion(at: i64) -> DeletionTime {
-    DeletionTime { marked_for_delete_at: at, local_deletion_time: 1 }
 }
 
 /// Rows of all kinds, at even numbers.
@@ -261,8 +257,8 @@ fn a_row_is_one_request_whether_it_is_usual_or_not() {
             assert_eq!((how, rows.len()), (if number % 3 == 0 { How::Stream } else { How::Row }, 1));
             let of = |from: [u64; 2], to: [u64; 2]| [to[0] - from[0], to[1] - from[1]];
             let (read, fetched) = (of(before, between), of(between, spent(&table)));
-            // Where the guess fell short for the first of both, the second has learned from it.
-            assert!(fetched[0] <= read[0] && fetched[0] <= 2, "row {number}: {read:?}, {fetched:?}");
+            assert_eq!((read[0], fetched[0]), (1, 1), "row {number}");
+            assert!(fetched[1] <= read[1], "row {number}: {fetched:?}, {read:?}");
         }
     })
     .unwrap();
@@ -388,12 +384,17 @@ fn a_full_cache_keeps_the_row_that_is_asked_for_again() {
         }
         let once = kept() - before;
         assert!((3..20).contains(&once), "{once} of 65 slices");
-        let before = kept();
-        let again = between(ROWS - 180, ROWS - 170);
-        read(again.clone()).await;
-        let middle = kept();
-        read(again).await;
-        assert!(kept() > middle || middle > before);
+        let mut late = 0;
+        for from in (ROWS - 190..ROWS - 110).step_by(10) {
+            let (before, again) = (kept(), between(from, from + 5));
+            read(again.clone()).await;
+            late += u64::from(kept() == before);
+            read(again.clone()).await;
+            assert!(kept() > before, "from {from}");
+            let before = spent(&table);
+            assert_eq!((read(again).await, spent(&table)), (5, before), "from {from}");
+        }
+        assert!(late > 4, "{late} of 8 were kept because they were asked for again");
     })
     .unwrap();
 }

@@ -9,8 +9,8 @@ use model::fragment::Validator;
 use model::merge::Direction;
 use model::time::NO_DELETION_TIME;
 use model::{
-    Bytes, Cell, CellValue, Clustering, Column, CqlType, DeletionTime, Fragment, FragmentReader, Liveness,
-    Mutation, PartitionKey, PartitionStart, Position, Row, Schema, Slice,
+    Bytes, Cell, CellValue, Clustering, Column, CqlType, Fragment, FragmentReader, Liveness, Mutation,
+    PartitionKey, PartitionStart, Position, Row, Schema, Slice,
 };
 use runtime::{Cache, Shard, SimOptions, join_all, run_simulated, sleep, spawn, yield_now};
 use siltstone_storage::commit_log::{LogPosition, TableId};
@@ -21,6 +21,7 @@ use sstable::Version;
 use sstable::component::DATA_IO;
 use testkit::gather::gather;
 use testkit::generate::random::Random;
+use testkit::int_rows::{clustering as prefix, deletion, key};
 use testkit::oracle::Oracle;
 use testkit::selected::{Selected, Selection};
 use testkit::statements::{self, values::key_of};
@@ -226,31 +227,12 @@ impl Trial {
         let slice = match random.below(10) {
             0..3 => Slice::all(),
             3..6 => Slice::of_prefix(self.made.random_row(random)),
-            _ => slice(&self.made, random),
+            _ => self.made.random_slice(random),
         };
         let mut request = ReadRequest::new(key, slice);
         request.static_row = request.slice.is_all() || random.percent(60);
         request.limit = random.percent(20).then(|| 1 + random.below(10) as u64);
         request
-    }
-}
-
-fn slice(table: &statements::Table, random: &mut Random) -> Slice {
-    let mut position = || {
-        let row = table.random_row(random);
-        let len = random.below(row.len() + 1);
-        let is_whole = len == row.len();
-        let prefix: Clustering = row.values.into_iter().take(len).flatten().collect();
-        match random.below(3) {
-            0 => Position::before(prefix),
-            1 if is_whole => Position::at(prefix),
-            _ => Position::after(prefix),
-        }
-    };
-    let (start, end) = (position(), position());
-    match table.schema.compare(&start, &end).is_le() {
-        true => Slice { start, end },
-        false => Slice { start: end, end: start },
     }
 }
 
@@ -290,14 +272,6 @@ fn schema() -> Rc<Schema> {
     Rc::new(Schema::new(CqlType::Int, vec![CqlType::Int], vec![column("s")], vec![column("v")]))
 }
 
-fn key(number: i32) -> PartitionKey {
-    PartitionKey::new(Bytes::from(&number.to_be_bytes()[..]))
-}
-
-fn prefix(number: i32) -> Clustering {
-    std::iter::once(&number.to_be_bytes()[..]).collect()
-}
-
 fn one(number: i32) -> Slice {
     Slice::of_prefix(prefix(number))
 }
@@ -316,10 +290,6 @@ fn row(number: i32, timestamp: i64, len: usize) -> Row {
 fn rows(partition: i32, numbers: std::ops::Range<i32>, timestamp: i64) -> Mutation {
     let rows = numbers.map(|number| row(number, timestamp, 100)).collect();
     Mutation { rows, ..Mutation::new(key(partition)) }
-}
-
-fn deletion(at: i64) -> DeletionTime {
-    DeletionTime { marked_for_delete_at: at, local_deletion_time: 1 }
 }
 
 /// A table with SSTables of these.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use model::time::NO_DELETION_TIME;
 use model::{
     Bytes, Cell, CellValue, Column, CqlType, DeletionTime, Fragment, FragmentReader, LiveRows, Liveness,
-    Mutation, PartitionKey, Row, Schema, Slice, Token, flat,
+    Mutation, Row, Schema, Slice, Token, flat,
 };
 use runtime::{Cache, Shard, SimOptions, run_simulated};
 use siltstone_storage::commit_log::{LogPosition, TableId};
@@ -15,14 +15,11 @@ use siltstone_storage::store::{Store, StoreOptions};
 use siltstone_storage::{Context, Definition, Generations, ReadRequest, Table, Tokens};
 use sstable::Version;
 use sstable::component::Descriptor;
+use testkit::int_rows::key;
 
 const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
 const TABLE: TableId = TableId([0; 16]);
 const FOLDER: &str = "/d";
-
-fn key(number: i32) -> PartitionKey {
-    PartitionKey::new(Bytes::from(&number.to_be_bytes()[..]))
-}
 
 /// A partition of one row.
 fn partition(number: i32, timestamp: i64) -> Mutation {

@@ -16,6 +16,8 @@ use siltstone_storage::rewrite::{Control, Rewrite};
 use siltstone_storage::row_cache::Known;
 use siltstone_storage::{Caching, Context, Definition, Error, Generations, ReadRequest, Table};
 use sstable::Version;
+use testkit::int_rows;
+pub(super) use testkit::int_rows::{clustering as prefix, deletion};
 
 pub(super) const NO_POSITION: LogPosition = LogPosition { segment: 0, offset: 0 };
 
@@ -26,11 +28,7 @@ pub(super) const STRETCH: i32 = 100;
 pub(super) const STRETCHES: i32 = 20;
 
 pub(super) fn key() -> PartitionKey {
-    PartitionKey::new(Bytes::from(&1_i32.to_be_bytes()[..]))
-}
-
-pub(super) fn prefix(number: i32) -> Clustering {
-    std::iter::once(&number.to_be_bytes()[..]).collect()
+    int_rows::key(1)
 }
 
 pub(super) fn between(start: i32, end: i32) -> Slice {
@@ -47,10 +45,6 @@ pub(super) fn row(clustering: Clustering, timestamp: i64) -> Row {
 pub(super) fn rows(numbers: impl IntoIterator<Item = i32>, timestamp: i64) -> Mutation {
     let rows = numbers.into_iter().map(|number| row(prefix(number), timestamp)).collect();
     Mutation { rows, ..Mutation::new(key()) }
-}
-
-pub(super) fn deletion(at: i64) -> DeletionTime {
-    DeletionTime { marked_for_delete_at: at, local_deletion_time: 1 }
 }
 
 /// A table without fences, in which an SSTable that is asked costs requests.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use model::types::UserType as ModelUserType;
-use model::{Bytes, Clustering, Column, CqlType, Schema};
+use model::{Bytes, Clustering, Column, CqlType, Position, Schema, Slice};
 
 use super::Place;
 use super::values::{Values, composite};
@@ -125,6 +125,26 @@ impl Table {
     /// One of the rows' keys.
     pub fn random_row(&self, random: &mut Random) -> Clustering {
         self.clusterings.iter().map(|values| random.one_of(values).clone()).collect()
+    }
+
+    /// A slice between two positions at, before or behind such keys, or parts of them.
+    pub fn random_slice(&self, random: &mut Random) -> Slice {
+        let mut position = || {
+            let row = self.random_row(random);
+            let len = random.below(row.len() + 1);
+            let is_whole = len == row.len();
+            let prefix: Clustering = row.values.into_iter().take(len).flatten().collect();
+            match random.below(3) {
+                0 => Position::before(prefix),
+                1 if is_whole => Position::at(prefix),
+                _ => Position::after(prefix),
+            }
+        };
+        let (start, end) = (position(), position());
+        match self.schema.compare(&start, &end).is_le() {
+            true => Slice { start, end },
+            false => Slice { start: end, end: start },
+        }
     }
 }
 

@@ -37,6 +37,11 @@ pub(in crate::command) struct Create {
 
 /// Write what is in the log into SSTables.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone table flush /data ks.users
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
 pub(in crate::command) struct Flush {
     #[command(flatten)]
     place: Place,
@@ -71,6 +76,11 @@ pub(in crate::command) struct Compact {
 /// Print what a database counts, in the text format of Prometheus: SSTables and their sizes, and of reads those that opening took. A program that has a
 /// database open gets all of it from Database::metrics.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone table stats /data
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
 pub(in crate::command) struct Stats {
     #[command(flatten)]
     place: Place,
@@ -81,7 +91,9 @@ pub(in crate::command) struct Stats {
 #[command(after_help = "\
 Examples:
   siltstone table snapshot /data ks.users --name before-the-change
-  siltstone table scan /data/data/ks/users-5a1c395eb41f11e59f22ba0be0483c18/snapshots/before-the-change")]
+  siltstone table scan /data/data/ks/users-5a1c395eb41f11e59f22ba0be0483c18/snapshots/before-the-change
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
 pub(in crate::command) struct Snapshot {
     #[command(flatten)]
     place: Place,
@@ -97,6 +109,11 @@ pub(in crate::command) struct Snapshot {
 
 /// Remove a table and all of its files, save for its snapshots.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  siltstone table drop /data ks.users
+
+Exit codes: 0 if all went well, 1 for bad data and I/O errors, 2 for wrong arguments.")]
 pub(in crate::command) struct Drop {
     /// The folder of the database.
     #[arg(value_name = "DIR")]

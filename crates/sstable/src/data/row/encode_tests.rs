@@ -8,7 +8,6 @@ use runtime::{Cache, Shard, ShardOptions};
 
 use super::*;
 use crate::data::chunk::Care;
-use crate::data::reader::Data;
 use crate::data::row::{Lead, Marker, Minima, Sought, Source};
 use crate::data::walk::{Item, Step, Walk};
 use crate::parts::samples;
@@ -68,7 +67,8 @@ async fn rewrite(shard: &Shard, path: &Path) -> Result<usize, String> {
     let mut walk = Walk::new(data.clone(), 0..len, len);
     let family = if is_scyllas(path) { Family::Scylla } else { Family::Cassandra };
     let codec =
-        RowCodec::new(table.schema(), Data::minima(table.statistics()), table.version()).writing_for(family);
+        RowCodec::new(table.schema(), Minima::from(&table.statistics().header.encoding), table.version())
+            .writing_for(family);
     let mut rewriter = Rewriter { codec, previous: 0 };
     let mut items = 0;
     loop {

@@ -12,13 +12,11 @@ use crate::big::entry::{Entry, EntryScanner, IndexSource, Promoted};
 use crate::cache::cached_file::CachedFile;
 use crate::data::reader::{Data, DataReader, Pace};
 use crate::data::row::RowCodec;
-use crate::index::token_for;
+use crate::index::{INDEX_STEP, token_for};
 use crate::parts::binding::Binding;
 use crate::parts::statistics::Partitioner;
 use crate::{Error, Result, Version};
 
-/// Entries are read this many bytes at a time.
-const STEP: u64 = 64 << 10;
 /// For the blocks of large partitions, each of which is met once. Bytes.
 const CACHE: usize = 256 << 10;
 
@@ -53,7 +51,7 @@ pub(crate) async fn rebuild(
     mut progress: impl FnMut(u64),
 ) -> Result<bool> {
     let blocks = CachedFile::new(index.clone(), Cache::new(CACHE));
-    let mut entries = EntryScanner::new(IndexSource::Streamed(index.clone()), 0..index.len(), STEP);
+    let mut entries = EntryScanner::new(IndexSource::Streamed(index.clone()), 0..index.len(), INDEX_STEP);
     let mut builder = FencesBuilder::new(version);
     let mut last = None;
     let mut is_undeleted = !matches!(deletions, Deletions::Unknown);

@@ -13,13 +13,12 @@ use crate::big::promoted_cursor::Block;
 use crate::cache::cached_file::CachedFile;
 use crate::data::reader::Data;
 use crate::data::walk::{Item, Step, Walk};
+use crate::index::INDEX_STEP;
 use crate::parts::binding::Binding;
 use crate::parts::fences::{LONGEST, STRETCH, is_large};
 use crate::{Error, Result, Version};
 
-/// Entries are read this many bytes at a time.
-const INDEX_STEP: u64 = 64 << 10;
-/// And rows.
+/// Rows are read this many bytes at a time.
 const DATA_STEP: u64 = 256 << 10;
 /// For the blocks, each of which is met once. Bytes.
 const CACHE: usize = 256 << 10;

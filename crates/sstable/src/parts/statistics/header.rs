@@ -16,6 +16,7 @@ use model::time::{NO_DELETION_TIME, NO_TIMESTAMP};
 use model::{Column, CqlType, Schema};
 
 use super::{Part, Stats};
+use crate::data::row::Minima;
 use crate::decode::{Cursor, DecodeError, Decoded};
 use crate::encode::Encode;
 use crate::{Error, Result, Version};
@@ -35,6 +36,16 @@ pub struct EncodingStats {
     pub min_local_deletion_time: i64,
     /// Seconds.
     pub min_ttl: i64,
+}
+
+impl From<&EncodingStats> for Minima {
+    fn from(encoding: &EncodingStats) -> Minima {
+        Minima {
+            timestamp: encoding.min_timestamp,
+            local_deletion_time: encoding.min_local_deletion_time,
+            ttl: encoding.min_ttl,
+        }
+    }
 }
 
 impl EncodingStats {
