@@ -97,8 +97,8 @@ pub struct Growth {
     #[arg(long, value_enum, default_value = "rows", value_name = "WHAT")]
     along: Along,
 
-    /// Its sizes: up to 200,000,000 rows or partitions, 10,000, 100,000 and 1,000,000 unless others are given; or up to 100,000 SSTables, 1, 10,
-    /// 100 and 1,000.
+    /// Its sizes. Of rows or partitions at most 200,000,000, by default 10000,100000,1000000; of SSTables at most 100,000, by default
+    /// 1,10,100,1000.
     #[arg(long, value_delimiter = ',', value_name = "N,N,…",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ROWS)))]
     sizes: Vec<u32>,

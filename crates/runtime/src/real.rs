@@ -17,6 +17,7 @@
 #![expect(unsafe_code, reason = "a buffer is as long as what was read into it, which is not cleared before")]
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fs;
 use std::future::{Future, pending, poll_fn};
 use std::io::{self, IoSliceMut};
@@ -49,7 +50,11 @@ struct Inner {
     /// So many requests may be under way at a time.
     most: usize,
     under_way: Cell<usize>,
-    /// A request has ended where no more could begin.
+    /// Who waits to begin one, in their order.
+    waiting: RefCell<VecDeque<u64>>,
+    /// The number of the next one.
+    next: Cell<u64>,
+    /// Others may begin now.
     room: Signal,
     closed: Cell<bool>,
     closer: RefCell<Option<Waker>>,
@@ -75,6 +80,8 @@ impl RealDisk {
             direct_io,
             most,
             under_way: Cell::new(0),
+            waiting: RefCell::default(),
+            next: Cell::new(0),
             room: Signal::new(),
             closed: Cell::new(false),
             closer: RefCell::default(),
@@ -200,14 +207,38 @@ impl RealDisk {
 
     async fn begin(self) -> UnderWay {
         in_place::over().await;
-        if self.0.under_way.get() >= self.0.most {
-            self.0.room.until(|| (self.0.under_way.get() < self.0.most).then_some(())).await;
+        if self.0.under_way.get() >= self.0.most || !self.0.waiting.borrow().is_empty() {
+            self.0.in_turn().await;
         }
         if self.0.closed.get() {
             pending::<()>().await;
         }
         self.0.under_way.update(|count| count + 1);
         UnderWay(self)
+    }
+}
+
+impl Inner {
+    /// Waits until one more request may begin, and nobody waits for longer.
+    async fn in_turn(&self) {
+        let place = Place { inner: self, number: self.next.get() };
+        self.next.set(place.number + 1);
+        self.waiting.borrow_mut().push_back(place.number);
+        let is_next = || self.waiting.borrow().front() == Some(&place.number);
+        self.room.until(|| (self.under_way.get() < self.most && is_next()).then_some(())).await;
+    }
+}
+
+/// A place among those who wait to begin a request, as long as this lives.
+struct Place<'a> {
+    inner: &'a Inner,
+    number: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.inner.waiting.borrow_mut().retain(|number| *number != self.number);
+        self.inner.room.notify();
     }
 }
 
@@ -338,7 +369,7 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         let disk = &self.0.0;
         disk.under_way.update(|count| count - 1);
-        if disk.under_way.get() + 1 == disk.most {
+        if !disk.waiting.borrow().is_empty() {
             disk.room.notify();
         }
         if let Some(closer) = disk.closer.take() {
@@ -375,7 +406,7 @@ impl<F: Future + 'static> Drop for Request<F> {
 mod tests {
     use super::*;
     use crate::stats::IoClass;
-    use crate::{Disk, Shard, ShardOptions, run, spawn, yield_now};
+    use crate::{Shard, ShardOptions, run, spawn, yield_now};
 
     /// Starts reads and drops them midway, again and again, among allocations that would show foreign writes.
     async fn abandon_reads(shard: &Shard, path: &Path) {
@@ -410,19 +441,35 @@ mod tests {
     #[test]
     fn only_a_few_requests_take_a_thread_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
-        fs::write(&path, vec![7; 1 << 20]).unwrap();
         let options = ShardOptions { io_uring: false, ..ShardOptions::default() };
         run(options, async |_| {
             let (disk, most) = (RealDisk::new(true, 3), Cell::new(0));
-            let file = Disk::real(disk.clone()).open(&path, IoClass::default()).await.unwrap();
-            let read = async |number: u64| {
-                assert_eq!(*file.read_exact_at(number * 4096, 4096).await.unwrap(), [7; 4096]);
+            let sync = async |_| {
+                disk.sync_dir(folder.path()).await.unwrap();
                 most.set(disk.0.under_way.get().max(most.get()));
             };
-            crate::join_all((0..50).map(read)).await;
+            crate::join_all((0..50).map(sync)).await;
             disk.close().await;
             assert!((1..=3).contains(&most.get()), "{}", most.get());
+        })
+        .unwrap();
+    }
+
+    /// Who makes one request after the other does not keep others from theirs.
+    #[test]
+    fn who_waits_for_a_request_has_its_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        run(ShardOptions::default(), async |_| {
+            let (disk, ended) = (RealDisk::new(true, 1), RefCell::new(Vec::new()));
+            let syncs = async |(name, count): (char, usize)| {
+                for _ in 0..count {
+                    disk.sync_dir(folder.path()).await.unwrap();
+                    ended.borrow_mut().push(name);
+                }
+            };
+            crate::join_all([('a', 20), ('b', 1)].map(syncs)).await;
+            let at = ended.borrow().iter().position(|name| *name == 'b');
+            assert!(at.is_some_and(|at| at < 3), "{ended:?}");
         })
         .unwrap();
     }

@@ -173,6 +173,7 @@ fn start_driver(options: &ShardOptions) -> io::Result<Runtime> {
     if !options.io_uring || !has_all_of_io_uring(&uname().release().to_string_lossy()) {
         proactor.driver_type(DriverType::Poll);
     }
+    // Twice as many as there are requests: a thread that has answered is not free for the next one at once.
     proactor.thread_pool_limit(2 * FEW);
     // Without a driver type, compio takes io_uring and falls back to polling where that cannot be set up.
     RuntimeBuilder::new().with_proactor(proactor).event_interval(TURNS).sync_queue_size(REMOTE_WAKES).build()

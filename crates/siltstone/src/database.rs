@@ -120,7 +120,7 @@ use short_key::ShortKey;
 use stamps::Stamps;
 use turn::Turn;
 
-use crate::table_schema::{TableSchema, Wanted};
+use crate::table_schema::TableSchema;
 use crate::{Error, Result};
 
 /// How a database is opened.
@@ -509,17 +509,18 @@ impl Inner {
 
     fn find(&self, name: &str) -> Result<Arc<TableState>> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        let wanted = Wanted { name: Some(name) };
-        let is_named = |state: &&Arc<TableState>| {
-            let shape = state.shape();
-            wanted.is(shape.schema.keyspace.as_deref(), &shape.schema.table)
-        };
-        let mut found = tables.values().filter(is_named);
+        let mut found = tables.values().filter(|state| state.is_called(name));
         match (found.next(), found.next()) {
             (Some(state), None) => Ok(state.clone()),
             (None, _) => Err(Error::Usage(format!("there is no table {name}{}", list(&tables)))),
             (Some(_), Some(_)) => Err(Error::Usage(format!("{name} may be several{}", list(&tables)))),
         }
+    }
+
+    /// Whether there is a table that may be called so.
+    fn has(&self, name: &str) -> bool {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        tables.values().any(|state| state.is_called(name))
     }
 
     /// Ends the threads, and gives the folder back.

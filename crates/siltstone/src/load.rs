@@ -40,7 +40,7 @@ const MEMORY: usize = 16 << 20;
 pub struct LoadOptions {
     /// How the lines are to be read. Default as JSON.
     pub form: Form,
-    /// Of what has no timestamp, in microseconds. Default that of the clock.
+    /// Of what has no timestamp, in microseconds. Default that of the clock, a later one for each line.
     pub timestamp: Option<i64>,
     /// Whether a column of a row that is null is left as it was, in the place of being deleted. Default no.
     pub skip_nulls: bool,

@@ -20,6 +20,7 @@ use super::dataset::{Dataset, Shape, absent, around, clustering, common, from, k
 use super::figures::{Figures, RowLookups, counted};
 use crate::arguments::Machine;
 use crate::int_rows::count;
+use crate::interrupted;
 
 /// How everything is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,6 +216,7 @@ impl Bench {
         };
         let mut found = count(&mut reader, None).await?;
         for slice in slices {
+            interrupted::check()?;
             reader.fast_forward_to(&slice);
             found += count(&mut reader, None).await?;
         }
@@ -226,6 +228,7 @@ impl Bench {
         let options = ReadOptions { search: self.reading.search, ..ReadOptions::default() };
         let mut found = 0;
         for slice in slices {
+            interrupted::check()?;
             if let Some(mut reader) = self.sstable.read(key, &slice, options).await? {
                 found += count(&mut reader, None).await?;
             }
@@ -242,6 +245,7 @@ impl Bench {
         let mut requests = requests.map(Cow::Owned);
         let mut found = 0;
         loop {
+            interrupted::check()?;
             let together: Vec<Cow<'_, ReadRequest>> = requests.by_ref().take(Table::TOGETHER).collect();
             match &together[..] {
                 [] => return Ok(found),
@@ -260,6 +264,7 @@ impl Bench {
         let mut reader = self.sstable.scan_ranges();
         let mut found = 0;
         for stretch in stretches.among(self.shape.rows) {
+            interrupted::check()?;
             reader.fast_forward_to(self.range(&stretch).await?)?;
             found += count(&mut reader, None).await?;
         }
@@ -276,6 +281,7 @@ impl Bench {
         }
         let mut found = 0;
         for stretch in stretches.among(self.shape.rows) {
+            interrupted::check()?;
             let (first, last) = (self.key(stretch.start), self.key(stretch.end - 1));
             let mut scan = self.table().scan(first.token.checked_sub(1), last.token, None).await?;
             found += count(&mut scan, None).await?;
@@ -283,16 +289,18 @@ impl Bench {
         Ok(found)
     }
 
-    /// Where in the data some partitions are.
+    /// Where in the data some partitions are, by their tokens: whether keys are there no filter is asked.
     async fn range(&self, partitions: &Range<u32>) -> Result<Range<u64>> {
-        let index = self.sstable.index();
-        let missing = || Error::file(self.sstable.data().file.path(), "a partition is missing");
-        let first = index.find(&self.key(partitions.start)).await?.ok_or_else(missing)?;
-        let last = match partitions.len() {
-            1 => first.clone(),
-            _ => index.find(&self.key(partitions.end - 1)).await?.ok_or_else(missing)?,
+        let token = |number: u32| self.key(number).token;
+        let start = match token(partitions.start).checked_sub(1) {
+            Some(before) if partitions.start > 0 => self.sstable.data_above(before).await?,
+            _ => 0,
         };
-        Ok(first.start..index.range(&last).await?.end)
+        let end = match partitions.end < self.shape.rows {
+            true => self.sstable.data_above(token(partitions.end - 1)).await?,
+            false => self.sstable.data().file.len(),
+        };
+        Ok(start..end)
     }
 
     fn table(&self) -> &Table {

@@ -140,7 +140,9 @@ impl<'a> Json<'a> {
 
     fn close_group(&mut self, wrong: Option<&Error>) {
         if let Some(group) = self.groups.last_mut() {
-            group["error"] = wrong.map(|error| error.in_words()).into();
+            // Of an interrupt nobody is to be told that something went wrong.
+            group["error"] =
+                wrong.filter(|_| !interrupted::is_interrupted()).map(|error| error.in_words()).into();
             group["cases"] = Value::Array(std::mem::take(&mut self.cases));
             group["interrupted"] = interrupted::is_interrupted().into();
         }

@@ -11,7 +11,7 @@
 //!
 //! The log numbers columns as they were when it was written. Nothing of before is replayed once the table is altered. Of a table that is
 //! dropped nothing is flushed, for which there may be no room. Once there is a file `dropped` nothing of the table is replayed, whatever the
-//! logs say; it goes when they do not have the table any more.
+//! logs say; that file goes when no log has the table any more.
 //!
 //! If a step fails, those before it are taken back. Where that fails as well, nobody knows what the next open will find: the table is read
 //! as before, and takes no more writes until then.
@@ -41,7 +41,8 @@ pub(super) async fn create(inner: &Arc<Inner>, cql: &str) -> Result<Arc<TableSta
     let _turn = inner.changes.take().await;
     inner.check_writable()?;
     let text = TableSchema::statements_of(Path::new(STATEMENT), cql, None)?;
-    // What is written down is what counts.
+    // What is wrong is told by its place in what was given; what is written down is what counts.
+    TableSchema::parse(Path::new(STATEMENT), cql, None)?;
     let schema = TableSchema::parse(Path::new(STATEMENT), &text, None)?;
     let name = full_name(&schema);
     if inner.states().iter().any(|state| state.shape().name() == name) {
@@ -65,7 +66,7 @@ pub(super) async fn create(inner: &Arc<Inner>, cql: &str) -> Result<Arc<TableSta
 async fn make(inner: &Inner, state: &TableState, text: String) -> Result<()> {
     // A table of that id may have been dropped, and not all of it may have gone.
     let folder = state.folder.clone();
-    // Logs that have failed may not say so.
+    // A log that has failed may not say that it was dropped, and says now that it has failed.
     inner.each(async |worker, ()| worker.sync_log().await, &()).await?;
     let end = async move |worker: Rc<Worker>| folder::end_removal(worker.shard.disk(), &folder).await;
     inner.shards[0].call(end).await?;
@@ -87,17 +88,21 @@ pub(super) async fn alter(inner: &Arc<Inner>, cql: &str) -> Result<()> {
     let _turn = inner.changes.take().await;
     inner.check_writable()?;
     let alteration = Alteration::parse(Path::new(STATEMENT), cql)?;
-    let state = match inner.find(&alteration.table) {
-        Err(_) if alteration.may_be_missing => return Ok(()),
-        found => found?,
-    };
+    if alteration.may_be_missing && !inner.has(&alteration.table) {
+        return Ok(());
+    }
+    let state = inner.find(&alteration.table)?;
     let _upkeep = state.upkeep.take().await;
     let text = state.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let old =
         text.ok_or_else(|| Error::file(&state.folder, format!("there is no {SCHEMA} to be altered")))?;
     let after = || altered(inner, &state, &alteration, &old);
     // What cannot be is refused before a write has to wait; whether all SSTables go with it, before the next open depends on it.
-    let spec = inner.spec(&state, after()?.1);
+    let (_, shape) = after()?;
+    if shape.schema == state.shape().schema {
+        return Ok(());
+    }
+    let spec = inner.spec(&state, shape);
     inner.each(async |worker, spec: TableSpec| worker.check_table(&spec), &spec).await?;
     let change_of_table = state.change.begin();
     let blocked = inner.each(async |worker, id| worker.block_writes_and_flush(id).await, &state.id).await;

@@ -140,7 +140,9 @@ impl Layout {
         }
         let is_of_database = !matches!(&self.tables, Tables::One(folder, _) if self.own == folder.join(OWN));
         let of_database = if is_of_database { logs_in(disk, &self.own)? } else { Vec::new() };
-        let gone: Vec<_> = dropped.iter().map(|(id, _)| *id).collect();
+        // Where another table has that id, the logs have been told of the drop.
+        let is_gone = |id: &TableId| !found.iter().any(|table| table.id == *id);
+        let gone: Vec<_> = dropped.iter().map(|(id, _)| *id).filter(is_gone).collect();
         let mut logs: Vec<_> = of_database.into_iter().map(|log| log.without(gone.clone())).collect();
         for table in found {
             if table.text.is_none() && !self.gives_schema() {
@@ -240,7 +242,12 @@ impl Layout {
                 }
                 match find_table(disk, folder, schema.as_deref(), read_only).await? {
                     Holding::Table(found) => Ok(Inventory { found: vec![*found], dropped: Vec::new() }),
-                    Holding::Dropped(_) => Err(Error::file(folder, "the table in this folder was dropped")),
+                    Holding::Dropped(_) => {
+                        if !read_only {
+                            end_removal(disk, folder).await?;
+                        }
+                        Err(Error::file(folder, "the table in this folder was dropped"))
+                    }
                     Holding::Nothing => Err(Error::file(folder, "there is no SSTable in this folder")),
                 }
             }
@@ -502,9 +509,12 @@ pub(super) async fn undo_removal(disk: &Disk, folder: &Path) -> Result<()> {
     remove_durably(disk, &folder.join(DROPPED)).await
 }
 
-/// Brings to its end what [`begin_removal`] began in a folder, if anything was.
+/// Brings to its end what [`begin_removal`] began in a folder, if anything was. The logs of who opened the table by its folder go first.
 pub(super) async fn end_removal(disk: &Disk, folder: &Path) -> Result<()> {
     if disk.exists(&folder.join(DROPPED)) {
+        for log in logs_in(disk, &folder.join(OWN))? {
+            log.remove(disk).await?;
+        }
         remove_table(disk, folder).await?;
     }
     Ok(())

@@ -30,6 +30,7 @@ use super::stamps::Stamps;
 use super::turn::Turn;
 use super::worker::{EngineOptions, TableSpec, Worker};
 use super::{Inner, Options, TableState, definition};
+use crate::table_schema::Wanted;
 use crate::{Error, Result};
 
 /// Opens what is in a folder.
@@ -195,6 +196,12 @@ impl TableState {
             change: Change::default(),
             is_dropped: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a name, with or without its keyspace, may be its own.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        let shape = self.shape();
+        (Wanted { name: Some(name) }).is(shape.schema.keyspace.as_deref(), &shape.schema.table)
     }
 }
 

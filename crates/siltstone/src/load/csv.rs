@@ -76,11 +76,15 @@ impl<'a> Reader<'a> {
     }
 
     fn read_line(&mut self, text: &mut String) -> io::Result<bool> {
+        let mut bytes = Vec::new();
         let lines: &mut dyn BufRead = self.lines;
-        let len = lines.take(LONGEST as u64 + 1).read_line(text)?;
+        let len = lines.take(LONGEST as u64 + 1).read_until(b'\n', &mut bytes)?;
         if len > LONGEST {
             return Err(io::Error::other(format!("the line is longer than {LONGEST} bytes")));
         }
+        let line = std::str::from_utf8(&bytes)
+            .map_err(|error| io::Error::other(format!("it is not UTF-8: {error}")))?;
+        text.push_str(line);
         self.bytes += len as u64;
         self.lines_read += u64::from(len > 0);
         Ok(len > 0)

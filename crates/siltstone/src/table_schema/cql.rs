@@ -79,7 +79,7 @@ pub(super) fn is_of_view(text: &str, folder: &FolderName) -> bool {
         let created = |statement| {
             let mut cursor = Cursor::new(text, statement);
             let is_it = cursor.eat("CREATE") && what.iter().all(|word| cursor.eat(word));
-            is_it.then(|| schema.qualified(&mut cursor).unwrap_or_default())
+            is_it.then(|| schema.qualified(&mut cursor, UNLESS_IT_IS).unwrap_or_default())
         };
         statements(&tokens).filter_map(created).collect::<Vec<_>>()
     };
@@ -109,7 +109,7 @@ pub(super) fn parse_alteration(text: &str) -> Parsed<Alteration> {
     cursor.expect("ALTER")?;
     cursor.expect("TABLE")?;
     let may_be_missing = cursor.is("IF");
-    let (keyspace, table) = Schema::new(text, None, 0).qualified(&mut cursor)?;
+    let (keyspace, table) = Schema::new(text, None, 0).qualified(&mut cursor, IF_IT_IS)?;
     let keyspace = keyspace.ok_or_else(|| cursor.error("the keyspace was expected, as in ks.table"))?;
     let is_drop = cursor.eat("DROP");
     // A column may be called so.
@@ -153,6 +153,10 @@ enum About {
     Other,
 }
 
+/// What stands behind `IF` where something is made only if it is not there, and where it is altered only if it is.
+const UNLESS_IT_IS: &[&str] = &["NOT", "EXISTS"];
+const IF_IT_IS: &[&str] = &["EXISTS"];
+
 /// A type is made of so many others at the most, those of its user types among them.
 const LARGEST_TYPE: usize = 10_000;
 
@@ -189,10 +193,11 @@ impl<'a> Schema<'a> {
         }
         let is_create = cursor.eat("CREATE");
         if is_create && cursor.eat("TYPE") {
-            return Ok(About::Type(self.qualified(&mut cursor)?.0));
+            return Ok(About::Type(self.qualified(&mut cursor, UNLESS_IT_IS)?.0));
         }
+        let condition = if is_create { UNLESS_IT_IS } else { IF_IT_IS };
         match (is_create || cursor.eat("ALTER")) && cursor.eat_any(&["TABLE", "COLUMNFAMILY"]) {
-            true => Ok(About::Table(self.qualified(&mut cursor)?)),
+            true => Ok(About::Table(self.qualified(&mut cursor, condition)?)),
             false => Ok(About::Other),
         }
     }
@@ -231,11 +236,10 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// `[IF [NOT] EXISTS] [keyspace.]name`
-    fn qualified(&self, cursor: &mut Cursor<'_, '_>) -> Parsed<Qualified> {
+    /// `[IF … EXISTS] [keyspace.]name`
+    fn qualified(&self, cursor: &mut Cursor<'_, '_>, condition: &[&str]) -> Parsed<Qualified> {
         if cursor.eat("IF") {
-            cursor.eat("NOT");
-            cursor.expect("EXISTS")?;
+            condition.iter().try_for_each(|word| cursor.expect(word))?;
         }
         let first = cursor.name()?;
         match cursor.eat(".") {
@@ -245,7 +249,7 @@ impl<'a> Schema<'a> {
     }
 
     fn create_type(&mut self, cursor: &mut Cursor<'_, '_>) -> Parsed<()> {
-        let (keyspace, name) = self.qualified(cursor)?;
+        let (keyspace, name) = self.qualified(cursor, UNLESS_IT_IS)?;
         let mut fields: Vec<(String, CqlType)> = Vec::new();
         let mut size = 1;
         cursor.expect("(")?;
@@ -279,7 +283,7 @@ impl<'a> Schema<'a> {
     }
 
     fn create_table(&self, cursor: &mut Cursor<'_, '_>) -> Parsed<Draft> {
-        let (keyspace, table) = self.qualified(cursor)?;
+        let (keyspace, table) = self.qualified(cursor, UNLESS_IT_IS)?;
         let mut draft = Draft { keyspace, table, ..Draft::default() };
         cursor.expect("(")?;
         loop {
@@ -389,7 +393,7 @@ impl<'a> Schema<'a> {
         if !cursor.eat_any(&["TABLE", "COLUMNFAMILY"]) {
             return Ok(());
         }
-        let (keyspace, table) = self.qualified(cursor)?;
+        let (keyspace, table) = self.qualified(cursor, IF_IT_IS)?;
         if (&keyspace, &table) != (&draft.keyspace, &draft.table) {
             return Ok(());
         }
@@ -402,7 +406,7 @@ impl<'a> Schema<'a> {
         } else if cursor.eat("ADD") {
             let may_be_there = cursor.eat("IF");
             if may_be_there {
-                ["NOT", "EXISTS"].into_iter().try_for_each(|word| cursor.expect(word))?;
+                UNLESS_IT_IS.iter().try_for_each(|word| cursor.expect(word))?;
             }
             let in_brackets = cursor.eat("(");
             self.added(cursor, draft, may_be_there)?;
@@ -426,7 +430,7 @@ impl<'a> Schema<'a> {
 fn drop_columns(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
     let may_be_missing = cursor.eat("IF");
     if may_be_missing {
-        cursor.expect("EXISTS")?;
+        IF_IT_IS.iter().try_for_each(|word| cursor.expect(word))?;
     }
     let in_brackets = cursor.eat("(");
     let mut names = vec![cursor.name()?];

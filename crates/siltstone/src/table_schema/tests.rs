@@ -246,6 +246,10 @@ fn what_may_be_there_or_not_is_followed() {
     assert_eq!(names(&table.schema.regulars), ["v", "x"]);
     assert_eq!(table.schema.regulars[0].data_type, CqlType::Int);
     assert_eq!(table.dropped, [("w".to_owned(), 7)]);
+    for wrong in ["ALTER TABLE IF NOT EXISTS ks.t ADD x int;", "CREATE TYPE IF EXISTS ks.a (x int);"] {
+        let said = error(&format!("CREATE TABLE ks.t (k int PRIMARY KEY); {wrong}"));
+        assert!(said.contains("EXISTS was expected") || said.contains("NOT was expected"), "{said}");
+    }
     let missing = |statement: &str| Alteration::parse(Path::new("schema"), statement).unwrap().may_be_missing;
     assert!(missing("ALTER TABLE IF EXISTS ks.t ADD x int") && !missing("ALTER TABLE ks.t ADD x int"));
 }

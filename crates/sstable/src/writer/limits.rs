@@ -6,7 +6,7 @@
 //! | a deletion with a negative timestamp, of a partition or a range | `oa` |
 //! | a shadowable deletion above another one of the same row | any file for Cassandra |
 //! | a column of type vector | the versions before `nb` |
-//! | a type that its name does not tell, as one of a keyspace without a name | all |
+//! | a type whose name in the header is read as another one, as one of a keyspace without a name | all |
 //! | a partition key of more than 65535 bytes, or such a value of a clustering key | all |
 
 use model::time::NO_DELETION_TIME;
@@ -78,8 +78,8 @@ impl Limits {
             let name = of.to_string();
             if !CqlType::parse(&name).is_ok_and(|read| read.to_string() == name) {
                 return Err(format!(
-                    "the header of an SSTable cannot tell the type {}: it takes user types of a keyspace whose name is letters, digits and \
-                     underscores, within each other 64 at the most",
+                    "the header of an SSTable cannot hold the type {}: types nest 64 deep at the most, and the keyspace of a user type is \
+                     letters, digits and underscores",
                     of.cql_name()
                 ));
             }
