@@ -102,8 +102,11 @@ impl Index {
         }
     }
 
-    /// The same of a key that the filter has let pass.
-    pub(crate) async fn look_up(&self, key: &PartitionKey) -> Result<Option<Place>> {
+    /// The same of a key that the filter has let pass, or that is there for sure: the filter is not asked.
+    ///
+    /// # Errors
+    /// Those of [`Index::find`].
+    pub async fn look_up(&self, key: &PartitionKey) -> Result<Option<Place>> {
         if let Some(fences) = self.fencing.get() {
             match self.find_by_fences(&fences, key).await {
                 // Without a digest they may be those of another SSTable: then their word is not the last one on what is absent.

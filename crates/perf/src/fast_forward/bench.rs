@@ -289,18 +289,16 @@ impl Bench {
         Ok(found)
     }
 
-    /// Where in the data some partitions are, by their tokens: whether keys are there no filter is asked.
+    /// Where in the data some partitions are. They are there: no filter has to tell it.
     async fn range(&self, partitions: &Range<u32>) -> Result<Range<u64>> {
-        let token = |number: u32| self.key(number).token;
-        let start = match token(partitions.start).checked_sub(1) {
-            Some(before) if partitions.start > 0 => self.sstable.data_above(before).await?,
-            _ => 0,
+        let index = self.sstable.index();
+        let missing = || Error::file(self.sstable.data().file.path(), "a partition is missing");
+        let first = index.look_up(&self.key(partitions.start)).await?.ok_or_else(missing)?;
+        let last = match partitions.len() {
+            1 => first.clone(),
+            _ => index.look_up(&self.key(partitions.end - 1)).await?.ok_or_else(missing)?,
         };
-        let end = match partitions.end < self.shape.rows {
-            true => self.sstable.data_above(token(partitions.end - 1)).await?,
-            false => self.sstable.data().file.len(),
-        };
-        Ok(start..end)
+        Ok(first.start..index.range(&last).await?.end)
     }
 
     fn table(&self) -> &Table {
