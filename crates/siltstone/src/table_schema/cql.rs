@@ -238,9 +238,7 @@ impl<'a> Schema<'a> {
 
     /// `[IF … EXISTS] [keyspace.]name`
     fn qualified(&self, cursor: &mut Cursor<'_, '_>, condition: &[&str]) -> Parsed<Qualified> {
-        if cursor.eat("IF") {
-            condition.iter().try_for_each(|word| cursor.expect(word))?;
-        }
+        cursor.eat_condition(condition)?;
         let first = cursor.name()?;
         match cursor.eat(".") {
             true => Ok((Some(first), cursor.name()?)),
@@ -404,10 +402,7 @@ impl<'a> Schema<'a> {
                 return Err(cursor.error("COMPACT STORAGE is told where a table is created, and stays"));
             }
         } else if cursor.eat("ADD") {
-            let may_be_there = cursor.eat("IF");
-            if may_be_there {
-                UNLESS_IT_IS.iter().try_for_each(|word| cursor.expect(word))?;
-            }
+            let may_be_there = cursor.eat_condition(UNLESS_IT_IS)?;
             let in_brackets = cursor.eat("(");
             self.added(cursor, draft, may_be_there)?;
             while cursor.eat(",") {
@@ -428,10 +423,7 @@ impl<'a> Schema<'a> {
 /// `DROP [IF EXISTS] a`, `DROP a, b`, `DROP (a, b)`, each maybe `USING TIMESTAMP n`. Without a timestamp it is not known when they
 /// were dropped.
 fn drop_columns(cursor: &mut Cursor<'_, '_>, draft: &mut Draft) -> Parsed<()> {
-    let may_be_missing = cursor.eat("IF");
-    if may_be_missing {
-        IF_IT_IS.iter().try_for_each(|word| cursor.expect(word))?;
-    }
+    let may_be_missing = cursor.eat_condition(IF_IT_IS)?;
     let in_brackets = cursor.eat("(");
     let mut names = vec![cursor.name()?];
     while cursor.eat(",") {
@@ -565,6 +557,15 @@ impl<'t, 'a> Cursor<'t, 'a> {
 
     fn expect(&mut self, wanted: &str) -> Parsed<()> {
         if self.eat(wanted) { Ok(()) } else { Err(self.error(format!("{wanted} was expected"))) }
+    }
+
+    /// `IF` and these words, if it is there; whether it is.
+    fn eat_condition(&mut self, words: &[&str]) -> Parsed<bool> {
+        let is_there = self.eat("IF");
+        if is_there {
+            words.iter().try_for_each(|word| self.expect(word))?;
+        }
+        Ok(is_there)
     }
 
     fn name(&mut self) -> Parsed<String> {
