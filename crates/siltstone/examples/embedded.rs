@@ -8,22 +8,19 @@ use std::error::Error;
 
 use siltstone::database::{Batch, Database, Options, Scan, Slice, Write};
 
-const SEEN: &str = "CREATE TABLE words.seen (word text, at timestamp, line text, PRIMARY KEY (word, at)) \
+const SEEN: &str = "CREATE TABLE IF NOT EXISTS words.seen (word text, at timestamp, line text, PRIMARY KEY (word, at)) \
     WITH CLUSTERING ORDER BY (at DESC) AND default_time_to_live = 86400";
-const COUNTS: &str = "CREATE TABLE words.counts (word text PRIMARY KEY, n counter)";
+const COUNTS: &str = "CREATE TABLE IF NOT EXISTS words.counts (word text PRIMARY KEY, n counter)";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = match std::env::args().nth(1) {
         Some(folder) => folder.into(),
         None => std::env::temp_dir().join("siltstone-words"),
     };
+    // An open SSTable is two files or more.
+    siltstone::allow_many_files()?;
     let database = Database::open(folder, Options::default()).wait()?;
-    for (name, create) in [("words.seen", SEEN), ("words.counts", COUNTS)] {
-        if database.table(name).is_err() {
-            database.create_table(create).wait()?;
-        }
-    }
-    let (seen, counts) = (database.table("words.seen")?, database.table("words.counts")?);
+    let (seen, counts) = (database.create_table(SEEN).wait()?, database.create_table(COUNTS).wait()?);
     let text = ["silt settles in layers", "layers are pressed into stone", "stone keeps what silt was"];
     for (number, line) in (0_i64..).zip(text) {
         let at = siltstone::now() * 1000 + number;
@@ -35,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let last = seen.slice("silt", Slice::all().limit(1)).wait()?;
-    println!("seen last: {}", last.rows[0].to_json()?);
+    println!("seen last: {}", last.rows[0].get_as::<String>("line")?.unwrap_or_default());
     let mut next = None;
     loop {
         let page = counts.scan(Scan::all().limit(100).resume(next)).wait()?;

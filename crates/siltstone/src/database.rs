@@ -8,9 +8,69 @@
 //!
 //! The folder has the layout of Cassandra's data folder, so that SSTables can be copied in and out.
 //!
+//! ```
+//! use siltstone::database::{Database, Options, Slice, Write};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! let database = Database::open(folder, Options::default()).wait()?;
+//! let create = "CREATE TABLE IF NOT EXISTS app.events (user text, at timestamp, what text, PRIMARY KEY (user, at))";
+//! let events = database.create_table(create).wait()?;
+//! events.write(Write::insert("alice", "2024-01-31T12:00:00Z").set("what", "login")).wait()?;
+//!
+//! let page = events.slice("alice", Slice::all().reverse().limit(10)).wait()?;
+//! assert_eq!(page.rows[0].get_as::<String>("what")?.as_deref(), Some("login"));
+//! database.close().wait()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Threads
+//!
+//! [`Database`] and [`Table`] can be shared among threads, and clones of a table are cheap. Every call returns a [`Pending`], a future for
+//! any executor, which needs neither a reactor nor a timer of it. A thread without an executor calls [`Pending::wait`], which may make the
+//! disk reads itself and, in a build without optimizations, takes up to 1 MiB of stack. Loops of many small calls are fastest on the
+//! shard's own thread: [`Database::run_on`].
+//!
+//! # When writes are durable
+//!
+//! A write that has answered is seen by all reads. By default the disk has it within ten seconds, as with Cassandra: a loss of power
+//! takes at most those, and a process that is killed the last few milliseconds. [`Database::sync`] waits until all earlier writes are
+//! durable. With [`SyncMode::Batch`] a write answers when it is durable:
+//!
+//! ```
+//! use siltstone::database::{CommitLogOptions, Options, SyncMode};
+//!
+//! let log = CommitLogOptions { sync: SyncMode::Batch, ..CommitLogOptions::default() };
+//! let options = Options { log, ..Options::default() };
+//! # drop(options);
+//! ```
+//!
+//! # Memory and files
+//!
+//! [`Options`] bounds what is cached, written and read; [`Options::memory`] adds it up. Each open SSTable is two files or more, and each
+//! shard opens those that several shards share: a program with many SSTables calls [`crate::allow_many_files`] when it starts, as systems
+//! begin with 1,024 files a process.
+//!
+//! # Errors, and what to do
+//!
+//! | error | what it means |
+//! |---|---|
+//! | [`Error::Usage`] | the call does not fit the table or the database, or the table was dropped: the program is to be changed |
+//! | [`Error::Text`] | a statement is wrong; it says where |
+//! | [`Error::Closed`] | the database was closed, or a shard has panicked |
+//! | [`Error::File`], [`Error::SSTable`], [`Error::Value`] | a file is damaged, missing, locked by another process, or not readable |
+//! | [`Error::Storage`] with [`Overloaded`](storage::Error::Overloaded) | too much is asked for at once: try again later, or allow more |
+//! | [`Error::Storage`] with [`LogFailed`](storage::Error::LogFailed), [`InDoubt`](storage::Error::InDoubt) or [`Unsettled`](storage::Error::Unsettled) | the disk failed a write: reads go on, but writes only once the database was opened again |
+//! | [`Error::Storage`] with [`Io`](storage::Error::Io) | the operating system refused; of a flush that found no room, writes go on once there is some |
+//!
+//! What happens in the background, such as a compaction that fails or a table option that has no effect, is told by events of the crate
+//! `tracing`: without a subscriber nobody sees it.
+//!
+//! # Which module has which idea
+//!
 //! | module | idea |
 //! |---|---|
-//! | `write`, `value`, `read`, `rows` | requests, and their results |
+//! | `write`, `value`, `read`, `rows`, `typed` | requests, and their results |
 //! | `pending` | answers that are not there yet |
 //! | `table` | a table's reads and writes |
 //! | `opening`, `folder` | from a folder to open shards |
@@ -26,22 +86,6 @@
 //! | `ring`, `shards`, `worker`, `select`, `packer`, `resume`, `locks`, `turn`, `change` | which shard does the work, and how |
 //! | `question`, `serving`, `spin` | a question to a shard, the shard's own thread, and the wait for the answer |
 //! | `borrowing`, `here`, `patience` | an idle shard, borrowed by the calling thread |
-//!
-//! ```
-//! use siltstone::database::{Database, Options, Slice, Write};
-//!
-//! # let folder = tempfile::tempdir()?;
-//! # let folder = folder.path();
-//! let database = Database::open(folder, Options::default()).wait()?;
-//! let create = "CREATE TABLE app.events (user text, at timestamp, what text, PRIMARY KEY (user, at))";
-//! let events = database.create_table(create).wait()?;
-//! events.write(Write::insert("alice", "2024-01-31T12:00:00Z").set("what", "login")).wait()?;
-//!
-//! let page = events.slice("alice", Slice::all().reverse().limit(10)).wait()?;
-//! assert_eq!(page.rows[0].get("what"), Some(&b"login"[..]));
-//! database.close().wait()?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 mod borrowing;
 mod change;
@@ -81,6 +125,7 @@ mod spread;
 mod stamps;
 mod table;
 mod turn;
+mod typed;
 mod upkeep;
 mod value;
 mod worker;
@@ -91,13 +136,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread;
 
 use sstable::writer::Limits;
 use storage::admission::AdmissionOptions;
 use storage::commit_log::TableId;
 use storage::{Generations, StoreOptions};
 
-pub use model::CqlType;
+pub use model::{CqlType, Mutation, Schema, Token};
 pub use sstable::Version;
 pub use storage::commit_log::{CommitLogOptions, OnCorruption, SyncMode};
 pub use storage::compactor::CompactionOptions;
@@ -108,6 +154,7 @@ pub use read::{PAGE_BYTES, PAGE_ROWS, Scan, Slice};
 pub use rows::{Page, Row};
 pub use shape::{ColumnInfo, ColumnKind};
 pub use table::Table;
+pub use typed::FromCql;
 pub use value::{IntoValues, Value, Values};
 pub use write::{Batch, Bound, Write};
 
@@ -129,7 +176,8 @@ pub struct Options {
     /// How many threads share the tables, at least 1. Default one for each CPU. The number may differ each time that the database is
     /// opened.
     pub shards: usize,
-    /// Whether the database only reads: it refuses writes, and leaves the remains of a crash as they are. Default no.
+    /// Whether the database only reads: it refuses writes, and leaves the remains of a crash as they are. Default no. One folder is open
+    /// for writing by one program at a time and then by nobody else, or for reading by several.
     pub read_only: bool,
     /// Bytes for everything that is cached, of all shards together. Default 256 MiB.
     pub cache: usize,
@@ -183,6 +231,9 @@ impl Default for Options {
 impl Options {
     /// The most bytes of memory that the database takes; the allocator adds about a tenth. Memtables count twice, because one is filled
     /// while the one before is flushed. Each shard has another 16 MiB for a compaction, a flush and its log.
+    ///
+    /// Not among them: writes that wait to be carried out, each as large as it was given, up to 1,024 of them a shard; and in a read-only
+    /// database the writes of the logs, which are read into memory and not flushed.
     pub fn memory(&self) -> usize {
         self.shards.max(1) * self.of_shard().memory()
     }
@@ -201,7 +252,10 @@ impl Options {
 /// An open database.
 ///
 /// Dropping it closes it: earlier calls are carried out, the logs are made durable, and its tables refuse all later calls. Nothing has to
-/// be flushed for that. [`Database::close`] does the same and returns errors.
+/// be flushed for that. The thread that drops it waits until that is done; [`Database::close`] does the same without blocking a thread,
+/// and returns errors.
+///
+/// It is for all threads at once: put it into an `Arc`, or hand out its [tables](Table), which are cheap to clone but do not keep it open.
 pub struct Database(Arc<Inner>);
 
 /// What all handles of a database share.
@@ -250,7 +304,7 @@ impl Database {
     /// doing for the remains of a crash, remove files, and begin compactions.
     ///
     /// # Errors
-    /// A folder that another database has open for writing; damaged files; what the operating system says. A table that cannot be opened is
+    /// A folder that is open elsewhere, unless both only read; damaged files; what the operating system says. A table that cannot be opened is
     /// an error too, for example if its schema has an unknown option, or one of its SSTables an unsupported version. The other tables can
     /// then be read one by one with [`Database::open_table`]; to write to them, move the folder of that table away.
     pub fn open(folder: impl AsRef<Path>, options: Options) -> Pending<Database> {
@@ -381,8 +435,12 @@ impl Database {
     /// Makes a table of a `CREATE TABLE` statement, with a keyspace in its name: `CREATE TABLE ks.t (…)`. `CREATE TYPE` statements may come
     /// before it; other statements of the text, such as indexes, are not kept. An `ID` among the options becomes the table's id.
     ///
+    /// With `IF NOT EXISTS` a table of that name is returned as it is, whatever its columns are: so a program can begin with the statements
+    /// of all of its tables.
+    ///
     /// # Errors
-    /// [`Error::Text`] for text that is no such statement; [`Error::Usage`] if the table exists already; what the operating system says.
+    /// [`Error::Text`] for text that is no such statement; [`Error::Usage`] if the table exists already and the statement does not allow it,
+    /// or if the database is read-only; what the operating system says.
     pub fn create_table(&self, cql: &str) -> Pending<Table> {
         let (inner, cql) = (self.0.clone(), cql.to_owned());
         Pending::new(async move {
@@ -396,8 +454,11 @@ impl Database {
     ///
     /// Values that were written to a column before it was dropped stay gone, even if a column of that name is added later.
     ///
+    /// `ALTER TABLE IF EXISTS`, `ADD IF NOT EXISTS` and `DROP IF EXISTS` do nothing where there is nothing to do.
+    ///
     /// # Errors
-    /// [`Error::Text`] for text that is no such statement; [`Error::Usage`] if there is no such table; what the operating system says.
+    /// [`Error::Text`] for text that is no such statement; [`Error::Usage`] if there is no such table, or if the database is read-only;
+    /// [`Error::File`] if the table has no `schema.cql`; what the operating system says.
     pub fn alter_table(&self, cql: &str) -> Pending<()> {
         let (inner, cql) = (self.0.clone(), cql.to_owned());
         Pending::new(async move { inner.to_end(async move |inner| changes::alter(&inner, &cql).await).await })
@@ -406,7 +467,7 @@ impl Database {
     /// Removes a table and all of its files, except its snapshots.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there is no such table; what the operating system says.
+    /// [`Error::Usage`] if there is no such table, or if the database is read-only; what the operating system says.
     pub fn drop_table(&self, name: &str) -> Pending<()> {
         let (inner, name) = (self.0.clone(), name.to_owned());
         Pending::new(async move {
@@ -414,10 +475,37 @@ impl Database {
         })
     }
 
+    /// Makes all earlier writes durable, whatever [`SyncMode`] says. Where that is [`SyncMode::Batch`], they are already.
+    ///
+    /// ```
+    /// # use siltstone::database::{Database, Options, Write};
+    /// # let folder = tempfile::tempdir()?;
+    /// let database = Database::open(folder.path(), Options { shards: 1, ..Options::default() }).wait()?;
+    /// let t = database.create_table("CREATE TABLE ks.t (k int PRIMARY KEY, v int)").wait()?;
+    /// for k in 0..1000 {
+    ///     t.write(Write::insert(k, ()).set("v", k)).wait()?;
+    /// }
+    /// database.sync().wait()?; // From here on no loss of power takes them.
+    /// # database.close().wait()?;
+    /// # Ok::<(), siltstone::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the operating system says: nothing more can be written then until the database is opened again.
+    pub fn sync(&self) -> Pending<()> {
+        let inner = self.0.clone();
+        Pending::new(async move {
+            if !inner.options.read_only {
+                inner.each(async |worker, ()| worker.sync_log().await, &()).await?;
+            }
+            Ok(())
+        })
+    }
+
     /// Flushes all tables: all earlier writes are then in SSTables.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// [`Error::Usage`] if the database is read-only; what the operating system says.
     pub fn flush(&self) -> Pending<()> {
         let inner = self.0.clone();
         Pending::new(async move {
@@ -428,15 +516,20 @@ impl Database {
         })
     }
 
-    /// Compacts all tables, one after the other, as [`Table::compact`] does.
+    /// Compacts all tables, one after the other, as [`Table::compact`] does. Tables without a `schema.cql` are left as they are.
     ///
     /// # Errors
-    /// What cannot be read or written; later tables are then not compacted. What was merged before the error stays merged; no row changes.
+    /// [`Error::Usage`] if the database is read-only; what cannot be read or written: later tables are then not compacted. What was merged
+    /// before the error stays merged; no row changes.
     pub fn compact(&self) -> Pending<()> {
-        let tables = self.tables();
+        let inner = self.0.clone();
         Pending::new(async move {
-            for table in tables {
-                unless_dropped(&table.state, table.compact().await)?;
+            inner.check_writable()?;
+            for state in inner.states() {
+                if inner.has_schema(&state) {
+                    let table = Table::new(&inner, state.clone());
+                    unless_dropped(&state, table.compact().await)?;
+                }
             }
             Ok(())
         })
@@ -445,7 +538,7 @@ impl Database {
     /// Makes a snapshot of all tables, one after the other, as [`Table::snapshot`] does. Returns their folders.
     ///
     /// # Errors
-    /// Those of [`Table::snapshot`]; snapshots of other tables may have been made.
+    /// [`Error::Usage`] if the database is read-only; those of [`Table::snapshot`]; snapshots of other tables may have been made.
     pub fn snapshot(&self, name: &str) -> Pending<Vec<PathBuf>> {
         let (tables, name) = (self.tables(), name.to_owned());
         Pending::new(async move {
@@ -466,12 +559,15 @@ impl Database {
         Pending::new(async move { metrics::text(&inner).await })
     }
 
-    /// Closes the database: carries out all earlier calls, and makes the logs durable. The polling thread blocks while the shards end.
+    /// Closes the database: carries out all earlier calls, and makes the logs durable. Later calls return [`Error::Closed`], but closing it
+    /// again does nothing.
     ///
     /// # Errors
-    /// A log that could not be made durable; a shard that has panicked.
-    pub fn close(self) -> Pending<()> {
-        Pending::new(async move { self.0.end() })
+    /// A log that could not be made durable; a shard that has panicked. [`Error::Usage`] on a shard of the database, as in
+    /// [`Database::run_on`]: the database is closed then too, but its threads end later, as they cannot wait for themselves.
+    pub fn close(&self) -> Pending<()> {
+        let inner = self.0.clone();
+        Pending::new(async move { inner.end_elsewhere().await })
     }
 }
 
@@ -521,6 +617,24 @@ impl Inner {
     fn has(&self, name: &str) -> bool {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         tables.values().any(|state| state.is_called(name))
+    }
+
+    /// The same as [`Inner::end`], without a wait on this thread, which may have other futures to poll.
+    async fn end_elsewhere(self: Arc<Self>) -> Result<()> {
+        if self.shards.iter().any(ShardHandle::is_here) {
+            return self.end();
+        }
+        let (ended, has_ended) = async_channel::bounded(1);
+        let inner = self.clone();
+        let ends = move || {
+            let end = inner.end();
+            drop(inner);
+            drop(ended.send_blocking(end));
+        };
+        match thread::Builder::new().name("siltstone-close".to_owned()).spawn(ends) {
+            Ok(_) => has_ended.recv().await.unwrap_or_else(|_| self.end()),
+            Err(_) => self.end(),
+        }
     }
 
     /// Ends the threads, and gives the folder back.

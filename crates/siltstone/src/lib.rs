@@ -1,7 +1,9 @@
 //! A wide-column database over the SSTables of Cassandra and ScyllaDB: library and command.
 //!
-//! What the command `siltstone` does, a program can do with these modules; the command only reads its
-//! arguments and hands over its output.
+//! Programs that want a database begin with [`database`], which is all that they need. What else the command `siltstone` does, a program can
+//! do with the other modules; the command only reads its arguments and hands over its output. Their functions run on a shard, which
+//! [`runtime::run`] starts: `examples/read_sstable.rs` is such a program. The crates whose types they take and give are here under their
+//! own names: [`model`], [`runtime`], [`sstable`] and [`storage`].
 //!
 //! | module | idea |
 //! |---|---|
@@ -56,6 +58,8 @@ pub mod write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use error::{Error, Result};
+pub use runtime::allow_many_files;
+pub use {model, runtime, sstable, storage};
 
 /// The time by the machine's clock, in seconds since the epoch.
 pub fn now() -> i64 {

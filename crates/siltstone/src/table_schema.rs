@@ -110,6 +110,14 @@ impl TableSchema {
         own.map_err(|wrong| wrong.in_file(path, text))
     }
 
+    /// Whether statements of CQL create a table only if it is not there: `CREATE TABLE IF NOT EXISTS`.
+    ///
+    /// # Errors
+    /// [`Error::Text`] if it is no CQL.
+    pub(crate) fn may_be_there(path: &Path, statements: &str) -> Result<bool> {
+        cql::may_be_there(statements).map_err(|wrong| wrong.in_file(path, statements))
+    }
+
     /// Whether a text in the folder of a table is of a materialized view: of its columns it tells the names alone.
     pub(crate) fn is_of_view(text: &str, folder: &FolderName) -> bool {
         cql::is_of_view(text, folder)

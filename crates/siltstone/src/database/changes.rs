@@ -45,8 +45,11 @@ pub(super) async fn create(inner: &Arc<Inner>, cql: &str) -> Result<Arc<TableSta
     TableSchema::parse(Path::new(STATEMENT), cql, None)?;
     let schema = TableSchema::parse(Path::new(STATEMENT), &text, None)?;
     let name = full_name(&schema);
-    if inner.states().iter().any(|state| state.shape().name() == name) {
-        return Err(Error::Usage(format!("there is a table {name} already")));
+    if let Some(there) = inner.states().into_iter().find(|state| state.shape().name() == name) {
+        return match TableSchema::may_be_there(Path::new(STATEMENT), &text)? {
+            true => Ok(there),
+            false => Err(Error::Usage(format!("there is a table {name} already"))),
+        };
     }
     let id = folder::id_of(&schema).unwrap_or_else(|| TableId(folder::random_uuid()));
     if let Some(other) = inner.states().iter().find(|state| state.id == id) {

@@ -8,11 +8,12 @@ use model::flat::FlatRow;
 use model::{LiveRows, Row, Token};
 use smallvec::SmallVec;
 
-use super::rows::to_json;
+use super::rows::{place_of, to_json};
 use super::select::Selection;
 use super::shape::ColumnInfo;
 use super::sink::{Common, Shown, Sink, TakenUsual, each_usual};
 use super::slots::{FEW, Placer, Slotted, Values, values_of_all};
+use super::typed::{FromCql, value_as};
 use crate::Result;
 
 /// A row while it is looked at, as a `SELECT` gives it.
@@ -57,6 +58,15 @@ impl<'r> RowView<'r> {
     pub fn get(&self, column: &str) -> Option<&'r [u8]> {
         let at = self.columns.iter().position(|info| info.name == column)?;
         self.values[at]
+    }
+
+    /// A column as what a program wants: see [`super::Row::get_as`].
+    ///
+    /// # Errors
+    /// Those of [`super::Row::get_as`].
+    pub fn get_as<T: FromCql>(&self, column: &str) -> Result<Option<T>> {
+        let at = place_of(self.columns, column)?;
+        value_as(&self.columns[at], self.values[at])
     }
 
     /// The bytes of all columns, `None` where null.

@@ -220,7 +220,7 @@ pub(super) fn look_here<R, L>(number: u64, look: L) -> std::result::Result<Optio
 where
     L: FnOnce(&Worker) -> R,
 {
-    if COUNT.get() == 0 {
+    if !has_floor() {
         return Err(look);
     }
     HERE.with_borrow(|here| {
@@ -229,6 +229,12 @@ where
         };
         Ok((!served.worker.has_failed()).then(|| look(&served.worker)))
     })
+}
+
+/// Whether this thread has the floor of any shard.
+#[inline]
+pub(super) fn has_floor() -> bool {
+    COUNT.get() != 0
 }
 
 /// Whether this thread has the floor of the shard of that number.

@@ -18,7 +18,7 @@ use runtime::{Disk, ShardOptions};
 use sstable::data::row::Family;
 use sstable::writer::Limits;
 use storage::Generations;
-use storage::commit_log::{EarlierLog, TableId};
+use storage::commit_log::{EarlierLog, Gap, Replayed, TableId};
 
 use super::change::Change;
 use super::folder::{self, Found, Inventory, Layout, Locked, random};
@@ -117,7 +117,9 @@ impl Inner {
             let logs = logs.clone();
             shard.call(async move |worker| worker.recover(&logs, on_corruption).await)
         });
-        runtime::join_all(recovered).await.into_iter().collect::<Result<()>>()?;
+        let replayed = runtime::join_all(recovered).await.into_iter().collect::<Result<Vec<_>>>()?;
+        // Each shard has read all logs, and found the same.
+        replayed.into_iter().next().iter().flatten().for_each(tell_of_gaps);
         if self.options.read_only {
             return Ok(());
         }
@@ -180,6 +182,18 @@ impl Inner {
     /// Whether it is known what a table is: by its schema.cql, or by who opened its folder.
     pub(super) fn has_schema(&self, state: &TableState) -> bool {
         self.layout.gives_schema() || state.text.lock().is_ok_and(|text| text.is_some())
+    }
+}
+
+/// Tells what a log has lost, which is removed next.
+fn tell_of_gaps(replayed: &Replayed) {
+    for Gap { path, offset, length, what } in &replayed.damage {
+        let log = path.display();
+        tracing::warn!(%log, offset, length, what, "a part of the log is damaged: the writes in it are lost");
+    }
+    for Gap { path, offset, length, what } in &replayed.torn {
+        let log = path.display();
+        tracing::info!(%log, offset, length, what, "what was not yet durable when the database ended is left out");
     }
 }
 

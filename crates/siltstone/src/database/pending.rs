@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use super::here::has_floor;
 use super::question::Reply;
 use super::spin::spin;
 use crate::{Error, Result};
@@ -131,8 +132,13 @@ impl<T> Pending<T> {
     /// Blocks this thread until the answer is there. Not for a thread that has to poll other futures meanwhile.
     ///
     /// # Errors
-    /// Those of what was asked for.
+    /// Those of what was asked for. [`Error::Usage`] in [`Database::run_on`](super::Database::run_on), and in a function that is
+    /// shown rows: what does the work of a shard would wait for itself. What was not [begun](Pending::begun) is not done then.
     pub fn wait(self) -> Result<T> {
+        if has_floor() {
+            let what = "this thread does the work of a shard, which must not block: await the answer instead";
+            return Err(Error::Usage(what.to_owned()));
+        }
         match self.0 {
             State::Answered(Some(Ok(answer))) => Ok(answer),
             // What is in memory is answered by the first look, and what has to be read may be read by this thread: nobody has

@@ -12,7 +12,7 @@ use model::types::quote;
 use model::{CqlType, Token};
 
 use super::shape::ColumnInfo;
-use crate::error::ValueError;
+use super::typed::{FromCql, corrupt, value_as};
 use crate::{Error, Result};
 
 /// Bytes for the first row of a page.
@@ -74,6 +74,29 @@ impl Row {
         self.values().nth(at)?
     }
 
+    /// A column as what a program wants, such as a number or a text: see [`FromCql`]. `None` where it is null.
+    ///
+    /// ```
+    /// # use siltstone::database::{Database, Options, Write};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open(folder.path(), Options { shards: 1, ..Options::default() }).wait()?;
+    /// let t = database.create_table("CREATE TABLE ks.t (k int PRIMARY KEY, name text, at timestamp)").wait()?;
+    /// t.write(Write::insert(7, ()).set("name", "ada").set("at", "2024-01-31T12:00:00Z")).wait()?;
+    /// let row = t.get(7, ()).wait()?.expect("it was written");
+    /// assert_eq!(row.get_as::<String>("name")?.as_deref(), Some("ada"));
+    /// assert_eq!(row.get_as("at")?, Some(1_706_702_400_000_i64));
+    /// # database.close().wait()?;
+    /// # Ok::<(), siltstone::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the column was not selected, or its values are of another kind or out of range; [`Error::Value`] for bytes that
+    /// are no value of its type.
+    pub fn get_as<T: FromCql>(&self, column: &str) -> Result<Option<T>> {
+        let at = place_of(self.columns(), column)?;
+        value_as(&self.columns()[at], self.values().nth(at).flatten())
+    }
+
     /// The bytes of all columns, `None` where null.
     pub fn values(&self) -> impl Iterator<Item = Option<&[u8]>> {
         let mut rest = &self.page.bytes[self.start + size_of::<Token>()..];
@@ -85,8 +108,7 @@ impl Row {
     /// # Errors
     /// [`Error::Usage`] if the column was not selected; bytes that are no value of its type.
     pub fn json_of(&self, column: &str) -> Result<String> {
-        let at = self.columns().iter().position(|info| info.name == column);
-        let at = at.ok_or_else(|| Error::Usage(format!("the column {column} was not selected")))?;
+        let at = place_of(self.columns(), column)?;
         let mut json = String::new();
         write_value(&self.columns()[at], self.values().nth(at).flatten(), &mut json)?;
         Ok(json)
@@ -175,6 +197,12 @@ impl PackedRows {
     }
 }
 
+/// Which of the selected columns is called so.
+pub(super) fn place_of(columns: &[ColumnInfo], column: &str) -> Result<usize> {
+    let at = columns.iter().position(|info| info.name == column);
+    at.ok_or_else(|| Error::Usage(format!("the column {column} was not selected")))
+}
+
 /// Columns as an object of JSON.
 pub(super) fn to_json<'a>(
     columns: &[ColumnInfo],
@@ -208,11 +236,7 @@ fn write_value(column: &ColumnInfo, value: Option<&[u8]>, json: &mut String) -> 
         return Ok(());
     };
     let data_type: &CqlType = &column.data_type;
-    data_type.write_row_json(value, json).map_err(|source| Error::Value {
-        path: column.name.clone().into(),
-        place: "in a row".to_owned(),
-        value: Box::new(ValueError { what: column.name.clone(), source }),
-    })
+    data_type.write_row_json(value, json).map_err(|source| corrupt(column, source))
 }
 
 #[cfg(test)]

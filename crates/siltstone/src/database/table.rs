@@ -81,8 +81,10 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] for unknown columns, and values that are not of their types: nothing is written then. What the operating system
-    /// says: the writes may be there or not.
+    /// [`Error::Usage`] for unknown columns, values that are not of their types, and read-only databases: nothing is written then, unless the
+    /// table was altered meanwhile. [`Error::File`] for a table without a `schema.cql`, which is only read. What the operating system says,
+    /// of this write, or of a flush in the background for which there was no room: the writes may be there or not.
+    /// [`storage::Error::LogFailed`] until the database is opened again, once a write to its log has failed.
     pub fn write(&self, batch: impl Into<Batch>) -> Pending<()> {
         self.write_kept(batch.into())
     }
@@ -127,7 +129,7 @@ impl Table {
     /// hits.add("/", (), [("n", 5)]).wait()?;
     /// hits.add("/", (), [("n", -2)]).wait()?;
     /// let row = hits.get("/", ()).wait()?.expect("it was counted");
-    /// assert_eq!(row.json_of("n")?, "3");
+    /// assert_eq!(row.get_as("n")?, Some(3));
     /// # database.close().wait()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -154,8 +156,8 @@ impl Table {
     /// let hits = database.create_table("CREATE TABLE ks.hits (page text PRIMARY KEY, n counter)").wait()?;
     /// hits.add_many(["/", "/a", "/"].map(|page| (page, (), [("n", 1)]))).wait()?;
     /// let rows = hits.get_many(["/", "/a"].map(|page| (page, ()))).wait()?;
-    /// let counts = rows.iter().flatten().map(|row| row.json_of("n")).collect::<Result<Vec<_>, _>>()?;
-    /// assert_eq!(counts, ["2", "1"]);
+    /// let counts = rows.iter().flatten().map(|row| row.get_as("n")).collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(counts, [Some(2), Some(1)]);
     /// # database.close().wait()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -417,7 +419,8 @@ impl Table {
     /// all SSTables, and `schema.cql`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if a snapshot of that name exists, or no folder can have that name; what the operating system says.
+    /// [`Error::Usage`] if a snapshot of that name exists, no folder can have that name, or the database is read-only; what the operating
+    /// system says.
     pub fn snapshot(&self, name: &str) -> Pending<std::path::PathBuf> {
         let (table, name) = (self.clone(), name.to_owned());
         let span = debug_span!("snapshot", table = self.name(), name);

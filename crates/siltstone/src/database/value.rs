@@ -286,10 +286,30 @@ from! {
     f32, value => Value::Float(value.into());
     f64, value => Value::Float(value);
     &str, value => Value::Text(value.to_owned());
+    &String, value => Value::Text(value.clone());
     String, value => Value::Text(value);
     Vec<u8>, value => Value::Blob(value);
     &[u8], value => Value::Blob(value.to_vec());
+    &Vec<u8>, value => Value::Blob(value.clone());
     Json, value => if value.is_null() { Value::Null } else { Value::Json(Box::new(value)) };
+}
+
+impl<const LEN: usize> From<[u8; LEN]> for Value {
+    fn from(value: [u8; LEN]) -> Value {
+        Value::Blob(value.to_vec())
+    }
+}
+
+impl<const LEN: usize> From<&[u8; LEN]> for Value {
+    fn from(value: &[u8; LEN]) -> Value {
+        Value::Blob(value.to_vec())
+    }
+}
+
+impl<const LEN: usize> IntoValues for [u8; LEN] {
+    fn into_values(self) -> Values {
+        Values(Few::One(self.into()))
+    }
 }
 
 impl IntoValues for Value {
@@ -346,6 +366,10 @@ mod tests {
         let uuid = "5a1c395e-b41f-11e5-9f22-ba0be0483c18";
         assert_eq!(bytes(uuid, "UUIDType").unwrap().unwrap().len(), 16);
         assert_eq!(bytes(bytes(uuid, "UUIDType").unwrap().unwrap(), "UUIDType"), bytes(uuid, "UUIDType"));
+        assert_eq!(bytes([7; 16], "UUIDType"), Ok(Some(vec![7; 16])));
+        assert_eq!(bytes(b"x", "BytesType"), bytes(vec![b'x'], "BytesType"));
+        let text = uuid.to_owned();
+        assert_eq!(bytes(&text, "UUIDType"), bytes(uuid, "UUIDType"));
         assert_eq!(bytes("127.0.0.1", "InetAddressType"), Ok(Some(vec![127, 0, 0, 1])));
         assert_eq!(bytes(None::<i32>, "UTF8Type"), Ok(None));
         let list = serde_json::json!([1, 2]);

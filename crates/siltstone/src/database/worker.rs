@@ -9,7 +9,7 @@ use model::PartitionKey;
 use model::flat::{Habit, Outline};
 use runtime::{Cache, Shard, Signal};
 use storage::admission::Admission;
-use storage::commit_log::{EarlierLog, OnCorruption, TableId};
+use storage::commit_log::{EarlierLog, OnCorruption, Replayed, TableId};
 use storage::transaction::Committed;
 use storage::{Context, Definition, Generations, Store, StoreOptions, Table, Tokens};
 
@@ -198,22 +198,26 @@ impl Worker {
         Ok(&self.engine()?.admission)
     }
 
-    /// Applies what these logs have of this shard's partitions, and flushes it if anything is written.
-    pub(super) async fn recover(&self, logs: &[EarlierLog], on_corruption: OnCorruption) -> Result<()> {
+    /// Applies what these logs have of this shard's partitions, and flushes it if anything is written. What each of them has.
+    pub(super) async fn recover(
+        &self,
+        logs: &[EarlierLog],
+        on_corruption: OnCorruption,
+    ) -> Result<Vec<Replayed>> {
         let engine = self.engine()?;
         let mine = |key: &PartitionKey| engine.tokens.contain(key.token);
         if let Some(store) = &engine.store {
-            store.recover(logs, mine, on_corruption).await?;
-            return Ok(());
+            return Ok(store.recover(logs, mine, on_corruption).await?);
         }
+        let mut all = Vec::new();
         for log in logs {
             let apply = async |id, record: &[u8]| match self.table(id) {
                 Ok(table) => table.table.apply_replayed(record, mine),
                 Err(_) => Ok(()),
             };
-            storage::store::replay(&engine.context.disk, log, on_corruption, apply).await?;
+            all.push(storage::store::replay(&engine.context.disk, log, on_corruption, apply).await?);
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Writes a mutation that was encoded for a version of the table; `None` if the table has another one by now, or is about to: who

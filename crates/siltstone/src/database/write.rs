@@ -8,9 +8,13 @@ use super::value::{IntoValues, Value, Values};
 
 /// Writes that go together.
 ///
+/// They have one timestamp, so that their order means nothing to those of one row: a deletion of a row counts more than an insert beside it,
+/// and of two values of one column the greater one stays. Where one is to come after the other, give them timestamps of their own, by
+/// [`Write::timestamp`], or write them one after the other. In one [`Write`] the last value of a column counts.
+///
 /// All of one partition are one: a crash leaves all of them or none, and who begins to read then sees all of them. A slice or a scan
 /// that is under way, as it has many rows or waits for the disk, sees them from where it stands on; each row is seen whole. Those of
-/// several partitions are not one; each is durable by itself.
+/// several partitions are not one; each is durable by itself. Those of one partition may take 256 MiB, as in a request of CQL.
 ///
 /// ```
 /// use siltstone::database::{Batch, Write};
@@ -101,7 +105,7 @@ impl Batch {
     }
 
     /// The timestamp of all writes that have none of their own, in microseconds since 1970. Default the time of the
-    /// machine's clock, and never the same or an earlier one twice.
+    /// machine's clock, and never one that an earlier batch had, nor one before that.
     pub fn timestamp(mut self, micros: i64) -> Batch {
         self.timestamp = Some(micros);
         self

@@ -119,6 +119,16 @@ pub(super) fn parse_alteration(text: &str) -> Parsed<Alteration> {
     Ok(Alteration { table: format!("{keyspace}.{table}"), may_be_missing, text, needs_timestamp })
 }
 
+/// Whether a text creates a table only if it is not there.
+pub(super) fn may_be_there(text: &str) -> Parsed<bool> {
+    let tokens = tokens(text)?;
+    let is_conditional = |statement| {
+        let mut cursor = Cursor::new(text, statement);
+        cursor.eat("CREATE") && cursor.eat_any(TABLE) && cursor.is("IF")
+    };
+    Ok(statements(&tokens).any(is_conditional))
+}
+
 /// A CQL type in a text, with the error at its place in the text.
 pub(super) fn parse_type(text: &str, at: usize, find: &model::types::FindUserType<'_>) -> Parsed<CqlType> {
     CqlType::parse_cql(text, find).map_err(|error| match error {
@@ -154,6 +164,7 @@ enum About {
 }
 
 /// What stands behind `IF` where something is made only if it is not there, and where it is altered only if it is.
+const TABLE: &[&str] = &["TABLE", "COLUMNFAMILY"];
 const UNLESS_IT_IS: &[&str] = &["NOT", "EXISTS"];
 const IF_IT_IS: &[&str] = &["EXISTS"];
 
@@ -196,7 +207,7 @@ impl<'a> Schema<'a> {
             return Ok(About::Type(self.qualified(&mut cursor, UNLESS_IT_IS)?.0));
         }
         let condition = if is_create { UNLESS_IT_IS } else { IF_IT_IS };
-        match (is_create || cursor.eat("ALTER")) && cursor.eat_any(&["TABLE", "COLUMNFAMILY"]) {
+        match (is_create || cursor.eat("ALTER")) && cursor.eat_any(TABLE) {
             true => Ok(About::Table(self.qualified(&mut cursor, condition)?)),
             false => Ok(About::Other),
         }

@@ -635,3 +635,36 @@ fn what_a_command_leaves_under_way_is_no_obstacle() {
 fn lines_of(dir: &Path) -> usize {
     lines(&table("scan", dir, &["t"])).len()
 }
+
+/// What is lost by it is told, by file and place: the log is gone after that.
+#[test]
+fn a_damaged_log_is_salvaged_aloud() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(folder.path(), Options { shards: 1, ..Options::default() }).wait().unwrap();
+    let table_t = database.create_table(CREATE).wait().unwrap();
+    for c in 0..3 {
+        table_t.write(Write::insert("k", c).set("v", format!("value {c}"))).wait().unwrap();
+        database.sync().wait().unwrap();
+    }
+    database.close().wait().unwrap();
+    let mut logs = std::fs::read_dir(folder.path().join("commitlog/shard-0")).unwrap();
+    let log = logs.next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&log).unwrap();
+    let at = bytes.windows(7).position(|bytes| bytes == b"value 1").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&log, bytes).unwrap();
+    let stopped = table("scan", folder.path(), &["t"]);
+    assert_eq!(code(&stopped), 1);
+    assert!(stderr(&stopped).contains("corrupt at offset"), "{}", stderr(&stopped));
+    for shards in ["1", "3"] {
+        let salvaged = table("scan", folder.path(), &["t", "--salvage", "--shards", shards]);
+        let told = stderr(&salvaged);
+        assert_eq!((code(&salvaged), lines(&salvaged).len()), (0, 2), "{told}");
+        assert_eq!(
+            told.matches("a part of the log is damaged: the writes in it are lost").count(),
+            1,
+            "{told}"
+        );
+        assert!(told.contains(&log.display().to_string()) && told.contains("offset: "), "{told}");
+    }
+}

@@ -15,6 +15,7 @@ mod damaged_summaries;
 mod database;
 mod database_random;
 mod differential;
+mod embedding;
 mod json_rows;
 mod loads;
 mod many_threads;

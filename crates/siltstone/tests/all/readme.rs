@@ -11,10 +11,8 @@ fn example(folder: &Path) -> Result<siltstone::database::Page> {
 use siltstone::database::{Database, Options, Slice, Write};
 
 let database = Database::open(folder, Options::default()).wait()?;
-let events = match database.table("app.events") {
-    Ok(table) => table,
-    Err(_) => database.create_table("CREATE TABLE app.events (user text, at timestamp, what text, PRIMARY KEY (user, at))").wait()?,
-};
+let create = "CREATE TABLE IF NOT EXISTS app.events (user text, at timestamp, what text, PRIMARY KEY (user, at))";
+let events = database.create_table(create).wait()?;
 events.write(Write::insert("alice", "2024-01-31T12:00:00Z").set("what", "login")).wait()?;
 let page = events.slice("alice", Slice::all().reverse().limit(10)).wait()?;
     // End.
