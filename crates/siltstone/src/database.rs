@@ -173,8 +173,8 @@ use crate::{Error, Result};
 /// How a database is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many threads share the tables, at least 1. Default one for each CPU. The number may differ each time that the database is
-    /// opened.
+    /// How many threads share the tables, at least 1. Default one for each CPU, up to 16: of the memory that is given by default, more would
+    /// each have too little. The number may differ each time that the database is opened.
     pub shards: usize,
     /// Whether the database only reads: it refuses writes, and leaves the remains of a crash as they are. Default no. One folder is open
     /// for writing by one program at a time and then by nobody else, or for reading by several.
@@ -183,8 +183,9 @@ pub struct Options {
     pub cache: usize,
     /// Bytes that memtables may take before the largest is flushed, of all shards together. Default 128 MiB.
     pub memtables: usize,
-    /// Bytes that running reads may take, of all shards together. Default 128 MiB. Reads beyond that wait, as do those beyond 100 running
-    /// reads of a shard. A read fails with [`storage::Error::Overloaded`] if it has waited for 5 s, or if 1000 reads are waiting already.
+    /// Bytes that running reads may take, of all shards together. Default 128 MiB. A slice counts with the bytes that its page may have, by
+    /// default 1 MiB, and up to as many for each SSTable that it reads. Reads beyond that wait, as do those beyond 100 running reads of a
+    /// shard. A read fails with [`storage::Error::Overloaded`] if it has waited for 5 s, or if 1000 reads are waiting already.
     pub reads: usize,
     /// When writes are durable, and how large the logs of all shards together may become. Default that of
     /// [`CommitLogOptions`]: within ten seconds, as with Cassandra.
@@ -208,10 +209,13 @@ pub struct Options {
     pub pin: bool,
 }
 
+/// The most shards by default.
+const MOST_SHARDS: usize = 16;
+
 impl Default for Options {
     fn default() -> Options {
         Options {
-            shards: std::thread::available_parallelism().map_or(1, usize::from),
+            shards: thread::available_parallelism().map_or(1, usize::from).min(MOST_SHARDS),
             read_only: false,
             cache: 256 << 20,
             memtables: 128 << 20,

@@ -60,14 +60,25 @@ impl SSTable {
     }
 
     /// From `start` on, counted as the blocks that were found are, as far as the wanted rows seem to reach.
+    ///
+    /// ```text
+    /// start        entry            end                        known end
+    ///   ├ in front ──┼─ wanted rows ──┼─ slack: a row, or two ──····──┤
+    ///   └────────────── first request ────────────────┘
+    /// ```
+    ///
+    /// Where rows begin and end within a block is estimated; how far that is wrong, [`Slack`](crate::data::guess::Slack) has learned from
+    /// the reads before.
     pub(crate) fn pace(&self, options: ReadOptions, start: u64, found: &Found) -> Pace {
         let steady = Pace::steady(self.read_buffer(options), false);
         let row = self.len_of_rows(1);
+        // Where the first row of the slice seems to begin, the last one to end, and as many as are wanted to end.
         let (entry, exit) = (found.entry.row(row).start, found.exit.row(row).end);
         let enough =
             options.limit.map_or(u64::MAX, |rows| entry.saturating_add(self.len_of_rows(rows.max(1))));
         let end = exit.min(enough);
         let len = end.saturating_sub(start);
+        // All blocks that were found, or more than a request: there is nothing to guess.
         if end >= found.bytes.end || len >= steady.most {
             // What is under way is not to be let go at a limit.
             return Pace { overlaps: options.reads_on && enough >= exit && len > steady.most, ..steady };
@@ -81,6 +92,7 @@ impl SSTable {
         // Behind that the partition may end.
         let known = found.known_end().saturating_sub(start);
         let Some(slack) = self.data().slack.of(guess, row) else {
+            // Nothing was learned yet: all that is known to be there, or of a slice without a known end what is enough for sure.
             let enough = self.enough(options).filter(|_| found.is_open_ended());
             let first = enough.map_or(known, |enough| entry.saturating_sub(start).saturating_add(enough));
             return Pace { first: first.min(known).clamp(1, steady.most), ..steady };

@@ -83,7 +83,8 @@ impl<L: Links> Chain<L> {
         Ok(Some(Chain { now, rest: rest.links.has_more().then(|| Box::new(rest)) }))
     }
 
-    /// The next fragment, where there is something to follow.
+    /// The next fragment, where there is something to follow: as [`Chain::now`] has it, but that a partition which goes on in the next
+    /// link neither ends in this one nor begins there again.
     fn pop_in_front(&mut self, place: &mut Fragment) -> Result<Next> {
         let Some(rest) = &mut self.rest else { return self.now.pop(place).map_err(Into::into) };
         loop {
@@ -103,9 +104,11 @@ impl<L: Links> Chain<L> {
                         return Ok(next);
                     }
                 }
+                // Whether it ends shows in the next link.
                 (Next::Fragment, Fragment::PartitionEnd) if rest.ends_shared() => {}
                 (Next::Fragment, Fragment::StaticRow(_)) if !rest.links.has_statics() => {}
                 (Next::End, _) if rest.links.has_more() => rest.open_next(),
+                // The last link: from now on nothing is in front of it.
                 (Next::End, _) => {
                     let is_due = matches!(rest.seam, Seam::AtEnd(_));
                     self.rest = None;

@@ -42,7 +42,7 @@ struct Place {
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
 
-    /// How many threads share the work, up to 1024. Default one for each CPU.
+    /// How many threads share the work, up to 1024. Default one for each CPU, up to 16.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     shards: Option<u16>,
 

@@ -104,7 +104,8 @@ macro_rules! pages {
                     self
                 }
 
-                /// A page ends with the row that reaches so many bytes. Default [`PAGE_BYTES`].
+                /// A page ends with the row that reaches so many bytes. Default [`PAGE_BYTES`]. While it is read so many count among
+                /// [`Options::reads`](super::Options::reads): a page of more than the share of a shard is read alone there.
                 pub fn limit_bytes(mut self, bytes: usize) -> Self {
                     self.page.bytes = bytes.max(1);
                     self

@@ -203,8 +203,14 @@ impl PromotedCursor<'_> {
         Ok(to(upper, exit, end))
     }
 
-    /// For a slice that begins in the block `number` of a group, a place that it reaches to, if all that is wanted is in front of that, as far
-    /// as the group and the fences tell. In a partition's last group the end itself is known.
+    /// A place that the slice reaches to, if all that is wanted of it is in front of that: then its last block need not be looked for.
+    /// The slice begins in the block `number` of a group. In a partition's last group the end itself is known.
+    ///
+    /// ```text
+    /// group   ··[ number |   |   ][ next group   ][ group `behind` ···
+    ///                    ├── enough ──┤ enough_at: all that is wanted is in front of it
+    ///            1, 2: is that in this group?   3: if not, the fences tell whether the slice goes on in the group that has it
+    /// ```
     async fn reaches_enough(
         &self,
         fenced: Fenced<'_>,
@@ -215,6 +221,7 @@ impl PromotedCursor<'_> {
         let Some(next) = next else { return Ok(None) };
         let (reach, count) = (|number| blocks.packed.reach(number), blocks.packed.len());
         let (first, last) = (reach(number), reach(count - 1));
+        // 1. A slice to the partition's end, with as many blocks behind this one as are enough.
         if let Some(known_end) = self.has_enough(blocks.number + number as u32, &first, position) {
             return Ok(Some(known_end));
         }
@@ -222,17 +229,20 @@ impl PromotedCursor<'_> {
         if enough_at == u64::MAX {
             return Ok(None);
         }
+        // 2. A block of this group begins behind what is enough: does the slice reach it?
         let within = halve(count, |number| Ok(reach(number).start < enough_at))?;
         if within < count {
             let known_end = reach(within).start;
             return Ok(self.order_of(blocks, within, Edge::First, end)?.is_le().then_some(known_end));
         }
+        // 3. The slice goes on behind this group, or else its end is in it.
         if self.is_behind(fenced, next, end)? {
             return Ok(None);
         }
         if last.end >= enough_at {
             return Ok(Some(last.end));
         }
+        // Blocks behind it are taken to be as wide as those of this group are on average.
         let width = (last.end.saturating_sub(reach(0).start) / count as u64).max(1);
         let more = u32::try_from((enough_at - last.end).div_ceil(width)).unwrap_or(u32::MAX);
         let behind = next.number.saturating_add(more);

@@ -166,12 +166,13 @@ impl Window {
     pub(super) async fn fill(&mut self, file: &DataFile) -> Result<Option<Guess>> {
         let fell_short = self.guessed.take();
         let start = self.end_at_hand();
+        let is_first = self.stretch.bytes.is_empty();
+        file.prepare(if self.pace.check { Care::Checked } else { Care::Usual }, &mut self.at_hand).await?;
+        // The request that is under way, if it is for what comes next: then those behind it are as well.
         let begun = self.begun.pop_front().filter(|request| request.range().start == start);
         if begun.is_none() {
             self.begun.clear();
         }
-        let is_first = self.stretch.bytes.is_empty();
-        file.prepare(if self.pace.check { Care::Checked } else { Care::Usual }, &mut self.at_hand).await?;
         let end = begun.as_ref().map_or_else(|| self.end_of_next(file, start), |request| request.range().end);
         self.take_step(fell_short);
         if start >= end {
@@ -187,6 +188,7 @@ impl Window {
             // Who unpacks and decodes for long does not wait in between: the disk is to know before.
             runtime::yield_now().await;
         }
+        // The bytes that are not decoded yet move in front of the new ones.
         let read = file.finish(&self.tail(start), request, window)?;
         std::mem::replace(&mut self.stretch, read).let_go();
         Ok(fell_short)

@@ -5,6 +5,9 @@
 //! end    of the trailer: u64 pages of the file, u8 format of the file, 8 bytes that name it
 //! ```
 
+use super::binding::Binding;
+use crate::Version;
+use crate::decode::{Cursor, Decoded};
 use crate::encode::Encode;
 
 /// Bytes of a page.
@@ -58,6 +61,23 @@ impl Kind {
             return Err("it is cut off");
         }
         Ok(trailer)
+    }
+
+    /// What `take` reads at the beginning of such a trailer, of which the rest binds the file to its SSTable; otherwise why the file is of
+    /// no use.
+    pub(super) fn bound_trailer<T>(
+        &self,
+        (page, file_len): (&[u8], u64),
+        len: usize,
+        (binding, version): (&Binding, Version),
+        take: impl FnOnce(&mut Cursor<'_>) -> Decoded<T>,
+    ) -> Result<T, &'static str> {
+        let mut cursor = Cursor::new(self.trailer(page, file_len, len)?);
+        let told = take(&mut cursor).map_err(|error| error.what())?;
+        match binding.difference(version, &mut cursor).map_err(|error| error.what())? {
+            Some(difference) => Err(difference),
+            None => Ok(told),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use model::flat::{FlatRow, RowTaker};
 use model::merge::Merge;
-use model::{Clustering, DeletionTime, Direction, Fragment, FragmentReader, Next, Position, Schema, Slice};
+use model::{Clustering, DeletionTime, Fragment, FragmentReader, Next, Position, Schema, Slice};
 
 use super::filler::{Filler, Taken};
 use super::part::{Part, before, behind};
@@ -109,10 +109,9 @@ impl Gap {
         filler: Option<Filler>,
         takes_flat: bool,
     ) -> Gap {
-        let Slice { start, end } = &request.slice;
-        let at = if request.direction == Direction::Forward { start.clone() } else { end.clone() };
         Gap {
             is_of_head: request.slice == nowhere(),
+            at: request.beginning().clone(),
             request,
             schema: schema.clone(),
             stream: None,
@@ -121,7 +120,6 @@ impl Gap {
             head: None,
             static_row: None,
             items: VecDeque::new(),
-            at,
             dry: if takes_flat { 0 } else { DRY },
             state: State::AtHead,
         }
@@ -239,7 +237,7 @@ impl Gap {
 
     fn take_item(&mut self, item: &mut Fragment) -> Option<Gathered> {
         if let Fragment::RangeTombstone(change) = item
-            && self.schema.compare(&change.position, self.end_of_slice()).is_eq()
+            && self.schema.compare(&change.position, self.request.end()).is_eq()
         {
             return None;
         }
@@ -280,7 +278,7 @@ impl Gap {
     }
 
     fn end(&mut self) -> Gathered {
-        let end = self.end_of_slice().clone();
+        let end = self.request.end().clone();
         self.enter(None);
         self.state = State::Ended;
         self.close(end)
@@ -311,14 +309,6 @@ impl Gap {
             Some(filler) if self.request.limit.is_none() => filler.has_something(),
             Some(filler) => !filler.is_empty() || !self.items.is_empty(),
             None => !self.items.is_empty(),
-        }
-    }
-
-    /// Where it ends, as the stream runs.
-    fn end_of_slice(&self) -> &Position {
-        match self.request.direction {
-            Direction::Forward => &self.request.slice.end,
-            Direction::Reverse => &self.request.slice.start,
         }
     }
 }

@@ -257,7 +257,11 @@ impl CachedReader {
         Ok(())
     }
 
-    /// Goes a step in the gap. Who has begun to read goes on; who has not yet waits for whoever reads the same.
+    /// Goes a step in the gap: by itself, or with others that are at the same place of the same gap, one of which reads for all.
+    ///
+    /// - A gap that will not be kept is read by everybody for himself: it has nothing to share.
+    /// - Who has begun to read goes on, though another one has come to the same place.
+    /// - Who waits gets what the other one has kept. If that one kept nothing, or was given up, he reads for himself.
     async fn step_with_others(&self, gap: &mut Gap, members: &Candidates) -> Result<Brought> {
         let flights = self.filling.cache.flights();
         loop {

@@ -57,9 +57,7 @@ pub(super) fn decode_trailer(
     binding: &Binding,
     version: Version,
 ) -> Result<Told, &'static str> {
-    let trailer = FENCES.trailer(page, len, TREES_AND_BINDING)?;
-    let (told, difference) = decode(trailer, binding, version).map_err(|error| error.what())?;
-    difference.map_or(Ok(told), Err)
+    FENCES.bound_trailer((page, len), TREES_AND_BINDING, (binding, version), take)
 }
 
 /// Whether fences that have so many bytes and this last page are of that SSTable; otherwise why they are of no use.
@@ -72,13 +70,12 @@ pub(crate) fn is_undeleted(page: &[u8], len: u64, binding: &Binding, version: Ve
     decode_trailer(page, len, binding, version).is_ok_and(|told| told.is_undeleted)
 }
 
-/// What it tells, and what is not as it should be in the binding.
-fn decode(trailer: &[u8], binding: &Binding, version: Version) -> Decoded<(Told, Option<&'static str>)> {
-    let mut cursor = Cursor::new(trailer);
+/// What stands before the binding, and in the first byte of that.
+fn take(cursor: &mut Cursor<'_>) -> Decoded<Told> {
     let mut tree = || Ok(Tree { root: cursor.u64()?, levels: cursor.u8()?, entries: cursor.u64()? });
     let trees = [tree()?, tree()?, tree()?, tree()?];
-    let is_undeleted = trailer[TREES * 17] & UNDELETED != 0;
-    Ok((Told { trees, is_undeleted }, binding.difference(version, &mut cursor)?))
+    let is_undeleted = cursor.peek().is_some_and(|flags| flags & UNDELETED != 0);
+    Ok(Told { trees, is_undeleted })
 }
 
 #[cfg(test)]

@@ -151,16 +151,9 @@ impl Trailer {
         binding: &Binding,
         version: Version,
     ) -> Result<Trailer, &'static str> {
-        let mut cursor = Cursor::new(ROW_FILTER.trailer(page, file_len, HEAD)?);
-        let trailer = Trailer::take(&mut cursor).map_err(|error| error.what())?;
-        let difference = binding.difference(version, &mut cursor).map_err(|error| error.what())?;
-        match difference {
-            Some(difference) => Err(difference),
-            None if u64::from(trailer.pages) * PAGE as u64 + trailer.len() + PAGE as u64 != file_len => {
-                Err("it is cut off")
-            }
-            None => Ok(trailer),
-        }
+        let trailer = ROW_FILTER.bound_trailer((page, file_len), HEAD, (binding, version), Trailer::take)?;
+        let is_whole = u64::from(trailer.pages) * PAGE as u64 + trailer.len() + PAGE as u64 == file_len;
+        if is_whole { Ok(trailer) } else { Err("it is cut off") }
     }
 
     /// Bytes of the directory.
