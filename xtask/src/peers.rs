@@ -94,6 +94,10 @@ const IN_MEMORY: [Contestant; 4] =
 /// Columns of loads.
 const LOADED: [Contestant; 3] = [Contestant::SILTSTONE, Contestant::ROCKSDB, Contestant::FJALL];
 
+/// Columns of loads whose instructions are counted. fjall's vary with how its threads wait for each other: where valgrind runs one at a
+/// time, a load was counted at less than nothing, or did not end.
+const COUNTED_LOADS: [Contestant; 2] = [Contestant::SILTSTONE, Contestant::ROCKSDB];
+
 /// A case from disk, as the program and as the table has it: operations before, the first that is measured, how many are.
 type DiskCase = (&'static str, &'static str, [u64; 3]);
 
@@ -599,7 +603,7 @@ impl Comparison<'_> {
     /// Instructions of a row that is loaded: what so many take more than half of them, to the sorted run.
     fn load_instructions(&self) -> Result<Table> {
         let title = "Load: thousands of instructions a row".to_owned();
-        let mut table = Table::new(title, "rows", LOADED.map(|contestant| contestant.title));
+        let mut table = Table::new(title, "rows", COUNTED_LOADS.map(|contestant| contestant.title));
         for value_size in [200, 2000] {
             let [half, all] = [SCANNED, 2 * SCANNED].map(|rows| Dataset { rows, value_size });
             let of_row = |contestant: Contestant| {
@@ -612,7 +616,7 @@ impl Comparison<'_> {
                 let more = counted(all)? - counted(half)?;
                 Ok(Cell::Thousands(more / f64::from(all.rows - half.rows) / 1000.0))
             };
-            table.line(&all.to_string(), LOADED.into_iter().map(of_row).collect::<Result<_>>()?);
+            table.line(&all.to_string(), COUNTED_LOADS.into_iter().map(of_row).collect::<Result<_>>()?);
         }
         Ok(table)
     }
