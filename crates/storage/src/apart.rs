@@ -17,12 +17,13 @@
 //! changes options and compacts the table wants all of it rewritten; for older SSTables it is not known with which options they were
 //! written.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use model::Schema;
 use model::time::NO_DELETION_TIME;
 
-use crate::compaction::Job;
+use crate::compaction::{Generation, Job};
 use crate::ends::Ends;
 use crate::sstable_set::Member;
 
@@ -37,7 +38,8 @@ pub(crate) fn around_left(job: Job, members: &[Rc<Member>], schema: &Schema, lea
         return vec![job];
     }
     let rule = Rule::of(members, least);
-    let is_of_job = |member: &&Rc<Member>| job.inputs.contains(&member.facts.generation);
+    let chosen: BTreeSet<&Generation> = job.inputs.iter().collect();
+    let is_of_job = |member: &&Rc<Member>| chosen.contains(&member.facts.generation);
     let ends = members.iter().filter(is_of_job).map(|member| (&**member, Ends::of(member, schema)));
     let groups = overlapping(ends.collect(), schema);
     let mut parts: Vec<Vec<&Member>> = vec![Vec::new()];
@@ -54,8 +56,8 @@ pub(crate) fn around_left(job: Job, members: &[Rc<Member>], schema: &Schema, lea
         _ => true,
     });
     let inputs = |part: &Vec<&Member>| {
-        let is_in = |generation: &&String| part.iter().any(|member| member.facts.generation == **generation);
-        job.inputs.iter().filter(is_in).cloned().collect()
+        let part: BTreeSet<&Generation> = part.iter().map(|member| &member.facts.generation).collect();
+        job.inputs.iter().filter(|generation| part.contains(generation)).cloned().collect()
     };
     let mut jobs: Vec<Job> =
         parts.iter().map(|part| Job { inputs: inputs(part), expired: Vec::new(), ..job.clone() }).collect();

@@ -21,6 +21,7 @@
 //! | [`time_window`] | SSTables of one hour or day are merged, and not with others |
 //! | [`droppable`] | what holds nothing but tombstones, or many of them |
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 pub mod droppable;
@@ -156,13 +157,13 @@ impl Compaction {
 
     /// The job, in which nothing is read that can be dropped unread.
     fn without_expired(&self, view: &View<'_>, mut job: Job) -> Job {
+        let chosen: BTreeSet<&Generation> = job.inputs.iter().collect();
         let inputs: Vec<&SSTableFacts> =
-            view.facts.iter().filter(|sstable| job.inputs.contains(&sstable.generation)).copied().collect();
+            view.facts.iter().filter(|sstable| chosen.contains(&sstable.generation)).copied().collect();
         let expired = droppable::fully_expired(self, view, &inputs);
-        if !expired.is_empty() {
-            job.inputs.retain(|input| !expired.contains(input));
-            job.expired.extend(expired);
-        }
+        let gone: BTreeSet<&Generation> = expired.iter().collect();
+        job.inputs.retain(|input| !gone.contains(input));
+        job.expired.extend(expired);
         job
     }
 }

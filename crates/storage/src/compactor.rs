@@ -1,7 +1,7 @@
 //! Compactions as they are run: one at a time a shard, by themselves or because somebody asks for it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -349,9 +349,9 @@ impl Table {
         let definition = self.definition();
         let all: Vec<SSTableFacts> =
             self.sstables().members().iter().map(|member| member.facts.clone()).collect();
-        let free = self.compactable();
-        let is_busy =
-            |facts: &&SSTableFacts| is_set_aside(facts) || !free.iter().any(|member| member.facts == **facts);
+        let compactable = self.compactable();
+        let free: BTreeSet<&Generation> = compactable.iter().map(|member| &member.facts.generation).collect();
+        let is_busy = |facts: &&SSTableFacts| is_set_aside(facts) || !free.contains(&facts.generation);
         let busy: BTreeSet<Generation> =
             all.iter().filter(is_busy).map(|facts| facts.generation.clone()).collect();
         let memtables = self.memtables();
@@ -363,9 +363,9 @@ impl Table {
     /// What a job does to the SSTables as they are now; `None` if they are not all there any more.
     fn rewrite_of(&self, job: Job) -> Option<Rewrite> {
         let set = self.sstables();
-        let member = |generation: &Generation| -> Option<Rc<Member>> {
-            set.members().iter().find(|member| member.facts.generation == *generation).cloned()
-        };
+        let members: BTreeMap<&Generation, &Rc<Member>> =
+            set.members().iter().map(|member| (&member.facts.generation, member)).collect();
+        let member = |generation: &Generation| members.get(generation).copied().cloned();
         let inputs = job.inputs.iter().map(member).collect::<Option<Vec<_>>>()?;
         let expired = job.expired.iter().map(member).collect::<Option<Vec<_>>>()?;
         Some(Rewrite { inputs, expired, job })

@@ -168,13 +168,13 @@ impl RowCache {
         if let Some(reader) = self.whole_reader(request, schema) {
             return Some(Cached::Part(reader));
         }
-        let known = match self.find(&request.key, request.beginning(), request.direction) {
+        let first = match self.find(&request.key, request.beginning(), request.direction) {
             Found::Part(part) => Some(part),
             Found::Gap(_) => None,
         };
         let wants_static_row = request.static_row && !schema.statics.is_empty();
         let covers = |part: &&Rc<Part>| part.reaches(schema, request.end(), request.direction);
-        let covering = known.as_ref().filter(covers);
+        let covering = first.as_ref().filter(covers);
         if let Some(part) = covering.filter(|part| !wants_static_row && part.stretch.is_free_of_ranges()) {
             self.count_read(true, false);
             let view = part.view(&request.slice, schema, request.direction);
@@ -182,22 +182,26 @@ impl RowCache {
         }
         let has_all =
             covering.is_some() && (!wants_static_row || self.find_static_row(&request.key).is_some());
-        let (mut members, mut is_wanted) = (candidates.cloned(), known.is_some());
+        let parts = |first, members, keeps| {
+            let watch = self.0.watchers.watch(if keeps { self.0.limits.read } else { 0 });
+            let (from, kept) = ((set, members), (first, watch));
+            Some(Cached::Parts(Box::new(CachedReader::new(self, request, schema, from, kept))))
+        };
         if !has_all && single_key::is_one_row(request, schema) {
-            let of_row = members.unwrap_or_else(|| set.of_slice(&request.key, request.sought(schema)));
-            if !self.wants_lone_row(request, &of_row) {
-                self.count_read(false, true);
-                let keeper = self.keeper(request, &of_row);
-                return Some(Cached::Row(of_row, keeper));
+            let members = candidates.cloned();
+            let members = members.unwrap_or_else(|| set.of_slice(&request.key, request.sought(schema)));
+            if self.wants_lone_row(request, &members) {
+                return parts(first, Some(members), true);
             }
-            (members, is_wanted) = (Some(of_row), true);
-        } else if !has_all && request.caching != Caching::Full {
+            self.count_read(false, true);
+            let keeper = self.keeper(request, &members);
+            return Some(Cached::Row(members, keeper));
+        }
+        if !has_all && request.caching != Caching::Full {
             return None;
         }
-        let keeps = is_wanted || self.wants_slice(request);
-        let watch = self.0.watchers.watch(if keeps { self.0.limits.read } else { 0 });
-        let (from, kept) = ((set, members), (known, watch));
-        Some(Cached::Parts(Box::new(CachedReader::new(self, request, schema, from, kept))))
+        let keeps = first.is_some() || self.wants_slice(request);
+        parts(first, candidates.cloned(), keeps)
     }
 
     /// Nothing is kept of a table as it was before it was altered.

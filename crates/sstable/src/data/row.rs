@@ -635,7 +635,9 @@ impl RowCodec {
         let path = if column.is_complex { Some(place.value(None)?) } else { None };
         let has_value = flags & cell_flag::EMPTY == 0;
         let value = if has_value { place.value(column.width)? } else { place.shared(0)? };
-        let value = if is_deleted { CellValue::Tombstone } else { CellValue::Value(value) };
+        // One that ends and lived for no time is a tombstone, whatever it says: so Cassandra takes it.
+        let is_dead = is_deleted || (ttl == 0 && local_deletion_time != NO_DELETION_TIME);
+        let value = if is_dead { CellValue::Tombstone } else { CellValue::Value(value) };
         let local_deletion_time = sane_local_deletion_time(local_deletion_time, ttl);
         Ok(Cell { column: index, ttl, timestamp, local_deletion_time, path, value })
     }

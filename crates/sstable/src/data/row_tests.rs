@@ -13,11 +13,15 @@ fn column(name: &str, of: &str) -> Column {
 
 /// A static text; an int, a text and a list of ints; clustered by an int and a text.
 fn codec(version: Version) -> RowCodec {
+    codec_above(MINIMA, version)
+}
+
+fn codec_above(minima: Minima, version: Version) -> RowCodec {
     let regulars =
         vec![column("i", "Int32Type"), column("t", "UTF8Type"), column("l", "ListType(Int32Type)")];
     let clustering = vec![CqlType::Int, CqlType::Text];
     let schema = Schema::as_listed(CqlType::Int, clustering, vec![column("s", "UTF8Type")], regulars);
-    RowCodec::new(&schema, MINIMA, version)
+    RowCodec::new(&schema, minima, version)
 }
 
 fn owner(parts: &[&[u8]]) -> Rc<Vec<u8>> {
@@ -87,6 +91,22 @@ fn a_row_with_everything() {
     assert_eq!(row.cells[0].value, CellValue::Value(Bytes::from(vec![0, 0, 0, 9])));
     assert_eq!(row.cells[1].value, CellValue::Tombstone);
     assert_eq!(row.cells[3].value, CellValue::Value(Bytes::default()));
+}
+
+/// No writer is known to leave such ones; reads, merges and purges are to take them for the same.
+#[test]
+fn a_cell_that_expires_and_lives_for_no_time_is_a_tombstone() {
+    let body = [
+        &[0x02, 4, 30, 0, 0, 0, 0, 9][..], // i: expiring by itself
+        &[0x02 | 0x10, 4, 1, b'a'],        // t: with the row, which does not expire
+        &[0],                              // l: no cells
+    ];
+    let codec = codec_above(Minima { ttl: 0, ..MINIMA }, Version::Me);
+    let row = row(&codec, &with_body(&[0x20], &body.concat())).unwrap();
+    let cells: Vec<_> =
+        row.cells.iter().map(|cell| (cell.local_deletion_time, cell.ttl, cell.value.clone())).collect();
+    let live = CellValue::Value(Bytes::from(b"a".to_vec()));
+    assert_eq!(cells, [(530, 0, CellValue::Tombstone), (NO_DELETION_TIME, 0, live)]);
 }
 
 #[test]

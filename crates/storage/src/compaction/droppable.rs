@@ -1,5 +1,7 @@
 //! What holds nothing but tombstones, or so many of them that it is worth while to write it anew.
 
+use model::Token;
+
 use super::facts::{Generation, SSTableFacts, View};
 use super::options::{Compaction, Strategy};
 
@@ -25,10 +27,8 @@ pub(super) fn fully_expired(
     if ignores_overlaps(compaction) {
         return expired.map(|sstable| sstable.generation.clone()).collect();
     }
-    let of_others = view
-        .all
-        .iter()
-        .filter(|other| !has_expired(other) && candidates.iter().any(|candidate| candidate.overlaps(other)));
+    let spans = Spans::of(candidates);
+    let of_others = view.all.iter().filter(|other| !has_expired(other) && spans.overlap(other));
     let least = of_others.map(|other| other.min_timestamp).chain(view.memtable_min_timestamp).min();
     let is_older = |sstable: &&&SSTableFacts| least.is_none_or(|least| sstable.max_timestamp < least);
     expired.filter(is_older).map(|sstable| sstable.generation.clone()).collect()
@@ -53,6 +53,32 @@ pub(super) fn is_worth(compaction: &Compaction, view: &View<'_>, sstable: &SSTab
         return true;
     }
     sstable.partitions > INFORMATIVE_PARTITIONS && ratio * share_outside(sstable, &others) > rule.threshold
+}
+
+/// From which tokens to which some SSTables reach, in their order; what overlaps is one. There may be thousands of SSTables, and each is
+/// compared with all.
+struct Spans(Vec<(Token, Token)>);
+
+impl Spans {
+    fn of(sstables: &[&SSTableFacts]) -> Spans {
+        let mut all: Vec<(Token, Token)> =
+            sstables.iter().map(|sstable| (sstable.first_token, sstable.last_token)).collect();
+        all.sort_unstable();
+        all.dedup_by(|(first, last), (_, before)| {
+            let overlaps = *first <= *before;
+            if overlaps {
+                *before = (*before).max(*last);
+            }
+            overlaps
+        });
+        Spans(all)
+    }
+
+    /// Whether any of them [overlaps](SSTableFacts::overlaps) this one.
+    fn overlap(&self, sstable: &SSTableFacts) -> bool {
+        let next = self.0.partition_point(|(_, last)| *last < sstable.first_token);
+        self.0.get(next).is_some_and(|(first, last)| sstable.is_within(*first, *last))
+    }
 }
 
 fn ignores_overlaps(compaction: &Compaction) -> bool {
@@ -176,6 +202,25 @@ mod tests {
         assert!(job(&unchecked, &[whole.clone(), beside(1000)]).is_some());
         let few = SSTableFacts { partitions: 256, ..whole };
         assert_eq!(job(&[], &[few, beside(1)]), None);
+    }
+
+    #[test]
+    fn spans_overlap_what_one_of_theirs_overlaps() {
+        let part = |first_token, last_token| SSTableFacts { first_token, last_token, ..facts(1) };
+        let ranges = || (0..6).flat_map(|first| (first..6).map(move |last| (first, last)));
+        let mut overlapping = [0; 2];
+        for (a, b) in ranges().flat_map(|a| ranges().map(move |b| (a, b))) {
+            let own = [part(a.0, a.1), part(i64::MAX, i64::MAX), part(b.0, b.1)];
+            let spans = Spans::of(&own.iter().collect::<Vec<_>>());
+            for (first, last) in ranges() {
+                let other = part(first, last);
+                let expected = own.iter().any(|own| own.overlaps(&other));
+                assert_eq!(spans.overlap(&other), expected, "{a:?} {b:?} {first} {last}");
+                overlapping[usize::from(expected)] += 1;
+            }
+        }
+        assert!(overlapping.iter().all(|&count| count > 1000), "{overlapping:?}");
+        assert!(!Spans::of(&[]).overlap(&part(i64::MIN, i64::MAX)));
     }
 
     #[test]

@@ -247,45 +247,35 @@ impl Table {
     /// Begins a read, of which it may be known which SSTables can have the partition.
     fn begin_among<'a>(&self, request: Cow<'a, ReadRequest>, known: Option<Candidates>) -> Begun<'a> {
         let definition = self.0.definition.borrow();
-        let schema = &definition.schema;
+        let (schema, direction) = (&definition.schema, request.direction);
+        let of_memory = |sources| Begun::Ready(Merge::new(schema, direction, sources));
         if schema.is_empty_slice(&request.slice) {
-            return Begun::Ready(Merge::new(schema, request.direction, Vec::new()));
+            return of_memory(Vec::new());
         }
-        // What one source closes at a slice's end must not stand where another one has a row.
-        let beside = match request.slice.beside_rows() {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(slice) => Some(slice),
-        };
-        let request = match beside {
-            None => request,
-            Some(slice) => Cow::Owned(ReadRequest { slice, ..request.into_owned() }),
-        };
+        let request = with_ends_beside_rows(request);
         let set = self.0.set.borrow();
         self.note_looks(&set);
         let among = |known| set.of_slice_among(known, &request.key, request.sought(schema));
         let known = known.map(among);
-        let mut sources = self.memtable_slices(&request, &definition);
+        let mut memtables = self.memtable_slices(&request, &definition);
+        // The row cache has what all SSTables say together; else these are asked themselves.
         let (members, keeper) = match self.0.row_cache.reader(&request, &definition, &set, known.as_ref()) {
-            Some(Cached::Part(reader)) if sources.is_empty() => {
-                return Begun::Ready(Merge::of_one(Source::Part(reader)));
-            }
             Some(Cached::Part(reader)) => {
-                sources.push(Source::Part(reader));
-                return Begun::Ready(Merge::new(schema, request.direction, sources));
+                memtables.push(Source::Part(reader));
+                return of_memory(memtables);
             }
             Some(Cached::Parts(reader)) => {
-                sources.push(Source::Cached(reader));
-                return Begun::Ready(Merge::new(schema, request.direction, sources));
+                memtables.push(Source::Cached(reader));
+                return of_memory(memtables);
             }
             Some(Cached::Row(members, keeper)) => (members, keeper),
             None => (known.unwrap_or_else(|| set.of_request(&request, schema)), None),
         };
         if members.is_empty() {
-            return Begun::Ready(Merge::new(schema, request.direction, sources));
+            return of_memory(memtables);
         }
         let teaches = members.asks_beside().then(|| set.clone());
         let (table, schema) = (self.clone(), schema.clone());
-        let memtables = sources;
         let unread = Unread { table, schema, request, members, teaches, keeper, memtables, seat: None };
         Begun::Unread(Box::new(unread))
     }
@@ -453,6 +443,14 @@ impl Unread<'_> {
 impl fmt::Debug for Unread<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Unread").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+/// The same request, whose slice ends beside rows: what one source closes at a slice's end must not stand where another one has a row.
+fn with_ends_beside_rows(request: Cow<'_, ReadRequest>) -> Cow<'_, ReadRequest> {
+    match request.slice.beside_rows() {
+        Cow::Borrowed(_) => request,
+        Cow::Owned(slice) => Cow::Owned(ReadRequest { slice, ..request.into_owned() }),
     }
 }
 
