@@ -16,6 +16,7 @@
 //! Cache          one budget of bytes, for everything a shard keeps
 //! SingleFlight   concurrent misses of one thing become one read
 //! Signal         what waits for something to change
+//! Line           the same of what one after the other can have
 //! spawn, join_all, yield_now    several futures at once, on the one thread
 //! boxed          a large future, made where it stays
 //! spawn_vital    one of them without which the shard is nothing
@@ -69,6 +70,7 @@ mod everywhere;
 mod file;
 mod in_place;
 mod lending;
+mod line;
 mod new_file;
 mod offload;
 mod open_files;
@@ -92,6 +94,7 @@ pub use error::{DiskAction, IoError, RuntimeError};
 pub use file::{File, Window};
 pub use in_place::{is_in_place, is_waiting, poll_in_place, took_in_place, waiting};
 pub use lending::{Borrowed, Lender, Loan};
+pub use line::Line;
 pub use new_file::NewFile;
 pub use offload::offload;
 pub use open_files::allow_many_files;

@@ -17,7 +17,6 @@
 #![expect(unsafe_code, reason = "a buffer is as long as what was read into it, which is not cleared before")]
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::fs;
 use std::future::{Future, pending, poll_fn};
 use std::io::{self, IoSliceMut};
@@ -37,8 +36,8 @@ use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 use crate::blocks::Alignments;
 use crate::file::{Opened, Source};
 use crate::in_place;
+use crate::line::Line;
 use crate::new_file::{Created, Sink};
-use crate::signal::Signal;
 use crate::task::{boxed, yield_now};
 
 /// The disk of the machine, as one shard uses it. Clones are the same.
@@ -50,12 +49,8 @@ struct Inner {
     /// So many requests may be under way at a time.
     most: usize,
     under_way: Cell<usize>,
-    /// Who waits to begin one, in their order.
-    waiting: RefCell<VecDeque<u64>>,
-    /// The number of the next one.
-    next: Cell<u64>,
-    /// Others may begin now.
-    room: Signal,
+    /// Who waits to begin one.
+    waiting: Line,
     closed: Cell<bool>,
     closer: RefCell<Option<Waker>>,
     /// How many reads the page cache has answered since other tasks were let go on.
@@ -80,9 +75,7 @@ impl RealDisk {
             direct_io,
             most,
             under_way: Cell::new(0),
-            waiting: RefCell::default(),
-            next: Cell::new(0),
-            room: Signal::new(),
+            waiting: Line::new(),
             closed: Cell::new(false),
             closer: RefCell::default(),
             from_memory: Cell::new(0),
@@ -207,38 +200,15 @@ impl RealDisk {
 
     async fn begin(self) -> UnderWay {
         in_place::over().await;
-        if self.0.under_way.get() >= self.0.most || !self.0.waiting.borrow().is_empty() {
-            self.0.in_turn().await;
+        let Inner { under_way, most, waiting, .. } = &*self.0;
+        if under_way.get() >= *most || !waiting.is_empty() {
+            waiting.until(|| (under_way.get() < *most).then_some(())).await;
         }
         if self.0.closed.get() {
             pending::<()>().await;
         }
         self.0.under_way.update(|count| count + 1);
         UnderWay(self)
-    }
-}
-
-impl Inner {
-    /// Waits until one more request may begin, and nobody waits for longer.
-    async fn in_turn(&self) {
-        let place = Place { inner: self, number: self.next.get() };
-        self.next.set(place.number + 1);
-        self.waiting.borrow_mut().push_back(place.number);
-        let is_next = || self.waiting.borrow().front() == Some(&place.number);
-        self.room.until(|| (self.under_way.get() < self.most && is_next()).then_some(())).await;
-    }
-}
-
-/// A place among those who wait to begin a request, as long as this lives.
-struct Place<'a> {
-    inner: &'a Inner,
-    number: u64,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.inner.waiting.borrow_mut().retain(|number| *number != self.number);
-        self.inner.room.notify();
     }
 }
 
@@ -369,9 +339,7 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         let disk = &self.0.0;
         disk.under_way.update(|count| count - 1);
-        if !disk.waiting.borrow().is_empty() {
-            disk.room.notify();
-        }
+        disk.waiting.notify();
         if let Some(closer) = disk.closer.take() {
             closer.wake();
         }

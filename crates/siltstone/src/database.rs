@@ -199,7 +199,7 @@ pub struct Options {
     pub version: Version,
     /// Maximum size of an index block in new SSTables, in bytes; a larger row is a block of its own. Default 4 KiB: to find a row of a
     /// large partition one block is read, and a block that stays in memory takes about 8 bytes. Cassandra's and ScyllaDB's default is 64
-    /// KiB.
+    /// KiB. Twice as much after each 256 MiB of a partition's index.
     pub column_index_size: u32,
     /// Whether to use io_uring if the kernel has it. Default yes.
     pub io_uring: bool,

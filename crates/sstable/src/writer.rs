@@ -60,7 +60,8 @@ use seal::{BLOCKS, HASHES, OFFSETS, Sealer};
 pub struct WriteOptions {
     /// How the data is compressed. Default LZ4 in the chunks of the version; `None` leaves it as it is.
     pub compression: Option<Compression>,
-    /// After how many bytes of a partition its index has a new block; of 0, each row is one. Default 64 KiB.
+    /// After how many bytes of a partition its index has a new block; of 1, each row is one. Default 64 KiB. Twice as many after each 256 MiB
+    /// of the partition's index, which cannot have more than 2 GiB.
     pub column_index_size: u32,
     /// Whether a block ends before the row that would make it larger than that, if rows go on as long as the last one.
     /// Default no: Cassandra's and ScyllaDB's end with the row that does. A block that is read with one request costs less
@@ -490,7 +491,7 @@ impl SSTableWriter {
     fn end_item(&mut self) {
         let partition = self.partition.as_ref().expect("invariant 2");
         let at = self.data.position() - partition.start;
-        let limit = u64::from(self.options.column_index_size);
+        let limit = self.index.width_of_next(self.options.column_index_size);
         let is_full = |len: u64| match self.options.fits_blocks {
             true => len + (at - partition.previous) > limit,
             false => len >= limit,

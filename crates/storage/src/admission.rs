@@ -182,10 +182,17 @@ impl Drop for Place<'_> {
 }
 
 impl Permit {
-    /// The read takes so many bytes more; it is under way, so it does not wait for them.
-    pub fn grow(&mut self, bytes: usize) {
-        self.bytes += bytes;
-        self.admission.note(|stats| stats.memory += bytes);
+    /// The read takes so many bytes in all, if there is room for that or it is the only one. If not, the permit is as it was: give it back
+    /// before you wait for a larger one, or those who do may wait for each other.
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        let more = bytes.min(self.admission.0.options.memory).saturating_sub(self.bytes);
+        let AdmissionStats { reads, memory, .. } = self.admission.stats();
+        let has_room = reads == 1 || memory.saturating_add(more) <= self.admission.0.options.memory;
+        if has_room {
+            self.bytes += more;
+            self.admission.note(|stats| stats.memory += more);
+        }
+        has_room
     }
 
     /// Bytes that the read holds.
@@ -250,7 +257,7 @@ mod tests {
         run_simulated(SimOptions::default(), async |_| {
             let admission = Admission::new(options());
             // Larger than the limit, whatever that is, but alone: it takes all.
-            let mut first = admission.admit(usize::MAX).await.unwrap();
+            let first = admission.admit(usize::MAX).await.unwrap();
             let waiting: Vec<_> = (0..2)
                 .map(|_| {
                     let admission = admission.clone();
@@ -264,11 +271,26 @@ mod tests {
                 assert!(error.starts_with("overloaded: a read has waited for 1s"), "{error}");
             }
             assert_eq!((admission.stats().waited, admission.stats().refused), (2, 3));
-            first.grow(7);
-            assert_eq!(admission.stats().memory, 107);
             drop(first);
             assert_eq!(admission.stats().memory, 0);
             assert!(admission.admit(1).await.is_ok());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_permit_grows_where_there_is_room() {
+        run_simulated(SimOptions::default(), async |_| {
+            let admission = Admission::new(options());
+            let (mut first, mut second) =
+                (admission.admit(10).await.unwrap(), admission.admit(10).await.unwrap());
+            assert!(first.try_grow(90) && !second.try_grow(11) && second.try_grow(5));
+            assert_eq!((first.bytes(), second.bytes(), admission.stats().memory), (90, 10, 100));
+            drop(first);
+            assert!(second.try_grow(usize::MAX), "it is the only one, and takes all that there is");
+            assert_eq!((second.bytes(), admission.stats().memory), (100, 100));
+            drop(second);
+            assert_eq!(admission.stats().memory, 0);
         })
         .unwrap();
     }

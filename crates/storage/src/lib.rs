@@ -55,5 +55,5 @@ pub use definition::Definition;
 pub use error::{Error, Result};
 pub use shared::Tokens;
 pub use store::{Store, StoreOptions};
-pub use table::{Begun, Caching, Context, Fetched, Generations, ReadRequest, Table, Unread};
+pub use table::{Begun, Caching, Context, Fetched, Generations, Part, ReadRequest, Table, Unread};
 pub use transaction::{Committed, Transaction, TransactionKind, clean_up};

@@ -27,7 +27,8 @@ struct Inner {
 /// A stream whose partitions do not begin before the filters can be asked for them.
 pub(crate) struct Awaiting<R> {
     reader: R,
-    outside: Outside,
+    /// `None` where nothing will be asked.
+    outside: Option<Outside>,
     held: Option<(PartitionStart, Candidates)>,
 }
 
@@ -49,9 +50,10 @@ impl Outside {
         in_sstables.chain(in_memtables).min()
     }
 
-    /// The stream of a reader, whose partitions wait for what [`Outside::least`] asks.
-    pub(crate) fn awaited_by<R>(&self, reader: R) -> Awaiting<R> {
-        Awaiting { reader, outside: self.clone(), held: None }
+    /// The stream of a reader, whose partitions wait for what [`Outside::least`] asks, if it may be asked: that is all filters outside for
+    /// each partition.
+    pub(crate) fn awaited_by<R>(&self, reader: R, may_be_asked: bool) -> Awaiting<R> {
+        Awaiting { reader, outside: may_be_asked.then(|| self.clone()), held: None }
     }
 
     fn candidates(&self, key: &PartitionKey) -> Candidates {
@@ -82,8 +84,9 @@ impl<R: FragmentReader<Error = Error>> FragmentReader for Awaiting<R> {
         let next = self.reader.pop(place)?;
         if next == Next::Fragment
             && let Fragment::PartitionStart(start) = place
+            && let Some(outside) = &self.outside
         {
-            let candidates = self.outside.candidates(&start.key);
+            let candidates = outside.candidates(&start.key);
             if candidates.has_unread() {
                 self.held = Some((start.clone(), candidates));
                 return Ok(Next::Fill);

@@ -313,7 +313,8 @@ impl<'a> Rewriter<'a> {
         }
         // What has expired as a whole deletes nothing that is outside, so it counts as gone.
         let outside = Outside::new(self.table, self.rewrite.gone());
-        let merged = outside.awaited_by(merged);
+        let may_purge = self.rewrite.inputs.iter().any(|input| may_purge(input, rules.gc_before));
+        let merged = outside.awaited_by(merged, may_purge);
         // It is asked where there is something that is old enough.
         let limit = |key: &PartitionKey| {
             purged.borrow_mut().note(key);
@@ -437,6 +438,13 @@ impl<'a> Rewriter<'a> {
 }
 
 /// How large Data.db will be, about, if nothing more comes: what is not packed yet is taken to pack as well as the rest.
+/// Whether an SSTable may have a tombstone of before that second, or what becomes one: a cell that has expired counts from when it was
+/// written on. Where its statistics are wrong, less is purged.
+fn may_purge(member: &Member, gc_before: i64) -> bool {
+    let stats = &member.sstable.statistics().stats;
+    stats.min_local_deletion_time.saturating_sub(i64::from(stats.max_ttl)) < gc_before
+}
+
 fn bytes_on_disk(writer: &SSTableWriter) -> u64 {
     let (data, disk) = writer.packed();
     let rest = writer.position() - data;

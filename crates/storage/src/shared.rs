@@ -56,6 +56,11 @@ impl Tokens {
         token <= self.last && self.after.is_none_or(|after| token > after)
     }
 
+    /// Whether some from the first to the last one may be in it.
+    pub fn overlap(&self, first: Token, last: Token) -> bool {
+        first <= self.last && self.after.is_none_or(|after| last > after)
+    }
+
     /// What is in both; `None` if nothing is.
     pub fn common(&self, other: &Tokens) -> Option<Tokens> {
         let tokens = Tokens { after: self.after.max(other.after), last: self.last.min(other.last) };

@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, LazyCell, OnceCell};
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::rc::Rc;
@@ -14,6 +15,7 @@ use model::merge::{ColumnMap, holds_keys, unknown_columns};
 use model::{DeletionTime, KeyView, PartitionKey, Schema, Token};
 use runtime::Disk;
 use smallvec::SmallVec;
+use sstable::component::Descriptor;
 use sstable::parts::bloom_pages::Probe;
 use sstable::{OpenOptions, SSTable};
 
@@ -112,6 +114,20 @@ const LOOKS_BETWEEN_PLANS: u64 = 1 << 16;
 
 /// So many filters are asked for many keys at once: what they read is in no budget until it is in the cache.
 const ASKED_AT_ONCE: usize = 8;
+
+/// Some SSTables, to be compared with many.
+pub(crate) struct These<'a>(HashSet<&'a Descriptor>);
+
+impl These<'_> {
+    pub(crate) fn of(members: &[Rc<Member>]) -> These<'_> {
+        These(members.iter().map(|member| member.sstable.descriptor()).collect())
+    }
+
+    /// Whether an SSTable [is](Member::is) one of them.
+    pub(crate) fn have(&self, member: &Member) -> bool {
+        self.0.contains(member.sstable.descriptor())
+    }
+}
 
 impl Member {
     /// Opens an SSTable of a table.
@@ -558,8 +574,9 @@ impl SSTableSet {
 
     /// The set without some and with others, which were made of them if there are any.
     pub fn replaced(&self, gone: &[Rc<Member>], new: impl IntoIterator<Item = Rc<Member>>) -> SSTableSet {
-        let goes = |member: &Rc<Member>| gone.iter().any(|gone| gone.is(member));
-        let (gone, mut members): (Vec<_>, Vec<_>) = self.members.iter().cloned().partition(goes);
+        let gone = These::of(gone);
+        let (gone, mut members): (Vec<_>, Vec<_>) =
+            self.members.iter().cloned().partition(|member| gone.have(member));
         let since = gone.iter().map(|member| member.since.get()).max();
         members.extend(new.into_iter().inspect(|new| new.since.set(since.unwrap_or(0))));
         self.with_members(members)
@@ -568,8 +585,8 @@ impl SSTableSet {
     /// The set without some, which asks filters alone: what a maplet says is as true as Index.db, which is enough for who reads by
     /// Index.db, but not for who drops a tombstone because of it.
     pub(crate) fn by_filters_without(&self, gone: &[Rc<Member>]) -> SSTableSet {
-        let stays = |member: &&Rc<Member>| !gone.iter().any(|gone| gone.is(member));
-        self.by_filters(self.members.iter().filter(stays).cloned().collect())
+        let gone = These::of(gone);
+        self.by_filters(self.members.iter().filter(|member| !gone.have(member)).cloned().collect())
     }
 
     /// The set with these members in the place of its own, which asks filters alone. It may not be the table's next one, but has

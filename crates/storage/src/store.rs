@@ -35,7 +35,7 @@ use crate::compactor::{CompactionOptions, CompactionStats, Compactor};
 use crate::definition::Definition;
 use crate::memtable::Checked;
 use crate::rewrite::Control;
-use crate::table::{Context, Generations, Table};
+use crate::table::{Context, Generations, Part, Table};
 use crate::{Error, Result};
 
 /// How the tables of a shard share what there is.
@@ -134,8 +134,22 @@ impl Store {
         definition: Definition,
         generations: &Generations,
     ) -> Result<Table> {
+        self.add_part(folder, definition, generations, &Part::default()).await
+    }
+
+    /// The same of a part of the ring.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`].
+    pub async fn add_part(
+        &self,
+        folder: &Path,
+        definition: Definition,
+        generations: &Generations,
+        part: &Part,
+    ) -> Result<Table> {
         let id = definition.id;
-        let table = Table::open(&self.0.context, folder, definition, generations).await?;
+        let table = Table::open_part(&self.0.context, folder, definition, generations, part).await?;
         self.0.tables.borrow_mut().insert(id, table.clone());
         Ok(table)
     }

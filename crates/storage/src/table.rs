@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{Bytes, Mutation, PartitionKey, Token, flat};
 use runtime::{Cache, Clock, Disk, Signal};
-use sstable::component::{Component, Descriptor, MISSED, without_data};
+use sstable::component::{Component, Descriptor};
 use sstable::parts::bloom_pages::FilterPages;
-use sstable::writer::{remove_leftovers, unsealed};
+use sstable::writer::remove_leftovers;
 use sstable::{OpenOptions, SSTableWriter, Version};
 
 use crate::commit_log::LogPosition;
@@ -31,7 +31,7 @@ use crate::row_cache::RowCache;
 use crate::shared::Tokens;
 use crate::single_key::{Adaptive, SingleKeyStats};
 use crate::source::{self, MOST_AT_HAND};
-use crate::sstable_set::{MapletMemory, Member, SSTableSet, Undeleted};
+use crate::sstable_set::{MapletMemory, Member, SSTableSet, These, Undeleted};
 use crate::transaction::{Transaction, TransactionKind};
 use crate::{Error, Result, transaction};
 
@@ -40,8 +40,10 @@ use self::gathering::Gathering;
 
 mod denials;
 mod gathering;
+mod opening;
 mod reads;
 
+pub use opening::{Part, look};
 pub use reads::{Begun, Caching, Fetched, ReadRequest, Teaching, Unread};
 
 /// What the tables of a shard share.
@@ -132,9 +134,6 @@ pub async fn clean_folder(disk: &Disk, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How many SSTables are opened at once.
-const OPEN_AT_ONCE: usize = 32;
-
 impl Table {
     /// Opens the table in a folder, with whatever SSTables are there.
     ///
@@ -146,11 +145,26 @@ impl Table {
         definition: Definition,
         generations: &Generations,
     ) -> Result<Table> {
+        Table::open_part(context, folder, definition, generations, &Part::default()).await
+    }
+
+    /// The same of a part of the ring, which is all that the table is asked for: SSTables without partitions of it are closed again, or not
+    /// opened at all.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`].
+    pub async fn open_part(
+        context: &Context,
+        folder: &Path,
+        definition: Definition,
+        generations: &Generations,
+        part: &Part,
+    ) -> Result<Table> {
         let definition = Rc::new(definition);
         let files = context.disk.list(folder)?;
         // Also of what is none: its files are somebody's.
         files.iter().filter_map(|file| Descriptor::parse(file).ok()).for_each(|name| generations.saw(&name));
-        let members = open_all(context, folder, &files, &definition).await?;
+        let members = opening::open_all(context, folder, &files, &definition, part).await?;
         warn_of_unknown_columns(folder, &members, &definition);
         let active = Rc::new(Memtable::new(&definition.schema));
         let undeleted = Undeleted::new(&context.cache, &context.disk);
@@ -168,7 +182,7 @@ impl Table {
             is_flushing: Cell::new(false),
             flushing: Signal::new(),
             unmarked: RefCell::default(),
-            tokens: Cell::new(Tokens::ALL),
+            tokens: Cell::new(part.tokens),
             leaving: RefCell::default(),
             is_in_doubt: Cell::new(false),
             is_left: Cell::new(false),
@@ -249,8 +263,22 @@ impl Table {
         memtables.frozen.clear();
     }
 
-    /// Bytes of memory that a slice of a partition takes while it is read, about, by who [reads on](ReadRequest::reads_on) or does not:
-    /// who reads asks for a permit for it.
+    /// Bytes of memory that a slice takes while it is read of a single SSTable, about: who reads asks for a permit for so much before a read
+    /// begins, as most partitions are in few of the SSTables, and then for what the read [takes](Table::memory_of).
+    pub fn least_memory(&self, reads_on: bool) -> usize {
+        source::slice_memory(1, self.0.set.borrow().largest_chunk(), reads_on)
+    }
+
+    /// Bytes of memory that a read which has begun takes until it is at its end, about, by who [reads on](ReadRequest::reads_on) or does
+    /// not: that of the SSTables which may have something of it.
+    pub fn memory_of(&self, begun: &Begun<'_>, reads_on: bool) -> usize {
+        match begun.sstables() {
+            Some(count) => source::slice_memory(count, self.0.set.borrow().largest_chunk(), reads_on),
+            None => self.slice_memory(reads_on),
+        }
+    }
+
+    /// Bytes of memory that any slice of a partition takes while it is read, about, whichever SSTables have it.
     pub fn slice_memory(&self, reads_on: bool) -> usize {
         let set = self.0.set.borrow();
         source::slice_memory(set.depth(&self.definition().schema).slice, set.largest_chunk(), reads_on)
@@ -448,8 +476,8 @@ impl Table {
 
     /// These SSTables stay after all, or are gone.
     pub(crate) fn stay(&self, members: &[Rc<Member>]) {
-        let is_other = |other: &Rc<Member>| !members.iter().any(|member| member.is(other));
-        self.0.leaving.borrow_mut().retain(is_other);
+        let these = These::of(members);
+        self.0.leaving.borrow_mut().retain(|other| !these.have(other));
     }
 
     /// From here on the table is this one, of the same keys. Rows that were written before have the columns of then, and
@@ -595,39 +623,4 @@ fn warn_of_unknown_columns(folder: &Path, members: &[Rc<Member>], definition: &D
         let (table, columns) = (folder.display(), unknown.into_iter().collect::<Vec<_>>().join(", "));
         tracing::warn!(%table, columns, "SSTables have columns that the schema of their table does not have: they are not read");
     }
-}
-
-/// Opens all SSTables of a folder, a few at a time; who only reads finds some that do not count, as a change was cut off.
-async fn open_all(
-    context: &Context,
-    folder: &Path,
-    files: &[PathBuf],
-    definition: &Definition,
-) -> Result<Vec<Rc<Member>>> {
-    let mut passed_over = Vec::new();
-    for of_log in transaction::passed_over(&context.disk, folder).await? {
-        passed_over.extend(of_log.prefixes?);
-    }
-    let name_of = |file: &PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
-    let counts = |name: &String| {
-        name.ends_with("-Data.db") && !passed_over.iter().any(|prefix| name.starts_with(prefix))
-    };
-    let data: Vec<&PathBuf> =
-        files.iter().filter(|file| name_of(file).is_some_and(|name| counts(&name))).collect();
-    let unsealed = unsealed(files);
-    for named in without_data(files).into_iter().filter(|named| !unsealed.contains(named)) {
-        let path = named.path_of(&Component::Data);
-        if name_of(&path).is_some_and(|name| counts(&name)) {
-            return Err(sstable::Error::missing(&path, MISSED).into());
-        }
-    }
-    let options = open_options(context, definition);
-    let mut members = Vec::new();
-    for some in data.chunks(OPEN_AT_ONCE) {
-        let opened = some.iter().map(|path| Member::open(&context.disk, path, &options, definition));
-        for member in runtime::join_all(opened).await {
-            members.push(member?);
-        }
-    }
-    Ok(members)
 }

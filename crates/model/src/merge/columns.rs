@@ -166,6 +166,13 @@ impl ColumnMap {
         dropped: impl Fn(&[u8]) -> Option<i64>,
     ) -> Result<ColumnMap, MergeError> {
         let pairs = [(&source.statics, &table.statics), (&source.regulars, &table.regulars)];
+        // Of nearly all, and without a look for each column among all others.
+        let is_same = |old: &[Column], new: &[Column]| {
+            old == new && old.iter().all(|column| dropped(&column.name).is_none())
+        };
+        if pairs.iter().all(|(old, new)| is_same(old, new)) {
+            return Ok(ColumnMap::IDENTITY);
+        }
         for (old, new) in pairs.into_iter().flat_map(|(old, new)| of_one_name(old, new)) {
             if dropped(&old.name).is_none() && !holds(&new.data_type, &old.data_type) {
                 let (column, types) = (old.name_text().into_owned(), two(&old.data_type, &new.data_type));

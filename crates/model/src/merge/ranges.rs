@@ -4,23 +4,23 @@ use smallvec::SmallVec;
 
 use crate::DeletionTime;
 
-/// The range deletions that are open in each source, and the one in force in the merge.
+/// The range deletions that are open in the sources, and the one in force in the merge.
 #[derive(Debug)]
 pub(super) struct OpenRanges {
-    /// By source; live where none is open.
-    open: SmallVec<[DeletionTime; 4]>,
+    /// Each with its source, in no order: there may be thousands of sources, of which few have any.
+    open: SmallVec<[(u32, DeletionTime); 2]>,
     /// Greater than the deletion of the partition, or live.
     in_force: DeletionTime,
 }
 
 impl OpenRanges {
-    pub(super) fn new(sources: usize) -> OpenRanges {
-        OpenRanges { open: SmallVec::from_elem(DeletionTime::LIVE, sources), in_force: DeletionTime::LIVE }
+    pub(super) fn new() -> OpenRanges {
+        OpenRanges { open: SmallVec::new(), in_force: DeletionTime::LIVE }
     }
 
     /// At the start of a partition nothing is open, even if a source broke off inside of a range.
     pub(super) fn clear(&mut self) {
-        self.open.fill(DeletionTime::LIVE);
+        self.open.clear();
         self.in_force = DeletionTime::LIVE;
     }
 
@@ -31,13 +31,16 @@ impl OpenRanges {
 
     /// The deletion of a source changes.
     pub(super) fn set(&mut self, source: u32, deletion: DeletionTime) {
-        self.open[source as usize] = deletion;
+        self.open.retain(|(other, _)| *other != source);
+        if !deletion.is_live() {
+            self.open.push((source, deletion));
+        }
     }
 
     /// The deletion now in force, if it is another one than before. What the deletion of the partition
     /// covers is not in force.
     pub(super) fn advance(&mut self, partition: DeletionTime) -> Option<DeletionTime> {
-        let greatest = self.open.iter().copied().max().unwrap_or(DeletionTime::LIVE);
+        let greatest = self.open.iter().map(|(_, deletion)| *deletion).max().unwrap_or(DeletionTime::LIVE);
         let in_force = if greatest.supersedes(&partition) { greatest } else { DeletionTime::LIVE };
         if in_force == self.in_force {
             return None;
@@ -57,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_greatest_open_one_is_in_force() {
-        let mut ranges = OpenRanges::new(2);
+        let mut ranges = OpenRanges::new();
         let mut step = |source, to, partition| {
             ranges.set(source, to);
             ranges.advance(partition)

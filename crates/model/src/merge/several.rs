@@ -70,7 +70,7 @@ impl<R: FragmentReader> Several<R> {
             goes_on: false,
             order: Order { schema: schema.clone(), direction },
             partition: DeletionTime::LIVE,
-            ranges: OpenRanges::new(sources.len()),
+            ranges: OpenRanges::new(),
             merger: RowMerger::new(schema.clone()),
             rows: Vec::new(),
             sources: sources.into_iter().map(Source::new).collect(),
@@ -104,7 +104,9 @@ impl<R: FragmentReader> FragmentReader for Several<R> {
         if let Some(solo) = self.solo {
             return self.sources[solo].reader.fill().await;
         }
-        let due = self.sources.iter_mut().filter(|source| source.state == State::Due);
+        let mut numbers = self.due.clone();
+        numbers.sort_unstable();
+        let due = these(&mut self.sources, &numbers).filter(|source| source.state == State::Due);
         join::all(due.map(|source| source.reader.fill())).await
     }
 }
@@ -280,6 +282,18 @@ impl<R: FragmentReader> Several<R> {
         let deletion = self.ranges.advance(self.partition);
         deletion.map(|deletion| first.deletion = deletion).is_some()
     }
+}
+
+/// Those of some ascending numbers: few of many.
+fn these<'a, T>(all: &'a mut [T], numbers: &'a [u32]) -> impl Iterator<Item = &'a mut T> {
+    let (mut rest, mut passed) = (all, 0);
+    numbers.iter().map(move |&number| {
+        let (this, behind) = std::mem::take(&mut rest)[number as usize - passed..]
+            .split_first_mut()
+            .expect("they ascend, and are numbers of sources");
+        (rest, passed) = (behind, number as usize + 1);
+        this
+    })
 }
 
 impl<R> Source<R> {

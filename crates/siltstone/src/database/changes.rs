@@ -75,7 +75,8 @@ async fn make(inner: &Inner, state: &TableState, text: String) -> Result<()> {
     inner.shards[0].call(end).await?;
     inner.write_schema(state, text).await?;
     let spec = inner.spec(state, state.shape());
-    inner.each(async |worker, spec: TableSpec| worker.add_table(spec).await, &spec).await.map(drop)
+    let add = async |worker: Rc<Worker>, spec: TableSpec| worker.add_table(spec, Arc::default()).await;
+    inner.each(add, &spec).await.map(drop)
 }
 
 /// Takes back what of a new table is there. The error of what failed before says more than what fails here.

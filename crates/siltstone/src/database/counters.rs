@@ -139,7 +139,7 @@ impl Worker {
         let requests: Vec<Cow<'_, ReadRequest>> = requests.collect();
         let are_static: Vec<bool> = requests.iter().map(|request| request.static_row).collect();
         let begun = table.table.begin_all(requests).await?.into_iter().zip(are_static);
-        let cells = async |(begun, is_static)| self.cells_of(begun, is_static).await;
+        let cells = async |begun, is_static| self.cells_of(begun, is_static).await;
         self.open_each(table, begun, cells).await
     }
 

@@ -456,16 +456,27 @@ impl Holding {
     }
 }
 
-/// The columns that the SSTables of a folder have.
+/// So many SSTables are opened at once to see which columns they have.
+const AT_ONCE: usize = 32;
+
+/// The columns that the SSTables of a folder have: mostly the same.
 async fn headers(disk: &Disk, folder: &Path) -> Result<Vec<Schema>> {
-    let mut schemas = Vec::new();
+    let mut files = Vec::new();
     for (path, descriptor) in paths::each_data_file(disk, folder).await {
-        if let Ok(descriptor) = descriptor {
-            let data = descriptor.path_of(&sstable::component::Component::Data);
-            let options = OpenOptions::new(Cache::new(1 << 20));
-            schemas.push((*SSTable::open(disk, &data, &options).await?.schema()).as_ref().clone());
-        } else if path != folder {
-            return Err(descriptor.err().unwrap_or_else(|| Error::file(&path, "it cannot be read")));
+        match descriptor {
+            Ok(_) => files.push(path),
+            Err(_) if path == folder => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (options, mut schemas) = (OpenOptions::new(Cache::new(1 << 20)), Vec::<Schema>::new());
+    for some in files.chunks(AT_ONCE) {
+        let opened = runtime::join_all(some.iter().map(|file| SSTable::open(disk, file, &options))).await;
+        for sstable in opened {
+            let schema = sstable?.schema().clone();
+            if !schemas.contains(&schema) {
+                schemas.push((*schema).clone());
+            }
         }
     }
     Ok(schemas)

@@ -93,7 +93,7 @@ impl Worker {
             // What has begun has the columns of now, the packers those of before.
             return Ok(None);
         }
-        let opened = self.open_each(&table, begun, async |(begun, (at, mut packer))| {
+        let opened = self.open_each(&table, begun, async |begun, (at, mut packer)| {
             packer.take_all(&mut begun.open().await?).await?;
             Ok((at, packer.finish()))
         });

@@ -141,8 +141,8 @@ impl Worker {
             Cow::Owned(ReadRequest { static_row: is_static, limit, caching: Caching::Look, ..request })
         };
         let requests = rows.iter().map(request).collect();
-        let begun = table.table.begin_all(requests).await?.into_iter();
-        self.open_each(table, begun, async |begun| self.before(begun, is_static).await).await
+        let begun = table.table.begin_all(requests).await?.into_iter().map(|begun| (begun, ()));
+        self.open_each(table, begun, async |begun, ()| self.before(begun, is_static).await).await
     }
 
     async fn before(&self, begun: Begun<'_>, is_static: bool) -> Result<Before> {

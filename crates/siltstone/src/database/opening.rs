@@ -28,7 +28,7 @@ use super::shards::ShardHandle;
 use super::short_key::ShortKey;
 use super::stamps::Stamps;
 use super::turn::Turn;
-use super::worker::{EngineOptions, TableSpec, Worker};
+use super::worker::{EngineOptions, Known, TableSpec, Worker};
 use super::{Inner, Options, TableState, definition};
 use crate::table_schema::Wanted;
 use crate::{Error, Result};
@@ -65,6 +65,9 @@ pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>>
     }
 }
 
+/// So many shards open no more SSTables in vain than looks would cost.
+const FEW_SHARDS: usize = 2;
+
 /// The threads of a database.
 fn start(options: &Options, locks: &Arc<Vec<Locked>>) -> Result<Vec<ShardHandle>> {
     let cpus = if options.pin { runtime::cpus()? } else { Vec::new() };
@@ -86,7 +89,7 @@ struct Beginning {
 
 impl Inner {
     async fn bring_up(&mut self) -> Result<()> {
-        let (layout, options, shards) = (self.layout.clone(), self.options.clone(), self.options.shards);
+        let (layout, options) = (self.layout.clone(), self.options.clone());
         let begin = async move |worker: Rc<Worker>| begin(worker.shard.disk(), &layout, &options).await;
         let beginning = self.shards[0].call(begin).await?;
         self.host_id = beginning.host_id;
@@ -95,19 +98,44 @@ impl Inner {
         for found in found {
             specs.push(self.add_found(found)?);
         }
-        let opened = (0..shards).map(|number| {
-            let (engine, specs) = (self.engine_options(number), specs.clone());
+        let engines = self.shards.iter().enumerate().map(|(number, shard)| {
+            let engine = self.engine_options(number);
+            shard.call(async move |worker| worker.open(engine).await)
+        });
+        runtime::join_all(engines).await.into_iter().collect::<Result<()>>()?;
+        let known = self.look_at(&specs).await?;
+        let opened = self.shards.iter().map(|shard| {
+            let (specs, known) = (specs.clone(), known.clone());
             let open = async move |worker: Rc<Worker>| {
-                worker.open(engine).await?;
                 for spec in specs {
-                    worker.add_table(spec).await?;
+                    worker.add_table(spec, known.clone()).await?;
                 }
                 Ok(())
             };
-            self.shards[number].call(open)
+            shard.call(open)
         });
         runtime::join_all(opened).await.into_iter().collect::<Result<()>>()?;
         self.recover(beginning.logs, dropped).await
+    }
+
+    /// Where the partitions of SSTables are, each of which one shard looks at: then not every shard has to open all of them.
+    async fn look_at(&self, specs: &[TableSpec]) -> Result<Arc<Known>> {
+        let shards = self.shards.len();
+        if shards <= FEW_SHARDS {
+            return Ok(Arc::default());
+        }
+        let looks = self.shards.iter().enumerate().map(|(number, shard)| {
+            let specs = specs.to_vec();
+            shard.call(async move |worker| {
+                let mut seen = Vec::new();
+                for spec in &specs {
+                    seen.extend(worker.look_at(spec, (number, shards)).await?);
+                }
+                Ok(seen)
+            })
+        });
+        let seen = runtime::join_all(looks).await.into_iter().collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(seen.into_iter().flatten().collect()))
     }
 
     /// Applies what is in the logs of before, on all shards at once, and removes them; then what is left of tables that were dropped.

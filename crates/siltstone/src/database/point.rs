@@ -223,7 +223,7 @@ impl Worker {
         row: RowKey,
     ) -> Result<Work<Answer<PackedRows>>> {
         let (key, slice) = (row.key(), row.slice());
-        let memory = READ_MEMORY + table.table.slice_memory(false);
+        let memory = READ_MEMORY + table.table.least_memory(false);
         let Some(permit) = self.admission()?.try_admit(memory) else {
             return self.read_row_slice(of, &table, (key, slice));
         };

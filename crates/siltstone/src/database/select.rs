@@ -107,7 +107,7 @@ impl Worker {
         sink: S,
     ) -> Result<Work<Answer<S>>> {
         let table = self.table(selection.table)?;
-        let memory = (READ_MEMORY + table.table.slice_memory(S::READS_ON)).saturating_add(selection.bytes);
+        let memory = page_memory(&selection).saturating_add(table.table.least_memory(S::READS_ON));
         let admission = self.admission()?;
         if let Some(permit) = admission.try_admit(memory) {
             return self.read_admitted(&table, selection, read, sink, permit);
@@ -125,8 +125,9 @@ impl Worker {
         selection: Selection,
         read: PartitionRead,
         sink: S,
-        permit: Permit,
+        mut permit: Permit,
     ) -> Result<Work<Answer<S>>> {
+        let page = page_memory(&selection);
         let mut packer = match self.packer(table, selection, sink) {
             Ok(packer) => packer,
             Err(sink) => return Ok(Work::Done(Answer::Altered(sink))),
@@ -142,8 +143,15 @@ impl Worker {
         {
             return Ok(Work::Done(Answer::Rows(packer.finish())));
         }
+        let memory = page.saturating_add(table.table.memory_of(&begun, S::READS_ON));
+        let admission = self.admission()?.clone();
         Ok(Work::later(move || async move {
-            let _permit = permit;
+            let _permit = if permit.try_grow(memory) {
+                permit
+            } else {
+                drop(permit);
+                admission.admit(memory).await?
+            };
             let mut stream = begun.open().await?;
             packer.take_all(&mut stream).await?;
             Ok(Answer::Rows(packer.finish()))
@@ -154,7 +162,7 @@ impl Worker {
     /// so between two partitions, the sink knows where to go on.
     pub(super) async fn read_scan<S: Sink>(&self, read: ScanRead, sink: S) -> Result<Answer<S>> {
         let table = self.table(read.selection.table)?;
-        let memory = (READ_MEMORY + table.table.scan_memory()).saturating_add(read.selection.bytes);
+        let memory = page_memory(&read.selection).saturating_add(table.table.scan_memory());
         let _permit = self.admission()?.admit(memory).await?;
         let version = read.selection.version;
         let mut packer = match self.packer(&table, read.selection, sink) {
@@ -208,6 +216,11 @@ impl Worker {
         let schema = table.table.definition().schema.clone();
         Ok(Packer::new(shape, schema, selection, sink, (now, table.habit.clone())))
     }
+}
+
+/// What a read takes beside its SSTables: the page that it fills, among others. Bytes.
+fn page_memory(selection: &Selection) -> usize {
+    READ_MEMORY.saturating_add(selection.bytes)
 }
 
 /// The token before the first one of a range.

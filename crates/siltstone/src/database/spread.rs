@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use model::{Clustering, Schema, Token};
+use storage::Begun;
 use storage::commit_log::TableId;
 
 use super::Table;
@@ -100,17 +101,17 @@ impl Worker {
     }
 
     /// Does something with reads of slices that have begun, a few at a time, as there is memory for them.
-    pub(super) async fn open_each<B, T>(
+    pub(super) async fn open_each<'b, B, T>(
         &self,
         table: &ShardTable,
-        begun: impl ExactSizeIterator<Item = B>,
-        open: impl AsyncFn(B) -> Result<T>,
+        begun: impl ExactSizeIterator<Item = (Begun<'b>, B)>,
+        open: impl AsyncFn(Begun<'b>, B) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let memory = READ_MEMORY + table.table.slice_memory(false);
         let admission = self.admission()?;
-        let opened = begun.map(async |begun| {
+        let opened = begun.map(async |(begun, of_caller)| {
+            let memory = READ_MEMORY + table.table.memory_of(&begun, false);
             let _permit = admission.admit(memory).await?;
-            open(begun).await
+            open(begun, of_caller).await
         });
         in_turns(opened).await
     }

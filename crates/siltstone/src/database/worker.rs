@@ -1,17 +1,18 @@
 //! The state of a shard: its store, unless it only reads, and its part of each table.
 
 use std::cell::{Cell, OnceCell, Ref, RefCell};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::PartitionKey;
 use model::flat::{Habit, Outline};
+use model::{PartitionKey, Token};
 use runtime::{Cache, Shard, Signal};
 use storage::admission::Admission;
 use storage::commit_log::{EarlierLog, OnCorruption, Replayed, TableId};
 use storage::transaction::Committed;
-use storage::{Context, Definition, Generations, Store, StoreOptions, Table, Tokens};
+use storage::{Context, Definition, Generations, Part, Store, StoreOptions, Table, Tokens};
 
 use super::locks::Locks;
 use super::pending::Pending;
@@ -68,6 +69,12 @@ pub(super) struct EngineOptions {
     /// The folder of the shard's log; none where nothing is written.
     pub(super) log: Option<PathBuf>,
 }
+
+/// The data file of an SSTable, its first and its last token.
+pub(super) type Look = (PathBuf, [Token; 2]);
+
+/// What was seen.
+pub(super) type Known = HashMap<PathBuf, [Token; 2]>;
 
 /// How a shard is told of a table.
 #[derive(Clone, Debug)]
@@ -129,15 +136,20 @@ impl Worker {
         opened.map_err(|_| Error::Usage("the shard is open already".to_owned()))
     }
 
-    pub(super) async fn add_table(&self, spec: TableSpec) -> Result<()> {
+    /// Where the partitions of a share of a table's SSTables are, if these are many: the share of the shard of a number, of so many.
+    pub(super) async fn look_at(&self, spec: &TableSpec, share: (usize, usize)) -> Result<Vec<Look>> {
+        Ok(storage::table::look(self.context()?, &spec.folder, &definition(spec)?, share).await?)
+    }
+
+    pub(super) async fn add_table(&self, spec: TableSpec, known: Arc<Known>) -> Result<()> {
         let definition = definition(&spec)?;
         let engine = self.engine()?;
+        let part = Part { tokens: engine.tokens, known };
         let TableSpec { id, folder, shape, generations, .. } = spec;
         let table = match &engine.store {
-            Some(store) => store.add_table(&folder, definition, &generations).await?,
-            None => Table::open(&engine.context, &folder, definition, &generations).await?,
+            Some(store) => store.add_part(&folder, definition, &generations, &part).await?,
+            None => Table::open_part(&engine.context, &folder, definition, &generations, &part).await?,
         };
-        table.own(engine.tokens);
         let table = ShardTable {
             id,
             table,

@@ -21,6 +21,7 @@ mod loads;
 mod many_threads;
 mod new_rows;
 mod nothing_is_lost;
+mod opening;
 mod readme;
 mod reads;
 mod scanned;

@@ -23,6 +23,10 @@ const FULL: usize = 256 << 10;
 /// Cassandra counts the bytes of a promoted index with a Java int.
 const LONGEST_PROMOTED: u64 = i32::MAX as u64;
 
+/// After so many bytes of a partition's index its blocks become twice as large: 256 MiB. So a partition of a hundred GB can be written in
+/// small blocks, whose index would else be too long at its end, and one of less than some ten GB is as it was asked for.
+const BEFORE_WIDER: u64 = 256 << 20;
+
 /// Writes Index.db.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
@@ -101,6 +105,11 @@ impl IndexWriter {
         self.count > 0
     }
 
+    /// The least bytes of the next block of the partition that is being written, where so many are asked for.
+    pub(crate) fn width_of_next(&self, asked: u32) -> u64 {
+        wider(asked, self.blocks.len() + self.offsets.len())
+    }
+
     /// The next block of the partition that is being written. Its last one is not needed if it is the only one.
     pub(crate) fn block(&mut self, block: WrittenBlock<'_>) {
         let at = self.blocks.len();
@@ -108,7 +117,8 @@ impl IndexWriter {
             fences.block(self.count, at, block.first, self.open);
         }
         if let Some(rows) = &mut self.rows {
-            rows.block(at, !self.open.is_live());
+            let is_wide = self.blocks.len() >= BEFORE_WIDER;
+            rows.block(at, is_wide || !self.open.is_live());
         }
         // An offset that does not fit is part of an index that is refused in the end.
         self.offsets.append(|to| to.put_u32(at as u32));
@@ -235,5 +245,36 @@ impl IndexWriter {
     async fn write(&mut self) -> Result<()> {
         self.out = self.file.append(std::mem::take(&mut self.out)).await?;
         Ok(())
+    }
+}
+
+/// How many bytes a block has at least, if so many are asked for and the partition's index has that many bytes so far.
+fn wider(asked: u32, index: u64) -> u64 {
+    u64::from(asked).saturating_mul(1 << (index / BEFORE_WIDER).min(16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many bytes of data a partition may have whose blocks take so many bytes of its index each.
+    fn largest_partition(asked: u32, of_block: u64) -> u64 {
+        let (mut index, mut data) = (0, 0);
+        while index + of_block < LONGEST_PROMOTED {
+            (index, data) = (index + of_block, data + wider(asked, index));
+        }
+        data
+    }
+
+    #[test]
+    fn blocks_become_wider_where_the_index_would_be_too_long() {
+        assert_eq!([0, BEFORE_WIDER - 1, BEFORE_WIDER].map(|index| wider(4096, index)), [4096, 4096, 8192]);
+        assert_eq!(wider(4096, LONGEST_PROMOTED), 4096 << 7);
+        assert_eq!(wider(u32::MAX, u64::MAX), u64::from(u32::MAX) << 16);
+        // Clustering keys of 40 bytes.
+        let of_block = 2 * 40 + 20 + OFFSET;
+        assert!(LONGEST_PROMOTED / of_block * 4096 < 90 << 30, "without it");
+        assert!(largest_partition(4096, of_block) > 2 << 40);
+        assert!(BEFORE_WIDER / of_block * 4096 > 10_000_000_000, "so far they are as wide as asked for");
     }
 }

@@ -36,12 +36,19 @@ pub(super) fn buckets<'a>(
     let mut sorted: Vec<&SSTableFacts> = sstables.collect();
     sorted.sort_by_key(|sstable| sstable.bytes_on_disk);
     let mut buckets: Vec<Vec<&SSTableFacts>> = Vec::new();
+    let mut bytes_of_last = 0.0;
     for sstable in sorted {
         // Sizes ascend, and so the last bucket is the nearest.
         match buckets.last_mut() {
-            Some(bucket) if tiers.joins(sstable.bytes_on_disk, mean_bytes(bucket)) => bucket.push(sstable),
-            _ => buckets.push(vec![sstable]),
+            Some(last) if tiers.joins(sstable.bytes_on_disk, bytes_of_last / last.len() as f64) => {
+                last.push(sstable);
+            }
+            _ => {
+                buckets.push(vec![sstable]);
+                bytes_of_last = 0.0;
+            }
         }
+        bytes_of_last += sstable.bytes_on_disk as f64;
     }
     buckets
 }

@@ -333,6 +333,14 @@ impl Table {
 }
 
 impl Begun<'_> {
+    /// How many SSTables are asked at the most; `None` where that is not known yet.
+    pub(crate) fn sstables(&self) -> Option<usize> {
+        match self {
+            Begun::Ready(_) => None,
+            Begun::Unread(unread) => Some(unread.members.members().len()),
+        }
+    }
+
     /// The stream, once SSTables were asked if they have to be.
     ///
     /// # Errors

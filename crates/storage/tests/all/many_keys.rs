@@ -200,6 +200,32 @@ fn tombstones_are_purged_by_filters_in_pages() {
     }
 }
 
+/// For each partition all filters outside would be asked, page by page: only where something may be purged that is worth it.
+#[test]
+fn a_compaction_without_tombstones_asks_no_filter() {
+    run(0, async |shard, table| {
+        fill(&table).await;
+        let filter_reads = || shard.disk().stats().class(FILTER_IO).requests;
+        let before = filter_reads();
+        insert(&table, 0, 9);
+        table.flush(LogPosition::default, async |_, _| Ok(())).await.unwrap();
+        let of_opening = filter_reads() - before;
+        let rewrite = async |inputs| {
+            let before = filter_reads();
+            table.rewrite(&Rewrite::into_one(inputs), &Control::default()).await.unwrap();
+            filter_reads() - before
+        };
+        let without = rewrite(table.compactable().split_off(3)).await;
+        // A second of a deletion is enough.
+        delete(&table, ABSENT.start, 9);
+        (0..PARTITIONS).for_each(|number| insert(&table, number, 1));
+        flush(&table).await;
+        let newest = table.compactable().swap_remove(0);
+        let with = rewrite(vec![newest]).await;
+        assert_eq!((of_opening, without, with), (1, 1, 8), "the new SSTable is opened, and pages are read");
+    });
+}
+
 /// What is flushed while a compaction goes on lies outside of it.
 #[test]
 fn a_tombstone_stays_for_what_is_flushed_meanwhile() {
