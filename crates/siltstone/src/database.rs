@@ -275,6 +275,8 @@ struct Inner {
     limits: Limits,
     /// Who counts.
     host_id: [u8; 16],
+    /// Held by who waits for the threads to end.
+    ending: Mutex<()>,
     /// Held as long as the database is open, and by each of its threads.
     locks: Mutex<Option<Arc<Vec<Locked>>>>,
 }
@@ -567,7 +569,7 @@ impl Database {
     /// again does nothing.
     ///
     /// # Errors
-    /// A log that could not be made durable; a shard that has panicked. [`Error::Usage`] on a shard of the database, as in
+    /// A log that could not be made durable; a shard that has panicked: of several that close it, the first is told. [`Error::Usage`] on a shard of the database, as in
     /// [`Database::run_on`]: the database is closed then too, but its threads end later, as they cannot wait for themselves.
     pub fn close(&self) -> Pending<()> {
         let inner = self.0.clone();
@@ -650,6 +652,8 @@ impl Inner {
             let what = "a database is not waited for on one of its shards: it is closed, and ends by itself";
             ended = Err(Error::Usage(what.to_owned()));
         } else {
+            // Whoever comes meanwhile waits too.
+            let _ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
             for shard in &self.shards {
                 ended = ended.and(shard.join());
             }

@@ -437,7 +437,6 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// How large Data.db will be, about, if nothing more comes: what is not packed yet is taken to pack as well as the rest.
 /// Whether an SSTable may have a tombstone of before that second, or what becomes one: a cell that has expired counts from when it was
 /// written on. Where its statistics are wrong, less is purged.
 fn may_purge(member: &Member, gc_before: i64) -> bool {
@@ -445,6 +444,7 @@ fn may_purge(member: &Member, gc_before: i64) -> bool {
     stats.min_local_deletion_time.saturating_sub(i64::from(stats.max_ttl)) < gc_before
 }
 
+/// How large Data.db will be, about, if nothing more comes: what is not packed yet is taken to pack as well as the rest.
 fn bytes_on_disk(writer: &SSTableWriter) -> u64 {
     let (data, disk) = writer.packed();
     let rest = writer.position() - data;

@@ -23,6 +23,7 @@ use sstable::parts::bloom_pages::FilterPages;
 use sstable::writer::remove_leftovers;
 use sstable::{OpenOptions, SSTableWriter, Version};
 
+use crate::batches::MOST_AT_ONCE;
 use crate::commit_log::LogPosition;
 use crate::compaction::Generation;
 use crate::definition::Definition;
@@ -43,7 +44,7 @@ mod gathering;
 mod opening;
 mod reads;
 
-pub use opening::{Part, look};
+pub use opening::{Part, has_many, look};
 pub use reads::{Begun, Caching, Fetched, ReadRequest, Teaching, Unread};
 
 /// What the tables of a shard share.
@@ -263,8 +264,8 @@ impl Table {
         memtables.frozen.clear();
     }
 
-    /// Bytes of memory that a slice takes while it is read of a single SSTable, about: who reads asks for a permit for so much before a read
-    /// begins, as most partitions are in few of the SSTables, and then for what the read [takes](Table::memory_of).
+    /// Bytes of memory that a slice takes while it is read of a single SSTable, about: who reads a row asks for a permit for so much before the
+    /// read begins, as most are in few of the SSTables, and then for what the read [takes](Table::memory_of).
     pub fn least_memory(&self, reads_on: bool) -> usize {
         source::slice_memory(1, self.0.set.borrow().largest_chunk(), reads_on)
     }
@@ -273,6 +274,11 @@ impl Table {
     /// not: that of the SSTables which may have something of it.
     pub fn memory_of(&self, begun: &Begun<'_>, reads_on: bool) -> usize {
         match begun.sstables() {
+            // Those that follow each other are not read at once.
+            Some(count) if count > MOST_AT_ONCE => {
+                let largest_chunk = self.0.set.borrow().largest_chunk();
+                self.slice_memory(reads_on).min(source::slice_memory(count, largest_chunk, reads_on))
+            }
             Some(count) => source::slice_memory(count, self.0.set.borrow().largest_chunk(), reads_on),
             None => self.slice_memory(reads_on),
         }

@@ -19,6 +19,7 @@ use sstable::data::row::Family;
 use sstable::writer::Limits;
 use storage::Generations;
 use storage::commit_log::{EarlierLog, Gap, Replayed, TableId};
+use storage::table::has_many;
 
 use super::change::Change;
 use super::folder::{self, Found, Inventory, Layout, Locked, random};
@@ -49,6 +50,7 @@ pub(super) async fn open(layout: Layout, options: Options) -> Result<Arc<Inner>>
         stamps: Stamps::new(random()),
         limits: Limits::of(options.version, Family::Cassandra),
         host_id: [0; 16],
+        ending: Mutex::default(),
         locks: Mutex::new(Some(locks)),
         shards,
         layout,
@@ -124,8 +126,14 @@ impl Inner {
         if shards <= FEW_SHARDS {
             return Ok(Arc::default());
         }
+        let all = specs.to_vec();
+        let of_many = async move |worker: Rc<Worker>| {
+            let has_many = |spec: &TableSpec| has_many(worker.shard.disk(), &spec.folder);
+            Ok(all.into_iter().filter(has_many).collect::<Vec<_>>())
+        };
+        let specs = self.shards[0].call(of_many).await?;
         let looks = self.shards.iter().enumerate().map(|(number, shard)| {
-            let specs = specs.to_vec();
+            let specs = specs.clone();
             shard.call(async move |worker| {
                 let mut seen = Vec::new();
                 for spec in &specs {
@@ -213,7 +221,7 @@ impl Inner {
     }
 }
 
-/// Tells what a log has lost, which is removed next.
+/// Tells what a log has lost: if the database is to be written to, it is removed next.
 fn tell_of_gaps(replayed: &Replayed) {
     for Gap { path, offset, length, what } in &replayed.damage {
         let log = path.display();

@@ -107,7 +107,12 @@ impl Worker {
         sink: S,
     ) -> Result<Work<Answer<S>>> {
         let table = self.table(selection.table)?;
-        let memory = page_memory(&selection).saturating_add(table.table.least_memory(S::READS_ON));
+        // Of a slice rows may be shown before it is known which SSTables it asks.
+        let of_sstables = match read.is_looked_up {
+            true => table.table.least_memory(S::READS_ON),
+            false => table.table.slice_memory(S::READS_ON),
+        };
+        let memory = page_memory(&selection).saturating_add(of_sstables);
         let admission = self.admission()?;
         if let Some(permit) = admission.try_admit(memory) {
             return self.read_admitted(&table, selection, read, sink, permit);

@@ -136,7 +136,8 @@ impl ShardHandle {
         is_here(self.number)
     }
 
-    /// Waits until the thread has ended, which it does once it is closed, all is done, and the log is durable.
+    /// Waits until the thread has ended, which it does once it is closed, all is done, and the log is durable. Whoever waits first is told
+    /// how it ended.
     pub(super) fn join(&self) -> Result<()> {
         if self.is_here() {
             return Err(Error::Usage("a database is not closed on one of its shards".to_owned()));

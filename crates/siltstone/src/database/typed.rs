@@ -132,7 +132,11 @@ impl FromCql for f64 {
         match (data_type, bytes.first_chunk()) {
             (CqlType::Double, Some(bytes)) => Ok(f64::from_be_bytes(*bytes)),
             (CqlType::Float, _) => f32::from_cql(data_type, bytes).map(f64::from),
-            (CqlType::Decimal, _) => data_type.to_text(bytes)?.parse().map_err(|_| out_of_range(data_type)),
+            (CqlType::Decimal, _) => {
+                let number = data_type.to_text(bytes)?.parse().ok();
+                // What is too large is parsed as infinite.
+                number.filter(|number: &f64| number.is_finite()).ok_or_else(|| out_of_range(data_type))
+            }
             _ => Err(refused(data_type, "number with a fraction")),
         }
     }
@@ -224,6 +228,7 @@ mod tests {
         assert_eq!(read::<f64>(0.5, "FloatType"), Ok(Some(0.5)));
         assert_eq!(read::<f64>(0.1, "DoubleType"), Ok(Some(0.1)));
         assert_eq!(read::<f64>("-12.50", "DecimalType"), Ok(Some(-12.5)));
+        assert!(read::<f64>("1E+400", "DecimalType").unwrap_err().contains("out of range"));
         assert!(read::<f32>(0.1, "DoubleType").is_err());
         assert!(read::<f64>(1, "Int32Type").is_err());
     }

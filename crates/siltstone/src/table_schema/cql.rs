@@ -163,8 +163,10 @@ enum About {
     Other,
 }
 
-/// What stands behind `IF` where something is made only if it is not there, and where it is altered only if it is.
+/// What a table is called.
 const TABLE: &[&str] = &["TABLE", "COLUMNFAMILY"];
+
+/// What stands behind `IF` where something is made only if it is not there, and where it is altered only if it is.
 const UNLESS_IT_IS: &[&str] = &["NOT", "EXISTS"];
 const IF_IT_IS: &[&str] = &["EXISTS"];
 

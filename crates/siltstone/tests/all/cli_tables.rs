@@ -636,7 +636,7 @@ fn lines_of(dir: &Path) -> usize {
     lines(&table("scan", dir, &["t"])).len()
 }
 
-/// What is lost by it is told, by file and place: the log is gone after that.
+/// What is lost by it is told, by file and place: after the first command that writes the log is gone.
 #[test]
 fn a_damaged_log_is_salvaged_aloud() {
     let folder = tempfile::tempdir().unwrap();
@@ -666,5 +666,9 @@ fn a_damaged_log_is_salvaged_aloud() {
             "{told}"
         );
         assert!(told.contains(&log.display().to_string()) && told.contains("offset: "), "{told}");
+        assert!(log.exists(), "who reads changes nothing");
     }
+    let flushed = table("flush", folder.path(), &["t", "--salvage"]);
+    assert!(stderr(&flushed).contains("the writes in it are lost") && !log.exists());
+    assert_eq!(lines_of(folder.path()), 2);
 }

@@ -104,6 +104,33 @@ fn a_database_is_closed_by_whoever_has_it() {
     assert_eq!(scanned(&open(folder.path(), 1).table("t").unwrap(), 10).len(), 1);
 }
 
+/// Who comes second waits as long as who came first, be it by a drop.
+#[test]
+fn all_who_close_a_database_wait_for_its_end() {
+    for is_dropped in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Arc::new(open(folder.path(), 2));
+        let (sender, receiver) = async_channel::bounded(1);
+        let work = database.run_on(1, async move || Ok(receiver.recv().await.unwrap_or(0))).begun();
+        // It has begun, and nobody waits for it.
+        let first = database.close().begun();
+        let sends = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            sender.send_blocking(7)
+        });
+        if is_dropped {
+            drop(first);
+            drop(Arc::into_inner(database));
+        } else {
+            database.close().wait().unwrap();
+            first.wait().unwrap();
+        }
+        drop(open(folder.path(), 1));
+        assert_eq!(work.wait().unwrap(), 7);
+        sends.join().unwrap().unwrap();
+    }
+}
+
 /// What a shard still has to do may wait for something that the closing thread does.
 #[test]
 fn a_thread_that_closes_goes_on_with_others() {

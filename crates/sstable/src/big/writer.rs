@@ -117,8 +117,7 @@ impl IndexWriter {
             fences.block(self.count, at, block.first, self.open);
         }
         if let Some(rows) = &mut self.rows {
-            let is_wide = self.blocks.len() >= BEFORE_WIDER;
-            rows.block(at, is_wide || !self.open.is_live());
+            rows.block(at, !self.open.is_live());
         }
         // An offset that does not fit is part of an index that is refused in the end.
         self.offsets.append(|to| to.put_u32(at as u32));

@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::Token;
+use runtime::Disk;
 use sstable::component::{Component, MISSED, without_data};
 use sstable::writer::unsealed;
 
@@ -46,8 +47,14 @@ impl Default for Part {
     }
 }
 
-/// Looks at every `of`th SSTable of a folder with many, from `number` on, for [`Part::known`]. What cannot be opened is left out: who opens
-/// the table says why.
+/// Whether a folder has so many SSTables that a [look](look) at them spares shards more than it costs.
+pub fn has_many(disk: &Disk, folder: &Path) -> bool {
+    let is_data = |file: &PathBuf| file.to_string_lossy().ends_with("-Data.db");
+    disk.list(folder).is_ok_and(|files| files.iter().filter(|file| is_data(file)).count() >= MANY)
+}
+
+/// Looks at every `of`th SSTable of a folder, from `number` on, for [`Part::known`]. What cannot be opened is left out: who opens the table
+/// says why.
 ///
 /// # Errors
 /// What the operating system says of the folder.
@@ -59,9 +66,6 @@ pub async fn look(
 ) -> Result<Vec<(PathBuf, [Token; 2])>> {
     let files = context.disk.list(folder)?;
     let data = data_files(context, folder, &files).await?;
-    if data.len() < MANY {
-        return Ok(Vec::new());
-    }
     let share: Vec<&PathBuf> = data.into_iter().skip(number).step_by(of).collect();
     let options = open_options(context, definition);
     let mut found = Vec::new();

@@ -337,6 +337,7 @@ impl Begun<'_> {
     pub(crate) fn sstables(&self) -> Option<usize> {
         match self {
             Begun::Ready(_) => None,
+            Begun::Unread(unread) if unread.members.rest().is_some() => None,
             Begun::Unread(unread) => Some(unread.members.members().len()),
         }
     }

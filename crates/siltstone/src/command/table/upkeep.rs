@@ -30,7 +30,7 @@ pub(in crate::command) struct Create {
     table: Option<String>,
 
     /// A file with the CREATE TABLE statement, and CREATE TYPE statements before it, or the statement itself. What DESCRIBE prints may be given as
-    /// it is.
+    /// it is. With CREATE TABLE IF NOT EXISTS a table that is there is left as it is.
     #[arg(long, value_name = "FILE|CQL")]
     schema: String,
 }

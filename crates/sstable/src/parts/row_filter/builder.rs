@@ -97,8 +97,8 @@ impl RowFilterBuilder {
     }
 
     /// The rows since the last block are those of one that begins `at` bytes behind the partition's first one in Index.db.
-    /// `is_untold` if a range tombstone is open before it, or if it is of many rows.
-    pub(crate) fn block(&mut self, at: u64, is_untold: bool) {
+    /// `is_open` if a range tombstone is open before it.
+    pub(crate) fn block(&mut self, at: u64, is_open: bool) {
         let number = at / STRETCH;
         if self.current.as_ref().is_some_and(|current| current.number != number) {
             self.end_stretch();
@@ -106,7 +106,7 @@ impl RowFilterBuilder {
         let current =
             self.current.get_or_insert_with(|| Current { number, rows: Vec::new(), is_untold: false });
         let is_large = current.rows.len() + self.rows.len() > MOST_ROWS;
-        current.is_untold |= is_untold || is_large || std::mem::take(&mut self.is_untold);
+        current.is_untold |= is_open || is_large || std::mem::take(&mut self.is_untold);
         if current.is_untold {
             current.rows.clear();
             self.rows.clear();
