@@ -80,3 +80,39 @@ fn shards_stay_where_they_are_pinned() {
         assert_eq!(scanned(&table, 1000).len(), 100);
     }
 }
+
+/// A row is let in with what one SSTable takes. Each of these is in eight of them, for which there is room only once at a time: those that
+/// have begun give their permits back, and wait for larger ones.
+#[test]
+fn rows_of_several_sstables_wait_for_the_memory_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let create = "CREATE TABLE ks.t (k int PRIMARY KEY, m map<int, int>) WITH caching = {'keys': 'NONE', \
+        'rows_per_partition': 'NONE'} AND compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'}";
+    let database = open(folder.path(), 1);
+    let table = database.create_table(create).wait().unwrap();
+    for of in 0..8 {
+        table
+            .write((0..200).map(|k| Write::update(k, ()).put("m", of, k)).collect::<Batch>())
+            .wait()
+            .unwrap();
+        table.flush().wait().unwrap();
+    }
+    database.close().wait().unwrap();
+    let database = Database::open(folder.path(), Options { reads: 3 << 20, direct_io: true, ..options(1) })
+        .wait()
+        .unwrap();
+    let table = database.table("t").unwrap();
+    let work = async move || Ok(runtime::join_all((0..200).map(|k| table.get(k, ()))).await);
+    for (k, row) in database.run_on(0, work).wait().unwrap().into_iter().enumerate() {
+        let map: Vec<String> = (0..8).map(|of| format!("\"{of}\": {k}")).collect();
+        let row = row.unwrap().expect("it is there").json_of("m").unwrap();
+        assert_eq!(row, format!("{{{}}}", map.join(", ")));
+    }
+    let metrics = database.metrics().wait().unwrap();
+    for ended in ["running", "memory_bytes"] {
+        assert!(metrics.contains(&format!("siltstone_reads_{ended}{{shard=\"0\"}} 0\n")), "{metrics}");
+    }
+    let waited =
+        metrics.lines().find_map(|line| line.strip_prefix("siltstone_reads_waited_total{shard=\"0\"} "));
+    assert!(waited.is_some_and(|waited| waited.parse::<u32>().unwrap() > 100), "{waited:?}");
+}
