@@ -30,6 +30,11 @@ impl Line {
         self.0.borrow().is_empty()
     }
 
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
     /// Waits behind all who have come before, and then until `look` finds something. The first looks at once, whenever it is
     /// [notified](Line::notify), and when the one before it has gone.
     pub async fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {

@@ -4,12 +4,11 @@
 //! fails with an error that says so, and nothing grows without bound. A read that alone is larger than the limit is admitted when no other
 //! read runs.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use runtime::Signal;
+use runtime::Line;
 
 use crate::{Error, Result};
 
@@ -40,14 +39,7 @@ pub struct Admission(Rc<Inner>);
 struct Inner {
     options: AdmissionOptions,
     stats: Cell<AdmissionStats>,
-    queue: RefCell<VecDeque<Rc<Waiting>>>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    bytes: usize,
-    is_let_in: Cell<bool>,
-    signal: Signal,
+    waiting: Line,
 }
 
 /// What has been let in.
@@ -73,7 +65,7 @@ pub struct Permit {
 impl Admission {
     /// Lets in what the options say.
     pub fn new(options: AdmissionOptions) -> Admission {
-        Admission(Rc::new(Inner { options, stats: Cell::default(), queue: RefCell::default() }))
+        Admission(Rc::new(Inner { options, stats: Cell::default(), waiting: Line::new() }))
     }
 
     /// A permit for a read that takes about so many bytes. What would take more than there is takes all.
@@ -86,25 +78,19 @@ impl Admission {
         }
         let AdmissionOptions { waiting: most, patience, memory, .. } = self.0.options;
         let bytes = bytes.min(memory);
-        if self.0.queue.borrow().len() >= most {
+        if self.0.waiting.len() >= most {
             return Err(self.refuse(format!("{most} reads are waiting already")));
         }
-        let waiting = Rc::new(Waiting { bytes, is_let_in: Cell::new(false), signal: Signal::new() });
-        self.0.queue.borrow_mut().push_back(waiting.clone());
         self.note(|stats| stats.waited += 1);
-        let place = Place { admission: self, waiting: &waiting };
-        let let_in = waiting.signal.until(|| waiting.is_let_in.get().then_some(()));
-        let was_let_in = runtime::timeout(patience, let_in).await.is_some();
-        match was_let_in || waiting.is_let_in.get() {
-            true => Ok(place.permit()),
-            false => Err(self.refuse(format!("a read has waited for {patience:?}"))),
-        }
+        let permit = self.0.waiting.until(|| self.has_room(bytes).then(|| self.let_in(bytes)));
+        let permit = runtime::timeout(patience, permit).await;
+        permit.ok_or_else(|| self.refuse(format!("a read has waited for {patience:?}")))
     }
 
     /// The same permit, if there is no need to wait for it.
     pub fn try_admit(&self, bytes: usize) -> Option<Permit> {
         let bytes = bytes.min(self.0.options.memory);
-        (self.0.queue.borrow().is_empty() && self.has_room(bytes)).then(|| self.let_in(bytes))
+        (self.0.waiting.is_empty() && self.has_room(bytes)).then(|| self.let_in(bytes))
     }
 
     /// What has been let in.
@@ -118,16 +104,11 @@ impl Admission {
     }
 
     fn let_in(&self, bytes: usize) -> Permit {
-        self.take(bytes);
-        Permit { admission: self.clone(), bytes }
-    }
-
-    /// Counts a read that is let in, whose permit is made then or by who waits for it.
-    fn take(&self, bytes: usize) {
         self.note(|stats| {
             stats.reads += 1;
             stats.memory += bytes;
         });
+        Permit { admission: self.clone(), bytes }
     }
 
     fn refuse(&self, why: String) -> Error {
@@ -135,49 +116,10 @@ impl Admission {
         Error::Overloaded(why)
     }
 
-    /// Lets in those that have waited longest, as far as there is room.
-    fn admit_waiting(&self) {
-        loop {
-            let first = self.0.queue.borrow().front().cloned();
-            let Some(first) = first.filter(|first| self.has_room(first.bytes)) else { return };
-            self.0.queue.borrow_mut().pop_front();
-            // The permit is made by the one who waits; until then what it will hold is taken.
-            self.take(first.bytes);
-            first.is_let_in.set(true);
-            first.signal.notify();
-        }
-    }
-
     fn note(&self, change: impl FnOnce(&mut AdmissionStats)) {
         let mut stats = self.0.stats.get();
         change(&mut stats);
         self.0.stats.set(stats);
-    }
-}
-
-/// A place in the queue, which whoever gives up waiting leaves.
-struct Place<'a> {
-    admission: &'a Admission,
-    waiting: &'a Rc<Waiting>,
-}
-
-impl Place<'_> {
-    fn permit(self) -> Permit {
-        let permit = Permit { admission: self.admission.clone(), bytes: self.waiting.bytes };
-        self.waiting.is_let_in.set(false);
-        permit
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.admission.0.queue.borrow_mut().retain(|other| !Rc::ptr_eq(other, self.waiting));
-        // Let in, but gone before it took its permit.
-        if self.waiting.is_let_in.get() {
-            drop(Permit { admission: self.admission.clone(), bytes: self.waiting.bytes });
-        }
-        // Who was first, and too large, stood before others that have room.
-        self.admission.admit_waiting();
     }
 }
 
@@ -207,12 +149,14 @@ impl Drop for Permit {
             stats.reads -= 1;
             stats.memory -= self.bytes;
         });
-        self.admission.admit_waiting();
+        self.admission.0.waiting.notify();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use runtime::{SimOptions, run_simulated, spawn, yield_now};
 
     use super::*;
